@@ -1,0 +1,220 @@
+"""`python -m bench`: start a gateway, a PostgreSQL and a bare Spark, measure, print."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import subprocess
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+import asyncpg
+import numpy as np
+import psycopg
+import pyarrow as pa
+import pyarrow.csv
+
+from bench import measure
+from bench.bare_spark import BareSpark
+from bench.report import Figure, Report
+from tests.clients import tpch
+from tests.servers import PSQL_18, GatewayProcess, Server, open_directory, start_oracle
+
+PARTS = ("tpch", "rows", "copy", "latency")
+_SCHEMA = "bench"
+
+
+class Bench:
+    """Both servers, and what is loaded into them."""
+
+    def __init__(self, directory: Path, gateway: GatewayProcess, postgres: Server, options: argparse.Namespace) -> None:
+        self.directory = directory
+        self.process = gateway
+        self.gateway = gateway.server
+        self.postgres = postgres
+        self.options = options
+        self.report = Report()
+        # Before anything is loaded: what loading left behind must not count as idle.
+        self.idle_bytes = measure.resident_bytes(gateway.process.pid)
+        for server in (self.gateway, self.postgres):
+            server.psql("-qc", f"CREATE SCHEMA {_SCHEMA}")
+            live_in(server, _SCHEMA)
+        self.csv = tpch.generate(directory / "tpch", options.scale)
+
+    def load_tpch(self) -> None:
+        """The schema and all tables but lineitem on both sides; lineitem's loading is measured by `copy`."""
+        for server in (self.gateway, self.postgres):
+            server.psql("-q", "-v", "ON_ERROR_STOP=1", sql=tpch.SCHEMA)
+            for table in tpch.TABLES:
+                server.psql("-q", "-v", "ON_ERROR_STOP=1", "-c", tpch.copy_command(table, self.csv))
+        self.postgres.psql("-q", sql=tpch.ORACLE_INDEXES)
+
+    def tpch(self) -> None:
+        """The 22 queries through the gateway and on bare Spark; the first run of each warms both and is not counted."""
+        tables = {table: sorted(self.process.data_dir.rglob(f"{table}-[0-9]*/*.parquet")) for table in tpch.TABLES}
+        spark = BareSpark(tables)
+        self.report.heading(f"TPC-H at scale {self.options.scale}, other: bare Spark on the same files")
+        totals = [0.0, 0.0]
+        with psycopg.connect(self.gateway.url, autocommit=True) as connection:
+            for path in tpch.query_files():
+                sql = path.read_text().strip().removesuffix(";")
+                translated = spark.translate(sql)
+                ours, other = len(connection.execute(sql.encode()).fetchall()), spark.run(translated)
+                if ours != other:
+                    raise AssertionError(f"{path.stem}: {ours} rows here, {other} on bare Spark")
+                taken = measure.alternately(
+                    self.options.repeat,
+                    lambda sql=sql: connection.execute(sql.encode()).fetchall(),  # type: ignore[misc]
+                    lambda translated=translated: spark.run(translated),  # type: ignore[misc]
+                )
+                totals = [total + one for total, one in zip(totals, taken, strict=True)]
+                self.report.add(Figure(path.stem, taken[0], taken[1], "s", "Spark"))
+        self.report.add(Figure("total of 22", totals[0], totals[1], "s", "Spark", ratio_max=1.10))
+        spark.stop()
+
+    def load_rows(self) -> Path:
+        """A file of rows of bigint, double precision and text."""
+        count = self.options.rows
+        number = np.arange(count, dtype=np.int64)
+        text = pa.array(number).cast(pa.string())
+        table = pa.table({"n": number, "x": number * 0.25, "t": pa.compute.binary_join_element_wise("row", text, " ")})
+        file = self.directory / "wide.csv"
+        pyarrow.csv.write_csv(table, file)
+        for server in (self.gateway, self.postgres):
+            server.psql("-qc", "CREATE TABLE wide (n bigint, x double precision, t text)")
+            server.psql("-q", "-c", f"\\copy wide from '{file}' with (format csv, header)")
+        return file
+
+    def rows(self) -> None:
+        """All rows of a table out, and what the gateway's memory does meanwhile."""
+        self.load_rows()
+        self.report.heading(f"{self.options.rows} rows of 3 columns out, other: PostgreSQL 18")
+        process_id = self.process.process.pid
+        measure.forget_peak(process_id)
+        everything = "SELECT * FROM wide"
+        for name, arguments in (
+            ("psql, SELECT", ["-c", everything]),
+            ("psql, SELECT in chunks", ["-v", "FETCH_COUNT=10000", "-c", everything]),
+            ("psql, COPY text", ["-c", "COPY wide TO STDOUT"]),
+            ("psql, COPY binary", ["-c", "COPY wide TO STDOUT (FORMAT binary)"]),
+        ):
+            taken = measure.alternately(
+                self.options.repeat,
+                lambda arguments=arguments: psql_to_nowhere(self.gateway, *arguments),  # type: ignore[misc]
+                lambda arguments=arguments: psql_to_nowhere(self.postgres, *arguments),  # type: ignore[misc]
+            )
+            self.report.add(Figure(name, taken[0], taken[1], "s", "PostgreSQL", ratio_max=1.0))
+        ours, other = asyncio.run(self._asyncpg_rows(everything))
+        self.report.add(Figure("asyncpg, fetch", ours, other, "s", "PostgreSQL", ratio_max=1.0))
+        over_idle = (measure.peak_bytes(process_id) - self.idle_bytes) / 2**20
+        self.report.add(Figure("gateway's peak memory over idle", over_idle, None, "MB", ours_max=300))
+
+    async def _asyncpg_rows(self, sql: str) -> tuple[float, float]:
+        medians = []
+        for server in (self.gateway, self.postgres):
+            connection = await asyncpg.connect(server.url)
+            taken = []
+            for _ in range(self.options.repeat):
+                begin = time.perf_counter()
+                assert len(await connection.fetch(sql)) == self.options.rows
+                taken.append(time.perf_counter() - begin)
+            medians.append(sorted(taken)[len(taken) // 2])
+            await connection.close()
+        return medians[0], medians[1]
+
+    def copy(self) -> None:
+        r"""`\copy` of lineitem into an empty table."""
+        self.report.heading(f"COPY in of lineitem at scale {self.options.scale}, other: PostgreSQL 18")
+
+        def load(server: Server) -> None:
+            server.psql("-q", "-v", "ON_ERROR_STOP=1", "-c", tpch.copy_command("lineitem", self.csv))
+
+        taken: list[list[float]] = [[], []]
+        for _ in range(self.options.repeat):
+            for each, server in zip(taken, (self.gateway, self.postgres), strict=True):
+                server.psql("-qc", "CREATE SCHEMA fresh")
+                live_in(server, "fresh")
+                server.psql("-q", sql=tpch.SCHEMA)
+                each.append(measure.seconds(lambda server=server: load(server)))  # type: ignore[misc]
+                live_in(server, _SCHEMA)
+                server.psql("-qc", "SET client_min_messages = warning; DROP SCHEMA fresh CASCADE")
+        ours, other = (sorted(each)[len(each) // 2] for each in taken)
+        self.report.add(Figure(r"psql, \copy", ours, other, "s", "PostgreSQL", ratio_max=1.0))
+
+    def latency(self) -> None:
+        """Small statements, one after another on one connection."""
+        self.report.heading("small statements, other: PostgreSQL 18")
+        for server in (self.gateway, self.postgres):
+            server.psql("-q", sql="CREATE TABLE small (n integer, t text); INSERT INTO small VALUES (1, 'one');")
+        statements: tuple[tuple[str, str, list[object], int], ...] = (
+            ("SELECT 1", "SELECT 1", [], 2000),
+            ("point SELECT", "SELECT * FROM orders WHERE o_orderkey = $1", [7], 100),
+            ("INSERT of 1 row", "INSERT INTO small VALUES ($1, $2)", [2, "two"], 200),
+            ("UPDATE of 1 row", "UPDATE small SET t = t || '!' WHERE n = $1", [1], 50),
+        )
+        for name, sql, arguments, times in statements:
+            ours, other = (
+                asyncio.run(latencies(server, sql, arguments, times)) for server in (self.gateway, self.postgres)
+            )
+            for label, mine, theirs in zip(("p50", "p99"), ours, other, strict=True):
+                self.report.add(Figure(f"{name}, {label}", mine * 1e3, theirs * 1e3, "ms", "PostgreSQL"))
+
+
+def live_in(server: Server, schema: str) -> None:
+    """Let sessions to come find tables in this schema."""
+    server.psql("-qc", f"ALTER ROLE CURRENT_USER SET search_path = {schema}")
+
+
+async def latencies(server: Server, sql: str, arguments: list[object], times: int) -> tuple[float, float]:
+    """p50 and p99 of a prepared statement, in seconds; the first tenth warms up and is not counted."""
+    connection = await asyncpg.connect(server.url)
+    try:
+        statement = await connection.prepare(sql)
+        run: Callable[..., Awaitable[object]] = statement.fetch
+        taken = []
+        for _ in range(times + times // 10):
+            begin = time.perf_counter()
+            await run(*arguments)
+            taken.append(time.perf_counter() - begin)
+    finally:
+        await connection.close()
+    return measure.percentiles(taken[times // 10 :])
+
+
+def psql_to_nowhere(server: Server, *arguments: str) -> None:
+    """psql with its output thrown away."""
+    command = [str(PSQL_18), "--no-psqlrc", "-At", "-v", "ON_ERROR_STOP=1", server.url, *arguments]
+    with Path(os.devnull).open("wb") as nowhere:
+        subprocess.run(command, stdout=nowhere, check=True)
+
+
+def main() -> None:
+    """Parse the command line and run the parts."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument(
+        "parts", nargs="*", default=PARTS, metavar="PART", help=f"of {', '.join(PARTS)}; all by default"
+    )
+    parser.add_argument("--scale", type=float, default=0.1, help="TPC-H's scale factor")
+    parser.add_argument("--rows", type=int, default=5_000_000, help="rows to read out")
+    parser.add_argument("--repeat", type=int, default=3, help="runs of each, of which the median counts")
+    options = parser.parse_args()
+    if unknown := set(options.parts) - set(PARTS):
+        parser.error(f"no such part: {', '.join(sorted(unknown))}")
+    with ExitStack() as stack:
+        directory = stack.enter_context(open_directory("bench"))
+        postgres, oracle = start_oracle(directory)
+        stack.callback(lambda: asyncio.run(postgres.stop()))
+        gateway = stack.enter_context(GatewayProcess(directory / "gateway"))
+        bench = Bench(directory, gateway, oracle, options)
+        if {"tpch", "latency"} & set(options.parts):
+            bench.load_tpch()
+        for part in PARTS:
+            if part in options.parts:
+                getattr(bench, part)()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+"""What a PostgreSQL must hold to be Sluice's catalog, and putting it there.
+
+Contract: `bootstrap` is safe to repeat and safe to kill: the whole of it is one transaction. A catalog that
+another version of Sluice, or another lake, has made is refused in one line.
+"""
+
+from __future__ import annotations
+
+import secrets
+from importlib.resources import files
+from typing import Final
+from urllib.parse import urlsplit
+
+import asyncpg
+
+from catalog.datatypes import DATATYPES
+from catalog.embedded import MAJOR
+from catalog.errors import SluiceError, SqlState
+
+# Raised whenever catalog/sql changes in a way that an existing catalog does not fit.
+CATALOG_VERSION: Final = "1"
+DUCKLAKE_VERSION: Final = "1.0"
+CLIENT_ROLE: Final = "sluice"
+CLIENT_DATABASE: Final = "sluice"
+
+
+async def connect(dsn: str) -> asyncpg.Connection:
+    """A connection of the gateway's own; raises 57P03, in one line, where the catalog cannot be reached."""
+    try:
+        return await asyncpg.connect(dsn)
+    except (OSError, ValueError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        place = urlsplit(dsn).netloc.rpartition("@")[2] or "its Unix socket"  # without the password
+        raise SluiceError(SqlState.CANNOT_CONNECT_NOW, f"cannot reach the catalog at {place}: {reason}") from error
+
+
+async def create_client_database(dsn: str) -> None:
+    """In an embedded catalog: the role and the database that clients use by default. Safe to repeat.
+
+    The role is no superuser: a superuser's SQL could reach the gateway's own metadata.
+    """
+    connection = await connect(dsn)
+    try:
+        if not await connection.fetchval("SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)", CLIENT_ROLE):
+            await connection.execute(f"CREATE ROLE {CLIENT_ROLE} LOGIN CREATEROLE IN ROLE pg_monitor")
+        if not await connection.fetchval("SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", CLIENT_DATABASE):
+            await connection.execute(f"CREATE DATABASE {CLIENT_DATABASE} OWNER {CLIENT_ROLE}")
+    finally:
+        await connection.close()
+
+
+async def bootstrap(dsn: str, data_path: str) -> str:
+    """Make the database that `dsn` names a catalog for the lake at `data_path`; return the gateways' token.
+
+    `data_path` is the root of the lake's files, with a trailing slash, as DuckDB is to see it.
+    """
+    connection = await connect(dsn)
+    try:
+        major = connection.get_server_version().major
+        if major != MAJOR:
+            raise SluiceError(
+                SqlState.CANNOT_CONNECT_NOW,
+                f"the catalog is PostgreSQL {major}; this Sluice needs PostgreSQL {MAJOR}",
+            )
+        if not await connection.fetchval("SELECT rolsuper FROM pg_roles WHERE rolname = current_user"):
+            raise SluiceError(SqlState.CANNOT_CONNECT_NOW, "the gateway's own role in the catalog must be a superuser")
+        async with connection.transaction():
+            await connection.execute("SELECT pg_advisory_xact_lock(hashtext('sluice bootstrap'))")
+            if await connection.fetchval("SELECT to_regnamespace('pg_sluice') IS NULL"):
+                await _create(connection, data_path)
+        settings: dict[str, str] = {
+            row["name"]: row["value"] for row in await connection.fetch("SELECT name, value FROM pg_sluice.setting")
+        }
+        if settings["catalog_version"] != CATALOG_VERSION:
+            raise SluiceError(
+                SqlState.CANNOT_CONNECT_NOW,
+                f"the catalog is of version {settings['catalog_version']}; this Sluice needs {CATALOG_VERSION}",
+            )
+        recorded = await connection.fetchval("SELECT value FROM pg_ducklake.ducklake_metadata WHERE key = 'data_path'")
+        if recorded != data_path:
+            raise SluiceError(
+                SqlState.CANNOT_CONNECT_NOW, f"the catalog is that of the lake at {recorded}, not of {data_path}"
+            )
+        return settings["token"]
+    finally:
+        await connection.close()
+
+
+async def _create(connection: asyncpg.Connection, data_path: str) -> None:
+    await connection.execute("SET LOCAL allow_system_table_mods = on")
+    for name in ("ducklake.sql", "sluice.sql"):
+        await connection.execute((files("catalog") / "sql" / name).read_text())
+    await connection.executemany(
+        "INSERT INTO pg_sluice.datatype VALUES ($1, $2, $3)",
+        [(row.oid, row.array_oid, row.ducklake) for row in DATATYPES],
+    )
+    await connection.executemany(
+        "INSERT INTO pg_sluice.setting VALUES ($1, $2)",
+        [("catalog_version", CATALOG_VERSION), ("token", secrets.token_hex(32))],
+    )
+    await connection.executemany(
+        "INSERT INTO pg_ducklake.ducklake_metadata (key, value) VALUES ($1, $2)",
+        [("version", DUCKLAKE_VERSION), ("created_by", "Sluice"), ("data_path", data_path), ("encrypted", "false")],
+    )
+    # DuckDB's default schema is `main`; snapshot 0 holds it and PostgreSQL's default one.
+    await connection.execute(
+        """
+        INSERT INTO pg_ducklake.ducklake_snapshot VALUES (nextval('pg_sluice.snapshot_id'), now(),
+            nextval('pg_sluice.schema_version'), 3, 0);
+        INSERT INTO pg_ducklake.ducklake_schema
+            SELECT nextval('pg_sluice.catalog_id'), gen_random_uuid(), 0, NULL, name, name || '/', true
+            FROM unnest(ARRAY['main', 'public']) AS name;
+        INSERT INTO pg_ducklake.ducklake_snapshot_changes
+            VALUES (0, 'created_schema:"main",created_schema:"public"', NULL, NULL, NULL);
+        """
+    )
+    # The analysed tree of a statement is asked for at level LOG: it is for the session, not for the server's log.
+    database = await connection.fetchval("SELECT quote_ident(current_database())")
+    await connection.execute(f"ALTER DATABASE {database} SET log_min_messages = 'fatal'")

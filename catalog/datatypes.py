@@ -1,0 +1,148 @@
+"""PostgreSQL's types and the form each takes in the lake: one row per type.
+
+A *lake form* is what a column is in DuckLake, in Parquet and in Spark. It is chosen so that nothing of the
+PostgreSQL value is lost and its order survives. Sources: `pg_type.dat` for OIDs, DuckLake specification 1.0,
+"Data Types", for the names of column types.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from catalog.errors import unsupported
+
+
+@dataclass(frozen=True, slots=True)
+class DataType:
+    """One scalar PostgreSQL type. `length` is pg_type.typlen (-1 for variable)."""
+
+    oid: int
+    name: str
+    sql_name: str
+    array_oid: int
+    length: int
+    ducklake: str
+    spark: str
+
+
+@dataclass(frozen=True, slots=True)
+class LakeForm:
+    """How a column is stored: DuckLake's type name, Spark's type, and the fields nested in it.
+
+    `children` holds (name, form) of a list's `element` or a struct's fields; empty for scalars.
+    """
+
+    ducklake: str
+    spark: str
+    children: tuple[tuple[str, LakeForm], ...] = ()
+
+    @property
+    def field_count(self) -> int:
+        """How many DuckLake columns (field IDs) the form takes, itself included."""
+        return 1 + sum(child.field_count for _, child in self.children)
+
+
+BOOL: Final = 16
+BYTEA: Final = 17
+INT8: Final = 20
+INT2: Final = 21
+INT4: Final = 23
+TEXT: Final = 25
+OID: Final = 26
+JSON: Final = 114
+FLOAT4: Final = 700
+FLOAT8: Final = 701
+UNKNOWN: Final = 705
+BPCHAR: Final = 1042
+VARCHAR: Final = 1043
+DATE: Final = 1082
+TIME: Final = 1083
+TIMESTAMP: Final = 1114
+TIMESTAMPTZ: Final = 1184
+INTERVAL: Final = 1186
+NUMERIC: Final = 1700
+UUID: Final = 2950
+JSONB: Final = 3802
+
+# The form of numeric depends on its typmod (see `lake_form`), that of interval is a struct: here are their names
+# without either.
+DATATYPES: Final = (
+    DataType(BOOL, "bool", "boolean", 1000, 1, "boolean", "BOOLEAN"),
+    DataType(BYTEA, "bytea", "bytea", 1001, -1, "blob", "BINARY"),
+    DataType(INT8, "int8", "bigint", 1016, 8, "int64", "BIGINT"),
+    DataType(INT2, "int2", "smallint", 1005, 2, "int16", "SMALLINT"),
+    DataType(INT4, "int4", "integer", 1007, 4, "int32", "INT"),
+    DataType(TEXT, "text", "text", 1009, -1, "varchar", "STRING"),
+    DataType(JSON, "json", "json", 199, -1, "json", "STRING"),
+    DataType(FLOAT4, "float4", "real", 1021, 4, "float32", "FLOAT"),
+    DataType(FLOAT8, "float8", "double precision", 1022, 8, "float64", "DOUBLE"),
+    DataType(BPCHAR, "bpchar", "character", 1014, -1, "varchar", "STRING"),
+    DataType(VARCHAR, "varchar", "character varying", 1015, -1, "varchar", "STRING"),
+    DataType(DATE, "date", "date", 1182, 4, "date", "DATE"),
+    DataType(TIME, "time", "time without time zone", 1183, 8, "time", "TIME(6)"),
+    DataType(TIMESTAMP, "timestamp", "timestamp without time zone", 1115, 8, "timestamp", "TIMESTAMP_NTZ"),
+    DataType(TIMESTAMPTZ, "timestamptz", "timestamp with time zone", 1185, 8, "timestamptz", "TIMESTAMP"),
+    DataType(INTERVAL, "interval", "interval", 1187, 16, "struct", "STRUCT"),
+    DataType(NUMERIC, "numeric", "numeric", 1231, -1, "varchar", "STRING"),
+    DataType(UUID, "uuid", "uuid", 2951, 16, "uuid", "STRING"),
+    DataType(JSONB, "jsonb", "jsonb", 3807, -1, "json", "STRING"),
+)
+
+BY_OID: Final = {row.oid: row for row in DATATYPES}
+BY_ARRAY_OID: Final = {row.array_oid: row for row in DATATYPES}
+assert len(BY_OID) == len(BY_ARRAY_OID) == len(DATATYPES), "a type is listed twice"
+
+# Spark's and DuckDB's decimals hold at most this many digits.
+DECIMAL_DIGITS_MAX: Final = 38
+
+INTERVAL_FORM: Final = LakeForm(
+    "struct",
+    "STRUCT<months: INT, days: INT, microseconds: BIGINT>",
+    (
+        ("months", LakeForm("int32", "INT")),
+        ("days", LakeForm("int32", "INT")),
+        ("microseconds", LakeForm("int64", "BIGINT")),
+    ),
+)
+
+
+def numeric_precision_scale(typmod: int) -> tuple[int, int] | None:
+    """(precision, scale) that a numeric's typmod declares; None for plain `numeric`.
+
+    The scale is an 11-bit two's complement number (`numeric_typmod_scale` in PostgreSQL's numeric.c).
+    """
+    if typmod < 4:
+        return None
+    packed = typmod - 4
+    return (packed >> 16) & 0xFFFF, ((packed & 0x7FF) ^ 1024) - 1024
+
+
+def lake_form(type_oid: int, typmod: int) -> LakeForm:
+    """The lake form of a column of this type. Raises 0A000 for a type that lake tables cannot hold.
+
+    numeric(p, s) with p ≤ 38 and 0 ≤ s ≤ p is a decimal; every other numeric is kept as PostgreSQL's text,
+    which alone carries any number of digits, the display scale of each value, NaN and the infinities.
+    """
+    element = BY_ARRAY_OID.get(type_oid)
+    if element is not None:
+        inner = lake_form(element.oid, typmod)
+        return LakeForm("list", f"ARRAY<{inner.spark}>", (("element", inner),))
+    if type_oid == INTERVAL:
+        return INTERVAL_FORM
+    if type_oid == NUMERIC:
+        declared = numeric_precision_scale(typmod)
+        if declared is not None:
+            precision, scale = declared
+            if precision <= DECIMAL_DIGITS_MAX and 0 <= scale <= precision:
+                return LakeForm(f"decimal({precision},{scale})", f"DECIMAL({precision},{scale})")
+        return LakeForm("varchar", "STRING")
+    row = BY_OID.get(type_oid)
+    if row is None:
+        raise unsupported(f"a column of the type with OID {type_oid}")
+    return LakeForm(row.ducklake, row.spark)
+
+
+def element_type(array_oid: int) -> DataType | None:
+    """The element's type where `array_oid` is the OID of an array type that the lake knows."""
+    return BY_ARRAY_OID.get(array_oid)

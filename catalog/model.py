@@ -1,0 +1,109 @@
+"""Immutable descriptions of what the lake holds at one snapshot: tables, columns, files, statistics.
+
+Built by `catalog.store`, read by every floor above. Nothing here knows how to fetch or change anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from catalog.datatypes import LakeForm, lake_form
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a lake table.
+
+    `attnum` is its number in the shadow table (pg_attribute.attnum), `column_id` its DuckLake column ID, which
+    is also its Parquet field ID; the fields nested in its form take the IDs that follow, depth first.
+    """
+
+    attnum: int
+    column_id: int
+    name: str
+    type_oid: int
+    typmod: int
+    nullable: bool
+    initial_default: str | None = None
+
+    @property
+    def form(self) -> LakeForm:
+        """What the column is in DuckLake, Parquet and Spark."""
+        return lake_form(self.type_oid, self.typmod)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A lake table: its shadow's OID in PostgreSQL, its DuckLake ID, and its columns in the order of attnum.
+
+    `path` is the folder of its files, relative to the lake's data path, with a trailing slash.
+    """
+
+    oid: int
+    table_id: int
+    schema: str
+    name: str
+    path: str
+    columns: tuple[Column, ...]
+
+    def column(self, attnum: int) -> Column:
+        """The column numbered `attnum`; KeyError where there is none."""
+        for column in self.columns:
+            if column.attnum == attnum:
+                return column
+        raise KeyError(attnum)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnStatistics:
+    """What a data file says of one column. Bounds are DuckLake's texts; None where they are not known."""
+
+    value_count: int
+    null_count: int
+    size_bytes: int
+    minimum: str | None = None
+    maximum: str | None = None
+    contains_nan: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteFile:
+    """A file of positions deleted from one data file; it replaces the delete file before it."""
+
+    path: str
+    delete_count: int
+    size_bytes: int
+    footer_size: int
+    delete_file_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A Parquet file with rows of one table. Paths are relative to the table's folder.
+
+    `statistics` maps column (field) IDs to what is known; `data_file_id` is None until it is published.
+    """
+
+    path: str
+    record_count: int
+    size_bytes: int
+    footer_size: int
+    statistics: Mapping[int, ColumnStatistics] = field(default_factory=dict)
+    data_file_id: int | None = None
+    row_id_start: int | None = None
+    delete_file: DeleteFile | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableVersion:
+    """A table at a snapshot: immutable for ever, so whatever is made of it may be kept."""
+
+    table: Table
+    snapshot_id: int
+    files: tuple[DataFile, ...]
+
+    @property
+    def row_count(self) -> int:
+        """Live rows: those written less those deleted."""
+        return sum(f.record_count - (f.delete_file.delete_count if f.delete_file else 0) for f in self.files)

@@ -1,0 +1,280 @@
+"""The gateway's own reads of the catalog, over a pool of its own superuser connections.
+
+Contract: `versions` gives the committed state of several tables at one snapshot. A table's version is loaded
+once and kept until a commit changes the table (`relation.changed_snapshot`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import asyncpg
+
+from catalog.errors import SluiceError, SqlState
+from catalog.model import Column, ColumnStatistics, DataFile, DeleteFile, Table, TableVersion
+
+_CHANGED: Final = "SELECT relid::bigint, changed_snapshot FROM pg_sluice.relation WHERE relid = ANY ($1::oid[])"
+
+_DESCRIBE: Final = "SELECT description FROM pg_sluice.describe($1::oid[])"
+
+_FILES: Final = """
+SELECT f.data_file_id, f.path, f.record_count, f.file_size_bytes, f.footer_size, f.row_id_start,
+       d.delete_file_id, d.path AS delete_path, d.delete_count, d.file_size_bytes AS delete_size,
+       d.footer_size AS delete_footer
+FROM pg_ducklake.ducklake_data_file f
+LEFT JOIN pg_ducklake.ducklake_delete_file d
+    ON d.data_file_id = f.data_file_id
+    AND d.begin_snapshot <= $2 AND (d.end_snapshot IS NULL OR d.end_snapshot > $2)
+WHERE f.table_id = $1 AND f.begin_snapshot <= $2 AND (f.end_snapshot IS NULL OR f.end_snapshot > $2)
+ORDER BY f.data_file_id
+"""
+
+_STATISTICS: Final = """
+SELECT s.data_file_id, s.column_id, s.value_count, s.null_count, s.column_size_bytes, s.min_value, s.max_value,
+       s.contains_nan
+FROM pg_ducklake.ducklake_file_column_stats s
+WHERE s.table_id = $1 AND s.data_file_id = ANY ($2)
+"""
+
+# Every table that some snapshot has, and every snapshot that changed its files; dropped tables have no relation.
+_HISTORY: Final = """
+SELECT DISTINCT t.table_id, r.relid::bigint, t.table_name, s.schema_name,
+       CASE WHEN t.path_is_relative THEN s.path || t.path ELSE substr(t.path, length(m.value) + 1) END AS folder,
+       f.snapshot
+FROM pg_ducklake.ducklake_table t
+JOIN pg_ducklake.ducklake_schema s ON s.schema_id = t.schema_id
+    AND t.begin_snapshot >= s.begin_snapshot AND (s.end_snapshot IS NULL OR t.begin_snapshot < s.end_snapshot)
+CROSS JOIN (SELECT value FROM pg_ducklake.ducklake_metadata WHERE key = 'data_path') m
+LEFT JOIN pg_sluice.relation r ON r.table_id = t.table_id
+CROSS JOIN LATERAL (
+    SELECT begin_snapshot AS snapshot FROM pg_ducklake.ducklake_data_file f WHERE f.table_id = t.table_id
+    UNION SELECT begin_snapshot FROM pg_ducklake.ducklake_delete_file d WHERE d.table_id = t.table_id
+    UNION SELECT t.begin_snapshot) f
+WHERE f.snapshot >= t.begin_snapshot AND (t.end_snapshot IS NULL OR f.snapshot < t.end_snapshot)
+ORDER BY t.table_id, f.snapshot
+"""
+
+_VERSIONS_KEPT_MAX: Final = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A CHECK constraint: its name and its expression as PostgreSQL's node text (pg_constraint.conbin)."""
+
+    name: str
+    expression: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableRules:
+    """What every way into a table must respect, beyond the types and NOT NULLs of its columns.
+
+    `defaults` maps attnum to the node text of the column's default or generation expression.
+    """
+
+    checks: tuple[Check, ...]
+    defaults: Mapping[int, str]
+    generated: frozenset[int]
+    identity: frozenset[int]
+
+
+def table_from_description(description: Mapping[str, Any]) -> Table:
+    """The model of a table from what `pg_sluice.describe` returns for it."""
+    return Table(
+        oid=description["relid"],
+        table_id=description["table_id"],
+        schema=description["schema"],
+        name=description["name"],
+        path=description["path"],
+        columns=tuple(
+            Column(
+                attnum=column["attnum"],
+                column_id=column["column_id"],
+                name=column["name"],
+                type_oid=column["type"],
+                typmod=column["typmod"],
+                nullable=column["nullable"],
+                initial_default=column["initial_default"],
+            )
+            for column in description["columns"] or ()
+        ),
+    )
+
+
+def rules_from_description(description: Mapping[str, Any]) -> TableRules:
+    """The rules of a table from what `pg_sluice.describe` returns for it."""
+    columns = description["columns"] or ()
+    return TableRules(
+        checks=tuple(Check(check["name"], check["expression"]) for check in description["checks"] or ()),
+        defaults={column["attnum"]: column["default"] for column in columns if column["default"] is not None},
+        generated=frozenset(column["attnum"] for column in columns if column["generated"]),
+        identity=frozenset(column["attnum"] for column in columns if column["identity"]),
+    )
+
+
+class Store:
+    """The catalog as the gateway itself reads it. `open` before use, `close` after."""
+
+    def __init__(self, dsn: str) -> None:
+        self._dsn = dsn
+        self._pool: asyncpg.Pool | None = None
+        self._kept: dict[int, TableVersion] = {}
+
+    async def open(self) -> None:
+        """Connect; raises 57P03 where the catalog cannot be reached."""
+        try:
+            self._pool = await asyncpg.create_pool(
+                # No connection is kept for its own sake: while PostgreSQL restarts, nobody tries to open one in vain.
+                self._dsn,
+                min_size=0,
+                max_size=8,
+                server_settings={"application_name": "sluice gateway"},
+            )
+        except (OSError, asyncpg.PostgresError) as error:
+            raise SluiceError(SqlState.CANNOT_CONNECT_NOW, f"cannot reach the catalog: {error}") from error
+
+    async def close(self) -> None:
+        """Close every connection of the pool."""
+        if self._pool is not None:
+            await self._pool.close()
+            self._pool = None
+
+    @property
+    def pool(self) -> asyncpg.Pool:
+        """The open pool."""
+        if self._pool is None:
+            raise SluiceError(SqlState.CANNOT_CONNECT_NOW, "the catalog is not open")
+        return self._pool
+
+    async def lake_relations(self, relation_oids: Iterable[int]) -> frozenset[int]:
+        """Which of these relations are lake tables."""
+        wanted = list(relation_oids)
+        if not wanted:
+            return frozenset()
+        return frozenset(row["relid"] for row in await self.pool.fetch(_CHANGED, wanted))
+
+    async def newest_snapshot(self) -> int:
+        """The last snapshot that was committed."""
+        snapshot: int = await self.pool.fetchval("SELECT max(snapshot_id) FROM pg_ducklake.ducklake_snapshot")
+        return snapshot
+
+    async def versions_at(self, relation_oids: Iterable[int], snapshot: int) -> dict[int, TableVersion]:
+        """The rows of each lake table among these relations as they were at `snapshot`, in today's columns."""
+        found = {}
+        for oid, version in (await self.versions(relation_oids)).items():
+            if version.snapshot_id <= snapshot:
+                found[oid] = version
+                continue
+            async with self.pool.acquire() as connection:
+                found[oid] = TableVersion(version.table, snapshot, await _files(connection, version.table, snapshot))
+        return found
+
+    async def versions(self, relation_oids: Iterable[int]) -> dict[int, TableVersion]:
+        """The committed version of each lake table among these relations, all at one snapshot.
+
+        Relations that are no lake tables are left out.
+        """
+        wanted = sorted(relation_oids)
+        if not wanted:
+            return {}
+        async with self.pool.acquire() as connection:
+            changed = {row["relid"]: row["changed_snapshot"] for row in await connection.fetch(_CHANGED, wanted)}
+            found = {
+                oid: kept
+                for oid, snapshot in changed.items()
+                if (kept := self._kept.get(oid)) is not None and kept.snapshot_id == snapshot
+            }
+            missing = [oid for oid in changed if oid not in found]
+            if missing:
+                async with connection.transaction(isolation="repeatable_read", readonly=True):
+                    for oid in missing:
+                        version = await self._load(connection, oid)
+                        if version is not None:
+                            found[oid] = self._keep(version)
+        return found
+
+    async def rules(self, relation_oid: int) -> TableRules:
+        """The constraints and defaults of a lake table."""
+        return rules_from_description(json.loads(await self.pool.fetchval(_DESCRIBE, [relation_oid])))
+
+    async def history(self) -> list[TableVersion]:
+        """Every table at every snapshot that changed it, as far back as snapshots reach.
+
+        Tables dropped since have OID 0 and no columns: PostgreSQL has forgotten their types.
+        """
+        found = []
+        async with (
+            self.pool.acquire() as connection,
+            connection.transaction(isolation="repeatable_read", readonly=True),
+        ):
+            for row in await connection.fetch(_HISTORY):
+                table = None
+                if row["relid"] is not None:
+                    text = await connection.fetchval(_DESCRIBE, [row["relid"]])
+                    table = table_from_description(json.loads(text)) if text else None
+                if table is None:
+                    table = Table(0, row["table_id"], row["schema_name"], row["table_name"], row["folder"], ())
+                found.append(TableVersion(table, row["snapshot"], await _files(connection, table, row["snapshot"])))
+        return found
+
+    async def _load(self, connection: asyncpg.pool.PoolConnectionProxy, oid: int) -> TableVersion | None:
+        text = await connection.fetchval(_DESCRIBE, [oid])
+        if text is None:
+            return None
+        description = json.loads(text)
+        table = table_from_description(description)
+        snapshot = description["changed"]
+        return TableVersion(table, snapshot, await _files(connection, table, snapshot))
+
+    def _keep(self, version: TableVersion) -> TableVersion:
+        if len(self._kept) >= _VERSIONS_KEPT_MAX:
+            self._kept.pop(next(iter(self._kept)))
+        self._kept[version.table.oid] = version
+        return version
+
+    async def fetch(self, sql: str, *arguments: object) -> Sequence[asyncpg.Record]:
+        """Rows of a query of the gateway's own."""
+        rows: Sequence[asyncpg.Record] = await self.pool.fetch(sql, *arguments)
+        return rows
+
+
+async def _files(connection: asyncpg.pool.PoolConnectionProxy, table: Table, snapshot: int) -> tuple[DataFile, ...]:
+    """The table's files at a snapshot, with their statistics."""
+    files = await connection.fetch(_FILES, table.table_id, snapshot)
+    statistics: dict[int, dict[int, ColumnStatistics]] = {}
+    rows = await connection.fetch(_STATISTICS, table.table_id, [row["data_file_id"] for row in files])
+    for row in rows:
+        statistics.setdefault(row["data_file_id"], {})[row["column_id"]] = ColumnStatistics(
+            row["value_count"],
+            row["null_count"],
+            row["column_size_bytes"],
+            row["min_value"],
+            row["max_value"],
+            row["contains_nan"],
+        )
+    return tuple(_data_file(row, statistics.get(row["data_file_id"], {})) for row in files)
+
+
+def _data_file(row: asyncpg.Record, statistics: Mapping[int, ColumnStatistics]) -> DataFile:
+    delete_file = None
+    if row["delete_file_id"] is not None:
+        delete_file = DeleteFile(
+            path=row["delete_path"],
+            delete_count=row["delete_count"],
+            size_bytes=row["delete_size"],
+            footer_size=row["delete_footer"],
+            delete_file_id=row["delete_file_id"],
+        )
+    return DataFile(
+        path=row["path"],
+        record_count=row["record_count"],
+        size_bytes=row["file_size_bytes"],
+        footer_size=row["footer_size"],
+        statistics=statistics,
+        data_file_id=row["data_file_id"],
+        row_id_start=row["row_id_start"],
+        delete_file=delete_file,
+    )

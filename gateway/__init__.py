@@ -1,0 +1,1 @@
+"""The talking: sockets, the PostgreSQL protocol, sessions, and the encoding of results."""

@@ -1,0 +1,330 @@
+"""A session's own connection to the catalog's PostgreSQL: the protocol from the client's side.
+
+Contract: one coroutine at a time uses a backend. `run` carries out statements of the gateway's own, whose notices
+never reach the client; `send` and `next` are for relaying. When the connection is lost every call raises
+`BackendLostError`, and the object is of no further use.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from catalog.errors import SluiceError, SqlState
+from gateway.framing import Frame, RelayScanner
+from gateway.messages import backend as answers
+from gateway.messages import frontend, startup
+from gateway.messages.backend import (
+    Authentication,
+    BackendKeyData,
+    DataRow,
+    ErrorResponse,
+    NoticeResponse,
+    NotificationResponse,
+    ParameterStatus,
+    ReadyForQuery,
+    decode_backend,
+)
+from gateway.messages.copy import CopyData, CopyDone, CopyInResponse
+from gateway.scram import MECHANISM, ClientKeys, ScramClient
+
+_READ_BYTES: Final = 1 << 17
+_COPY_BYTES: Final = 1 << 20
+# The names of the gateway's own portal and statements at the backend; clients choose no such names.
+_PORTAL: Final = "pg_sluice"
+_RELAYED_ROWS: Final = (DataRow, CopyData)
+
+Item = Frame | memoryview
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where the catalog's PostgreSQL listens: a socket's folder or a host, and the port."""
+
+    host: str
+    port: int
+
+
+class BackendLostError(SluiceError):
+    """The connection to the catalog has gone, in the middle of whatever it was doing."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            SqlState.CRASH_SHUTDOWN,
+            "terminating connection because the catalog's PostgreSQL was restarted",
+            hint="In a moment you should be able to reconnect to the database and repeat your command.",
+            severity="FATAL",
+        )
+
+
+@dataclass(slots=True)
+class Statement:
+    """A statement of the gateway's own: its text with $n, and parameters in text format (None for NULL)."""
+
+    sql: str
+    parameters: Sequence[str | bytes | None] = ()
+    parameter_types: Sequence[int] = ()
+    parameter_formats: Sequence[int] = ()
+    result_format: int = 0
+    bodies_only: bool = False
+
+
+@dataclass(slots=True)
+class Result:
+    """What came back. Of a statement with `bodies_only`, rows come as the bodies of DataRow frames, undecoded: with
+    binary values they are the tuples of COPY's binary format.
+    """
+
+    rows: list[tuple[bytes | None, ...]] = field(default_factory=list)
+    bodies: list[bytes] = field(default_factory=list)
+    notices: list[NoticeResponse] = field(default_factory=list)
+    described: answers.RowDescription | None = None
+    parameter_types: tuple[int, ...] = ()
+    tag: str = ""
+
+
+class Backend:
+    """An open connection. `status` is ReadyForQuery's: I, T or E."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, address: Address) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._scanner = RelayScanner()
+        self._ready: deque[Item] = deque()
+        self._reading: asyncio.Task[bytes] | None = None
+        self.address = address
+        self.status = b"I"
+        self.process_id = 0
+        self.key = b""
+        self.parameters: dict[str, str] = {}
+        # Called with ParameterStatus and NotificationResponse that arrive among the gateway's own statements.
+        self.forward: Callable[[bytes], None] = lambda _: None
+
+    @classmethod
+    async def connect(cls, address: Address, parameters: Sequence[tuple[str, str]], keys: ClientKeys | None) -> Backend:
+        """Connect and log in; raises PostgreSQL's own error where it refuses."""
+        try:
+            if address.host.startswith("/"):
+                path = f"{address.host}/.s.PGSQL.{address.port}"
+                reader, writer = await asyncio.open_unix_connection(path, limit=_READ_BYTES)
+            else:
+                reader, writer = await asyncio.open_connection(address.host, address.port, limit=_READ_BYTES)
+        except OSError as error:
+            raise SluiceError(
+                SqlState.CANNOT_CONNECT_NOW, f"the catalog cannot be reached: {error.strerror}", severity="FATAL"
+            ) from error
+        backend = cls(reader, writer, address)
+        try:
+            await backend._log_in(parameters, keys)
+        except BaseException:
+            backend.close()
+            raise
+        return backend
+
+    async def _log_in(self, parameters: Sequence[tuple[str, str]], keys: ClientKeys | None) -> None:
+        self.send(startup.StartupMessage(startup.PROTOCOL_3_0, tuple(parameters)).encode())
+        scram = None if keys is None else ScramClient(keys)
+        while True:
+            frame = await self.next()
+            assert isinstance(frame, Frame)
+            message = decode_backend(frame.type, frame.body)
+            match message:
+                case ErrorResponse():
+                    raise message.to_error()
+                case answers.AuthenticationSASL(mechanisms) if scram is not None and MECHANISM in mechanisms:
+                    self.send(frontend.SASLInitialResponse(MECHANISM, scram.first()).encode())
+                case answers.AuthenticationSASLContinue(data) if scram is not None:
+                    self.send(frontend.SASLResponse(scram.reply(data)).encode())
+                case answers.AuthenticationSASLFinal(data) if scram is not None:
+                    scram.verify(data)
+                case answers.AuthenticationOk():
+                    pass
+                case Authentication():
+                    raise SluiceError(
+                        SqlState.INVALID_AUTHORIZATION,
+                        "the catalog asks for an authentication that the gateway cannot pass on",
+                        hint="Roles need a SCRAM-SHA-256 password, or the catalog must trust the gateway's address.",
+                        severity="FATAL",
+                    )
+                case ParameterStatus(name, value):
+                    self.parameters[name] = value
+                case BackendKeyData(process_id, key):
+                    self.process_id, self.key = process_id, key
+                case ReadyForQuery(status):
+                    self.status = status
+                    return
+                case _:
+                    pass
+
+    def send(self, data: bytes) -> None:
+        """Put bytes on their way."""
+        if self._writer.is_closing():
+            raise BackendLostError
+        self._writer.write(data)
+
+    async def drain(self) -> None:
+        """Wait until the backend takes more."""
+        try:
+            await self._writer.drain()
+        except OSError:
+            raise BackendLostError from None
+
+    def reading(self) -> asyncio.Task[bytes]:
+        """The read that is under way: done when `next` has something to give."""
+        if self._reading is None:
+            self._reading = asyncio.create_task(self._reader.read(_READ_BYTES))
+        return self._reading
+
+    @property
+    def has_more(self) -> bool:
+        """Whether `next` gives something without waiting."""
+        return bool(self._ready)
+
+    async def next(self) -> Item:
+        """The next frame, or the next run of rows as they came. May be cancelled without loss."""
+        while not self._ready:
+            reading = self.reading()
+            try:
+                data = await asyncio.shield(reading)
+            except OSError:
+                raise BackendLostError from None
+            self._reading = None
+            if not data:
+                raise BackendLostError
+            self._ready.extend(self._scanner.feed(data))
+        item = self._ready.popleft()
+        if isinstance(item, Frame):
+            if item.type == ReadyForQuery.type:
+                self.status = item.data[5:6]
+            elif item.type == ParameterStatus.type:
+                status = ParameterStatus.decode(item.body, strict=False)
+                self.parameters[status.name] = status.value
+        return item
+
+    def close(self) -> None:
+        """Drop the connection; PostgreSQL rolls back what was open."""
+        if self._reading is not None:
+            self._reading.cancel()
+        if not self._writer.is_closing():
+            if not self._reader.at_eof():
+                self._writer.write(frontend.Terminate().encode())
+            self._writer.close()
+
+    async def run(self, *statements: Statement, sync: bool = True) -> list[Result]:
+        """Carry out statements of the gateway's own, in one round trip and, outside a block, one transaction.
+
+        Raises the first error as SluiceError (without CONTEXT: it may quote what is the gateway's alone); those
+        after it are not carried out. Without `sync` the implicit transaction stays open.
+        """
+        out = bytearray()
+        for statement in statements:
+            out += encode_statement(statement)
+        out += frontend.Sync().encode() if sync else frontend.Flush().encode()
+        self._scanner.passing = frozenset()
+        try:
+            self.send(bytes(out))
+            return await self._results(statements, sync)
+        finally:
+            self._scanner.passing = frozenset(kind.type for kind in _RELAYED_ROWS)
+
+    async def _results(  # noqa: C901  one case for each kind of answer
+        self, statements: Sequence[Statement], sync: bool
+    ) -> list[Result]:
+        count = len(statements)
+        results = [Result()]
+        closed = 0
+        error: SluiceError | None = None
+        while sync or (len(results) <= count and error is None):
+            frame = await self.next()
+            assert isinstance(frame, Frame)
+            if frame.type == DataRow.type and len(results) <= count and statements[len(results) - 1].bodies_only:
+                results[-1].bodies.append(frame.body)
+                continue
+            message = decode_backend(frame.type, frame.body)
+            match message:
+                case ReadyForQuery():
+                    break
+                case ErrorResponse():
+                    error = message.to_error()
+                    error.fields.pop("W", None)
+                case NoticeResponse():
+                    results[-1].notices.append(message)
+                case ParameterStatus() | NotificationResponse():
+                    self.forward(frame.data)
+                case DataRow(values):
+                    results[-1].rows.append(values)
+                case answers.RowDescription():
+                    results[-1].described = message
+                case answers.CommandComplete(tag):
+                    results[-1].tag = tag
+                case answers.CloseComplete():
+                    closed += 1
+                    if closed % CLOSES == 0:
+                        results.append(Result())
+                case _:
+                    pass
+        if error is not None:
+            raise error
+        return results[:-1]
+
+    async def copy_in(self, sql: str, messages: bytes) -> None:
+        """Carry out a COPY … FROM STDIN of the gateway's own; `messages` are its CopyData, whole."""
+        self.send(frontend.Query(sql).encode())
+        error: SluiceError | None = None
+        sent = False
+        while True:
+            frame = await self.next()
+            assert isinstance(frame, Frame)
+            if frame.type == ReadyForQuery.type:
+                break
+            if frame.type == ErrorResponse.type:
+                error = ErrorResponse.decode(frame.body, strict=False).to_error()
+            elif frame.type == CopyInResponse.type and not sent:
+                sent = True
+                for start in range(0, len(messages), _COPY_BYTES):
+                    self.send(messages[start : start + _COPY_BYTES])
+                    await self.drain()
+                self.send(CopyDone().encode())
+        if error is not None:
+            raise error
+
+    async def request_cancel(self) -> None:
+        """Ask PostgreSQL to cancel what this backend does, over a connection of its own."""
+        if self.address.host.startswith("/"):
+            path = f"{self.address.host}/.s.PGSQL.{self.address.port}"
+            reader, writer = await asyncio.open_unix_connection(path)
+        else:
+            reader, writer = await asyncio.open_connection(self.address.host, self.address.port)
+        try:
+            writer.write(startup.CancelRequest(self.process_id, self.key).encode())
+            await writer.drain()
+            await reader.read(1)
+        finally:
+            writer.close()
+
+
+# How many CloseCompletes a statement of the gateway's own brings: the last one ends its answers.
+CLOSES: Final = 4
+
+
+def encode_statement(statement: Statement) -> bytes:
+    """Parse, Bind, Execute under the gateway's own names, which leave the client's unnamed ones alone.
+
+    Both outlive an error (the portal until ROLLBACK), so the names are freed before as well as after.
+    """
+    values = tuple(value.encode() if isinstance(value, str) else value for value in statement.parameters)
+    return b"".join(
+        message.encode()
+        for message in (
+            frontend.Close(b"S", _PORTAL),
+            frontend.Close(b"P", _PORTAL),
+            frontend.Parse(_PORTAL, statement.sql, tuple(statement.parameter_types)),
+            frontend.Bind(_PORTAL, _PORTAL, tuple(statement.parameter_formats), values, (statement.result_format,)),
+            frontend.Execute(_PORTAL),
+            frontend.Close(b"P", _PORTAL),
+            frontend.Close(b"S", _PORTAL),
+        )
+    )

@@ -1,0 +1,112 @@
+"""A client's connection: frames in, bytes out, with backpressure."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from contextlib import suppress
+from typing import Final
+
+from catalog.errors import SluiceError
+from gateway.framing import Frame, FrameReader
+from gateway.messages.backend import ErrorResponse
+from gateway.messages.layout import Message
+
+_READ_BYTES: Final = 1 << 17
+# What may wait in memory for a client that does not read; `drain` waits above it.
+_WRITE_BYTES_MAX: Final = 1 << 20
+
+
+class ClientGoneError(Exception):
+    """The client has closed its connection, or it broke."""
+
+
+class Client:
+    """One socket. `frame` is the only reader; writers call `drain` as often as they write much."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._frames = FrameReader()
+        self._held: Frame | None = None
+        self.encrypted = False
+        writer.transport.set_write_buffer_limits(high=_WRITE_BYTES_MAX)
+
+    @property
+    def peer(self) -> str:
+        """The peer's address; empty for a Unix socket."""
+        name = self._writer.get_extra_info("peername")
+        return str(name[0]) if isinstance(name, tuple) else ""
+
+    async def startup_body(self) -> bytes:
+        """The body of a message of the startup phase."""
+        while (body := self._frames.next_startup()) is None:
+            await self._feed()
+        return body
+
+    async def encrypt(self, context: ssl.SSLContext) -> None:
+        """Begin TLS; bytes that came before it are an attack (CVE-2021-23222) and end the connection."""
+        if self._frames.buffered:
+            raise ClientGoneError
+        await self._writer.start_tls(context)
+        self._writer.transport.set_write_buffer_limits(high=_WRITE_BYTES_MAX)
+        self.encrypted = True
+
+    async def frame(self) -> Frame:
+        """The next frame that the client sent. May be cancelled without loss."""
+        held, self._held = self._held, None
+        if held is not None:
+            return held
+        while (frame := self._frames.next_frame()) is None:
+            await self._feed()
+        return frame
+
+    async def copy_data(self) -> bytes:
+        """The payloads of the CopyData frames at hand, waiting for one; empty where another frame is next."""
+        while not (data := self._frames.next_copy_data()):
+            self._held = self._frames.next_frame()
+            if self._held is not None:
+                return b""
+            await self._feed()
+        return data
+
+    @property
+    def has_more(self) -> bool:
+        """Whether bytes of a further message are at hand."""
+        return self._held is not None or self._frames.buffered > 0
+
+    async def _feed(self) -> None:
+        try:
+            data = await self._reader.read(_READ_BYTES)
+        except OSError:
+            raise ClientGoneError from None
+        if not data:
+            raise ClientGoneError
+        self._frames.feed(data)
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Queue bytes."""
+        if self._writer.is_closing():
+            raise ClientGoneError
+        self._writer.write(data)
+
+    def send(self, *messages: Message) -> None:
+        """Queue messages."""
+        self.write(b"".join(message.encode() for message in messages))
+
+    def send_error(self, error: SluiceError) -> None:
+        """Queue an ErrorResponse."""
+        self.send(ErrorResponse.from_error(error))
+
+    async def drain(self) -> None:
+        """Wait until the client has taken most of what is queued."""
+        try:
+            await self._writer.drain()
+        except OSError:
+            raise ClientGoneError from None
+
+    async def close(self) -> None:
+        """Send what is queued and close."""
+        with suppress(OSError, TimeoutError):  # a peer that does not read any more is no error of ours
+            await asyncio.wait_for(self._writer.drain(), 1.0)
+        self._writer.close()

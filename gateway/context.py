@@ -1,0 +1,31 @@
+"""What every session of one gateway shares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from catalog.store import Store
+from gateway.backend import Address
+from planner.builtins import Builtins
+from storage.engine import SparkEngine
+
+if TYPE_CHECKING:
+    from gateway.session import Session
+
+
+@dataclass(slots=True)
+class GatewayContext:
+    """The catalog, the engine, and the sessions by the process number that their clients know.
+
+    `token` lets the gateway stage changes on its clients' backends; `database` is the one that holds the lake.
+    """
+
+    store: Store
+    engine: SparkEngine
+    builtins: Builtins
+    token: str
+    address: Address
+    database: str
+    data_path: str
+    sessions: dict[int, Session] = field(default_factory=dict)

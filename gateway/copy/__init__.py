@@ -1,0 +1,15 @@
+"""COPY's three formats, out of Arrow batches and into them. No I/O: bytes in, batches out, and the reverse.
+
+Source: PostgreSQL documentation, COPY, "File Formats". `CopyOptions.parse` takes the options of a statement,
+`CopyWriter` makes CopyData messages, `TextReader` and `BinaryReader` take their payloads in pieces cut anywhere.
+"""
+
+from __future__ import annotations
+
+from gateway.copy.binary_reader import BinaryReader
+from gateway.copy.fields import CopyBatch
+from gateway.copy.options import CopyFormat, CopyOptions, Header
+from gateway.copy.reader import TextReader
+from gateway.copy.writer import CopyWriter
+
+__all__ = ["BinaryReader", "CopyBatch", "CopyFormat", "CopyOptions", "CopyWriter", "Header", "TextReader"]

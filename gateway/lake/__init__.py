@@ -1,0 +1,69 @@
+"""Statements on the lake: one portal class for each kind, in a file of its own, and the table that chooses.
+
+Bottom first: `reading` (what a plan needs to know of the session), `transaction` (stage files, publish at COMMIT),
+then the portals.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from catalog.errors import unsupported
+from gateway.lake.change import DeletePortal, UpdatePortal
+from gateway.lake.copying import copy_portal
+from gateway.lake.explain import ExplainPortal
+from gateway.lake.guarded import GuardedPortal
+from gateway.lake.insert import InsertRowsPortal
+from gateway.lake.insert_query import InsertQueryPortal
+from gateway.lake.select import SelectPortal
+from gateway.lake.table_as import TableAsPortal
+from gateway.lake.truncate import TruncatePortal
+from planner.nodes import walk
+from planner.routes import Route
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gateway.analysis import Analysis
+    from gateway.portal import Binding, Portal
+    from gateway.routing import Routed
+    from gateway.session import Session
+
+
+async def open_portal(session: Session, analysis: Analysis, routed: Routed, binding: Binding) -> Portal:
+    """The portal for a statement that is not simply relayed; raises 0A000 for a kind that there is none for."""
+    make = _PORTALS.get(routed.route)
+    if make is None:
+        raise unsupported(routed.route.value.upper())
+    return make(session, analysis, routed, binding)
+
+
+def insert_portal(session: Session, analysis: Analysis, routed: Routed, binding: Binding) -> Portal:
+    """The way that suits the statement."""
+    assert routed.query is not None
+    if routed.query.onConflict is not None:
+        raise unsupported("ON CONFLICT")
+    if _lake_references(routed) > 1:
+        return InsertQueryPortal(session, analysis, routed, binding)
+    return InsertRowsPortal(session, analysis, routed, binding)
+
+
+def _lake_references(routed: Routed) -> int:
+    """How often lake tables stand in the statement, the target included."""
+    lake = set(routed.lake)
+    return sum(
+        1 for node in walk(routed.query) if node.type == "RANGETBLENTRY" and int(node.fields.get("relid") or 0) in lake
+    )
+
+
+_PORTALS: Final[dict[Route, Callable[[Session, Analysis, Routed, Binding], Portal]]] = {
+    Route.SELECT: SelectPortal,
+    Route.INSERT: insert_portal,
+    Route.UPDATE: UpdatePortal,
+    Route.DELETE: DeletePortal,
+    Route.COPY: copy_portal,
+    Route.TABLE_AS: TableAsPortal,
+    Route.TRUNCATE: TruncatePortal,
+    Route.EXPLAIN: ExplainPortal,
+    Route.GUARDED: GuardedPortal,
+}

@@ -1,0 +1,86 @@
+"""UPDATE and DELETE on the lake: Spark finds the rows and writes; the rows go out by position, new ones come in.
+
+Writers of one table take turns under a lock at the session's backend; appends and readers never wait for them.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Final
+
+from gateway.backend import Statement
+from gateway.lake.insert import target_oid
+from gateway.lake.insert_query import check_conditions, with_rules
+from gateway.lake.reading import Reading, read, runnable
+from gateway.lake.select import RowSender
+from gateway.lake.transaction import LakeTransaction
+from gateway.messages.backend import CommandComplete
+from gateway.portal import StatementPortal
+from planner.change import plan_delete, plan_update
+from planner.enforce import enforced
+from storage.plan import FILE_COLUMN, POSITION_COLUMN, RunnableDelete, RunnableUpdate
+from storage.write import WriteResult
+
+_LOCK: Final = "SELECT pg_sluice.lock_rows($1, $2::bigint::oid)"
+
+
+class _ChangePortal(StatementPortal):
+    """What UPDATE and DELETE share. `word` is the command's name in its tag."""
+
+    word: str
+
+    async def run(self) -> None:
+        session = self.session
+        assert self.routed.query is not None
+        target = target_oid(self.routed.query)
+        async with LakeTransaction(self, self.word) as transaction:
+            await session.backend.run(Statement(_LOCK, (session.gateway.token, str(target))))
+            reading = await read(session, self.analysis, self.binding, self.routed.lake)
+            result = await self._write(reading)
+            transaction.wrote(result, reading.versions[target])
+            if self.columns is not None and result.returning is not None:
+                self.announce()
+                sender = RowSender(session, self.columns, reading)
+                for batch in result.returning:
+                    await sender.send(batch)
+            await transaction.commit()
+        session.client.send(CommandComplete(f"{self.word} {result.row_count}"))
+
+    @abstractmethod
+    async def _write(self, reading: Reading) -> WriteResult:
+        """Plan the change and let Spark write it."""
+
+
+class DeletePortal(_ChangePortal):
+    """DELETE … USING … RETURNING."""
+
+    word = "DELETE"
+
+    async def _write(self, reading: Reading) -> WriteResult:
+        assert self.routed.query is not None
+        plan = plan_delete(self.routed.query, reading.context)
+        delete = RunnableDelete(runnable(plan.query, reading), reading.versions[plan.table_oid])
+        return await self.session.gateway.engine.delete(delete, self.session.tag)
+
+
+class UpdatePortal(_ChangePortal):
+    """UPDATE … FROM … RETURNING."""
+
+    word = "UPDATE"
+
+    async def _write(self, reading: Reading) -> WriteResult:
+        assert self.routed.query is not None
+        table = reading.versions[target_oid(self.routed.query)].table
+        rules = await self.session.gateway.store.rules(table.oid)
+        context = with_rules(reading.context, table, rules)
+        plan = plan_update(self.routed.query, context)
+        returned = [f"r{number}" for number, _ in enumerate(plan.query.columns, 1)]
+        checked = enforced(
+            plan.query,
+            table,
+            check_conditions(context, table, rules),
+            before=(FILE_COLUMN, POSITION_COLUMN),
+            after=returned,
+        )
+        update = RunnableUpdate(runnable(checked, reading), reading.versions[plan.table_oid])
+        return await self.session.gateway.engine.update(update, self.session.tag)

@@ -1,0 +1,260 @@
+"""COPY … FROM STDIN: bytes to whole Arrow columns to Parquet, in bounded memory.
+
+Values in canonical form are converted column by column. Rows with anything else (an odd date spelling, a NULL where
+none may be, a value out of range) go to PostgreSQL, into the shadow, which takes them or gives its own error. Tables
+with CHECK constraints, and columns left to their defaults, go to the shadow as a whole.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from catalog.datatypes import BYTEA, TEXT
+from catalog.errors import SluiceError, SqlState, unsupported
+from catalog.model import Column, Table
+from catalog.store import TableRules
+from gateway.backend import Statement
+from gateway.copy import BinaryReader, CopyBatch, CopyFormat, CopyOptions, CopyWriter, TextReader
+from gateway.lake.copy_out import copy_options, quoted
+from gateway.lake.insert import latest, take_shadow_rows
+from gateway.lake.reading import session_values
+from gateway.lake.transaction import LakeTransaction
+from gateway.messages import frontend
+from gateway.messages.backend import CommandComplete
+from gateway.messages.copy import CopyDone, CopyFail, CopyInResponse
+from gateway.portal import StatementPortal
+from gateway.states import Action
+from gateway.values import OutputSettings, ResultColumn, convert_binary, convert_text
+from storage.arrow_types import arrow_schema
+from storage.parquet_writer import ParquetWriter
+from storage.write import WriteResult
+
+if TYPE_CHECKING:
+    from gateway.session import Session
+
+_SAVEPOINT: Final = Statement("SAVEPOINT pg_sluice")
+_LINE: Final = re.compile(r"\bline (\d+)")
+Reader = TextReader | BinaryReader
+# Rows that go to the shadow at a time: it holds them only until they are read back.
+_SHADOW_ROWS: Final = 50_000
+
+
+class CopyInPortal(StatementPortal):
+    """COPY table [(columns)] FROM STDIN."""
+
+    async def run(self) -> None:
+        session, target = self.session, self.routed.lake[0]
+        async with LakeTransaction(self, "COPY FROM") as transaction:
+            version = await latest(session, target)
+            table = version.table
+            rules = await session.gateway.store.rules(target)
+            columns = self._columns(table, rules)
+            await self._check_privilege(table, columns)
+            options = CopyOptions.parse(
+                copy_options(self.routed),
+                [column.name for column in columns],
+                is_from=True,
+                relation=table.name,
+                relation_columns=[column.name for column in table.columns],
+            )
+            values, _ = await session_values(session)
+            if options.default is not None:
+                raise unsupported("COPY with DEFAULT")
+            form = int(options.format is CopyFormat.BINARY)
+            session.send_noted(CopyInResponse(bytes([form]), (form,) * len(columns)))
+            await session.client.drain()
+            load = _Load(session, table, rules, columns, options, time_zone=values.time_zone)
+            result = await load.run(self._data())
+            transaction.wrote(result, version)
+            await transaction.commit()
+        session.client.send(CommandComplete(f"COPY {result.row_count}"))
+
+    def _columns(self, table: Table, rules: TableRules) -> list[Column]:
+        """The columns that the data has, in its order."""
+        assert self.routed.query is not None
+        names: Sequence[str] | None = self.routed.query.utilityStmt.attlist
+        if names is None:
+            return [column for column in table.columns if column.attnum not in rules.generated]
+        by_name = {column.name: column for column in table.columns}
+        chosen: list[Column] = []
+        for name in names:
+            column = by_name.get(name)
+            if column is None:
+                raise SluiceError("42703", f'column "{name}" of relation "{table.name}" does not exist')
+            if column in chosen:
+                raise SluiceError("42701", f'column "{name}" specified more than once')
+            if column.attnum in rules.generated:
+                raise SluiceError(
+                    "42P10",
+                    f'column "{name}" is a generated column',
+                    detail="Generated columns cannot be used in COPY.",
+                )
+            chosen.append(column)
+        return chosen
+
+    async def _check_privilege(self, table: Table, columns: Sequence[Column]) -> None:
+        """PostgreSQL says whether the role may insert into these columns: an INSERT of defaults, only explained."""
+        if not columns:
+            return
+        names = ", ".join(quoted(column.name) for column in columns)
+        defaults = ", ".join(["DEFAULT"] * len(columns))
+        target = f"{quoted(table.schema)}.{quoted(table.name)}"
+        await self.session.backend.run(Statement(f"EXPLAIN INSERT INTO {target} ({names}) VALUES ({defaults})"))
+
+    async def _data(self) -> AsyncIterator[bytes]:
+        """The payloads as the client sends them, until it is done."""
+        client, machine = self.session.client, self.session.machine
+        while True:
+            data = await client.copy_data()
+            if data:
+                yield data
+                continue
+            frame = await client.frame()
+            if machine.received(frontend.FRONTEND[frame.type]) is Action.IGNORE:
+                continue
+            if frame.type == CopyDone.type:
+                return
+            reason = CopyFail.decode(frame.body).message if frame.type == CopyFail.type else "the client went"
+            raise SluiceError(SqlState.QUERY_CANCELED, f"COPY from stdin failed: {reason}")
+
+
+class _Load:
+    """One COPY's data on its way into Parquet."""
+
+    def __init__(
+        self,
+        session: Session,
+        table: Table,
+        rules: TableRules,
+        columns: Sequence[Column],
+        options: CopyOptions,
+        *,
+        time_zone: str,
+    ) -> None:
+        self._session = session
+        self._table = table
+        self._columns = columns
+        self._options = options
+        self._zone = time_zone
+        given = {column.attnum for column in columns}
+        left = [column for column in table.columns if column.attnum not in given]
+        self._by_shadow = bool(rules.checks) or any(
+            column.attnum in rules.defaults or column.attnum in rules.identity or not column.nullable for column in left
+        )
+        self._by_shadow = self._by_shadow or bool(rules.generated)
+
+    async def run(self, data: AsyncIterator[bytes]) -> WriteResult:
+        """Take all of the data; the files are whole when this returns, and gone when it raises."""
+        names = [column.name for column in self._columns]
+        binary = self._options.format is CopyFormat.BINARY
+        reader: Reader = (
+            BinaryReader(names, self._table.name) if binary else TextReader(self._options, names, self._table.name)
+        )
+        writer = ParquetWriter(self._session.gateway.data_path, self._table)
+        try:
+            async for payload in data:
+                for batch in await asyncio.to_thread(_batches, reader, payload):
+                    await self._write(writer, batch)
+            for batch in await asyncio.to_thread(_batches, reader, None):
+                await self._write(writer, batch)
+            files = await asyncio.to_thread(writer.finish)
+        except BaseException:
+            await asyncio.to_thread(writer.abort)
+            raise
+        return WriteResult(data_files=files, row_count=sum(file.record_count for file in files))
+
+    async def _write(self, writer: ParquetWriter, batch: CopyBatch) -> None:
+        fields = batch.fields
+        if self._by_shadow:
+            for start in range(0, fields.num_rows, _SHADOW_ROWS):
+                lines = batch.lines.slice(start, _SHADOW_ROWS)
+                for rows in await self._through_shadow(fields.slice(start, _SHADOW_ROWS), lines):
+                    await asyncio.to_thread(writer.write, rows)
+            return
+        rows, refused = await asyncio.to_thread(self._convert, fields)
+        if refused is not None:
+            odd = await self._through_shadow(fields.filter(refused), batch.lines.filter(refused))
+            rows = await asyncio.to_thread(_merge, rows, odd, refused)
+        await asyncio.to_thread(writer.write, rows)
+
+    def _convert(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.BooleanArray | None]:
+        """The rows in lake form, and which of them PostgreSQL must judge (None: no row)."""
+        found: dict[int, pa.Array] = {}
+        refused: pa.BooleanArray | None = None
+        for column, values in zip(self._columns, batch.columns, strict=True):
+            if self._options.format is CopyFormat.BINARY:
+                converted = convert_binary(values, column.type_oid, column.typmod)
+            else:
+                converted = convert_text(values, column.type_oid, column.typmod, self._zone)
+            found[column.attnum] = converted.array
+            masks = [] if converted.refused is None else [converted.refused]
+            if not column.nullable and converted.array.null_count:
+                masks.append(pc.is_null(converted.array))
+            for mask in masks:
+                refused = mask if refused is None else pc.or_(refused, mask)
+        arrays = [
+            found[column.attnum] if column.attnum in found else pa.nulls(batch.num_rows)
+            for column in self._table.columns
+        ]
+        if refused is not None and not pc.any(refused).as_py():
+            refused = None
+        schema = arrow_schema(self._table)
+        arrays = [
+            array.cast(field.type) if pa.types.is_null(array.type) else array
+            for array, field in zip(arrays, schema, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, names=[field.name for field in schema]), refused
+
+    async def _through_shadow(self, fields: pa.RecordBatch, lines: pa.Int64Array) -> list[pa.RecordBatch]:
+        """Rows that PostgreSQL takes or refuses: copied into the shadow and read back in lake form."""
+        backend = self._session.backend
+        await backend.run(_SAVEPOINT)
+        names = ", ".join(quoted(column.name) for column in self._columns)
+        target = f"{quoted(self._table.schema)}.{quoted(self._table.name)}"
+        binary = self._options.format is CopyFormat.BINARY
+        types = [ResultColumn(BYTEA if binary else TEXT, -1, int(binary)) for _ in self._columns]
+        options = CopyOptions(format=CopyFormat.BINARY if binary else CopyFormat.TEXT)
+        writer = CopyWriter(options, types, [column.name for column in self._columns], OutputSettings())
+        messages = await asyncio.to_thread(lambda: writer.rows(fields) + writer.finish())
+        try:
+            await backend.copy_in(f"COPY {target} ({names}) FROM STDIN (FORMAT {options.format})", messages)
+        except SluiceError as error:
+            _restore_line(error, lines)
+            raise
+        return await take_shadow_rows(self._session, self._table)
+
+
+def _restore_line(error: SluiceError, lines: pa.Int64Array) -> None:
+    """PostgreSQL counted the rows that it was given: say which line of the client's data it was."""
+    context = error.fields.get("W", "")
+    found = _LINE.search(context)
+    if found is not None and 0 < int(found.group(1)) <= len(lines):
+        line = lines[int(found.group(1)) - 1].as_py()
+        error.fields["W"] = f"{context[: found.start()]}line {line}{context[found.end() :]}"
+
+
+def _batches(reader: Reader, payload: bytes | None) -> list[CopyBatch]:
+    """What the reader makes of a piece of data, or of its end."""
+    return list(reader.finish() if payload is None else reader.feed(payload))
+
+
+def _merge(rows: pa.RecordBatch, odd: Sequence[pa.RecordBatch], refused: pa.BooleanArray) -> pa.Table:
+    """The converted rows with those that came back from the shadow in their places."""
+    if not odd:
+        return pa.Table.from_batches([rows]).filter(pc.invert(refused))
+    good = pa.Table.from_batches([rows])
+    replaced = pa.Table.from_batches(odd).rename_columns(good.column_names).cast(good.schema)
+    both = pa.concat_tables([good, replaced])
+    # Row i stays where it is, or is the k-th of the appended, when it is the k-th that was refused.
+    order = pc.if_else(
+        refused,
+        pc.add(pc.cumulative_sum(refused.cast(pa.int64())), good.num_rows - 1),
+        pa.array(range(good.num_rows), pa.int64()),
+    )
+    return both.take(order)

@@ -1,0 +1,73 @@
+"""COPY … TO STDOUT: a SELECT whose rows are encoded for COPY."""
+
+from __future__ import annotations
+
+import asyncio
+
+from gateway.analysis import analyse
+from gateway.copy import CopyFormat, CopyOptions, CopyWriter
+from gateway.lake.insert import latest
+from gateway.lake.select import open_stream
+from gateway.messages.backend import CommandComplete
+from gateway.messages.copy import CopyDone, CopyOutResponse
+from gateway.portal import Binding, StatementPortal
+from gateway.routing import Routed, route
+from gateway.values import ResultColumn
+from planner.nodes import Node
+
+
+def copy_options(routed: Routed) -> dict[str, object]:
+    """The options of a COPY, from PostgreSQL's tree of it: a bare option is True, `*` stands for all columns."""
+    assert routed.query is not None
+    return {str(option.defname): _value(option.arg) for option in routed.query.utilityStmt.options or ()}
+
+
+def _value(argument: object) -> object:
+    if argument is None:
+        return True
+    if isinstance(argument, Node):
+        return "*" if argument.type == "A_STAR" else argument.fields.get("val", argument)
+    return list(argument) if isinstance(argument, tuple) else argument
+
+
+def quoted(name: str) -> str:
+    """An identifier, quoted."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+class CopyOutPortal(StatementPortal):
+    """COPY table [(columns)] TO STDOUT, or COPY (query) TO STDOUT."""
+
+    async def run(self) -> None:
+        session = self.session
+        inner, inner_routed = self.routed.inner, self.routed.inner_routed
+        if inner is None or inner_routed is None:
+            inner = await analyse(session.backend, await self._table_query(), sync=True)
+            inner_routed = await route(session, inner)
+        fields = inner.columns or ()
+        names = [field.name for field in fields]
+        options = CopyOptions.parse(copy_options(self.routed), names, is_from=False)
+        form = int(options.format is CopyFormat.BINARY)
+        reading, stream = await open_stream(session, inner, inner_routed, Binding())
+        rows = 0
+        try:
+            columns = [ResultColumn(field.type_oid, field.typmod, form) for field in fields]
+            writer = CopyWriter(options, columns, names, reading.output)
+            session.send_noted(CopyOutResponse(bytes([form]), (form,) * len(fields)))
+            async for batch in stream:
+                rows += batch.num_rows
+                session.client.write(await asyncio.to_thread(writer.rows, batch))
+                await session.client.drain()
+            session.client.write(writer.finish())
+        finally:
+            await stream.close()
+        session.send_noted(CopyDone())
+        session.client.send(CommandComplete(f"COPY {rows}"))
+
+    async def _table_query(self) -> str:
+        assert self.routed.query is not None
+        statement: Node = self.routed.query.utilityStmt
+        version = await latest(self.session, self.routed.lake[0])
+        names = statement.attlist or [column.name for column in version.table.columns]
+        table = f"{quoted(version.table.schema)}.{quoted(version.table.name)}"
+        return f"SELECT {', '.join(quoted(name) for name in names)} FROM ONLY {table}"

@@ -1,0 +1,82 @@
+"""Statements that PostgreSQL runs but whose reads are not in their tree: DO, CALL, functions made by users.
+
+A function that reads a lake table would find its shadow, which is empty, and answer wrongly without an error. So the
+scans of shadows are counted around the statement, and one that made any is refused after the fact.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from catalog.errors import SluiceError, unsupported
+from gateway.backend import Statement
+from gateway.framing import Frame
+from gateway.messages import backend as answers
+from gateway.messages import frontend
+from gateway.messages.backend import CommandComplete
+from gateway.portal import Binding, StatementPortal
+
+if TYPE_CHECKING:
+    from gateway.session import Session
+
+_SCANS: Final = Statement("SELECT pg_sluice.shadow_scans()::text")
+
+
+class GuardedPortal(StatementPortal):
+    """Relays a statement inside a transaction, and looks before it commits."""
+
+    async def run(self) -> None:
+        backend = self.session.backend
+        alone = backend.status == b"I"
+        if alone:
+            await backend.run(Statement("BEGIN"))
+        try:
+            [before] = await backend.run(_SCANS)
+            tag = await relay_statement(self.session, self.binding)
+            [after] = await backend.run(_SCANS)
+            if after.rows != before.rows:
+                raise unsupported("a function that reads a lake table")
+            if alone:
+                await backend.run(Statement("COMMIT"))
+        except SluiceError:
+            if alone and backend.status != b"I":
+                await backend.run(Statement("ROLLBACK"))
+            raise
+        if tag:
+            self.session.client.send(CommandComplete(tag))
+
+
+async def relay_statement(session: Session, binding: Binding) -> str:
+    """Let the backend carry out the client's own statement; see `relay_rows`."""
+    if binding.raw_query is not None:
+        session.backend.send(binding.raw_query)
+    else:
+        bind = frontend.Bind(
+            "", binding.statement, binding.parameter_formats, binding.parameters, binding.result_formats
+        )
+        session.backend.send(bind.encode() + frontend.Execute("").encode() + frontend.Sync().encode())
+    return await relay_rows(session)
+
+
+async def relay_rows(session: Session) -> str:
+    """Pass on the rows and notices of a statement that is under way; returns its tag, raises its error.
+
+    RowDescription comes only in a simple query, where it is wanted. ReadyForQuery ends it.
+    """
+    tag, error = "", None
+    while True:
+        item = await session.backend.next()
+        if not isinstance(item, Frame):
+            session.client.write(item)
+            await session.client.drain()
+        elif item.type == answers.ReadyForQuery.type:
+            break
+        elif item.type == answers.ErrorResponse.type:
+            error = answers.ErrorResponse.decode(item.body, strict=False).to_error()
+        elif item.type == CommandComplete.type:
+            tag = CommandComplete.decode(item.body, strict=False).tag
+        elif item.type != answers.BindComplete.type:
+            session.client.write(item.data)
+    if error is not None:
+        raise error
+    return tag

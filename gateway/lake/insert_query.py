@@ -1,0 +1,138 @@
+"""INSERT … SELECT from the lake: Spark computes the rows, checks them, and writes them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from catalog.errors import unsupported
+from catalog.model import Table, TableVersion
+from catalog.store import TableRules
+from gateway.backend import Statement
+from gateway.lake.reading import Reading, read, runnable
+from gateway.lake.select import RowSender
+from gateway.lake.transaction import LakeTransaction
+from gateway.messages.backend import CommandComplete
+from gateway.portal import StatementPortal
+from planner.change import plan_check, plan_insert
+from planner.enforce import enforced
+from planner.nodes import Node
+from planner.plan import Context, ReturningPlan, SequenceColumn, SparkQuery
+from storage.arrow_types import arrow_schema
+from storage.parquet_writer import ParquetWriter
+from storage.plan import BoundScan, RunnableInsert, RunnableQuery
+from storage.write import WriteResult
+
+if TYPE_CHECKING:
+    from gateway.session import Session
+
+
+def with_rules(context: Context, table: Table, rules: TableRules) -> Context:
+    """The context for a plan that changes the table: its generated columns are computed anew."""
+    generated = {attnum: rules.defaults[attnum] for attnum in rules.generated}
+    return replace(
+        context, tables={**context.tables, table.oid: table}, generated={**context.generated, table.oid: generated}
+    )
+
+
+def check_conditions(context: Context, table: Table, rules: TableRules) -> Mapping[str, str]:
+    """Each CHECK of the table as a condition in Spark's SQL."""
+    return {check.name: plan_check(check.expression, table, context) for check in rules.checks}
+
+
+class InsertQueryPortal(StatementPortal):
+    """Rows that Spark makes from the lake."""
+
+    async def run(self) -> None:
+        session, query = self.session, self.routed.query
+        assert query is not None
+        async with LakeTransaction(self, "INSERT") as transaction:
+            reading = await read(session, self.analysis, self.binding, self.routed.lake)
+            version = reading.versions[int(query.rtable[int(query.resultRelation) - 1].relid)]
+            rules = await session.gateway.store.rules(version.table.oid)
+            result, returning = await insert_rows(session, query, version, rules, reading)
+            transaction.wrote(result, version)
+            if self.columns is not None and returning is not None:
+                self.announce()
+                sender = RowSender(session, self.columns, reading)
+                await self._return(sender, returning, TableVersion(version.table, 0, result.data_files), reading)
+            await transaction.commit()
+        session.client.send(CommandComplete(f"INSERT 0 {result.row_count}"))
+
+    async def _return(
+        self, sender: RowSender, returning: ReturningPlan, written: TableVersion, reading: Reading
+    ) -> None:
+        """RETURNING reads the files that were written, before they are published."""
+        query = returning.query
+        scans = tuple(BoundScan(scan, written) for scan in query.scans)
+        zone = reading.context.session.time_zone
+        stream = await self.session.gateway.engine.stream(RunnableQuery(query.sql, scans, zone), self.session.tag)
+        try:
+            async for batch in stream:
+                await sender.send(batch)
+        finally:
+            await stream.close()
+
+
+async def insert_rows(
+    session: Session, query: Node, version: TableVersion, rules: TableRules, reading: Reading
+) -> tuple[WriteResult, ReturningPlan | None]:
+    """Write the rows of an analysed INSERT … SELECT into the table, every rule of it kept."""
+    table = version.table
+    context = with_rules(reading.context, table, rules)
+    plan = plan_insert(query, context)
+    numbered = [sequence.attnum for sequence in plan.sequences]
+    if numbered and rules.checks:
+        raise unsupported("a sequence in INSERT … SELECT from the lake into a table with CHECK constraints")
+    checked = enforced(plan.query, table, check_conditions(context, table, rules), numbered=numbered)
+    if plan.sequences:
+        result = await _numbered(session, table, checked, plan.sequences, reading)
+    else:
+        result = await session.gateway.engine.insert(RunnableInsert(runnable(checked, reading), table), session.tag)
+    return result, plan.returning
+
+
+async def _numbered(
+    session: Session, table: Table, query: SparkQuery, sequences: Sequence[SequenceColumn], reading: Reading
+) -> WriteResult:
+    """The rows come home to be numbered: PostgreSQL's sequences are the only source of their values."""
+    schema = arrow_schema(table)
+    places = {sequence.attnum: sequence.sequence_oid for sequence in sequences}
+    stream = await session.gateway.engine.stream(runnable(query, reading), session.tag)
+    writer = ParquetWriter(session.gateway.data_path, table)
+    try:
+        async for batch in stream:
+            arrays = list(batch.columns)
+            for place, column in enumerate(table.columns):
+                if column.attnum in places:
+                    values = await next_values(session, places[column.attnum], batch.num_rows)
+                    arrays[place] = pa.array(values).cast(schema.field(place).type)
+            rows = pa.RecordBatch.from_arrays(arrays, names=[field.name for field in schema])
+            await asyncio.to_thread(writer.write, rows)
+        files = await asyncio.to_thread(writer.finish)
+    except BaseException:
+        await asyncio.to_thread(writer.abort)
+        raise
+    finally:
+        await stream.close()
+    return WriteResult(data_files=files, row_count=sum(file.record_count for file in files))
+
+
+async def next_values(session: Session, sequence_oid: int, count: int) -> np.ndarray:
+    """The next `count` values of a sequence, as 64-bit integers."""
+    [result] = await session.backend.run(
+        Statement(
+            "SELECT nextval($1::bigint::oid::regclass) FROM generate_series(1, $2::bigint)",
+            (str(sequence_oid), str(count)),
+            result_format=1,
+            bodies_only=True,
+        )
+    )
+    # A body is a count of columns (2 bytes), a length (4) and the value (8), all big-endian.
+    rows = np.frombuffer(b"".join(result.bodies), np.dtype([("columns", ">i2"), ("length", ">i4"), ("value", ">i8")]))
+    return rows["value"].astype(np.int64)

@@ -1,0 +1,149 @@
+"""What a plan depends on besides the statement: the session's settings and clock, the parameters, the tables.
+
+All of it is asked for in one round trip to the session's backend, together with an EXPLAIN of the statement: Parse
+checks no privileges and folds no constants, EXPLAIN does both (42501, 22012).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from catalog.errors import SluiceError, SqlState, unsupported
+from catalog.model import TableVersion
+from gateway.backend import Result, Statement
+from gateway.portal import Binding
+from gateway.values import OutputSettings
+from planner.plan import Context, Scan, SessionValues, SparkQuery
+from storage.plan import BoundScan, RunnableQuery
+
+if TYPE_CHECKING:
+    from gateway.analysis import Analysis
+    from gateway.session import Session
+
+_VALUES: Final = Statement(
+    "SELECT (extract(epoch FROM now()) * 1000000)::bigint,"
+    " (extract(epoch FROM statement_timestamp()) * 1000000)::bigint,"
+    " current_setting('TimeZone'), current_user, session_user, current_database(), current_schema(),"
+    " current_setting('DateStyle'), current_setting('IntervalStyle'), current_setting('extra_float_digits')::int,"
+    " current_setting('bytea_output'),"
+    " (extract(epoch FROM current_setting('statement_timeout')::interval) * 1000)::bigint,"
+    " current_setting('transaction_isolation') IN ('repeatable read', 'serializable')"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """`context` is the planner's; `versions` the tables at one snapshot; `timeout` in seconds, None for none."""
+
+    context: Context
+    versions: Mapping[int, TableVersion]
+    output: OutputSettings
+    timeout: float | None
+
+
+async def session_values(session: Session) -> tuple[SessionValues, float | None]:
+    """The session's clock and settings alone."""
+    [result] = await session.backend.run(_VALUES)
+    return _session_values(result)
+
+
+async def read(
+    session: Session,
+    analysis: Analysis,
+    binding: Binding,
+    lake: Sequence[int],
+    *,
+    explain: bool = True,
+) -> Reading:
+    """Gather what a plan of `analysis` needs; `lake` are the lake tables in it."""
+    statements = [_VALUES]
+    if explain:
+        statements.append(
+            Statement(
+                f"EXPLAIN (COSTS OFF) {analysis.sql}",
+                binding.parameters,
+                analysis.parameter_types,
+                binding.parameter_formats,
+            )
+        )
+    results = await session.backend.run(*statements)
+    values, timeout = _session_values(results[0])
+    versions = await _versions(session, lake, pinned=results[0].rows[0][-1] == b"t")
+    context = Context(
+        session.gateway.builtins, {oid: version.table for oid, version in versions.items()}, values, binding.canonical
+    )
+    return Reading(context, versions, output_settings(values), timeout)
+
+
+async def _versions(session: Session, lake: Sequence[int], *, pinned: bool) -> dict[int, TableVersion]:
+    """READ COMMITTED sees the newest snapshot; a stricter transaction that of its first look at the lake."""
+    store = session.gateway.store
+    if not pinned or session.backend.status != b"T":
+        return await store.versions(lake)
+    if session.snapshot is None:
+        session.snapshot = await store.newest_snapshot()
+    return await store.versions_at(lake, session.snapshot)
+
+
+def output_settings(values: SessionValues) -> OutputSettings:
+    """What the encoding of results depends on."""
+    return OutputSettings(
+        timezone=values.time_zone,
+        date_style=values.date_style,
+        interval_style=values.interval_style,
+        extra_float_digits=values.extra_float_digits,
+        bytea_output=values.bytea_output,
+    )
+
+
+def _session_values(result: Result) -> tuple[SessionValues, float | None]:
+    texts = [None if value is None else value.decode() for value in result.rows[0][:-1]]
+    now, statement_now, zone, user, session_user, database, schema, dates, intervals, digits, output, timeout = texts
+    assert now is not None
+    assert statement_now is not None
+    assert zone is not None
+    assert user is not None
+    assert session_user is not None
+    assert database is not None
+    assert dates is not None
+    assert intervals is not None
+    assert digits is not None
+    assert output is not None
+    assert timeout is not None
+    values = SessionValues(
+        now=int(now),
+        statement_now=int(statement_now),
+        time_zone=zone,
+        user=user,
+        session_user=session_user,
+        database=database,
+        schema=schema,
+        date_style=dates,
+        interval_style=intervals,
+        extra_float_digits=int(digits),
+        bytea_output=output,
+    )
+    return values, int(timeout) / 1000 or None
+
+
+def runnable(query: SparkQuery, reading: Reading) -> RunnableQuery:
+    """The plan with each of its scans bound to the table's version."""
+    return RunnableQuery(
+        query.sql, tuple(bound(scan, reading) for scan in query.scans), reading.context.session.time_zone
+    )
+
+
+def bound(scan: Scan, reading: Reading) -> BoundScan:
+    """One scan bound to the table's version."""
+    version = reading.versions.get(scan.table_oid)
+    if version is None:
+        raise SluiceError(SqlState.UNDEFINED_TABLE, "a table of this statement was dropped meanwhile")
+    return BoundScan(scan, version)
+
+
+def refuse_block(session: Session, what: str) -> None:
+    """Changes of the lake inside BEGIN … COMMIT are not there yet."""
+    if session.backend.status != b"I":
+        raise unsupported(f"{what} in a transaction block")

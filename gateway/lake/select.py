@@ -1,0 +1,119 @@
+"""SELECT on the lake: plan, run in Spark, encode batch by batch. Memory holds a few batches, however many rows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from gateway.lake.reading import Reading, read, runnable
+from gateway.messages.backend import CommandComplete, FieldDescription, PortalSuspended
+from gateway.portal import Binding, Portal, timed_out, with_formats
+from gateway.values import ResultColumn, encode_rows
+from planner.select import plan_select
+from storage.engine import ResultStream
+
+if TYPE_CHECKING:
+    from gateway.analysis import Analysis
+    from gateway.routing import Routed
+    from gateway.session import Session
+
+# Rows that are encoded at a time, off the event loop; fewer are encoded on it, for a thread costs more than they do.
+_ROWS_AT_ONCE: Final = 65_536
+_ROWS_ON_LOOP: Final = 512
+
+
+async def open_stream(
+    session: Session, analysis: Analysis, routed: Routed, binding: Binding
+) -> tuple[Reading, ResultStream]:
+    """Plan a SELECT and begin to run it."""
+    reading = await read(session, analysis, binding, routed.lake)
+    query = plan_select(routed.query, reading.context)
+    return reading, await session.gateway.engine.stream(runnable(query, reading), session.tag)
+
+
+class RowSender:
+    """Encodes batches for one client and sends them as fast as it takes them."""
+
+    def __init__(self, session: Session, columns: tuple[FieldDescription, ...], reading: Reading) -> None:
+        self._client = session.client
+        self._columns = [ResultColumn(column.type_oid, column.typmod, column.format) for column in columns]
+        self._settings = reading.output
+
+    async def send(self, batch: pa.RecordBatch) -> None:
+        """All rows of the batch."""
+        for start in range(0, batch.num_rows, _ROWS_AT_ONCE):
+            part = batch.slice(start, _ROWS_AT_ONCE)
+            if part.num_rows <= _ROWS_ON_LOOP:
+                data = encode_rows(part, self._columns, self._settings)
+            else:
+                data = await asyncio.to_thread(encode_rows, part, self._columns, self._settings)
+            self._client.write(data)
+            await self._client.drain()
+
+
+class SelectPortal(Portal):
+    """A query; it may be executed in portions."""
+
+    def __init__(self, session: Session, analysis: Analysis, routed: Routed, binding: Binding) -> None:
+        self.session = session
+        self._analysis = analysis
+        self._routed = routed
+        self._binding = binding
+        self._stream: ResultStream | None = None
+        self._batches: AsyncIterator[pa.RecordBatch] | None = None
+        self._rest: pa.RecordBatch | None = None
+        self._sender: RowSender | None = None
+        self._timeout: float | None = None
+        self.columns = with_formats(analysis.columns or (), binding.result_formats)
+
+    async def execute(self, limit: int) -> None:
+        try:
+            async with asyncio.timeout(self._timeout) as timer:
+                await self._execute(limit, timer)
+        except TimeoutError:
+            self.session.gateway.engine.cancel(self.session.tag)
+            raise timed_out() from None
+
+    async def _execute(self, limit: int, timer: asyncio.Timeout) -> None:
+        if not self.started:
+            self.started = True
+            reading, self._stream = await open_stream(self.session, self._analysis, self._routed, self._binding)
+            if reading.timeout is not None:
+                self._timeout = reading.timeout
+                timer.reschedule(asyncio.get_running_loop().time() + reading.timeout)
+            self._batches = aiter(self._stream)
+            self.announce()
+            self._sender = RowSender(self.session, self.columns or (), reading)
+        assert self._sender is not None
+        sent = 0
+        while (batch := await self._next(limit - sent if limit else 0)) is not None:
+            await self._sender.send(batch)
+            sent += batch.num_rows
+            if limit and sent == limit:
+                self.session.client.send(PortalSuspended())
+                return
+        self.session.client.send(CommandComplete(f"SELECT {sent}"))
+
+    async def _next(self, limit: int) -> pa.RecordBatch | None:
+        """The next rows, at most `limit` where that is not 0; None at the end."""
+        batch, self._rest = self._rest, None
+        while batch is None or batch.num_rows == 0:
+            if self._batches is None:
+                return None
+            try:
+                batch = await anext(self._batches)
+            except StopAsyncIteration:
+                await self.close()
+                return None
+        if limit and batch.num_rows > limit:
+            self._rest = batch.slice(limit)
+            batch = batch.slice(0, limit)
+        return batch
+
+    async def close(self) -> None:
+        stream, self._stream, self._batches = self._stream, None, None
+        if stream is not None:
+            await stream.close()

@@ -1,0 +1,95 @@
+"""CREATE TABLE … AS and SELECT … INTO: the shadow is made without data, then the rows go in as by INSERT … SELECT."""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+from catalog.errors import SluiceError, unsupported
+from catalog.model import TableVersion
+from catalog.store import TableRules, table_from_description
+from gateway.analysis import analyse
+from gateway.backend import Statement
+from gateway.lake.copy_out import quoted
+from gateway.lake.insert import take_shadow_rows, write_rows
+from gateway.lake.insert_query import insert_rows
+from gateway.lake.reading import read
+from gateway.lake.transaction import LakeTransaction
+from gateway.messages.backend import CommandComplete, NoticeResponse
+from gateway.portal import StatementPortal
+from gateway.routing import resolve
+from planner.nodes import parse
+from planner.routes import Route, main_query
+from planner.statements import table_as
+from storage.write import WriteResult
+
+# A table made by CREATE TABLE AS has neither constraints nor defaults.
+_NO_RULES: Final = TableRules((), {}, frozenset(), frozenset())
+_DESCRIBE: Final = "SELECT description::text FROM pg_sluice.describe(ARRAY[$1::bigint::oid])"
+
+
+class TableAsPortal(StatementPortal):
+    """CREATE TABLE AS over lake tables, or over what PostgreSQL alone can compute."""
+
+    async def run(self) -> None:
+        session, routed = self.session, self.routed
+        assert routed.query is not None
+        parts = table_as(self.analysis.sql)
+        target = routed.query.utilityStmt.into.rel
+        rows = 0
+        async with LakeTransaction(self, "CREATE TABLE AS") as transaction:
+            if await resolve(session, target) is not None and routed.query.utilityStmt.if_not_exists:
+                session.client.send(*await self._create(parts.without_data))
+                await transaction.commit()
+                session.client.send(CommandComplete("CREATE TABLE AS"))
+                return
+            session.client.send(*await self._create(parts.without_data))
+            oid = await resolve(session, target)
+            assert oid is not None
+            [described] = await session.backend.run(Statement(_DESCRIBE, (str(oid),)))
+            text = described.rows[0][0]
+            assert text is not None
+            version = TableVersion(table_from_description(json.loads(text)), 0, ())
+            if parts.with_data:
+                result = await self._fill(version, parts.query)
+                rows = result.row_count
+                transaction.wrote(result, version)
+            await transaction.commit()
+        tag = f"SELECT {rows}" if parts.with_data else "CREATE TABLE AS"
+        session.client.send(CommandComplete(tag))
+
+    async def _create(self, sql: str) -> list[NoticeResponse]:
+        results = await self.session.backend.run(Statement(sql))
+        return results[0].notices
+
+    async def _fill(self, version: TableVersion, query: str) -> WriteResult:
+        session, inner, inner_routed = self.session, self.routed.inner, self.routed.inner_routed
+        assert inner is not None
+        assert inner_routed is not None
+        table = version.table
+        name = f"{quoted(table.schema)}.{quoted(table.name)}"
+        if inner_routed.route is Route.SELECT:
+            reading = await read(session, inner, self.binding, inner_routed.lake)
+            insert = await analyse(session.backend, f"INSERT INTO {name} {query}", name="pg_sluice", sync=True)
+            node = main_query(parse(insert.tree))
+            assert node is not None
+            result, _ = await insert_rows(session, node, version, _NO_RULES, reading)
+            return result
+        if inner_routed.route is not Route.RELAY:
+            raise unsupported("CREATE TABLE AS over this statement")
+        # PostgreSQL computes the rows, into the shadow, inside a savepoint that is undone.
+        backend = session.backend
+        await backend.run(Statement("SAVEPOINT pg_sluice"))
+        try:
+            await backend.run(
+                Statement(
+                    f"INSERT INTO {name} {query}",
+                    self.binding.parameters,
+                    inner.parameter_types,
+                    self.binding.parameter_formats,
+                )
+            )
+        except SluiceError as error:
+            error.fields.pop("P", None)
+            raise
+        return await write_rows(session, table, await take_shadow_rows(session, table))

@@ -1,0 +1,206 @@
+"""What a message is made of: parts that are written and read one after another, and the class of all messages.
+
+Reading raises 08P01, with PostgreSQL's own words, for bytes that are not the message, and 22021 where text ought to
+be UTF-8 and is not. The limits are those of `SocketBackend` in PostgreSQL's postgres.c.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Final, Self
+
+from catalog.errors import SluiceError, SqlState
+
+SMALL_LIMIT: Final = 10_000
+AUTHENTICATION_LIMIT: Final = 65_535
+LARGE_LIMIT: Final = 0x3FFF_FFFE
+
+INT16_FORM: Final = struct.Struct("!h")
+UINT16_FORM: Final = struct.Struct("!H")
+INT32_FORM: Final = struct.Struct("!i")
+UINT32_FORM: Final = struct.Struct("!I")
+_HEADER: Final = struct.Struct("!BI")
+
+
+def violation(message: str, *, severity: str = "FATAL") -> SluiceError:
+    """The error of a peer that does not keep to the protocol."""
+    return SluiceError(SqlState.PROTOCOL_VIOLATION, message, severity=severity)
+
+
+class Cursor:
+    """A place in a message's body."""
+
+    __slots__ = ("data", "place", "strict")
+
+    def __init__(self, data: bytes, *, strict: bool) -> None:
+        self.data = data
+        self.place = 0
+        self.strict = strict
+
+    def take(self, length: int) -> bytes:
+        end = self.place + length
+        if length < 0 or end > len(self.data):
+            raise violation("insufficient data left in message")
+        taken = self.data[self.place : end]
+        self.place = end
+        return taken
+
+    def rest(self) -> bytes:
+        return self.take(len(self.data) - self.place)
+
+    def integer(self, form: struct.Struct) -> int:
+        value: int = form.unpack(self.take(form.size))[0]
+        return value
+
+    def string(self) -> str:
+        end = self.data.find(b"\0", self.place)
+        if end < 0:
+            raise violation("invalid string in message")
+        raw = self.data[self.place : end]
+        self.place = end + 1
+        return text_from(raw) if self.strict else raw.decode("utf-8", "surrogateescape")
+
+
+def text_from(raw: bytes) -> str:
+    """UTF-8 text, or PostgreSQL's error 22021 naming the first bad byte sequence."""
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        # PostgreSQL shows as many bytes as the first one announces (pg_utf_mblen).
+        first = raw[error.start]
+        announced = 1 + (first & 0xE0 == 0xC0) + 2 * (first & 0xF0 == 0xE0) + 3 * (first & 0xF8 == 0xF0)
+        shown = " ".join(f"0x{byte:02x}" for byte in raw[error.start : error.start + announced])
+        raise SluiceError(
+            SqlState.CHARACTER_NOT_IN_REPERTOIRE, f'invalid byte sequence for encoding "UTF8": {shown}'
+        ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """How one field of a message is written and read."""
+
+    encode: Callable[[Any], bytes]
+    decode: Callable[[Cursor], Any]
+
+
+def encode_string(value: str) -> bytes:
+    """UTF-8 and a NUL. Raises ValueError for a text that holds a NUL."""
+    raw = value.encode("utf-8", "surrogateescape")
+    if b"\0" in raw:
+        raise ValueError("a protocol string cannot hold a NUL")
+    return raw + b"\0"
+
+
+def _integer(form: struct.Struct) -> Part:
+    return Part(form.pack, lambda cursor: cursor.integer(form))
+
+
+def fixed(length: int) -> Part:
+    """As many bytes."""
+    return Part(bytes, lambda cursor: cursor.take(length))
+
+
+def counted(part: Part) -> Part:
+    """A 16-bit count and as many parts; a tuple."""
+
+    def encode(values: tuple[Any, ...]) -> bytes:
+        return b"".join((UINT16_FORM.pack(len(values)), *map(part.encode, values)))
+
+    def decode(cursor: Cursor) -> tuple[Any, ...]:
+        return tuple([part.decode(cursor) for _ in range(cursor.integer(UINT16_FORM))])
+
+    return Part(encode, decode)
+
+
+def until_nul(part: Part) -> Part:
+    """Parts that begin with a byte other than NUL, then a NUL; a tuple."""
+
+    def encode(values: tuple[Any, ...]) -> bytes:
+        return b"".join((*map(part.encode, values), b"\0"))
+
+    def decode(cursor: Cursor) -> tuple[Any, ...]:
+        found = []
+        while cursor.data[cursor.place : cursor.place + 1] != b"\0":
+            found.append(part.decode(cursor))
+        cursor.place += 1
+        return tuple(found)
+
+    return Part(encode, decode)
+
+
+def _encode_value(value: bytes | None) -> bytes:
+    return INT32_FORM.pack(-1) if value is None else INT32_FORM.pack(len(value)) + value
+
+
+def _decode_value(cursor: Cursor) -> bytes | None:
+    length = cursor.integer(INT32_FORM)
+    return None if length == -1 else cursor.take(length)
+
+
+def _encode_error_field(field: tuple[str, str]) -> bytes:
+    return field[0].encode("latin-1") + encode_string(field[1])
+
+
+def _decode_error_field(cursor: Cursor) -> tuple[str, str]:
+    return cursor.take(1).decode("latin-1"), cursor.string()
+
+
+STRING: Final = Part(encode_string, Cursor.string)
+REST: Final = Part(bytes, Cursor.rest)
+BYTE: Final = fixed(1)
+INT16: Final = _integer(INT16_FORM)
+INT32: Final = _integer(INT32_FORM)
+UINT32: Final = _integer(UINT32_FORM)
+VALUE: Final = Part(_encode_value, _decode_value)
+PAIR: Final = Part(
+    lambda pair: encode_string(pair[0]) + encode_string(pair[1]), lambda cursor: (cursor.string(), cursor.string())
+)
+ERROR_FIELD: Final = Part(_encode_error_field, _decode_error_field)
+
+
+class Message:
+    """A protocol message. `type` is its type byte (0 for those of the startup phase, which have none), `limit` the
+    greatest length of its body, `code` the number that the body begins with in messages told apart by one."""
+
+    __slots__ = ()
+    type: ClassVar[int] = 0
+    code: ClassVar[int | None] = None
+    limit: ClassVar[int] = LARGE_LIMIT
+    layout: ClassVar[tuple[Part, ...]] = ()
+
+    def body(self) -> bytes:
+        pieces = [] if self.code is None else [UINT32_FORM.pack(self.code)]
+        names = fields(self)  # type: ignore[arg-type]
+        pieces += [part.encode(getattr(self, field.name)) for part, field in zip(self.layout, names, strict=True)]
+        return b"".join(pieces)
+
+    def encode(self) -> bytes:
+        """The whole frame: type byte (where there is one), length, body."""
+        body = self.body()
+        if self.type == 0:
+            return UINT32_FORM.pack(len(body) + 4) + body
+        return _HEADER.pack(self.type, len(body) + 4) + body
+
+    @classmethod
+    def decode(cls, body: bytes, *, strict: bool = True) -> Self:
+        """From a body (without the code, where there is one). `strict` demands UTF-8, see the module."""
+        cursor = Cursor(body, strict=strict)
+        values = [part.decode(cursor) for part in cls.layout]
+        if cursor.place != len(body):
+            raise violation("invalid message format")
+        return cls(*values)
+
+
+def index(*rows: tuple[str, int, type[Message]]) -> dict[int, type[Message]]:
+    """Give each class its type byte and limit, and index them by type byte."""
+    table: dict[int, type[Message]] = {}
+    for letter, limit, message in rows:
+        type_byte = ord(letter)
+        assert type_byte not in table, f"{letter} is listed twice"
+        assert message.type in (0, type_byte), f"{message.__name__} has two type bytes"
+        assert message.type == 0 or message.limit == limit, f"{message.__name__} has two limits"
+        message.type, message.limit = type_byte, limit
+        table[type_byte] = message
+    return table

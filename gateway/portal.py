@@ -1,0 +1,120 @@
+"""A portal of the lake: a statement bound to its parameters, giving its rows when it is executed.
+
+`gateway.lake` makes one class of them per kind of statement; the session drives them all alike.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from catalog.errors import SluiceError, SqlState, unsupported
+from gateway.messages.backend import FieldDescription, RowDescription
+from planner.plan import Parameter
+
+if TYPE_CHECKING:
+    from gateway.analysis import Analysis
+    from gateway.routing import Routed
+    from gateway.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """What Bind said: the prepared statement's name at the backend, and the parameters as they came.
+
+    `canonical` are the parameters as PostgreSQL writes them. A simple query has none, text results, and its own
+    message to send where the backend takes part.
+    """
+
+    statement: str = ""
+    parameters: tuple[bytes | None, ...] = ()
+    parameter_formats: tuple[int, ...] = ()
+    result_formats: tuple[int, ...] = ()
+    canonical: tuple[Parameter, ...] = ()
+    raw_query: bytes | None = None
+
+
+class Portal(ABC):
+    """`columns` is what Describe answers, formats applied; None for a statement without rows.
+
+    In a simple query the columns are announced as soon as it is sure that the statement begins to give rows.
+    """
+
+    session: Session
+    columns: tuple[FieldDescription, ...] | None = None
+    started = False
+
+    def announce(self) -> None:
+        """In a simple query, send RowDescription."""
+        if self.session.simple and self.columns is not None:
+            self.session.send_noted(RowDescription(self.columns))
+
+    @abstractmethod
+    async def execute(self, limit: int) -> None:
+        """Send rows, at most `limit` where that is not 0, and CommandComplete or PortalSuspended."""
+
+    async def close(self) -> None:
+        """Give up what is held; closing twice is fine."""
+        return
+
+
+class StatementPortal(Portal):
+    """A statement that is carried out as a whole when it is executed: everything but a query.
+
+    `timer` ends it at the session's statement_timeout, once that is known (`limit_time`).
+    """
+
+    def __init__(self, session: Session, analysis: Analysis, routed: Routed, binding: Binding) -> None:
+        self.session = session
+        self.analysis = analysis
+        self.routed = routed
+        self.binding = binding
+        self._timer: asyncio.Timeout | None = None
+        if analysis.columns is not None:
+            self.columns = with_formats(analysis.columns, binding.result_formats)
+
+    async def execute(self, limit: int) -> None:
+        if limit and self.columns is not None:
+            raise unsupported("a row limit on a statement other than a query")
+        self.started = True
+        try:
+            async with asyncio.timeout(None) as self._timer:
+                await self.run()
+        except TimeoutError:
+            self.session.gateway.engine.cancel(self.session.tag)
+            raise timed_out() from None
+
+    def limit_time(self, seconds: float | None) -> None:
+        """From now on, the statement may take so long."""
+        if seconds is not None and self._timer is not None:
+            self._timer.reschedule(asyncio.get_running_loop().time() + seconds)
+
+    @abstractmethod
+    async def run(self) -> None:
+        """Carry the statement out, and send everything up to CommandComplete."""
+
+
+def timed_out() -> SluiceError:
+    """What a statement says that took longer than statement_timeout."""
+    return SluiceError(SqlState.QUERY_CANCELED, "canceling statement due to statement timeout")
+
+
+def result_formats(formats: Sequence[int], count: int) -> tuple[int, ...]:
+    """One format code per column, from the none, one or all that Bind gives."""
+    if len(formats) <= 1:
+        return tuple(formats or (0,)) * count
+    if len(formats) != count:
+        raise SluiceError(
+            SqlState.PROTOCOL_VIOLATION,
+            f"bind message has {len(formats)} result formats but query has {count} columns",
+        )
+    return tuple(formats)
+
+
+def with_formats(columns: Sequence[FieldDescription], formats: Sequence[int]) -> tuple[FieldDescription, ...]:
+    """The columns with their format codes filled in."""
+    codes = result_formats(formats, len(columns))
+    return tuple(replace(column, format=code) for column, code in zip(columns, codes, strict=True))

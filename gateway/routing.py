@@ -1,0 +1,151 @@
+"""From a statement's analysis to who carries it out, asking the catalog which of its relations are lake tables.
+
+The rules are `planner.routes`; this adds what needs a look at the catalog: names in utility statements, which
+PostgreSQL resolves, and statements inside statements, which it analyses by themselves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from catalog.errors import SluiceError, unsupported
+from gateway.analysis import Analysis, analyse
+from gateway.backend import Statement
+from planner import routes, statements
+from planner.nodes import Node, parse
+from planner.references import functions, relations
+from planner.routes import Route
+
+if TYPE_CHECKING:
+    from gateway.session import Session
+
+_RELATION: Final = Statement("SELECT pg_catalog.to_regclass($1)::oid::bigint::text")
+# Functions made by users have OIDs from here on (FirstNormalObjectId): what they read is not in the tree.
+_FIRST_USER_OID: Final = 16384
+
+
+@dataclass(slots=True)
+class Routed:
+    """A route with what was learnt on the way to it.
+
+    `lake` holds the OIDs of the lake tables in the statement, or, for COPY and TRUNCATE, of its targets in order;
+    `inner` is the analysis of the statement inside (EXPLAIN, CREATE TABLE AS, COPY (query) TO).
+    """
+
+    route: Route
+    query: Node | None = None
+    lake: tuple[int, ...] = ()
+    inner: Analysis | None = None
+    inner_routed: Routed | None = None
+    options: dict[str, str] = field(default_factory=dict)
+
+
+async def route(session: Session, analysis: Analysis) -> Routed:
+    """Who carries the statement out."""
+    tree = parse(analysis.tree)
+    query = routes.main_query(tree)
+    if query is None:
+        return Routed(Route.RELAY)
+    if routes.is_utility(query):
+        return await _utility(session, analysis, query)
+    return await _optimizable(session, tree, query)
+
+
+async def _optimizable(session: Session, tree: Any, query: Node) -> Routed:
+    lake = await session.gateway.store.lake_relations(oid for oid in relations(tree) if oid >= _FIRST_USER_OID)
+    if not lake:
+        watched = any(oid >= _FIRST_USER_OID for oid in functions(tree))
+        return Routed(Route.GUARDED if watched else Route.RELAY, query)
+    kind = routes.command(query)
+    if query.hasModifyingCTE:
+        raise unsupported("a data-modifying statement in WITH")
+    if kind is Route.MERGE:
+        raise unsupported("MERGE")
+    if kind is not Route.SELECT:
+        target = query.rtable[int(query.resultRelation) - 1]
+        if int(target.relid) not in lake:
+            raise unsupported("changing a table that is not in the lake by rows of one that is")
+    return Routed(kind, query, tuple(sorted(lake)))
+
+
+async def _utility(session: Session, analysis: Analysis, query: Node) -> Routed:
+    kind = routes.command(query)
+    utility = query.utilityStmt
+    match kind:
+        case Route.COPY:
+            return await _copy(session, analysis, query, utility)
+        case Route.TRUNCATE:
+            found = [await resolve(session, relation) for relation in utility.relations]
+            lake = await session.gateway.store.lake_relations(oid for oid in found if oid)
+            if lake and len(lake) < len(found):
+                raise unsupported("TRUNCATE of lake tables and others in one statement")
+            return Routed(Route.TRUNCATE if lake else Route.RELAY, query, tuple(oid for oid in found if oid in lake))
+        case Route.EXPLAIN:
+            offset, options = statements.explained(analysis.sql)
+            routed = await _inner(session, analysis, offset, analysis.sql[offset:])
+            inner = routed.inner_routed
+            assert inner is not None
+            if inner.route in (Route.RELAY, Route.GUARDED):
+                return Routed(Route.RELAY, query)
+            return Routed(Route.EXPLAIN, query, inner.lake, routed.inner, inner, options)
+        case Route.TABLE_AS:
+            return await _table_as(session, analysis, query, utility)
+        case Route.PREPARE | Route.DECLARE:
+            start = statements.prepared if kind is Route.PREPARE else statements.declared
+            offset = start(analysis.sql)
+            routed = await _inner(session, analysis, offset, analysis.sql[offset:])
+            assert routed.inner_routed is not None
+            if routed.inner_routed.route is not Route.RELAY:
+                raise unsupported("PREPARE" if kind is Route.PREPARE else "DECLARE CURSOR")
+            return Routed(Route.RELAY, query)
+        case _:
+            return Routed(kind, query)
+
+
+async def _copy(session: Session, analysis: Analysis, query: Node, utility: Node) -> Routed:
+    if utility.relation is not None:
+        oid = await resolve(session, utility.relation)
+        lake = await session.gateway.store.lake_relations([oid] if oid else [])
+        return Routed(Route.COPY if lake else Route.RELAY, query, tuple(lake))
+    start, end = statements.parenthesised(analysis.sql)
+    routed = await _inner(session, analysis, start, analysis.sql[start:end])
+    assert routed.inner_routed is not None
+    if routed.inner_routed.route is not Route.SELECT:
+        if routed.inner_routed.route not in (Route.RELAY, Route.GUARDED):
+            raise unsupported("COPY of a data-modifying statement")
+        return Routed(Route.RELAY, query)
+    return Routed(Route.COPY, query, routed.inner_routed.lake, routed.inner, routed.inner_routed)
+
+
+async def _table_as(session: Session, analysis: Analysis, query: Node, utility: Node) -> Routed:
+    persistence = utility.into.rel.relpersistence
+    parts = statements.table_as(analysis.sql)
+    routed = await _inner(session, analysis, parts.offset, parts.query)
+    assert routed.inner_routed is not None
+    if persistence == "t":
+        if routed.inner_routed.route not in (Route.RELAY, Route.GUARDED):
+            raise unsupported("a temporary table made from lake tables")
+        return Routed(Route.RELAY, query)
+    return Routed(Route.TABLE_AS, query, routed.inner_routed.lake, routed.inner, routed.inner_routed)
+
+
+async def _inner(session: Session, analysis: Analysis, offset: int, text: str) -> Routed:
+    """Analyse the statement inside; the backend must not be waiting for Sync."""
+    try:
+        inner = await analyse(session.backend, text, name="pg_sluice", sync=session.simple)
+    except SluiceError as error:
+        if error.fields.get("P"):
+            error.fields["P"] = str(int(error.fields["P"]) + offset)
+        raise
+    inner.parameter_types = inner.parameter_types or analysis.parameter_types
+    return Routed(Route.RELAY, None, (), inner, await route(session, inner))
+
+
+async def resolve(session: Session, relation: Node) -> int | None:
+    """The OID of the relation that a RangeVar names, by the session's search path; None where there is none."""
+    parts = [relation.fields.get("schemaname"), relation.relname]
+    name = ".".join('"' + part.replace('"', '""') + '"' for part in parts if part)
+    [result] = await session.backend.run(Statement(_RELATION.sql, (name,)), sync=session.simple)
+    value = result.rows[0][0]
+    return None if value is None else int(value)

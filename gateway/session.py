@@ -1,0 +1,456 @@
+"""One client's session, after authentication: messages in, answers out, in the order of the protocol.
+
+What PostgreSQL answers is relayed byte for byte from the session's own backend; what touches the lake becomes a
+`Portal` (gateway.portal) that gives its rows when it is executed. The states are those of `gateway.states`.
+
+Relayed messages of the extended protocol are sent on without waiting; `_settle` waits for their answers before the
+gateway says anything of its own, so that the client sees every answer in the order of its messages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from typing import Final
+
+from catalog.errors import SluiceError, SqlState
+from gateway.analysis import Analysis, analyse
+from gateway.backend import Backend, BackendLostError, Statement
+from gateway.client import Client
+from gateway.context import GatewayContext
+from gateway.framing import Frame
+from gateway.lake import open_portal
+from gateway.messages import backend as answers
+from gateway.messages import frontend
+from gateway.messages.backend import BACKEND, ErrorResponse, NoticeResponse, ReadyForQuery
+from gateway.messages.copy import CopyDone, CopyFail, CopyInResponse
+from gateway.messages.layout import Message
+from gateway.parameters import canonical_parameters
+from gateway.portal import Binding, Portal, result_formats, with_formats
+from gateway.routing import Routed, route
+from gateway.states import Action, Machine, State
+from planner.routes import Route
+from planner.statements import Statement as SourceStatement
+from planner.statements import needs_no_analysis, split
+
+_LOG: Final = logging.getLogger("sluice.session")
+
+# The answer that ends each relayed message of the extended protocol.
+_ENDS: Final = {
+    frontend.Parse.type: (answers.ParseComplete.type,),
+    frontend.Bind.type: (answers.BindComplete.type,),
+    frontend.Close.type: (answers.CloseComplete.type,),
+    frontend.Describe.type: (answers.RowDescription.type, answers.NoData.type),
+    frontend.Execute.type: (
+        answers.CommandComplete.type,
+        answers.EmptyQueryResponse.type,
+        answers.PortalSuspended.type,
+    ),
+}
+# A statement that makes the backend's transaction fail, for an error that the backend does not know of.
+_FAIL: Final = Statement("SELECT pg_catalog.int4div(1, 0)")
+
+
+@dataclass(slots=True)
+class Prepared:
+    """A prepared statement of the lake, as the client named it."""
+
+    analysis: Analysis
+    routed: Routed
+
+
+class Session:
+    """The session's loop. `run` returns when the client has gone or the session was ended."""
+
+    def __init__(self, gateway: GatewayContext, client: Client, backend: Backend, user: str) -> None:
+        self.gateway = gateway
+        self.client = client
+        self.backend = backend
+        self.user = user
+        self.machine = Machine()
+        self.machine.state = State.IDLE
+        self.tag = f"session-{backend.process_id}-{id(self):x}"
+        self._prepared: dict[str, Prepared] = {}
+        self._portals: dict[str, Portal] = {}
+        self._outstanding: list[tuple[int, ...]] = []
+        self._cancelled = False
+        self._lake_active = False
+        # What a REPEATABLE READ transaction sees of the lake, from its first look on.
+        self.snapshot: int | None = None
+        backend.forward = client.write
+
+    @property
+    def simple(self) -> bool:
+        """Whether a simple query is being answered: the backend is then between transactions, or in a block."""
+        return self.machine.state is State.SIMPLE_QUERY
+
+    # ── the loop ────────────────────────────────────────────────────────────────────────────────────────
+
+    async def run(self) -> None:
+        """Serve until the client goes. Raises BackendLostError when the catalog does."""
+        try:
+            while self.machine.state is not State.CLOSED:
+                frame = await self._next_frame()
+                kind = frontend.FRONTEND[frame.type]
+                if self.machine.received(kind) is Action.PROCESS:
+                    await self._process(kind, frame)
+                if not self.client.has_more:
+                    await self.client.drain()
+        finally:
+            await self._close_portals()
+
+    async def _next_frame(self) -> Frame:
+        """The client's next frame; what the backend says meanwhile (LISTEN, shutdown) is passed on."""
+        if self._outstanding or self.client.has_more:
+            return await self.client.frame()
+        message = asyncio.create_task(self.client.frame())
+        try:
+            while True:
+                news = self.backend.reading()
+                await asyncio.wait((message, news), return_when=asyncio.FIRST_COMPLETED)
+                while news.done() or self.backend.has_more:
+                    item = await self.backend.next()
+                    self.client.write(item.data if isinstance(item, Frame) else item)
+                    if not self.backend.has_more:
+                        break
+                await self.client.drain()
+                if message.done():
+                    return message.result()
+        finally:
+            message.cancel()
+
+    async def _process(self, kind: type, frame: Frame) -> None:
+        handler = {
+            frontend.Query: self._query,
+            frontend.Parse: self._parse,
+            frontend.Bind: self._bind,
+            frontend.Describe: self._describe,
+            frontend.Execute: self._execute,
+            frontend.Close: self._close,
+            frontend.Flush: self._flush,
+            frontend.Sync: self._sync,
+            frontend.FunctionCall: self._function_call,
+        }.get(kind)
+        if handler is None:
+            return
+        try:
+            await handler(frame)
+        except BackendLostError:
+            raise
+        except SluiceError as error:
+            await self._fail(error)
+        except Exception as fault:  # noqa: BLE001  the session's last resort: the client hears of it, and so does the log
+            _LOG.exception("unexpected error")
+            await self._fail(SluiceError(SqlState.INTERNAL_ERROR, f"{type(fault).__name__}: {fault}"))
+        if kind is frontend.Query or kind is frontend.FunctionCall:
+            self._ready()
+
+    async def _fail(self, error: SluiceError) -> None:
+        """Tell the client, and bring the backend's transaction into the same state."""
+        self._outstanding.clear()
+        if self.backend.status == b"T":
+            try:
+                await self.backend.run(_FAIL)
+            except BackendLostError:
+                raise
+            except SluiceError:
+                pass  # which is what it is for
+        elif self.machine.state is State.EXTENDED_QUERY:
+            await self._end_implicit_transaction()
+        self.machine.sent(ErrorResponse)
+        self.client.send_error(error)
+
+    def _ready(self) -> None:
+        if self.backend.status == b"I":
+            self.snapshot = None
+        self.machine.sent(ReadyForQuery)
+        self.client.send(ReadyForQuery(self.backend.status))
+
+    # ── cancel ──────────────────────────────────────────────────────────────────────────────────────────
+
+    async def cancel(self) -> None:
+        """A CancelRequest came for this session: stop what runs, at the backend or in Spark."""
+        if self._lake_active:
+            self._cancelled = True
+            self.gateway.engine.cancel(self.tag)
+        await self.backend.request_cancel()
+
+    async def _run_portal(self, portal: Portal, limit: int) -> None:
+        self._cancelled = False
+        self._lake_active = True
+        try:
+            await portal.execute(limit)
+        except SluiceError as error:
+            if self._cancelled and error.sqlstate != SqlState.QUERY_CANCELED:
+                raise SluiceError(SqlState.QUERY_CANCELED, "canceling statement due to user request") from error
+            raise
+        finally:
+            self._lake_active = False
+
+    # ── simple query ────────────────────────────────────────────────────────────────────────────────────
+
+    async def _query(self, frame: Frame) -> None:
+        text = frontend.Query.decode(frame.body).query
+        standard = self.backend.parameters.get("standard_conforming_strings", "on") == "on"
+        statements = split(text, standard_strings=standard)
+        if self.backend.status == b"E" or all(needs_no_analysis(statement) for statement in statements):
+            await self._relay_query(frame.data)
+            return
+        if len(statements) == 1:
+            await self._simple(statements[0], frame.data)
+            return
+        # Each statement is its own transaction, also where PostgreSQL would make one of them all.
+        for statement in statements:
+            raw = frontend.Query(statement.text).encode()
+            if self.backend.status == b"E" or needs_no_analysis(statement):
+                if not await self._relay_query(raw, statement.offset):
+                    return
+            elif not await self._simple(statement, raw):
+                return
+
+    async def _simple(self, statement: SourceStatement, raw: bytes) -> bool:
+        """One statement; False where it failed at the backend (the error has been sent)."""
+        try:
+            analysis = await analyse(self.backend, statement.text, sync=True)
+        except BackendLostError:
+            raise
+        except SluiceError as error:
+            _shift(error, statement.offset)
+            raise
+        routed = await route(self, analysis)
+        if routed.route is Route.RELAY:
+            return await self._relay_query(raw, statement.offset)
+        self.client.send(*analysis.notices)
+        portal = await open_portal(self, analysis, routed, Binding(raw_query=raw))
+        try:
+            await self._run_portal(portal, 0)
+        finally:
+            await portal.close()
+        return True
+
+    async def _relay_query(self, raw: bytes, offset: int = 0) -> bool:
+        """Send a message and pass on everything up to ReadyForQuery, which is left to the caller.
+
+        `offset` is where its text begins in the client's query string. False where it failed.
+        """
+        self.backend.send(raw)
+        good = True
+        while True:
+            item = await self.backend.next()
+            if isinstance(item, Frame):
+                if item.type == ReadyForQuery.type:
+                    return good
+                if item.type == ErrorResponse.type:
+                    good = False
+                    item = _shifted(item, offset)
+                await self._pass_on(item)
+            else:
+                self.client.write(item)
+            await self.client.drain()
+
+    async def _pass_on(self, frame: Frame) -> None:
+        """One relayed frame other than a row."""
+        self.machine.sent(BACKEND[frame.type])
+        self.client.write(frame.data)
+        if frame.type == CopyInResponse.type:
+            await self.client.drain()
+            await self._relay_copy_in()
+
+    async def _relay_copy_in(self) -> None:
+        """Pass the client's COPY data on to the backend until it ends."""
+        while True:
+            frame = await self.client.frame()
+            if self.machine.received(frontend.FRONTEND[frame.type]) is Action.IGNORE:
+                continue
+            self.backend.send(frame.data)
+            await self.backend.drain()
+            if frame.type in (CopyDone.type, CopyFail.type) or self.machine.state is State.CLOSED:
+                return
+
+    async def _function_call(self, frame: Frame) -> None:
+        await self._relay_query(frame.data)
+
+    # ── extended query ──────────────────────────────────────────────────────────────────────────────────
+
+    async def _parse(self, frame: Frame) -> None:
+        message = frontend.Parse.decode(frame.body)
+        self._prepared.pop(message.statement, None)
+        statements = split(message.query)
+        if self.backend.status == b"E" or all(needs_no_analysis(statement) for statement in statements):
+            self._relay(frame)
+            return
+        await self._settle()
+        if self.machine.state is State.SKIP_UNTIL_SYNC:
+            return
+        analysis = await analyse(
+            self.backend, message.query, name=message.statement, parameter_types=message.parameter_types, sync=False
+        )
+        routed = await route(self, analysis)
+        self.client.send(*analysis.notices)
+        if routed.route is not Route.RELAY:
+            self._prepared[message.statement] = Prepared(analysis, routed)
+        self.send_noted(answers.ParseComplete())
+
+    async def _bind(self, frame: Frame) -> None:
+        message = frontend.Bind.decode(frame.body)
+        prepared = self._prepared.get(message.statement)
+        if prepared is None:
+            await self._forget_portal(message.portal)
+            self._relay(frame)
+            return
+        await self._settle()
+        if self.machine.state is State.SKIP_UNTIL_SYNC:
+            return
+        if message.portal and message.portal in self._portals:
+            raise SluiceError("42P03", f'cursor "{message.portal}" already exists')
+        await self._forget_portal(message.portal)
+        types = prepared.analysis.parameter_types
+        if len(message.parameters) != len(types):
+            raise SluiceError(
+                SqlState.PROTOCOL_VIOLATION,
+                f"bind message supplies {len(message.parameters)} parameters, but prepared statement "
+                f'"{message.statement}" requires {len(types)}',
+            )
+        formats = result_formats(message.parameter_formats, len(types))
+        binding = Binding(
+            statement=message.statement,
+            parameters=message.parameters,
+            parameter_formats=formats,
+            result_formats=message.result_formats,
+            canonical=await canonical_parameters(self.backend, types, message.parameters, formats),
+        )
+        self._portals[message.portal] = await open_portal(self, prepared.analysis, prepared.routed, binding)
+        self.send_noted(answers.BindComplete())
+
+    async def _describe(self, frame: Frame) -> None:
+        message = frontend.Describe.decode(frame.body)
+        if message.kind == b"P" and (portal := self._portals.get(message.name)) is not None:
+            await self._settle()
+            self.send_noted(_description(portal.columns))
+        elif message.kind == b"S" and (prepared := self._prepared.get(message.name)) is not None:
+            await self._settle()
+            if self.machine.state is State.EXTENDED_QUERY:
+                analysis = prepared.analysis
+                self.send_noted(answers.ParameterDescription(analysis.parameter_types))
+                self.send_noted(_description(None if analysis.columns is None else with_formats(analysis.columns, ())))
+        else:
+            self._relay(frame)
+
+    async def _execute(self, frame: Frame) -> None:
+        message = frontend.Execute.decode(frame.body)
+        portal = self._portals.get(message.portal)
+        if portal is None:
+            self._relay(frame)
+            return
+        await self._settle()
+        if self.machine.state is State.SKIP_UNTIL_SYNC:
+            return
+        if not portal.started:
+            await self._end_implicit_transaction()
+        await self._run_portal(portal, message.limit_rows)
+
+    async def _close(self, frame: Frame) -> None:
+        message = frontend.Close.decode(frame.body)
+        if message.kind == b"P" and message.name in self._portals:
+            await self._settle()
+            await self._forget_portal(message.name)
+            self.send_noted(answers.CloseComplete())
+            return
+        if message.kind == b"S":
+            self._prepared.pop(message.name, None)
+        self._relay(frame)
+
+    async def _flush(self, _: Frame) -> None:
+        await self._settle()
+        await self.client.drain()
+
+    async def _sync(self, frame: Frame) -> None:
+        self._outstanding.clear()
+        self.backend.send(frame.data)
+        while True:
+            item = await self.backend.next()
+            if isinstance(item, Frame):
+                if item.type == ReadyForQuery.type:
+                    break
+                self.client.write(item.data)
+                if item.type == CopyInResponse.type:
+                    # The backend ignores a Sync while it copies, so it needs another one afterwards.
+                    self.machine.state = State.EXTENDED_COPY_IN
+                    await self.client.drain()
+                    await self._relay_copy_in()
+                    self.machine.state = State.SYNCING
+                    self.backend.send(frame.data)
+            else:
+                self.client.write(item)
+            await self.client.drain()
+        if self.backend.status != b"T":
+            await self._close_portals()
+        self._ready()
+
+    def _relay(self, frame: Frame) -> None:
+        self.backend.send(frame.data)
+        self._outstanding.append(_ENDS[frame.type])
+
+    async def _settle(self) -> None:
+        """Wait for the answers of all relayed messages; after an error the machine skips until Sync."""
+        if not self._outstanding:
+            return
+        self.backend.send(frontend.Flush().encode())
+        while self._outstanding:
+            item = await self.backend.next()
+            if not isinstance(item, Frame):
+                self.client.write(item)
+            else:
+                await self._pass_on(item)
+                if item.type == ErrorResponse.type:
+                    self._outstanding.clear()
+                elif item.type in self._outstanding[0]:
+                    self._outstanding.pop(0)
+            await self.client.drain()
+
+    async def _end_implicit_transaction(self) -> None:
+        """Outside a block, what the pipeline did so far at the backend is committed: a lake statement is its own."""
+        self.backend.send(frontend.Sync().encode())
+        while True:
+            item = await self.backend.next()
+            if isinstance(item, Frame):
+                if item.type == ReadyForQuery.type:
+                    return
+                if item.type in (ErrorResponse.type, NoticeResponse.type):
+                    continue
+            raise SluiceError(SqlState.INTERNAL_ERROR, "an answer out of place")
+
+    async def _forget_portal(self, name: str) -> None:
+        portal = self._portals.pop(name, None)
+        if portal is not None:
+            await portal.close()
+
+    async def _close_portals(self) -> None:
+        for name in list(self._portals):
+            await self._forget_portal(name)
+
+    def send_noted(self, message: Message) -> None:
+        """Send a message that may change the wire's state."""
+        self.machine.sent(type(message))
+        self.client.send(message)
+
+
+def _description(columns: tuple[answers.FieldDescription, ...] | None) -> Message:
+    return answers.NoData() if columns is None else answers.RowDescription(columns)
+
+
+def _shifted(frame: Frame, offset: int) -> Frame:
+    """A relayed error whose position counts from the beginning of the whole query string."""
+    if not offset:
+        return frame
+    error = ErrorResponse.decode(frame.body, strict=False).to_error()
+    _shift(error, offset)
+    return Frame(frame.type, ErrorResponse.from_error(error).encode())
+
+
+def _shift(error: SluiceError, offset: int) -> None:
+    """An error's position counts from the beginning of the whole query string."""
+    position = error.fields.get("P")
+    if offset and position is not None:
+        error.fields["P"] = str(int(position) + offset)

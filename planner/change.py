@@ -1,0 +1,288 @@
+"""`plan_insert`, `plan_update`, `plan_delete`: from PostgreSQL's analysed change to the Spark query of its rows.
+
+PostgreSQL's rewriter has put defaults and assignment casts into the target list; generated columns it leaves to its
+executor, so they are computed here (`Context.generated`). See `planner.plan` for what the queries yield.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from sqlglot import exp
+
+from catalog.datatypes import NUMERIC
+from catalog.errors import unsupported
+from catalog.model import Column, Table
+from planner import datum, nodes, numerics, ranges, with_queries
+from planner.expressions import Translator
+from planner.nodes import Node, malformed, text, walk
+from planner.plan import (
+    Context,
+    DeletePlan,
+    InsertPlan,
+    OutputColumn,
+    ReturningPlan,
+    SequenceColumn,
+    SparkQuery,
+    UpdatePlan,
+)
+from planner.scope import ScanBuilder, Scope, Statement
+from planner.select import presented, rendered, single_query
+from planner.selected import Selected, derived, select
+from planner.spark import Expression, call, cast, column, field, struct
+from planner.values import Value, null_value, stored
+
+_UPDATE, _INSERT, _DELETE = 2, 3, 4  # CmdType of nodes.h
+_REGCLASS: Final = 2205
+RETURNED_ROWS: Final = "rows"
+
+
+def plan_insert(tree: Any, context: Context) -> InsertPlan:
+    """The plan of an INSERT, of VALUES or of a query. ON CONFLICT is refused."""
+    node = _change(tree, _INSERT)
+    if node.onConflict is not None:
+        raise unsupported("ON CONFLICT")
+    statement = Statement(context)
+    scope = Scope(statement, node, None)
+    table = _table(scope)
+    common = with_queries.define(scope)
+    relation = ranges.from_clause(scope)
+    translator = Translator(scope)
+    sequences: list[SequenceColumn] = []
+    values: dict[int, Value] = {}
+    for target in node.targetList or ():
+        sequence = _sequence(target.expr, context)
+        if sequence is None:
+            values[target.resno] = in_column(translator.value(target.expr), table.column(target.resno))
+        else:
+            sequences.append(SequenceColumn(target.resno, sequence))
+    for item in table.columns:
+        if item.attnum not in values:
+            values[item.attnum] = in_column(null_value(item.type_oid, item.typmod), item)
+    numbered = {item.attnum for item in sequences}
+    _generate(statement, table, values, numbered)
+    shown = [exp.alias_(values[item.attnum].sql, f"c{item.attnum}", copy=False) for item in table.columns]
+    query = select(shown, relation.head)
+    query.set("joins", relation.joins)
+    attached = with_queries.attached(Selected(query, ()), common).query
+    outputs = tuple(OutputColumn(item.name, item.type_oid, item.typmod) for item in table.columns)
+    return InsertPlan(
+        table.oid,
+        SparkQuery(rendered(attached), statement.finished_scans(), outputs),
+        tuple(sequences),
+        _inserted(node, table, context),
+    )
+
+
+def _inserted(node: Node, table: Table, context: Context) -> ReturningPlan | None:
+    if not node.returningList:
+        return None
+    statement = Statement(context)
+    scope = Scope(statement, node, None)
+    scan = ScanBuilder(RETURNED_ROWS, statement.fresh("r"), table)
+    statement.scans.append(scan)
+    scope.ranges[node.resultRelation] = ranges.scan_columns(scan)
+    scope.old_ranges[node.resultRelation] = _nulls(table)
+    shown, outputs = _returning(scope, node.returningList)
+    query = select(shown, ranges.scan_table(scan))
+    return ReturningPlan(SparkQuery(rendered(query), statement.finished_scans(), outputs))
+
+
+def _nulls(table: Table) -> Callable[[int], Value]:
+    def column_of(attnum: int) -> Value:
+        item = table.column(attnum)
+        return null_value(item.type_oid, item.typmod)
+
+    return column_of
+
+
+def plan_update(tree: Any, context: Context) -> UpdatePlan:
+    """The plan of an UPDATE, with FROM or without."""
+    node = _change(tree, _UPDATE)
+    statement = Statement(context)
+    scope = Scope(statement, node, None)
+    table = _table(scope)
+    common = with_queries.define(scope)
+    relation, scan = _changed_rows(scope)
+    where = _where(scope)
+    translator = Translator(scope)
+    old = scope.ranges[node.resultRelation]
+    values = {item.attnum: old(item.attnum) for item in table.columns}
+    assigned = set()
+    for target in node.targetList or ():
+        if target.resjunk:
+            raise unsupported("SET (…) = (SELECT …)")
+        item = table.column(target.resno)
+        values[item.attnum] = in_column(translator.value(target.expr), item)
+        assigned.add(item.attnum)
+    assigned |= _generate(statement, table, values, set())
+    scope.old_ranges[node.resultRelation] = old
+    scope.ranges[node.resultRelation] = lambda attnum: values[attnum]
+    returned, outputs = _returning(scope, node.returningList)
+    shown = [exp.alias_(values[item.attnum].sql, f"c{item.attnum}", copy=False) for item in table.columns]
+    query = _once_each(statement, relation, where, scan, [*shown, *returned], len(node.jointree.fromlist) > 1)
+    attached = with_queries.attached(Selected(query, ()), common).query
+    spark = SparkQuery(rendered(attached), statement.finished_scans(), outputs)
+    return UpdatePlan(table.oid, spark, scan.name, tuple(sorted(assigned)))
+
+
+def plan_delete(tree: Any, context: Context) -> DeletePlan:
+    """The plan of a DELETE, with USING or without."""
+    node = _change(tree, _DELETE)
+    statement = Statement(context)
+    scope = Scope(statement, node, None)
+    table = _table(scope)
+    common = with_queries.define(scope)
+    relation, scan = _changed_rows(scope)
+    where = _where(scope)
+    scope.old_ranges[node.resultRelation] = scope.ranges[node.resultRelation]
+    returned, outputs = _returning(scope, node.returningList)
+    query = _once_each(statement, relation, where, scan, returned, len(node.jointree.fromlist) > 1)
+    attached = with_queries.attached(Selected(query, ()), common).query
+    spark = SparkQuery(rendered(attached), statement.finished_scans(), outputs)
+    return DeletePlan(table.oid, spark, scan.name)
+
+
+def _change(tree: Any, command: int) -> Node:
+    node = single_query(tree)
+    if node.commandType != command:
+        raise malformed("another kind of statement")
+    if node.withCheckOptions:
+        raise unsupported("a change through a view WITH CHECK OPTION")
+    return node
+
+
+def _table(scope: Scope) -> Table:
+    entry = scope.entry(scope.query.resultRelation)
+    table = scope.statement.context.tables.get(entry.relid)
+    if table is None:
+        raise unsupported("changing a relation outside the lake from lake tables")
+    return table
+
+
+def _changed_rows(scope: Scope) -> tuple[ranges.Relation, ScanBuilder]:
+    relation = ranges.from_clause(scope)
+    targets = [scan for scan in scope.statement.scans if scan.needs_position]
+    if len(targets) != 1:
+        raise malformed("a change without its target in FROM")
+    return relation, targets[0]
+
+
+def _where(scope: Scope) -> Expression | None:
+    quals = scope.query.jointree.quals
+    return None if quals is None else Translator(scope).filter(quals)
+
+
+def _returning(scope: Scope, targets: Sequence[Node] | None) -> tuple[list[Expression], tuple[OutputColumn, ...]]:
+    translator = Translator(scope)
+    shown: list[Expression] = []
+    outputs: list[OutputColumn] = []
+    for number, target in enumerate(targets or (), 1):
+        value = translator.value(target.expr)
+        shown.append(exp.alias_(presented(value), f"r{number}", copy=False))
+        outputs.append(OutputColumn(text(target.resname) or "", value.type_oid, value.typmod))
+    return shown, tuple(outputs)
+
+
+def _once_each(  # noqa: PLR0917
+    statement: Statement,
+    relation: ranges.Relation,
+    where: Expression | None,
+    scan: ScanBuilder,
+    shown: list[Expression],
+    may_repeat: bool,
+) -> exp.Select:
+    """One row for each target row: where a join matches it several times, PostgreSQL takes any one of them."""
+    place = [column(scan.alias, "_file"), column(scan.alias, "_position")]
+    if not may_repeat:
+        query = select([*place, *shown], relation.head, where)
+        query.set("joins", relation.joins)
+        return query
+    names = [item.alias for item in shown]
+    packed = struct(**{item.alias: item.this for item in shown}, _=exp.Boolean(this=True))
+    inner = select([*place, exp.alias_(call("any_value", packed), "one", copy=False)], relation.head, where)
+    inner.set("joins", relation.joins)
+    inner.set("group", exp.Group(expressions=[item.copy() for item in place]))
+    alias = statement.fresh("r")
+    unpacked = [exp.alias_(field(column(alias, "one"), name), name, copy=False) for name in names]
+    return select([column(alias, "_file"), column(alias, "_position"), *unpacked], derived(inner, alias))
+
+
+def in_column(value: Value, item: Column) -> Value:
+    """The value as the column stores it. PostgreSQL's assignment casts are in the tree already."""
+    kept = stored(value.sql, item.type_oid, item.typmod)
+    if value.constant is None:
+        return Value(cast(exp.Null(), item.form.spark), item.type_oid, item.typmod, kept.decimal, None)
+    if value.type_oid != item.type_oid:
+        raise malformed(f"a value of type {value.type_oid} for column {item.name}")
+    if item.type_oid != NUMERIC:
+        return Value(value.sql, item.type_oid, item.typmod, None, value.constant)
+    held = kept.held
+    if held.is_text:
+        return Value(numerics.as_text(value), item.type_oid, item.typmod, held)
+    if not numerics.is_static(value) or value.held.scale != held.scale:
+        raise malformed(f"a numeric for column {item.name} that was not brought to its scale")
+    return Value(numerics.widened(value, held.precision, held.scale), item.type_oid, item.typmod, held)
+
+
+def _sequence(node: Node, context: Context) -> int | None:
+    """The sequence whose next value the expression is, with casts around it or none; otherwise None."""
+    while node.type == "FUNCEXPR" and len(node.args or ()) == 1:
+        argument = node.args[0]
+        if context.builtins.signature(node.funcid) == "nextval(regclass)":
+            if argument.type != "CONST":
+                return None
+            found: int = datum.read(_REGCLASS, argument.constvalue)
+            return found
+        node = argument
+    if node.type == "NEXTVALUEEXPR":
+        sequence: int = node.seqid
+        return sequence
+    return None
+
+
+# --- expressions of the table itself: generated columns, CHECK, DEFAULT ---
+
+
+def _generate(statement: Statement, table: Table, values: dict[int, Value], numbered: set[int]) -> set[int]:
+    """Compute the table's generated columns from the other new values; gives their attnums."""
+    generated = statement.context.generated.get(table.oid, {})
+    computed = {}
+    for attnum, source in generated.items():
+        tree = nodes.parse(source)
+        used = {node.varattno for node in walk(tree) if node.type == "VAR"}
+        if used & numbered:
+            raise unsupported("a generated column computed from a sequence's value")
+        translator = table_translator(statement, table, lambda number: values[number])
+        computed[attnum] = in_column(translator.value(tree), table.column(attnum))
+    values.update(computed)
+    return set(computed)
+
+
+def table_translator(statement: Statement, table: Table, columns: Callable[[int], Value]) -> Translator:
+    """A translator of expressions over one row of the table, which is range table entry 1."""
+    entry = Node("RANGETBLENTRY", {"rtekind": 0, "relid": table.oid})
+    scope = Scope(statement, Node("QUERY", {"rtable": (entry,)}), None)
+    scope.ranges[1] = columns
+    return Translator(scope)
+
+
+def _bare(table: Table) -> Callable[[int], Value]:
+    def column_of(attnum: int) -> Value:
+        item = table.column(attnum)
+        return stored(exp.column(f"c{attnum}"), item.type_oid, item.typmod)
+
+    return column_of
+
+
+def plan_check(source: str, table: Table, context: Context) -> str:
+    """A CHECK constraint (pg_constraint.conbin) as a Spark boolean over `c<attnum>`; a row violates it where false."""
+    translator = table_translator(Statement(context), table, _bare(table))
+    return rendered(translator.value(nodes.parse(source)).sql)
+
+
+def plan_expression(source: str, table: Table, attnum: int, context: Context) -> str:
+    """A default or generated column's expression (pg_attrdef.adbin) in lake form, as Spark SQL over `c<attnum>`."""
+    translator = table_translator(Statement(context), table, _bare(table))
+    return rendered(in_column(translator.value(nodes.parse(source)), table.column(attnum)).sql)

@@ -1,0 +1,498 @@
+"""From an expression node to a `Value`: one method per node type, listed in the table `_TRANSLATORS`.
+
+Functions, operators, casts and aggregates are looked up in the allow-list (`planner.functions.registry`); node types
+that are not in the table are refused by name. Source of the node types: PostgreSQL 18, nodes/primnodes.h.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from sqlglot import exp
+
+from catalog.datatypes import BOOL, BPCHAR, INT4, NUMERIC, element_type
+from catalog.errors import unsupported
+from planner import datum, fold, numerics
+from planner.extremes import extreme_of_numerics
+from planner.functions import casts, registry, session_values
+from planner.functions.call import Call
+from planner.functions.comparison import comparable
+from planner.literals import literal
+from planner.nodes import Node, malformed
+from planner.scope import RTE_GROUP, RTE_JOIN, Scope
+from planner.spark import (
+    Expression,
+    and_,
+    binary,
+    boolean,
+    call,
+    case,
+    cast,
+    is_not_null,
+    is_null,
+    is_simple,
+    lambda_,
+    let,
+    not_,
+    operand,
+    or_,
+    raw,
+    variable,
+)
+from planner.values import MISSING, Value, null_value, spark_type
+
+# The C collations, in which strings compare by bytes: default (the catalog's is C.UTF-8), C, POSIX, ucs_basic,
+# pg_c_utf8 (pg_collation.dat).
+_COLLATIONS: Final = frozenset({0, 100, 950, 951, 962, 811})
+
+_RETURNING_OLD: Final = 1  # VarReturningType
+_PARAM_EXTERN: Final = 0
+_PARAM_SUBLINK: Final = 2
+_PARAM_MULTIEXPR: Final = 3
+
+
+class Translator:
+    """Translates the expressions of one scope. `substitutes` are what Param nodes of a sublink stand for."""
+
+    def __init__(self, scope: Scope, substitutes: dict[int, Value] | None = None) -> None:
+        self.scope = scope
+        self.statement = scope.statement
+        self.context = scope.statement.context
+        self.substitutes = substitutes or {}
+        self.case_test: list[Value] = []
+
+    # --- entry points ---
+
+    def value(self, node: Node) -> Value:
+        """The expression's value."""
+        translate = _TRANSLATORS.get(node.type)
+        if translate is None:
+            raise unsupported(f"the expression {node.type}")
+        return translate(self, node)
+
+    def values(self, nodes: Sequence[Node] | None) -> list[Value]:
+        return [self.value(node) for node in nodes or ()]
+
+    def condition(self, node: Node) -> Expression:
+        """A condition of a filter, where NULL counts as false: a sublink may become a semi-join."""
+        if node.type == "BOOLEXPR" and node.boolop in ("and", "or"):
+            parts = [self.condition(part) for part in node.args]
+            return and_(*parts) if node.boolop == "and" else or_(*parts)
+        if node.type == "SUBLINK":
+            from planner import sublinks  # noqa: PLC0415
+
+            return sublinks.in_filter(self, node)
+        return self.value(node).sql
+
+    def filter(self, node: Node) -> Expression:
+        """A whole WHERE, ON or HAVING condition: its outermost conjuncts may also be anti-joins."""
+        if node.type == "BOOLEXPR" and node.boolop == "and":
+            return and_(*(self.filter(part) for part in node.args))
+        if node.type == "BOOLEXPR" and node.boolop == "not" and node.args[0].type == "SUBLINK":
+            from planner import sublinks  # noqa: PLC0415
+
+            return sublinks.negated_in_filter(self, node.args[0])
+        return self.condition(node)
+
+    # --- leaves ---
+
+    def variable_(self, node: Node) -> Value:
+        scope = self.scope.up(node.varlevelsup)
+        if node.varattno < 0:
+            raise unsupported("a system column")
+        if node.varattno == 0:
+            raise unsupported("a whole-row reference")
+        entry = scope.entry(node.varno)
+        if scope.grouping is not None:
+            found: Value = scope.grouping.variable(node, entry)
+            return found
+        if entry.rtekind == RTE_GROUP:
+            return self._at(scope).value(entry.groupexprs[node.varattno - 1])
+        if entry.rtekind == RTE_JOIN:
+            return self._at(scope).value(entry.joinaliasvars[node.varattno - 1])
+        source = scope.old_ranges if node.varreturningtype == _RETURNING_OLD else scope.ranges
+        columns = source.get(node.varno)
+        if columns is None:
+            raise unsupported("a reference to a table that is not in FROM here")
+        return columns(node.varattno)
+
+    def _at(self, scope: Scope) -> Translator:
+        return self if scope is self.scope else Translator(scope)
+
+    def constant(self, node: Node) -> Value:
+        if node.constisnull:
+            return null_value(self._base(node.consttype), node.consttypmod)
+        type_oid = self._base(node.consttype)
+        return literal(datum.read(type_oid, node.constvalue), type_oid, node.consttypmod)
+
+    def _base(self, type_oid: int) -> int:
+        found = self.context.builtins.types.get(type_oid)
+        if found is not None and found.kind == "d":
+            raise unsupported(f"the domain {self.context.builtins.type_name(type_oid)}")
+        return type_oid
+
+    def parameter(self, node: Node) -> Value:
+        if node.paramkind == _PARAM_SUBLINK:
+            substitute = self.substitutes.get(node.paramid)
+            if substitute is None:
+                raise malformed("a sublink's parameter outside it")
+            return substitute
+        if node.paramkind == _PARAM_MULTIEXPR:
+            raise unsupported("SET (…) = (SELECT …)")
+        if node.paramkind != _PARAM_EXTERN or node.paramid > len(self.context.parameters):
+            raise malformed(f"the parameter ${node.paramid}")
+        parameter = self.context.parameters[node.paramid - 1]
+        if parameter.text is None:
+            return null_value(node.paramtype, node.paramtypmod)
+        return literal(datum.read_text(node.paramtype, parameter.text), node.paramtype, node.paramtypmod)
+
+    # --- functions ---
+
+    def function(self, node: Node) -> Value:
+        if node.funcretset:
+            raise unsupported("a set-returning function in an expression")
+        return self._called(node, node.funcid, node.funcresulttype, node.args or (), node.inputcollid)
+
+    def operator_(self, node: Node) -> Value:
+        if node.opretset:
+            raise unsupported("a set-returning operator")
+        return self._called(node, node.opfuncid, node.opresulttype, node.args, node.inputcollid)
+
+    def _called(self, node: Node, function: int, result_type: int, nodes: Sequence[Node], collation: int) -> Value:
+        signature = self.context.builtins.signature(function)
+        row = registry.FUNCTIONS.get(signature)
+        if row is None:
+            raise unsupported(f"the function {signature}")
+        self.check_collation(collation)
+        if node.fields.get("funcvariadic"):
+            raise unsupported(f"the function {signature} with VARIADIC")
+        arguments = tuple(self.value(argument) for argument in nodes)
+        folded = fold.folded(signature, arguments)
+        if folded is not MISSING:
+            return literal(folded, result_type)
+        return row.build(Call(signature, arguments, self._base(result_type), self.context.session))
+
+    def check_collation(self, collation: int) -> None:
+        """Refuse collations other than by bytes."""
+        if collation not in _COLLATIONS:
+            raise unsupported(f"the collation with OID {collation}")
+
+    def apply(self, signature: str, result_type: int, *arguments: Value) -> Value:
+        """A call of an allowed function on values that are translated already."""
+        row = registry.FUNCTIONS.get(signature)
+        if row is None:
+            raise unsupported(f"the function {signature}")
+        return row.build(Call(signature, arguments, result_type, self.context.session))
+
+    def apply_oid(self, function: int, result_type: int, *arguments: Value) -> Value:
+        return self.apply(self.context.builtins.signature(function), result_type, *arguments)
+
+    def distinct_from(self, node: Node) -> Value:
+        signature = self.context.builtins.signature(node.opfuncid)
+        if signature not in registry.EQUALITIES:
+            raise unsupported(f"IS DISTINCT FROM with {signature}")
+        self.check_collation(node.inputcollid)
+        left, right = self.values(node.args)
+        equal = binary("<=>", comparable(left), comparable(right))
+        return Value(not_(exp.Paren(this=equal)), BOOL)
+
+    def null_if(self, node: Node) -> Value:
+        left, right = self.values(node.args)
+        signature = self.context.builtins.signature(node.opfuncid)
+        self.check_collation(node.inputcollid)
+        equal = self.apply(signature, BOOL, left, right).sql
+        branches = case((equal, null_value(left.type_oid).sql), default=left.sql)
+        if left.type_oid == NUMERIC:
+            return replace(left, sql=case((equal, cast(exp.Null(), left.held.spark_type)), default=left.sql),
+                           constant=MISSING)  # fmt: skip
+        return replace(left, sql=branches, constant=MISSING)
+
+    def array_operator(self, node: Node) -> Value:
+        """x op ANY (array), x op ALL (array)."""
+        signature = self.context.builtins.signature(node.opfuncid)
+        self.check_collation(node.inputcollid)
+        left = self.value(node.args[0])
+        items = self.array_items(node.args[1])
+        if items is not None:
+            compared = [self.apply(signature, BOOL, left, item).sql for item in items]
+            if not compared:
+                return literal(not node.useOr, BOOL)
+            if node.useOr and signature in registry.EQUALITIES and len(compared) > 1:
+                keys = [comparable(item) for item in items]
+                if all(item.is_constant for item in items) and left.type_oid != BPCHAR:
+                    return Value(exp.In(this=operand(comparable(left)), expressions=keys), BOOL)
+            return Value(exp.Paren(this=or_(*compared) if node.useOr else and_(*compared)), BOOL)
+        array = self.value(node.args[1])
+        element = element_type(array.type_oid)
+        if element is None or element.oid in (NUMERIC, BPCHAR):
+            raise unsupported(f"{signature} with ANY or ALL of an array that is not constant")
+        if not is_simple(left.sql):
+            raise unsupported("ANY or ALL of an array with a computed left side")
+        compared_with = self.apply(signature, BOOL, left, Value(variable("a"), element.oid)).sql
+        name = "exists" if node.useOr else "forall"
+        return Value(call(name, array.sql, lambda_("a", compared_with)), BOOL)
+
+    def array_items(self, node: Node) -> list[Value] | None:
+        if node.type == "ARRAYEXPR" and not node.multidims:
+            return self.values(node.elements)
+        if node.type in ("CONST", "PARAM"):
+            if node.type == "CONST":
+                element = element_type(node.consttype)
+                if node.constisnull or element is None:
+                    return None
+                return [literal(item, element.oid) for item in datum.read(node.consttype, node.constvalue)]
+            return None
+        if node.type in ("RELABELTYPE", "ARRAYCOERCEEXPR"):
+            items = self.array_items(node.arg)
+            if items is None:
+                return None
+            if node.type == "RELABELTYPE":
+                element = element_type(node.resulttype)
+                return None if element is None else [casts.relabelled(item, element.oid, -1) for item in items]
+            return [self._coerced_element(item, node.elemexpr) for item in items]
+        return None
+
+    def _coerced_element(self, item: Value, node: Node) -> Value:
+        self.case_test.append(item)
+        try:
+            return self.value(node)
+        finally:
+            self.case_test.pop()
+
+    # --- logic ---
+
+    def boolean(self, node: Node) -> Value:
+        if node.boolop == "not":
+            return Value(not_(self.value(node.args[0]).sql), BOOL)
+        parts = [self.value(part).sql for part in node.args]
+        return Value(and_(*parts) if node.boolop == "and" else or_(*parts), BOOL)
+
+    def null_test(self, node: Node) -> Value:
+        if node.argisrow:
+            raise unsupported("IS NULL of a row")
+        argument = self.value(node.arg)
+        return Value((is_null if node.nulltesttype == 0 else is_not_null)(argument.sql), BOOL)
+
+    def boolean_test(self, node: Node) -> Value:
+        argument = self.value(node.arg).sql
+        expected, negated = _BOOLEAN_TESTS[node.booltesttype]
+        other = exp.Null() if expected is None else boolean(expected)
+        if expected is None:  # noqa: SIM108
+            result = is_null(argument)
+        else:
+            result = exp.Paren(this=binary("<=>", argument, other))
+        return Value(not_(result) if negated else result, BOOL)
+
+    def case_(self, node: Node) -> Value:
+        result_type = self._base(node.casetype)
+        tested = None if node.arg is None else self.value(node.arg)
+        if tested is not None and not is_simple(tested.sql):
+            name = self.statement.fresh("v")
+            if tested.type_oid == NUMERIC and not numerics.is_static(tested):
+                raise unsupported("CASE over a computed numeric")
+            inner = self._case_branches(node, result_type, replace(tested, sql=variable(name)))
+            if inner.decimal is not None and not isinstance(inner.decimal.display, int):
+                raise unsupported("CASE over a computed value with numeric results of several scales")
+            return replace(inner, sql=let(name, tested.sql, inner.sql))
+        return self._case_branches(node, result_type, tested)
+
+    def _case_branches(self, node: Node, result_type: int, tested: Value | None) -> Value:
+        if tested is not None:
+            self.case_test.append(tested)
+        try:
+            conditions = [self.value(branch.expr).sql for branch in node.args]
+        finally:
+            if tested is not None:
+                self.case_test.pop()
+        results = [self.value(branch.result) for branch in node.args]
+        default = null_value(result_type) if node.defresult is None else self.value(node.defresult)
+        return self._chosen(conditions, results, default, result_type)
+
+    def _chosen(
+        self, conditions: Sequence[Expression], results: Sequence[Value], default: Value, result_type: int
+    ) -> Value:
+        typmod = _common_typmod([*results, default])
+        if result_type != NUMERIC:
+            pairs = zip(conditions, (result.sql for result in results), strict=True)
+            return Value(case(*pairs, default=default.sql), result_type, typmod)
+        *results, default = numerics.unified([*results, default])
+        sql = case(*zip(conditions, (result.sql for result in results), strict=True), default=default.sql)
+        if numerics.is_static(default) or default.held.is_text:
+            return Value(sql, NUMERIC, typmod, default.decimal)
+        displays = (numerics.display_of(result) for result in results)
+        display = case(*zip(conditions, displays, strict=True), default=numerics.display_of(default))
+        return Value(sql, NUMERIC, typmod, replace(default.held, display=display))
+
+    def case_test_value(self, node: Node) -> Value:  # noqa: ARG002
+        if not self.case_test:
+            raise malformed("a CASE test outside a CASE")
+        return self.case_test[-1]
+
+    def coalesce(self, node: Node) -> Value:
+        values = self.values(node.args)
+        if node.coalescetype == NUMERIC:
+            values = numerics.unified(values)
+            if any(not numerics.is_static(v) and not v.held.is_text for v in values):
+                conditions = [is_not_null(value.sql) for value in values[:-1]]
+                return self._chosen(conditions, values[:-1], values[-1], NUMERIC)
+            return Value(call("coalesce", *(value.sql for value in values)), NUMERIC, -1, values[0].decimal)
+        sql = call("coalesce", *(value.sql for value in values))
+        return Value(sql, self._base(node.coalescetype), _common_typmod(values))
+
+    def min_max(self, node: Node) -> Value:
+        """GREATEST (0) and LEAST (1): Spark's ignore NULLs too."""
+        values = self.values(node.args)
+        self.check_collation(node.inputcollid)
+        name = "greatest" if node.op == 0 else "least"
+        type_oid = self._base(node.minmaxtype)
+        if type_oid not in registry.ORDERED_PLAINLY:
+            raise unsupported(f"{name.upper()} of {self.context.builtins.type_name(type_oid)}")
+        if len(values) == 1:
+            return values[0]
+        decimal = None
+        if type_oid == NUMERIC:
+            values = numerics.unified(values)
+            if not all(numerics.is_static(value) for value in values):
+                return extreme_of_numerics([numerics.computable(value) for value in values], node.op == 0)
+            decimal = values[0].decimal
+        return Value(call(name, *(value.sql for value in values)), type_oid, -1, decimal)
+
+    # --- types ---
+
+    def relabel(self, node: Node) -> Value:
+        return casts.relabelled(self.value(node.arg), self._base(node.resulttype), node.resulttypmod)
+
+    def through_text(self, node: Node) -> Value:
+        value = self.value(node.arg)
+        return casts.through_text(value, self._base(node.resulttype), self.context.session)
+
+    def array_coercion(self, node: Node) -> Value:
+        array = self.value(node.arg)
+        element = element_type(array.type_oid)
+        target = element_type(node.resulttype)
+        if element is None or target is None or NUMERIC in (element.oid, target.oid):
+            raise unsupported("a cast between these arrays")
+        inner = self._coerced_element(Value(variable("a"), element.oid), node.elemexpr)
+        return Value(call("transform", array.sql, lambda_("a", inner.sql)), node.resulttype)
+
+    def array(self, node: Node) -> Value:
+        if node.multidims:
+            raise unsupported("an array of several dimensions")
+        element = element_type(node.array_typeid)
+        if element is None:
+            raise unsupported(f"the type {self.context.builtins.type_name(node.array_typeid)}")
+        if element.oid == NUMERIC:
+            raise unsupported("an array of numeric")
+        items = [item.sql for item in self.values(node.elements)]
+        return Value(cast(call("array", *items), spark_type(node.array_typeid)), node.array_typeid)
+
+    def subscript(self, node: Node) -> Value:
+        if node.refassgnexpr is not None or node.reflowerindexpr:
+            raise unsupported("a slice of an array")
+        container = element_type(node.refcontainertype)
+        if container is None or len(node.refupperindexpr) != 1 or container.oid == NUMERIC:
+            raise unsupported("this subscript")
+        array = self.value(node.refexpr)
+        index = self.value(node.refupperindexpr[0])
+        if index.type_oid != INT4:
+            raise unsupported("a subscript that is not an integer")
+        return Value(call("get", array.sql, binary("-", index.sql, raw("1"))), container.oid)
+
+    def collate(self, node: Node) -> Value:
+        self.check_collation(node.collOid)
+        return self.value(node.arg)
+
+    def sql_value_function(self, node: Node) -> Value:
+        return session_values.sql_value_function(node.op, node.fields["type"], node.typmod, self.context.session)
+
+    def row_compare(self, node: Node) -> Value:
+        """(a, b) < (c, d): ROWCOMPARE_LT 1, LE 2, GE 4, GT 5."""
+        builtins = self.context.builtins
+        lefts, rights = self.values(node.largs), self.values(node.rargs)
+        for left in lefts:
+            if left.type_oid not in registry.ORDERED_PLAINLY | {BPCHAR}:
+                raise unsupported(f"a row comparison of {builtins.type_name(left.type_oid)}")
+        for collation in node.inputcollids:
+            self.check_collation(collation)
+        kind = node.fields.get("cmptype", node.fields.get("rctype"))
+        if kind not in _ROW_COMPARISONS:
+            raise unsupported("this row comparison")
+        strict, last = _ROW_COMPARISONS[kind]
+        result = binary(last, comparable(lefts[-1]), comparable(rights[-1]))
+        for left, right in reversed(list(zip(lefts[:-1], rights[:-1], strict=True))):
+            one, other = comparable(left), comparable(right)
+            equal = binary("=", one, other)
+            # NULL where either is NULL, as PostgreSQL's row comparison stops at the first unequal pair
+            result = case((equal, result), default=binary(strict, one, other))
+        return Value(result, BOOL)
+
+    # --- parts of other modules ---
+
+    def sublink(self, node: Node) -> Value:
+        from planner import sublinks  # noqa: PLC0415
+
+        return sublinks.as_value(self, node)
+
+    def aggregate(self, node: Node) -> Value:
+        if node.agglevelsup:
+            raise unsupported("an aggregate of an outer query")
+        if self.scope.grouping is None:
+            raise malformed("an aggregate where there is no grouping")
+        found: Value = self.scope.grouping.aggregate(node)
+        return found
+
+    def grouping(self, node: Node) -> Value:
+        if node.agglevelsup or self.scope.grouping is None:
+            raise unsupported("GROUPING of an outer query")
+        found: Value = self.scope.grouping.grouping_function(node)
+        return found
+
+    def window_function(self, node: Node) -> Value:
+        from planner import windows  # noqa: PLC0415
+
+        return windows.window_function(self, node)
+
+
+def _common_typmod(values: Sequence[Value]) -> int:
+    typmods = {value.typmod for value in values if value.constant is not None}
+    return typmods.pop() if len(typmods) == 1 else -1
+
+
+_ROW_COMPARISONS: Final = {1: ("<", "<"), 2: ("<", "<="), 4: (">", ">="), 5: (">", ">")}
+
+# BoolTestType: IS TRUE, IS NOT TRUE, IS FALSE, IS NOT FALSE, IS UNKNOWN, IS NOT UNKNOWN
+_BOOLEAN_TESTS: Final[dict[int, tuple[bool | None, bool]]] = {
+    0: (True, False), 1: (True, True), 2: (False, False), 3: (False, True), 4: (None, False), 5: (None, True),
+}  # fmt: skip
+
+_TRANSLATORS: Final[dict[str, Callable[[Translator, Node], Value]]] = {
+    "VAR": Translator.variable_,
+    "CONST": Translator.constant,
+    "PARAM": Translator.parameter,
+    "FUNCEXPR": Translator.function,
+    "OPEXPR": Translator.operator_,
+    "DISTINCTEXPR": Translator.distinct_from,
+    "NULLIFEXPR": Translator.null_if,
+    "SCALARARRAYOPEXPR": Translator.array_operator,
+    "BOOLEXPR": Translator.boolean,
+    "NULLTEST": Translator.null_test,
+    "BOOLEANTEST": Translator.boolean_test,
+    "CASEEXPR": Translator.case_,
+    "CASETESTEXPR": Translator.case_test_value,
+    "COALESCEEXPR": Translator.coalesce,
+    "MINMAXEXPR": Translator.min_max,
+    "RELABELTYPE": Translator.relabel,
+    "COERCEVIAIO": Translator.through_text,
+    "ARRAYCOERCEEXPR": Translator.array_coercion,
+    "ARRAYEXPR": Translator.array,
+    "SUBSCRIPTINGREF": Translator.subscript,
+    "COLLATEEXPR": Translator.collate,
+    "SQLVALUEFUNCTION": Translator.sql_value_function,
+    "ROWCOMPAREEXPR": Translator.row_compare,
+    "SUBLINK": Translator.sublink,
+    "AGGREF": Translator.aggregate,
+    "GROUPINGFUNC": Translator.grouping,
+    "WINDOWFUNC": Translator.window_function,
+}

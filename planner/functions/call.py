@@ -1,0 +1,81 @@
+"""What a row of the allow-list gets and gives: a call with translated arguments, and the rows themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from catalog.errors import unsupported
+from planner.spark import Expression
+from planner.values import Value
+
+if TYPE_CHECKING:
+    from planner.plan import SessionValues
+
+
+class Aggregation(Protocol):
+    """How an aggregate's parts are computed where the aggregate stands: grouped, filtered, or over a window."""
+
+    distinct: bool
+    ordered: bool
+    windowed: bool
+
+    def __call__(self, function: str, *arguments: Expression) -> Expression:
+        """One Spark aggregate of these arguments: what refers to its result."""
+
+    def sorted_list(self, element: Expression) -> Expression:
+        """An ARRAY of the elements, NULLs included, in the aggregate's ORDER BY; NULL where there are none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of an allowed function: its arguments, and the result type that PostgreSQL resolved."""
+
+    signature: str
+    arguments: tuple[Value, ...]
+    result_type: int
+    session: SessionValues
+    aggregate: Aggregation | None = None
+    argument_is_star: bool = False
+
+    def result(self, sql: Expression) -> Value:
+        """A result of PostgreSQL's type, without typmod; not for numeric."""
+        return Value(sql, self.result_type)
+
+    @property
+    def sql(self) -> tuple[Expression, ...]:
+        """The arguments' Spark expressions."""
+        return tuple(argument.sql for argument in self.arguments)
+
+    def constant(self, index: int, what: str) -> object:
+        """The argument's value, which must be known while planning; `what` names it in the refusal."""
+        value = self.arguments[index]
+        if not value.is_constant:
+            raise unsupported(f"{self.signature} with {what} that is not constant")
+        return value.constant
+
+    def parts(self) -> Aggregation:
+        """How to compute the parts of an aggregate."""
+        assert self.aggregate is not None, "not an aggregate"
+        return self.aggregate
+
+
+Build = Callable[[Call], Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of the allow-list: PostgreSQL's signature, what makes its Spark form, and the SQL that probes it.
+
+    `build` is called only where no collation but the C collations is involved. Probes are run by the tests on Spark
+    and on PostgreSQL; `planner.functions.probes` describes the tables that they may use.
+    """
+
+    signature: str
+    build: Build
+    probes: tuple[str, ...]
+
+
+def row(signature: str, build: Build, *probes: str) -> Row:
+    return Row(signature, build, probes)

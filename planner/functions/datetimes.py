@@ -1,0 +1,458 @@
+"""date, time, timestamp, timestamptz: arithmetic, extract, date_trunc.
+
+±infinity are ordinary values to Spark (see `planner.plan`), so every function says what becomes of them. Where
+months, days or fields of a timestamptz depend on how a local time is resolved that occurs twice, which PostgreSQL
+and Spark do differently, the function is taken in time zones without such times only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from catalog.datatypes import DATE, FLOAT8, TIMESTAMP, TIMESTAMPTZ
+from catalog.errors import unsupported
+from planner import numerics
+from planner.datum import Infinite, Interval
+from planner.functions.call import Build, Call, Row, row
+from planner.functions.casts import on_value
+from planner.functions.comparison import is_infinity
+from planner.literals import literal
+from planner.spark import (
+    Expression,
+    and_,
+    binary,
+    call,
+    case,
+    cast,
+    field,
+    is_not_null,
+    is_simple,
+    let,
+    negative,
+    or_,
+    raise_error,
+    raw,
+    string,
+    struct,
+    variable,
+)
+from planner.values import Value
+
+FIXED_ZONES: Final = frozenset({"UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z", "Etc/Zulu", "Zulu", "Universal"})
+
+
+def infinity(type_oid: int, positive: bool) -> Expression:
+    return literal(Infinite(positive), type_oid).sql
+
+
+def is_infinite(value: Value) -> Expression:
+    return or_(*(is_infinity(value, positive) for positive in (True, False)))
+
+
+def finite(
+    value: Value, body: Callable[[Value], Expression], infinite: Callable[[bool], Expression | None]
+) -> Expression:
+    """`body` of a finite value; what `infinite` gives for ±infinity (None: NULL)."""
+    if value.is_constant and not isinstance(value.constant, Infinite):
+        return body(value)
+
+    def build(given: Value) -> Expression:
+        branches = []
+        for positive in (True, False):
+            replacement = infinite(positive)
+            branches.append(
+                (
+                    is_infinity(given, positive),
+                    raw("NULL") if replacement is None else replacement,
+                )
+            )
+        return case(*branches, default=body(given))
+
+    return on_value(value, build)
+
+
+def refused_infinity(what: str) -> Callable[[bool], Expression]:
+    return lambda _: raise_error("0A000", f"{what} of infinity is not supported on lake tables")
+
+
+def check_zone(given: Call) -> None:
+    if given.session.time_zone not in FIXED_ZONES:
+        raise unsupported(f"{given.signature} in the time zone {given.session.time_zone}")
+
+
+# --- arithmetic ---
+
+
+def _add_days(sign: int, date_first: bool = True) -> Build:
+    def build(given: Call) -> Value:
+        date, days = given.arguments if date_first else given.arguments[::-1]
+        if not (isinstance(days.constant, int) and abs(days.constant) <= 1_000_000) and not is_simple(days.sql):
+            raise unsupported(f"{given.signature} with a computed number of days")
+        within = and_(binary(">=", days.sql, raw("(-3000000)")), binary("<=", days.sql, raw("3000000")))
+        name = "date_add" if sign > 0 else "date_sub"
+
+        def moved(value: Value) -> Expression:
+            result = call(name, value.sql, days.sql)
+            if isinstance(days.constant, int) and abs(days.constant) <= 1_000_000:
+                return result
+            return case(
+                (within, result),
+                (is_not_null(days.sql), raise_error("0A000", "adding so many days is not supported on lake tables")),
+            )
+
+        def kept(positive: bool) -> Expression:
+            return case((is_not_null(days.sql), infinity(DATE, positive)))
+
+        return given.result(finite(date, moved, kept))
+
+    return build
+
+
+def _date_difference(given: Call) -> Value:
+    left, right = given.arguments
+    error = raise_error("22008", "cannot subtract infinite dates")
+    difference = call("datediff", left.sql, right.sql)
+    infinite = [is_infinite(side) for side in (left, right) if not side.is_constant]
+    return given.result(case((or_(*infinite), error), default=difference) if infinite else difference)
+
+
+def _calendar_interval(value: Value, sign: int) -> Expression:
+    """The struct as one of Spark's calendar intervals, whose addition does months, then days, then time."""
+    if isinstance(value.constant, Interval):
+        months, days, microseconds = (
+            sign * value.constant.months, sign * value.constant.days, sign * value.constant.microseconds,
+        )  # fmt: skip
+        seconds = raw(f"CAST({microseconds // 10**6 if microseconds >= 0 else -(-microseconds // 10**6)}."
+                      f"{abs(microseconds) % 10**6:06d} AS DECIMAL(18,6))")  # fmt: skip
+        if -(10**6) < microseconds < 0:
+            seconds = raw(f"CAST(-0.{-microseconds:06d} AS DECIMAL(18,6))")
+        return call(
+            "make_interval", raw("0"), raw(f"({months})"), raw("0"), raw(f"({days})"), raw("0"), raw("0"), seconds
+        )
+    months_, days_, time = (
+        negative(field(value.sql, name)) if sign < 0 else field(value.sql, name)
+        for name in ("months", "days", "microseconds")
+    )
+    seconds_ = cast(binary("*", cast(time, "DECIMAL(19,0)"), raw("0.000001BD")), "DECIMAL(18,6)")
+    return call("make_interval", raw("0"), months_, raw("0"), days_, raw("0"), raw("0"), seconds_)
+
+
+def _add_interval(sign: int, swapped: bool = False) -> Build:
+    def build(given: Call) -> Value:
+        moment, interval = given.arguments[::-1] if swapped else given.arguments
+        result_type = TIMESTAMPTZ if moment.type_oid == TIMESTAMPTZ else TIMESTAMP
+        if result_type == TIMESTAMPTZ:
+            constant = interval.constant
+            if not (isinstance(constant, Interval) and constant.months == constant.days == 0):
+                check_zone(given)
+        if not interval.is_constant and not is_simple(interval.sql):
+            raise unsupported(f"{given.signature} with a computed interval")
+        added = _calendar_interval(interval, sign)
+
+        def moved(value: Value) -> Expression:
+            start = cast(value.sql, "TIMESTAMP_NTZ") if value.type_oid == DATE else value.sql
+            return binary("+", start, added)
+
+        def kept(positive: bool) -> Expression:
+            return case((is_not_null(interval.sql), infinity(result_type, positive)))
+
+        return Value(finite(moment, moved, kept), result_type)
+
+    return build
+
+
+def _difference(given: Call) -> Value:
+    """timestamp_mi: days of 24 hours, and the rest."""
+    left, right = given.arguments
+    infinite = [is_infinite(side) for side in (left, right) if not side.is_constant]
+    if left.type_oid == TIMESTAMPTZ:
+        total: Expression = binary("-", call("unix_micros", left.sql), call("unix_micros", right.sql))
+    else:
+        total = ntz_microseconds(binary("-", left.sql, right.sql))
+    day = raw("86400000000L")
+
+    def parts(sql: Expression) -> Expression:
+        return case(
+            (
+                is_not_null(sql),
+                struct(months=raw("0"), days=cast(call("div", sql, day), "INT"), microseconds=binary("%", sql, day)),
+            )
+        )
+
+    result = let("m", total, parts(variable("m")))
+    error = raise_error("0A000", "subtracting infinite timestamps is not supported on lake tables")
+    return given.result(case((or_(*infinite), error), default=result) if infinite else result)
+
+
+def ntz_microseconds(difference: Expression) -> Expression:
+    """A difference of two TIMESTAMP_NTZ in microseconds."""
+
+    def parts(sql: Expression) -> Expression:
+        hours = binary("+", binary("*", _part("DAY", sql, "BIGINT"), raw("24L")), _part("HOUR", sql, "BIGINT"))
+        minutes = binary("+", binary("*", hours, raw("60L")), _part("MINUTE", sql, "BIGINT"))
+        seconds = cast(binary("*", call("date_part", string("SECOND"), sql), raw("1000000BD")), "BIGINT")
+        return binary("+", binary("*", minutes, raw("60000000L")), seconds)
+
+    return let("i", difference, parts(variable("i")))
+
+
+def _part(unit: str, sql: Expression, spark: str) -> Expression:
+    return cast(call("date_part", string(unit), sql), spark)
+
+
+# --- extract ---
+
+
+def _common_era(sql: Expression, unit: str, body: Expression) -> Expression:
+    year = call("year", sql)
+    return case(
+        (binary(">=", year, raw("1")), body),
+        (is_not_null(sql), raise_error("0A000", f"the {unit} of a date before year 1 is not supported on lake tables")),
+    )
+
+
+def _year(sql: Expression) -> Expression:
+    year = call("year", sql)
+    return case((binary(">", year, raw("0")), year), default=binary("-", year, raw("1")))
+
+
+_WHOLE_FIELDS: Final[dict[str, Callable[[Expression], Expression]]] = {
+    "year": _year,
+    "month": lambda sql: call("month", sql),
+    "day": lambda sql: call("day", sql),
+    "quarter": lambda sql: call("quarter", sql),
+    "dow": lambda sql: binary("-", call("dayofweek", sql), raw("1")),
+    "isodow": lambda sql: binary("+", call("weekday", sql), raw("1")),
+    "doy": lambda sql: call("dayofyear", sql),
+    "week": lambda sql: _common_era(sql, "week", call("weekofyear", sql)),
+    "isoyear": lambda sql: _common_era(sql, "isoyear", call("date_part", string("YEAROFWEEK"), sql)),
+    "decade": lambda sql: _common_era(sql, "decade", call("div", call("year", sql), raw("10"))),
+    "century": lambda sql: _common_era(
+        sql, "century", call("div", binary("+", call("year", sql), raw("99")), raw("100"))
+    ),
+    "millennium": lambda sql: _common_era(
+        sql, "millennium", call("div", binary("+", call("year", sql), raw("999")), raw("1000"))
+    ),
+}
+_TIME_FIELDS: Final[dict[str, Callable[[Expression], Expression]]] = {
+    "hour": lambda sql: call("hour", sql),
+    "minute": lambda sql: call("minute", sql),
+}
+# Fields that grow without end, so that PostgreSQL gives ±Infinity for infinity; the others are NULL then.
+_MONOTONIC: Final = frozenset({"year", "isoyear", "decade", "century", "millennium", "epoch", "julian"})
+_ALIASES: Final = {
+    "years": "year", "y": "year", "months": "month", "mon": "month", "mons": "month", "days": "day", "d": "day",
+    "hours": "hour", "h": "hour", "minutes": "minute", "min": "minute", "mins": "minute", "seconds": "second",
+    "sec": "second", "s": "second", "secs": "second", "weeks": "week", "decades": "decade", "centuries": "century",
+    "c": "century", "millennia": "millennium", "mil": "millennium", "milliseconds": "milliseconds",
+    "millisecond": "milliseconds", "ms": "milliseconds", "microseconds": "microseconds", "microsecond": "microseconds",
+    "us": "microseconds",
+}  # fmt: skip
+
+
+def _unit(given: Call) -> str:
+    unit = given.constant(0, "a field")
+    if not isinstance(unit, str):
+        raise unsupported(f"{given.signature} of NULL")
+    return _ALIASES.get(unit.lower(), unit.lower())
+
+
+def _extract(given: Call) -> Value:
+    unit, value = _unit(given), given.arguments[1]
+    is_date = value.type_oid == DATE
+    on_infinity: Callable[[bool], Expression | None] = (
+        refused_infinity(f"the {unit}") if unit in _MONOTONIC else lambda _: None
+    )
+    whole = _WHOLE_FIELDS.get(unit) or (None if is_date else _TIME_FIELDS.get(unit))
+    if whole is not None:
+        chosen = whole
+        sql = finite(value, lambda given_: cast(chosen(given_.sql), "DECIMAL(10,0)"), on_infinity)
+        return numerics.make(sql, 10, 0, 0)
+    if unit == "epoch" and is_date:
+        sql = finite(value, _epoch_of_date, on_infinity)
+        return numerics.make(cast(sql, "DECIMAL(16,0)"), 16, 0, 0)
+    scaled = None if is_date else _SCALED_FIELDS.get(unit)
+    if scaled is None:
+        raise unsupported(f"extract({unit} from {'date' if is_date else 'a timestamp'})")
+    body, precision, scale = scaled
+    return numerics.make(finite(value, body, on_infinity), precision, scale, scale)
+
+
+def _epoch_of_date(value: Value) -> Expression:
+    days = call("datediff", value.sql, raw("DATE'1970-01-01'"))
+    return binary("*", cast(days, "DECIMAL(10,0)"), raw("86400BD"))
+
+
+def _seconds(factor: int, spark: str) -> Callable[[Value], Expression]:
+    """The seconds of a minute, with their fraction, in units of which there are `factor` to a second."""
+    return lambda value: cast(binary("*", call("date_part", string("SECOND"), value.sql), raw(f"{factor}BD")), spark)
+
+
+def _epoch(value: Value) -> Expression:
+    microseconds = cast(_epoch_microseconds(value), "DECIMAL(19,0)")
+    return cast(binary("*", microseconds, raw("0.000001BD")), "DECIMAL(20,6)")
+
+
+def _epoch_microseconds(value: Value) -> Expression:
+    if value.type_oid == TIMESTAMPTZ:
+        return call("unix_micros", value.sql)
+    return ntz_microseconds(binary("-", value.sql, raw("TIMESTAMP_NTZ'1970-01-01 00:00:00'")))
+
+
+def _date_part(given: Call) -> Value:
+    found = _extract(given)
+    return Value(cast(found.sql, "DOUBLE"), FLOAT8)
+
+
+# Fields of a timestamp with a fraction: how to compute them, and the decimal's precision and scale.
+_SCALED_FIELDS: Final[dict[str, tuple[Callable[[Value], Expression], int, int]]] = {
+    "second": (_seconds(1, "DECIMAL(8,6)"), 8, 6),
+    "milliseconds": (_seconds(1000, "DECIMAL(8,3)"), 8, 3),
+    "microseconds": (_seconds(1_000_000, "DECIMAL(8,0)"), 8, 0),
+    "epoch": (_epoch, 20, 6),
+}
+
+
+# --- date_trunc ---
+
+_DATE_UNITS: Final = {"year": "YEAR", "quarter": "QUARTER", "month": "MONTH", "week": "WEEK"}
+
+
+def _truncated(given: Call) -> Value:
+    unit, value = _unit(given), given.arguments[1]
+    if value.type_oid == TIMESTAMPTZ:
+        check_zone(given)
+    spark = "TIMESTAMP" if value.type_oid == TIMESTAMPTZ else "TIMESTAMP_NTZ"
+
+    def body(given_: Value) -> Expression:
+        sql = given_.sql
+        date = cast(sql, "DATE")
+        if unit == "day":
+            return cast(date, spark)
+        if unit in _DATE_UNITS:
+            return cast(_common_era(date, unit, call("trunc", date, string(_DATE_UNITS[unit]))), spark)
+        second = call("date_part", string("SECOND"), sql)
+        if unit == "hour":
+            return binary("-", sql, _time_interval(call("minute", sql), second))
+        if unit == "minute":
+            return binary("-", sql, _time_interval(raw("0"), second))
+        places = {"second": 0, "milliseconds": 3}.get(unit)
+        if places is not None:
+            rest = binary("-", second, call("floor", second, raw(str(places))) if places else call("floor", second))
+            return binary("-", sql, _time_interval(raw("0"), cast(rest, "DECIMAL(18,6)")))
+        if unit == "microseconds":
+            return sql
+        raise unsupported(f"date_trunc({unit})")
+
+    return given.result(finite(value, body, lambda positive: infinity(value.type_oid, positive)))
+
+
+def _time_interval(minutes: Expression, seconds: Expression) -> Expression:
+    return call("make_dt_interval", raw("0"), raw("0"), minutes, cast(seconds, "DECIMAL(18,6)"))
+
+
+# --- others ---
+
+
+def _make_date(given: Call) -> Value:
+    parts = struct(y=given.sql[0], m=given.sql[1], d=given.sql[2])
+    year, month, day = (variable(f"p.{name}") for name in "ymd")
+    known = and_(is_not_null(year), is_not_null(month), is_not_null(day))
+    within = and_(binary(">=", year, raw("1")), binary("<=", year, raw("9999")))
+    first = call("make_date", year, month, raw("1"))
+    valid = and_(
+        binary(">=", month, raw("1")),
+        binary("<=", month, raw("12")),
+        binary(">=", day, raw("1")),
+        binary("<=", day, call("day", call("last_day", first))),
+    )
+    text = call("format_string", string("SLUICE:22008:date field value out of range: %d-%02d-%02d"), year, month, day)
+    refusal = raise_error("0A000", "make_date outside years 1 to 9999 is not supported on lake tables")
+    body = case(
+        (call("not", known), raw("NULL")),
+        (call("not", within), refusal),
+        (valid, call("make_date", year, month, day)),
+        default=call("raise_error", text),
+    )
+    return given.result(let("p", parts, body))
+
+
+def _is_finite(given: Call) -> Value:
+    (value,) = given.arguments
+    return given.result(call("not", is_infinite(value)))
+
+
+def _to_zoned(given: Call) -> Value:
+    """A local time that occurs twice is resolved differently, so only zones without such times are taken."""
+    check_zone(given)
+    return given.result(
+        finite(given.arguments[0], lambda v: cast(cast(v.sql, "TIMESTAMP_NTZ") if v.type_oid == DATE else v.sql,
+                                                  "TIMESTAMP"), lambda positive: infinity(TIMESTAMPTZ, positive))
+    )  # fmt: skip
+
+
+def _to_local(given: Call) -> Value:
+    spark = "DATE" if given.result_type == DATE else "TIMESTAMP_NTZ"
+    return given.result(
+        finite(given.arguments[0], lambda v: cast(v.sql, spark), lambda positive: infinity(given.result_type, positive))
+    )
+
+
+_D: Final = "FROM dates"
+_DATE_PROBE: Final = (
+    "SELECT id, extract(year from {0}), extract(month from {0}), extract(day from {0}), extract(quarter from {0}), "
+    "extract(dow from {0}), extract(isodow from {0}), extract(doy from {0}), extract(week from {0}), "
+    "extract(isoyear from {0}), extract(decade from {0}), extract(century from {0}), extract(millennium from {0}), "
+    "extract(epoch from {0}) FROM dates WHERE isfinite({0})"
+)
+_TIME_PROBE: Final = (
+    "SELECT id, extract(hour from {0}), extract(minute from {0}), extract(second from {0}), "
+    "extract(milliseconds from {0}), extract(microseconds from {0}) FROM dates"
+)
+_TRUNC_PROBE: Final = (
+    "SELECT id, " + ", ".join(f"date_trunc('{unit}', {{0}})" for unit in (
+        "year", "quarter", "month", "week", "day", "hour", "minute", "second", "milliseconds"))
+    + " FROM dates"
+)  # fmt: skip
+
+ROWS: Final[tuple[Row, ...]] = (
+    row("date_pli(date,int4)", _add_days(1), f"SELECT id, d + 30, d + id {_D}"),
+    row("integer_pl_date(int4,date)", _add_days(1, False), f"SELECT id, 30 + d {_D}"),
+    row("date_mii(date,int4)", _add_days(-1), f"SELECT id, d - 30, d - id {_D}"),
+    row("date_mi(date,date)", _date_difference, f"SELECT id, d - date '2020-01-01' {_D} WHERE isfinite(d)",
+        f"SELECT d - d {_D}"),
+    row("date_pl_interval(date,interval)", _add_interval(1), f"SELECT id, d + interval '1 mon 2 days 03:04' {_D}",
+        f"SELECT id, d + interval '-1 year -00:00:00.5' {_D}"),
+    row("date_mi_interval(date,interval)", _add_interval(-1), f"SELECT id, d - interval '1 mon 2 days 03:04' {_D}"),
+    row("timestamp_pl_interval(timestamp,interval)", _add_interval(1), f"SELECT id, ts + interval '1 mon -1 day' {_D}",
+        "SELECT d.id, d.ts + i.v FROM dates d JOIN intervals i ON i.id = 1"),
+    row("timestamp_mi_interval(timestamp,interval)", _add_interval(-1),
+        f"SELECT id, ts - interval '13 mon 1.5 hours' {_D}",
+        "SELECT d.id, d.ts - i.v FROM dates d JOIN intervals i ON i.id = 2"),
+    row("timestamptz_pl_interval(timestamptz,interval)", _add_interval(1), f"SELECT id, tz + interval '1 hour' {_D}",
+        f"SELECT id, tz + interval '1 month' {_D}"),
+    row("timestamptz_mi_interval(timestamptz,interval)", _add_interval(-1), f"SELECT id, tz - interval '1 hour' {_D}"),
+    row("timestamp_mi(timestamp,timestamp)", _difference,
+        f"SELECT id, ts - timestamp '2020-01-01 12:00' {_D} WHERE isfinite(ts)",
+        f"SELECT id, timestamp '2020-01-01 12:00' - ts {_D} WHERE isfinite(ts)"),
+    row("timestamptz_mi(timestamptz,timestamptz)", _difference,
+        f"SELECT id, tz - timestamptz '2020-01-01 12:00+00' {_D} WHERE isfinite(tz)"),
+    row("extract(text,date)", _extract, _DATE_PROBE.format("d"), f"SELECT id, extract(month from d) {_D}"),
+    row("extract(text,timestamp)", _extract, _DATE_PROBE.format("ts"), _TIME_PROBE.format("ts")),
+    row("extract(text,timestamptz)", _extract, _DATE_PROBE.format("tz"), _TIME_PROBE.format("tz")),
+    row("date_part(text,date)", _date_part, f"SELECT id, date_part('month', d) {_D}"),
+    row("date_part(text,timestamp)", _date_part, f"SELECT id, date_part('second', ts) {_D}"),
+    row("date_part(text,timestamptz)", _date_part, f"SELECT id, date_part('hour', tz) {_D}"),
+    row("date_trunc(text,timestamp)", _truncated, _TRUNC_PROBE.format("ts")),
+    row("date_trunc(text,timestamptz)", _truncated, _TRUNC_PROBE.format("tz"),
+        f"SELECT id, date_trunc('month', d) {_D}"),
+    row("make_date(int4,int4,int4)", _make_date, "SELECT id, make_date(2000 + id, 2, 28) FROM dates",
+        "SELECT make_date(2023, 2, 29) FROM dates"),
+    *(row(f"isfinite({kind})", _is_finite, f"SELECT id, isfinite({column}) {_D}")
+      for kind, column in (("date", "d"), ("timestamp", "ts"), ("timestamptz", "tz"))),
+    row("timestamptz(date)", _to_zoned, f"SELECT id, d::timestamptz {_D}"),
+    row("timestamptz(timestamp)", _to_zoned, f"SELECT id, ts::timestamptz {_D}"),
+    row("timestamp(timestamptz)", _to_local, f"SELECT id, tz::timestamp {_D}"),
+    row("date(timestamptz)", _to_local, f"SELECT id, tz::date {_D}"),
+)  # fmt: skip

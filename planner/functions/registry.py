@@ -1,0 +1,84 @@
+"""The allow-list put together from its families, and checked: no signature twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from catalog.datatypes import (
+    BOOL,
+    BYTEA,
+    DATE,
+    FLOAT4,
+    FLOAT8,
+    INT2,
+    INT4,
+    INT8,
+    NUMERIC,
+    OID,
+    TEXT,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    UNKNOWN,
+    UUID,
+    VARCHAR,
+)
+from planner.functions import (
+    aggregates,
+    arrays,
+    casts,
+    comparison,
+    datetimes,
+    floats,
+    integers,
+    intervals,
+    numerics,
+    session_values,
+    strings,
+    windows,
+)
+from planner.functions.call import Row
+
+
+def _table(*families: Iterable[Row]) -> Mapping[str, Row]:
+    rows: dict[str, Row] = {}
+    for family in families:
+        for row in family:
+            if row.signature in rows:
+                raise AssertionError(f"{row.signature} is listed twice")
+            rows[row.signature] = row
+    return rows
+
+
+FUNCTIONS: Final = _table(
+    comparison.ROWS,
+    integers.ROWS,
+    floats.ROWS,
+    numerics.ROWS,
+    strings.ROWS,
+    datetimes.ROWS,
+    intervals.ROWS,
+    arrays.ROWS,
+    casts.ROWS,
+    session_values.ROWS,
+)
+AGGREGATES: Final = _table(aggregates.ROWS)
+WINDOW_FUNCTIONS: Final = _table(windows.ROWS)
+
+# Functions behind `=`, for which IS DISTINCT FROM, IN lists and hashing are known.
+EQUALITIES: Final = frozenset(
+    signature
+    for signature in FUNCTIONS
+    if signature.split("(")[0].endswith("eq") and signature in {row.signature for row in comparison.ROWS}
+)
+
+# Types whose lake form Spark sorts, and groups, as PostgreSQL does the type (NUMERIC: as `comparable` gives it).
+ORDERED_PLAINLY: Final = frozenset(
+    {BOOL, BYTEA, DATE, FLOAT4, FLOAT8, INT2, INT4, INT8, NUMERIC, OID, TEXT, TIME, TIMESTAMP, TIMESTAMPTZ, UNKNOWN,
+     UUID, VARCHAR}
+)  # fmt: skip
+GROUPED_PLAINLY: Final = ORDERED_PLAINLY
+
+# Aggregates whose elementary parts cannot simply be made DISTINCT each.
+NOT_DISTINCT: Final = frozenset({"sum(interval)", "sum(float8)", "avg(float8)", "avg(float4)"})

@@ -1,0 +1,79 @@
+"""Where a statement goes, decided by its analysed tree: one table for utility statements, one rule for the others.
+
+Pure. A utility statement is known by the type of its node; a statement that PostgreSQL's planner would take is of the
+lake when anything in its tree (sublinks, CTEs and expanded views included) is a lake table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any, Final
+
+from catalog.errors import unsupported
+from planner.nodes import Node
+
+
+class Route(Enum):
+    """Who carries a statement out."""
+
+    RELAY = "relay"  # PostgreSQL, byte for byte
+    SELECT = "select"
+    INSERT = "insert"
+    UPDATE = "update"
+    DELETE = "delete"
+    MERGE = "merge"
+    COPY = "copy"
+    TABLE_AS = "create table as"
+    TRUNCATE = "truncate"
+    EXPLAIN = "explain"
+    PREPARE = "prepare"
+    DECLARE = "declare"
+    GUARDED = "guarded"  # PostgreSQL, watched for reads of shadows
+
+
+# Node types of utility statements that need more than relaying.
+UTILITY_ROUTES: Final[Mapping[str, Route]] = {
+    "COPYSTMT": Route.COPY,
+    "CREATETABLEASSTMT": Route.TABLE_AS,
+    "TRUNCATESTMT": Route.TRUNCATE,
+    "EXPLAINSTMT": Route.EXPLAIN,
+    "PREPARESTMT": Route.PREPARE,
+    "DECLARECURSORSTMT": Route.DECLARE,
+    "DOSTMT": Route.GUARDED,
+    "CALLSTMT": Route.GUARDED,
+}
+
+# CmdType of PostgreSQL's nodes.h.
+_COMMANDS: Final[Mapping[int, Route]] = {
+    1: Route.SELECT,
+    2: Route.UPDATE,
+    3: Route.INSERT,
+    4: Route.DELETE,
+    5: Route.MERGE,
+}
+_UTILITY: Final = 6
+
+
+def command(query: Node) -> Route:
+    """What kind of statement this is, whatever it touches."""
+    kind = int(query.commandType)
+    if kind == _UTILITY:
+        utility = query.utilityStmt
+        return UTILITY_ROUTES.get(utility.type, Route.RELAY) if isinstance(utility, Node) else Route.RELAY
+    if kind not in _COMMANDS:
+        raise unsupported(f"a statement of command type {kind}")
+    return _COMMANDS[kind]
+
+
+def is_utility(query: Node) -> bool:
+    """Whether PostgreSQL's own planner has nothing to do with it."""
+    return int(query.commandType) == _UTILITY
+
+
+def main_query(tree: Any) -> Node | None:
+    """The query that the client wrote; None where a rule made it vanish. Rules that add queries are refused."""
+    queries = [query for query in tree if isinstance(query, Node)]
+    if len(queries) > 1:
+        raise unsupported("a rule that adds statements")
+    return queries[0] if queries else None

@@ -1,0 +1,112 @@
+"""What names mean inside one query level: its range table, and the columns that each entry offers in Spark.
+
+A level is translated in two phases. While its rows are read (FROM, WHERE, the arguments of aggregates), variables
+mean columns of range table entries; after grouping, they mean what the grouped subquery gives out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from catalog.errors import SluiceError, unsupported
+from catalog.model import Table
+from planner.nodes import Node
+from planner.plan import Comparison, Context, Scan
+from planner.values import Value
+
+RTE_RELATION: Final = 0
+RTE_SUBQUERY: Final = 1
+RTE_JOIN: Final = 2
+RTE_FUNCTION: Final = 3
+RTE_TABLEFUNC: Final = 4
+RTE_VALUES: Final = 5
+RTE_CTE: Final = 6
+RTE_RESULT: Final = 8
+RTE_GROUP: Final = 9
+
+
+@dataclass(slots=True)
+class ScanBuilder:
+    """A scan that is being planned: which columns the statement turns out to use."""
+
+    name: str
+    alias: str
+    table: Table
+    needs_position: bool = False
+    attnums: set[int] = field(default_factory=set)
+    predicate: list[Comparison] = field(default_factory=list)
+
+    def finished(self) -> Scan:
+        return Scan(self.name, self.table.oid, tuple(sorted(self.attnums)), tuple(self.predicate), self.needs_position)
+
+
+@dataclass(frozen=True, slots=True)
+class CommonTable:
+    """A WITH query whose Spark name is `name`; `columns` gives its columns under an alias."""
+
+    name: str
+    columns: Callable[[str], list[Value]]
+
+
+class Statement:
+    """What the levels of one statement share: the context, the scans, and names that are given out once."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.scans: list[ScanBuilder] = []
+        self._count = 0
+
+    def fresh(self, prefix: str) -> str:
+        """A name that nothing else in the statement has."""
+        self._count += 1
+        return f"{prefix}{self._count}"
+
+    def scan(self, table_oid: int) -> ScanBuilder:
+        table = self.context.tables.get(table_oid)
+        if table is None:
+            raise unsupported("reading a relation outside the lake together with lake tables")
+        builder = ScanBuilder(f"scan_{len(self.scans) + 1}", self.fresh("r"), table)
+        self.scans.append(builder)
+        return builder
+
+    def finished_scans(self) -> tuple[Scan, ...]:
+        return tuple(builder.finished() for builder in self.scans)
+
+
+class Scope:
+    """One query level. `ranges` maps a range table index to a function from attribute number to value."""
+
+    def __init__(self, statement: Statement, query: Node, parent: Scope | None) -> None:
+        self.statement = statement
+        self.query = query
+        self.parent = parent
+        self.ranges: dict[int, Callable[[int], Value]] = {}
+        # What OLD means in RETURNING.
+        self.old_ranges: dict[int, Callable[[int], Value]] = {}
+        self.scan_ranges: dict[int, ScanBuilder] = {}
+        self.common_tables: dict[str, CommonTable] = {}
+        # After grouping: the grouped subquery's collector (see planner.grouping); None while rows are read.
+        self.grouping: Any = None
+        self.window: Any = None
+
+    def up(self, levels: int) -> Scope:
+        """The scope `levels` query levels above this one."""
+        scope: Scope = self
+        for _ in range(levels):
+            if scope.parent is None:
+                raise SluiceError("XX000", "a variable of a query level that does not exist")
+            scope = scope.parent
+        return scope
+
+    def entry(self, index: int) -> Node:
+        """The range table entry numbered `index`, from 1."""
+        found: Node = self.query.rtable[index - 1]
+        return found
+
+    def ancestors(self) -> Iterator[Scope]:
+        scope: Scope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.parent

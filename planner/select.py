@@ -1,0 +1,86 @@
+"""`plan_select`: from PostgreSQL's analysed SELECT to a Spark query in lake form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlglot import exp
+
+from catalog.datatypes import UNKNOWN
+from catalog.errors import unsupported
+from planner import numerics, query
+from planner.nodes import Node, malformed
+from planner.plan import Context, OutputColumn, SparkQuery
+from planner.scope import Statement
+from planner.selected import Selected, select
+from planner.spark import DIALECT, Expression
+from planner.values import Value, spark_type
+
+
+def single_query(tree: Any) -> Node:
+    """The one QUERY node of a `rewritten parse tree`, which is a list (rules may make several of one statement)."""
+    if isinstance(tree, tuple):
+        if len(tree) != 1:
+            raise unsupported("a statement that rules rewrite into several")
+        tree = tree[0]
+    if not isinstance(tree, Node) or tree.type != "QUERY":
+        raise malformed("no query")
+    return tree
+
+
+def plan_select(tree: Any, context: Context) -> SparkQuery:
+    """The plan of a SELECT (or VALUES), given its rewritten tree as `planner.nodes.parse` reads it."""
+    node = single_query(tree)
+    statement = Statement(context)
+    found = query.select(statement, node, None)
+    columns = tuple(OutputColumn(item.label or "", item.type_oid, item.typmod) for item in found.outputs)
+    return SparkQuery(rendered(_presented(found)), statement.finished_scans(), columns)
+
+
+def _presented(found: Selected) -> Expression:
+    """The query with one column for each that the client sees: numerics of varying scale as text."""
+    for item in found.outputs:
+        if item.type_oid != UNKNOWN:
+            spark_type(item.type_oid, item.held)
+    if not any(item.varies for item in found.outputs):
+        return found.query
+    if isinstance(found.query, exp.Select) and _is_outermost(found.query):
+        return _in_place(found)
+    alias = "z"
+    shown = [exp.alias_(presented(value), item.name, copy=False)
+             for item, value in zip(found.outputs, found.columns(alias), strict=True)]  # fmt: skip
+    return select(shown, found.derived(alias))
+
+
+def _is_outermost(query_: exp.Select) -> bool:
+    """Whether the select list only names columns of a derived table, so that it may be written anew."""
+    return all(isinstance(item, exp.Column) for item in query_.expressions)
+
+
+def _in_place(found: Selected) -> Expression:
+    """Keeps ORDER BY outermost: a derived table's order is not kept."""
+    assert isinstance(found.query, exp.Select)
+    by_name = {item.name: item for item in found.query.expressions}
+    shown: list[Expression] = []
+    for item in found.outputs:
+        source = by_name[item.name]
+        if not item.varies:
+            shown.append(source)
+            continue
+        value = item.of(source.table)
+        shown.append(exp.alias_(presented(value), item.name, copy=False))
+    result = found.query
+    result.set("expressions", shown)
+    return result
+
+
+def presented(value: Value) -> Expression:
+    """A value as a result's column holds it."""
+    if value.decimal is None or numerics.is_static(value):
+        return value.sql
+    return numerics.as_text(value)
+
+
+def rendered(expression: Expression) -> str:
+    """Spark SQL text."""
+    return expression.sql(dialect=DIALECT, copy=True, identify=False, comments=False)

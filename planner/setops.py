@@ -1,0 +1,69 @@
+"""UNION, INTERSECT, EXCEPT. Spark's, like PostgreSQL's, take NULLs as equal."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from sqlglot import exp
+
+from catalog.datatypes import NUMERIC
+from catalog.errors import unsupported
+from planner import coercion, numerics, ordering, query, selected
+from planner.nodes import Node
+from planner.scope import Scope
+from planner.selected import Output, Selected, derived
+from planner.spark import Expression
+
+# SetOperation of parsenodes.h
+_KINDS: Final[dict[int, type[exp.SetOperation]]] = {1: exp.Union, 2: exp.Intersect, 3: exp.Except}
+
+
+def select(scope: Scope) -> Selected:
+    """The level's set operations; its target list only names the columns (and its ORDER BY refers to them)."""
+    if not scope.query.targetList:
+        raise unsupported("a set operation of queries without columns")
+    result = _tree(scope, scope.query.setOperations)
+    labels = [target.resname for target in scope.query.targetList]
+    outputs = tuple(replace(item, label=label) for item, label in zip(result.outputs, labels, strict=True))
+    return Selected(result.query, outputs)
+
+
+def _tree(scope: Scope, node: Node) -> Selected:
+    if node.type == "RANGETBLREF":
+        return query.select(scope.statement, scope.entry(node.rtindex).subquery, scope)
+    kind = _KINDS.get(node.op)
+    if kind is None:
+        raise unsupported("this set operation")
+    sides = [_tree(scope, node.larg), _tree(scope, node.rarg)]
+    aliases = [scope.statement.fresh("r") for _ in sides]
+    columns = [side.columns(alias) for side, alias in zip(sides, aliases, strict=True)]
+    prefix = scope.statement.fresh("q")
+    outputs: list[Output] = []
+    lists: list[list[Expression]] = [[], []]
+    keep_all = bool(node.all)
+    for number, pair in enumerate(zip(*columns, strict=True), 1):
+        type_oid, typmod = node.colTypes[number - 1], node.colTypmods[number - 1]
+        values = [coercion.implicit(value, type_oid, typmod, scope.statement.context) for value in pair]
+        if type_oid == NUMERIC:
+            values = numerics.unified(values)
+        if not (keep_all and kind is exp.Union):
+            for value in values:
+                ordering.group_key(value)
+                if not ordering.is_its_own_key(value):
+                    raise unsupported(f"{kind.__name__.upper()} of values that are displayed in several ways")
+        described: Output | None = None
+        for value, expressions in zip(values, lists, strict=True):
+            described, item = selected.output(replace(value, typmod=typmod), f"{prefix}_{number}", None)
+            expressions.append(item)
+        assert described is not None
+        outputs.append(described)
+    queries = [
+        selected.select(expressions, derived(side.query, alias))
+        for expressions, side, alias in zip(lists, sides, aliases, strict=True)
+    ]
+    operation = kind(this=queries[0], expression=queries[1], distinct=not keep_all)
+    alias = scope.statement.fresh("r")
+    # As a derived table: no clause that follows can then attach to one side only.
+    shown = [exp.column(item.name, table=alias) for item in outputs]
+    return Selected(selected.select(shown, derived(operation, alias)), tuple(outputs))

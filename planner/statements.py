@@ -1,0 +1,176 @@
+"""The statements of a query string, and the statement inside a statement: where each one's text is.
+
+Pure text work over `planner.lexer`; what a statement means is for PostgreSQL to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from catalog.errors import unsupported
+from planner.lexer import Kind, Token, tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement's text (no semicolon) and how many characters of the query string are before it."""
+
+    text: str
+    offset: int
+    first_word: str
+
+
+# Statements that name no table, or none of the lake: PostgreSQL answers them, and no look at their tree is needed.
+RELAYED_FIRST_WORDS: Final = frozenset(
+    {
+        "abort", "analyze", "begin", "checkpoint", "close", "comment", "commit", "deallocate", "discard", "end",
+        "fetch", "grant", "listen", "load", "move", "notify", "reassign", "release", "reset", "revoke", "rollback",
+        "savepoint", "security", "set", "show", "start", "unlisten", "vacuum", "",
+    }
+)  # fmt: skip
+
+
+def split(text: str, *, standard_strings: bool = True) -> tuple[Statement, ...]:
+    """The statements of a query string; empty ones are left out.
+
+    A semicolon ends a statement outside of parentheses and outside of a SQL-standard function body
+    (BEGIN ATOMIC … END), the rule that psql follows too.
+    """
+    found: list[Statement] = []
+    current: list[Token] = []
+    nesting = 0
+    for token in tokens(text, standard_strings=standard_strings):
+        if token.kind is Kind.SYMBOL and token.text == ";" and token.depth == 0 and nesting == 0:
+            _finish(found, text, current)
+            continue
+        current.append(token)
+        if token.kind is Kind.WORD and current[0].text == "create":
+            if (token.text == "atomic" and len(current) > 1 and current[-2].text == "begin") or (
+                token.text == "case" and nesting
+            ):
+                nesting += 1
+            elif token.text == "end" and nesting:
+                nesting -= 1
+    _finish(found, text, current)
+    return tuple(found)
+
+
+def _finish(found: list[Statement], text: str, current: list[Token]) -> None:
+    if current:
+        first = next((token.text for token in current if token.text != "("), "")
+        start = current[0].start
+        found.append(Statement(text[start : current[-1].end], start, first))
+        current.clear()
+
+
+def needs_no_analysis(statement: Statement) -> bool:
+    """Whether the statement can be relayed unseen: it cannot touch a relation, nor call a function that might."""
+    if statement.first_word in RELAYED_FIRST_WORDS:
+        return True
+    if statement.first_word != "select":
+        return False
+    return all(
+        token.text == "," if token.kind is Kind.SYMBOL else token.text not in {"from", "into", "table"}
+        for token in tokens(statement.text)
+    )
+
+
+def explained(text: str) -> tuple[int, dict[str, str]]:
+    """Where the statement inside an EXPLAIN begins, and the options (lower case, value "true" for a bare one)."""
+    items = list(tokens(text))
+    options: dict[str, str] = {}
+    place = 1
+    if place < len(items) and items[place].text == "(" and items[place].kind is Kind.SYMBOL:
+        place += 1
+        words: list[str] = []
+        while place < len(items) and not (items[place].text == ")" and items[place].depth == 0):
+            if items[place].text == "," and items[place].kind is Kind.SYMBOL:
+                _option(options, words)
+            else:
+                words.append(items[place].text)
+            place += 1
+        _option(options, words)
+        place += 1
+    else:
+        while place < len(items) and items[place].text in {"analyze", "analyse", "verbose"}:
+            options["analyze" if items[place].text.startswith("analy") else "verbose"] = "true"
+            place += 1
+    return (items[place].start if place < len(items) else len(text)), options
+
+
+def _option(options: dict[str, str], words: list[str]) -> None:
+    if words:
+        options[words[0]] = words[1].strip("'").lower() if len(words) > 1 else "true"
+        words.clear()
+
+
+def parenthesised(text: str) -> tuple[int, int]:
+    """Start and end of what stands in the first pair of parentheses, as in COPY (query) TO."""
+    items = list(tokens(text))
+    for index, token in enumerate(items):
+        if token.text == "(" and token.kind is Kind.SYMBOL and token.depth == 0:
+            for close in items[index + 1 :]:
+                if close.text == ")" and close.kind is Kind.SYMBOL and close.depth == 0:
+                    return token.end, close.start
+    raise unsupported("a COPY of this form")
+
+
+@dataclass(frozen=True, slots=True)
+class TableAs:
+    """CREATE TABLE … AS taken apart: the same without data, and its query. `offset` is where the query begins."""
+
+    without_data: str
+    query: str
+    offset: int
+    with_data: bool
+
+
+def table_as(text: str) -> TableAs:
+    """CREATE TABLE … AS query [WITH [NO] DATA], or SELECT … INTO table …, taken apart."""
+    items = list(tokens(text))
+    if items[0].text == "create":
+        at = _find(items, 0, "as")
+        if items[at + 1].text == "execute":
+            raise unsupported("CREATE TABLE AS EXECUTE")
+        end, with_data = len(text), True
+        if [token.text for token in items[-2:]] == ["with", "data"]:
+            end = items[-2].start
+        elif [token.text for token in items[-3:]] == ["with", "no", "data"]:
+            end, with_data = items[-3].start, False
+        offset = items[at].end
+        query = text[offset:end]
+        return TableAs(f"{text[:end]} WITH NO DATA", query, offset, with_data)
+    into = _find(items, 0, "into")
+    last = into + 1
+    while items[last].text in {"temporary", "temp", "unlogged", "local", "global", "table"}:
+        last += 1
+    name_start = items[last].start
+    while last + 2 < len(items) and items[last + 1].text == ".":
+        last += 2
+    target = text[name_start : items[last].end]
+    # Blanks in place of the INTO clause, so that positions in errors stay true.
+    gap = " " * (items[last].end - items[into].start)
+    query = text[: items[into].start] + gap + text[items[last].end :]
+    return TableAs(f"CREATE TABLE {target} AS {query} WITH NO DATA", query, 0, True)
+
+
+def prepared(text: str) -> int:
+    """Where the statement inside PREPARE name [(types)] AS … begins."""
+    items = list(tokens(text))
+    return items[_find(items, 0, "as")].end
+
+
+def declared(text: str) -> int:
+    """Where the query inside DECLARE name … CURSOR … FOR query begins."""
+    items = list(tokens(text))
+    return items[_find(items, 0, "for")].end
+
+
+def _find(items: Sequence[Token], start: int, word: str) -> int:
+    for index in range(start, len(items)):
+        token = items[index]
+        if token.kind is Kind.WORD and token.text == word and token.depth == 0:
+            return index
+    raise unsupported(f"this statement without {word.upper()}")

@@ -1,0 +1,368 @@
+"""The Spark engine: every statement that scans the lake goes through here.
+
+One JVM, started by the first statement that needs it and again after its death; a statement that was running when it
+died fails with 57P02. Each statement has a thread, a job group by which it is cancelled, and a Spark session of its own
+while it runs: sessions are pooled, and hold nothing but the statement's time zone (Spark keeps that per session, and
+reads it both when a query is analysed and when it runs). Views of tables are global, so every session sees them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import pyarrow as pa
+from py4j.java_gateway import JavaObject
+from py4j.protocol import Py4JError, Py4JJavaError
+
+from catalog.errors import SluiceError, SqlState
+from storage import layout, write
+from storage.channel import Channel, ChannelClosedError
+from storage.files import LakeFiles
+from storage.jvm import EngineSettings, SparkJvm
+from storage.plan import RunnableDelete, RunnableInsert, RunnableQuery, RunnableUpdate
+from storage.results import ArrowRows
+from storage.scan import ScanViews
+from storage.spark_errors import from_spark, jvm_died
+from storage.statement import Statement
+from storage.write import WriteResult
+
+__all__ = ["EngineSettings", "ResultStream", "SparkEngine"]
+
+_THREADS: Final = 64
+_CLOSE_SECONDS_MAX: Final = 2.0
+_T = TypeVar("_T")
+
+
+class ResultStream:
+    """The rows of one statement: `schema` is known first, then batches as they come, bounded in memory.
+
+    `async for batch in stream` gives pyarrow.RecordBatches in the query's order; a consumer that does not ask stops
+    the producer. `await stream.close()` ends the statement early and stops its jobs; closing twice is fine. Errors
+    are SluiceErrors raised by iteration. Use it as an async context manager, or close it.
+    """
+
+    def __init__(
+        self, schema: pa.Schema, channel: Channel, stop: Callable[[], None], done: asyncio.Future[None]
+    ) -> None:
+        self.schema = schema
+        self._channel = channel
+        self._stop = stop
+        self._done = done
+
+    def __aiter__(self) -> AsyncIterator[pa.RecordBatch]:
+        return self
+
+    async def __anext__(self) -> pa.RecordBatch:
+        batch = await self._channel.get()
+        if batch is None:
+            raise StopAsyncIteration
+        return batch
+
+    async def __aenter__(self) -> ResultStream:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Stop what still runs, and wait a little for its end.
+
+        Spark's tasks look whether they are cancelled between batches of rows; one in the midst of a long join is not
+        waited for, and ends by itself when it looks.
+        """
+        self._channel.close()
+        if not self._done.done():
+            self._stop()
+            await asyncio.wait([self._done], timeout=_CLOSE_SECONDS_MAX)
+
+
+class _Spark:
+    """A JVM with what belongs to it alone: its views and its idle sessions."""
+
+    def __init__(self, settings: EngineSettings, data_path: str) -> None:
+        self.jvm = SparkJvm(settings)
+        self.views = ScanViews(self.jvm, data_path)
+        self._idle: list[JavaObject] = []
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def session(self, time_zone: str) -> Iterator[JavaObject]:
+        """A Spark session that nobody else uses meanwhile."""
+        with self._lock:
+            session = self._idle.pop() if self._idle else None
+        if session is None:
+            session = self.jvm.session.newSession()
+        session.conf().set("spark.sql.session.timeZone", time_zone)
+        # Plan nodes that are made here rather than by the session's planner belong to the thread's active session.
+        self.jvm.view.org.apache.spark.sql.classic.SparkSession.setActiveSession(session)
+        try:
+            yield session
+        finally:
+            with self._lock:
+                self._idle.append(session)
+
+    def frame(self, session: JavaObject, query: RunnableQuery) -> JavaObject:
+        """The analysed query as a (Java) DataFrame."""
+        names: list[str] = []
+        try:
+            parts = []
+            for bound in query.scans:
+                names.append(self.views.acquire(bound))
+                parts.append(f"{_quoted(bound.scan.name)} AS (SELECT * FROM global_temp.{names[-1]})")
+            return session.sql(f"WITH {', '.join(parts)} ({query.sql}\n)" if parts else query.sql)
+        finally:
+            for name in names:
+                self.views.release(name)
+
+
+class SparkEngine:
+    """All coroutines belong to one event loop; Spark's work happens in threads of the engine's own."""
+
+    def __init__(self, data_path: str, settings: EngineSettings | None = None) -> None:
+        """`data_path` is the lake's DATA_PATH, a local folder or a URL, to which table paths are relative."""
+        local = layout.is_local(data_path)
+        self._data_path = str(Path(layout.local_path(data_path)).absolute()) if local else data_path
+        self._settings = settings or EngineSettings()
+        self._workers = ThreadPoolExecutor(_THREADS, thread_name_prefix="spark")
+        # Beside the workers: a worker waits for these, so they must not wait for workers.
+        self._prefetch = ThreadPoolExecutor(_THREADS, thread_name_prefix="spark-ahead")
+        self._control = ThreadPoolExecutor(2, thread_name_prefix="spark-control")
+        self._starting = threading.Lock()
+        self._spark: _Spark | None = None
+        self._stopped = False
+        self._running: set[Statement] = set()
+        self._running_lock = threading.Lock()
+
+    @property
+    def process_id(self) -> int | None:
+        """The JVM's process number, where one runs."""
+        spark = self._spark
+        return spark.jvm.process_id if spark is not None and spark.jvm.alive else None
+
+    async def start(self) -> None:
+        """Start the JVM and warm it. Not needed: the first statement does it. SluiceError 57P03 where it cannot."""
+        await self._run("start", "UTC", lambda work: work.frame(RunnableQuery("SELECT 1")).collectAsList())
+
+    async def stop(self) -> None:
+        """End every statement (57P01), then the JVM; returns when it is gone."""
+        self._stopped = True
+        reason = SluiceError(SqlState.ADMIN_SHUTDOWN, "terminating statement due to shutdown of the gateway")
+        with self._running_lock:
+            running = list(self._running)
+        loop = asyncio.get_running_loop()
+        for statement in running:
+            await loop.run_in_executor(self._control, statement.cancel, reason)
+        spark, self._spark = self._spark, None
+        if spark is not None:
+            await loop.run_in_executor(self._control, spark.jvm.stop)
+        for executor in (self._workers, self._prefetch, self._control):
+            executor.shutdown(wait=False, cancel_futures=True)
+
+    async def stream(self, query: RunnableQuery, tag: str) -> ResultStream:
+        """Run a query. Returns when the schema is known (analysis errors are raised here)."""
+        self._check_open()
+        loop = asyncio.get_running_loop()
+        channel = Channel()
+        known: asyncio.Future[pa.Schema] = loop.create_future()
+        statement = Statement(tag)
+
+        def produce(work: Work) -> None:
+            rows = work.rows(work.frame(query))
+            loop.call_soon_threadsafe(_resolve, known, rows.schema)
+            for batch in rows:
+                channel.put(batch)
+
+        def run() -> None:
+            try:
+                self._work(statement, query.time_zone, produce)
+            except ChannelClosedError:
+                channel.finish()
+            except SluiceError as error:
+                loop.call_soon_threadsafe(_fail, known, error)
+                channel.finish(error)
+            else:
+                channel.finish()
+
+        done = loop.run_in_executor(self._workers, run)
+
+        def stop() -> None:
+            self._cancel_soon(statement)
+
+        try:
+            schema = await known
+        except BaseException:
+            channel.close()
+            stop()
+            raise
+        return ResultStream(schema, channel, stop, done)
+
+    async def insert(self, insert: RunnableInsert, tag: str) -> WriteResult:
+        """Write the rows as new data files. Nothing is published: that is the catalog's."""
+        data_path, threshold = self._data_path, self._settings.spark_writes_from
+        return await self._write(
+            tag,
+            insert.source.time_zone,
+            lambda work: write.insert(work, data_path, insert, threshold),
+            insert.table.path,
+        )
+
+    async def delete(self, delete: RunnableDelete, tag: str) -> WriteResult:
+        """Write new delete files."""
+        return await self._write(
+            tag,
+            delete.source.time_zone,
+            lambda work: write.delete(work, self._data_path, delete),
+            delete.version.table.path,
+        )
+
+    async def update(self, update: RunnableUpdate, tag: str) -> WriteResult:
+        """Write new delete files and new data files."""
+        return await self._write(
+            tag,
+            update.source.time_zone,
+            lambda work: write.update(work, self._data_path, update),
+            update.version.table.path,
+        )
+
+    async def discard(self, result: WriteResult, table_path: str) -> None:
+        """Remove the files of a result that is not going to be published."""
+        paths = result.paths(table_path)
+        await asyncio.get_running_loop().run_in_executor(self._control, LakeFiles(self._data_path).remove, paths)
+
+    async def explain(self, query: RunnableQuery, tag: str) -> str:
+        """Spark's physical plan, as text; runs nothing."""
+        return await self._run(
+            tag, query.time_zone, lambda work: str(work.frame(query).queryExecution().executedPlan().toString())
+        )
+
+    def cancel(self, tag: str) -> None:
+        """Stop the statement running under `tag`: it fails with 57014. Any thread may call it; no such tag is fine."""
+        with self._running_lock:
+            found = [statement for statement in self._running if statement.tag == tag]
+        for statement in found:
+            self._cancel_soon(statement)
+
+    def _check_open(self) -> None:
+        if self._stopped:
+            raise SluiceError(SqlState.CANNOT_CONNECT_NOW, "the gateway is shutting down")
+
+    def _cancel_soon(self, statement: Statement) -> None:
+        if not self._stopped:
+            self._control.submit(statement.cancel)
+
+    async def _write(
+        self, tag: str, time_zone: str, work: Callable[[Work], WriteResult], table_path: str
+    ) -> WriteResult:
+        """Run a statement that writes; where nobody is left to take its result, its files are removed."""
+
+        def undo(result: WriteResult) -> None:
+            LakeFiles(self._data_path).remove(result.paths(table_path))
+
+        return await self._run(tag, time_zone, work, undo)
+
+    async def _run(
+        self, tag: str, time_zone: str, work: Callable[[Work], _T], undo: Callable[[_T], None] | None = None
+    ) -> _T:
+        """Run `work` in a thread. Where the awaiting task is cancelled, the statement is too, and is waited for."""
+        self._check_open()
+        statement = Statement(tag)
+        loop = asyncio.get_running_loop()
+        done = loop.run_in_executor(self._workers, self._work, statement, time_zone, work)
+        try:
+            return await asyncio.shield(done)
+        except asyncio.CancelledError:
+            self._cancel_soon(statement)
+            await asyncio.wait([done])
+            if undo is not None and done.exception() is None:
+                await loop.run_in_executor(self._control, undo, done.result())
+            raise
+
+    def _work(self, statement: Statement, time_zone: str, work: Callable[[Work], _T]) -> _T:
+        with self._running_lock:
+            self._running.add(statement)
+        spark: _Spark | None = None
+        try:
+            spark = self._ready(statement, time_zone)
+            with spark.session(time_zone) as session:
+                return work(Work(spark, statement, session, time_zone, self._prefetch))
+        except ChannelClosedError:
+            statement.cancel()
+            raise
+        except Exception as error:
+            if statement.failure is not None:
+                raise statement.failure from error
+            if spark is not None and _lost_contact(error) and spark.jvm.died():
+                raise jvm_died() from error
+            raise from_spark(error) from error
+        finally:
+            with self._running_lock:
+                self._running.discard(statement)
+
+    def _ready(self, statement: Statement, time_zone: str) -> _Spark:
+        """Spark, with the calling thread bound to the statement. A JVM found dead here has harmed no statement."""
+        spark = self._started()
+        try:
+            statement.bind(spark.jvm, time_zone)
+        except Exception as error:
+            if not _lost_contact(error) or not spark.jvm.died():
+                raise
+            spark = self._started()
+            statement.bind(spark.jvm, time_zone)
+        return spark
+
+    def _started(self) -> _Spark:
+        with self._starting:
+            self._check_open()
+            if self._spark is not None and not self._spark.jvm.alive:
+                self._spark.jvm.stop()
+                self._spark = None
+            if self._spark is None:
+                self._spark = _Spark(self._settings, self._data_path)
+            return self._spark
+
+
+class Work:
+    """What a statement's thread works with."""
+
+    def __init__(
+        self, spark: _Spark, statement: Statement, session: JavaObject, time_zone: str, prefetch: ThreadPoolExecutor
+    ) -> None:
+        self.jvm = spark.jvm
+        self.statement = statement
+        self._spark = spark
+        self._session = session
+        self._time_zone = time_zone
+        self._prefetch = prefetch
+
+    def frame(self, query: RunnableQuery) -> JavaObject:
+        """The query, analysed."""
+        return self._spark.frame(self._session, query)
+
+    def rows(self, frame: JavaObject) -> ArrowRows:
+        """The rows of an analysed query."""
+        return ArrowRows(self.jvm, self.statement, frame, self._time_zone, self._prefetch)
+
+
+def _lost_contact(error: Exception) -> bool:
+    """Whether the error may be the JVM's death: it is not an exception of Java's, and not one of ours."""
+    return isinstance(error, (Py4JError, EOFError, ConnectionError)) and not isinstance(error, Py4JJavaError)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _resolve(future: asyncio.Future[Any], value: object) -> None:
+    if not future.done():
+        future.set_result(value)
+
+
+def _fail(future: asyncio.Future[Any], error: BaseException) -> None:
+    if not future.done():
+        future.set_exception(error)

@@ -1,0 +1,124 @@
+"""What may be asked of storage: the vocabulary that the planner writes and storage carries out.
+
+Pure data, no Spark in it. A query is Spark SQL over *scans*: each scan stands for one lake table at one snapshot
+and is seen by the SQL as a relation called `scan.name` whose columns are `c<attnum>`, in lake form. The comparisons
+of a scan are a hint: each is a *necessary* condition for a row to matter, so that files in which no row can meet
+them all are not read. They filter nothing; the SQL still says what it wants.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from decimal import Decimal
+from typing import Final, Literal, TypeAlias, get_args
+from uuid import UUID
+
+from catalog.model import Table, TableVersion
+
+Value: TypeAlias = bool | int | float | Decimal | str | bytes | date | datetime | time | UUID
+
+Operator = Literal["=", "<", "<=", ">", ">=", "is null", "is not null", "in"]
+OPERATORS: Final[frozenset[str]] = frozenset(get_args(Operator))
+
+# The columns that a scan with `needs_position` has beside those of the table.
+FILE_COLUMN: Final = "_file"
+POSITION_COLUMN: Final = "_position"
+
+
+def column_name(attnum: int) -> str:
+    """The name under which a scan shows the table's column `attnum`."""
+    return f"c{attnum}"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`column attnum` `operator` `values`: a necessary condition on the rows of a scan.
+
+    `values` holds one value for a comparison, none for a null test, any number for `in`. Values are never None: a
+    comparison with NULL is not a condition (drop it, or the whole scan). A datetime is naive for `timestamp` and
+    aware for `timestamptz`; numeric is a Decimal.
+    """
+
+    attnum: int
+    operator: Operator
+    values: tuple[Value, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.operator not in OPERATORS:
+            raise ValueError(f"no such comparison: {self.operator!r}")
+        expected = {"is null": 0, "is not null": 0, "in": len(self.values)}.get(self.operator, 1)
+        if len(self.values) != expected or None in self.values:
+            raise ValueError(f"{self.operator!r} cannot take {self.values!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """One reading of a lake table. `attnums` are the columns needed, in any order; `predicate` is a conjunction.
+
+    With `needs_position` the relation also has `_file` (STRING: the data file's path as the catalog has it) and
+    `_position` (BIGINT: the row's number in that file, from 0), which together name a row.
+    """
+
+    name: str
+    table_oid: int
+    attnums: tuple[int, ...]
+    predicate: tuple[Comparison, ...] = ()
+    needs_position: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BoundScan:
+    """A scan of the table as it is at one snapshot."""
+
+    scan: Scan
+    version: TableVersion
+
+
+@dataclass(frozen=True, slots=True)
+class RunnableQuery:
+    """Spark SQL (one query, no trailing semicolon) with everything that it refers to.
+
+    `time_zone` is the session's TimeZone as Spark takes it: a region ("Europe/Berlin") or an offset ("+02:00").
+    """
+
+    sql: str
+    scans: tuple[BoundScan, ...] = ()
+    time_zone: str = "UTC"
+
+
+@dataclass(frozen=True, slots=True)
+class RunnableInsert:
+    """Append the rows of `source` to `table`.
+
+    The query's first columns are the table's, in the order of `table.columns` and in lake form; names do not matter.
+    Columns that follow are what RETURNING gives back.
+    """
+
+    source: RunnableQuery
+    table: Table
+
+
+@dataclass(frozen=True, slots=True)
+class RunnableDelete:
+    """Delete the rows that `source` names.
+
+    The query's first two columns are `_file` and `_position` of a scan of `version`; columns that follow are what
+    RETURNING gives back. A row named twice is deleted, counted and returned once.
+    """
+
+    source: RunnableQuery
+    version: TableVersion
+
+
+@dataclass(frozen=True, slots=True)
+class RunnableUpdate:
+    """Replace the rows that `source` names.
+
+    The query's columns: `_file`, `_position`, then the table's columns (new values, all of them, in the order of
+    `version.table.columns`, in lake form), then what RETURNING gives back. The query is evaluated once. Of several rows
+    for the same old row one is taken, as PostgreSQL does for an UPDATE … FROM that joins it more than once.
+    """
+
+    source: RunnableQuery
+    version: TableVersion

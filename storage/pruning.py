@@ -1,0 +1,117 @@
+"""Which files a scan must read: those in which a row may meet every comparison. Pure.
+
+Errs on the side of reading. What is not known (a missing bound, a column that the file does not have, a type whose text
+order is not its own order) keeps the file.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from typing import Final
+from uuid import UUID
+
+from catalog import datatypes
+from catalog.model import Column, ColumnStatistics, DataFile, Table
+from storage.bounds import Key, bound_form
+from storage.plan import Comparison, Value
+
+_NUMBERS: Final = (
+    datatypes.INT2,
+    datatypes.INT4,
+    datatypes.INT8,
+    datatypes.FLOAT4,
+    datatypes.FLOAT8,
+    datatypes.NUMERIC,
+)
+_STRINGS: Final = (datatypes.TEXT, datatypes.VARCHAR)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def prune(
+    files: Iterable[DataFile], table: Table, predicate: Iterable[Comparison]
+) -> tuple[tuple[DataFile, ...], tuple[DataFile, ...]]:
+    """(files to read, files in which no row can meet the conjunction `predicate`), each in the order given."""
+    conditions = [(table.column(comparison.attnum), comparison) for comparison in predicate]
+    kept: list[DataFile] = []
+    skipped: list[DataFile] = []
+    for file in files:
+        (kept if all(_may_hold(file, column, each) for column, each in conditions) else skipped).append(file)
+    return tuple(kept), tuple(skipped)
+
+
+def _may_hold(file: DataFile, column: Column, comparison: Comparison) -> bool:
+    statistics = file.statistics.get(column.column_id)
+    if statistics is None or column.form.children:
+        return True
+    if comparison.operator == "is null":
+        return statistics.null_count > 0
+    if statistics.value_count == 0:
+        return False
+    if comparison.operator == "is not null":
+        return True
+    if comparison.operator == "in":
+        return any(_may_compare(statistics, column, "=", value) for value in comparison.values)
+    return _may_compare(statistics, column, comparison.operator, comparison.values[0])
+
+
+def _may_compare(statistics: ColumnStatistics, column: Column, operator: str, value: Value) -> bool:
+    constant = _key(column, value)
+    if constant is None:
+        return True
+    form = bound_form(column.form.ducklake)
+    low = None if statistics.minimum is None else form.from_text(statistics.minimum)
+    high = None if statistics.maximum is None else form.from_text(statistics.maximum)
+    if statistics.contains_nan is not False and column.type_oid in (datatypes.FLOAT4, datatypes.FLOAT8):
+        high_matters = operator == "="  # NaN is greater than everything, and equal to nothing but NaN
+    else:
+        high_matters = operator in ("=", ">", ">=")
+    if high is not None and high_matters and _less(high, constant, or_equal=operator == ">"):
+        return False
+    return not (low is not None and operator in ("=", "<", "<=") and _less(constant, low, or_equal=operator == "<"))
+
+
+def _less(left: Key, right: Key, *, or_equal: bool) -> bool:
+    if isinstance(left, str) and isinstance(right, str):
+        left, right = left.encode(), right.encode()
+    return left <= right if or_equal else left < right  # type: ignore[operator]
+
+
+def _key(column: Column, value: Value) -> Key | None:
+    """The constant as a key of the column's type; None where the two do not compare by it."""
+    match value:
+        case bool():
+            return int(value) if column.type_oid == datatypes.BOOL else None
+        case int() | float() | Decimal():
+            comparable = column.type_oid in _NUMBERS and column.form.ducklake != "varchar" and not _is_nan(value)
+            return value if comparable else None
+        case str():
+            return value if column.type_oid in _STRINGS else None
+        case bytes():
+            return value if column.type_oid == datatypes.BYTEA else None
+        case UUID():
+            return str(value) if column.type_oid == datatypes.UUID else None
+        case datetime():
+            return _timestamp_key(column, value)
+        case date():
+            return (value - _EPOCH.date()).days if column.type_oid == datatypes.DATE else None
+        case time():
+            return _time_key(value) if column.type_oid == datatypes.TIME and value.tzinfo is None else None
+
+
+def _timestamp_key(column: Column, value: datetime) -> int | None:
+    expected = datatypes.TIMESTAMP if value.tzinfo is None else datatypes.TIMESTAMPTZ
+    if column.type_oid != expected:
+        return None
+    elapsed = (value.replace(tzinfo=UTC) if value.tzinfo is None else value) - _EPOCH
+    return (elapsed.days * 86_400 + elapsed.seconds) * 1_000_000 + elapsed.microseconds
+
+
+def _time_key(value: time) -> int:
+    return ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond
+
+
+def _is_nan(value: int | float | Decimal) -> bool:
+    return value.is_nan() if isinstance(value, Decimal) else isinstance(value, float) and math.isnan(value)

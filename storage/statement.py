@@ -1,0 +1,66 @@
+"""One statement on Spark: its job group, its session, and whether it was cancelled.
+
+Every thread that works for a statement is *bound* to it first: the Java thread behind it then carries the job group, by
+which exactly this statement's jobs are cancelled, and the SQL settings, which tasks read from there.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from typing import Final
+
+from catalog.errors import SluiceError, SqlState
+from storage.jvm import SparkJvm
+
+_numbers: Final = itertools.count(1)
+_bound = threading.local()
+
+
+class Statement:
+    """`tag` is the caller's name for it; `group` its Spark job group, unique for ever."""
+
+    def __init__(self, tag: str) -> None:
+        self.tag = tag
+        self.group = f"{tag}/{next(_numbers)}"
+        self._lock = threading.Lock()
+        self._failure: SluiceError | None = None
+        self._jvm: SparkJvm | None = None
+
+    def cancel(self, failure: SluiceError | None = None) -> None:
+        """Stop its jobs, those running and those to come; it fails with `failure` (57014 where none is given).
+
+        Makes a blocking call to the JVM; any thread may call it, and more than once: the first reason stays.
+        """
+        with self._lock:
+            if self._failure is None:
+                self._failure = failure or SluiceError(
+                    SqlState.QUERY_CANCELED, "canceling statement due to user request"
+                )
+            jvm = self._jvm
+        if jvm is not None and jvm.alive:
+            jvm.context.cancelJobGroupAndFutureJobs(self.group)
+
+    @property
+    def failure(self) -> SluiceError | None:
+        """Why it was cancelled, or None."""
+        return self._failure
+
+    def check(self) -> None:
+        """Raise where the statement was cancelled."""
+        if self._failure is not None:
+            raise self._failure
+
+    def bind(self, jvm: SparkJvm, time_zone: str) -> None:
+        """Make the calling thread work for this statement until it is bound to another."""
+        with self._lock:
+            self._jvm = jvm
+        self.check()
+        context = jvm.context
+        if getattr(_bound, "jvm", None) is not jvm:
+            for name, value in jvm.settings.items():
+                if name.startswith("spark.sql."):
+                    context.setLocalProperty(name, value)
+            _bound.jvm = jvm
+        context.setLocalProperty("spark.sql.session.timeZone", time_zone)
+        context.setJobGroup(self.group, self.tag, True)

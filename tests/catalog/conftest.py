@@ -1,0 +1,46 @@
+"""A catalog of each test's own: a database in the tests' PostgreSQL, made what Sluice needs it to be."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import asyncpg
+import pytest
+
+from catalog.bootstrap import bootstrap
+from catalog.embedded import EmbeddedPostgres
+
+_NUMBERS = itertools.count(1)
+CLIENT = "catalog_client"
+DATA_PATH = "/lake/"
+
+
+@dataclass(frozen=True)
+class CatalogUnderTest:
+    """`superuser` is the gateway's own way in, `client` that of a session's backend."""
+
+    superuser: asyncpg.Connection
+    client: asyncpg.Connection
+    url: str
+    token: str
+
+
+@pytest.fixture
+async def lake(postgres: EmbeddedPostgres) -> AsyncIterator[CatalogUnderTest]:
+    """A fresh catalog, with a connection of a client's role."""
+    name = f"catalog_{next(_NUMBERS)}"
+    server = await asyncpg.connect(postgres.dsn)
+    if not await server.fetchval("SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)", CLIENT):
+        await server.execute(f"CREATE ROLE {CLIENT} LOGIN")
+    await server.execute(f"CREATE DATABASE {name} OWNER {CLIENT}")
+    url = postgres.url(name)
+    token = await bootstrap(url, DATA_PATH)
+    superuser = await asyncpg.connect(url)
+    client = await asyncpg.connect(postgres.url(name, CLIENT))
+    yield CatalogUnderTest(superuser, client, url, token)
+    await client.close()
+    await superuser.close()
+    await server.execute(f"DROP DATABASE {name} (FORCE)")
+    await server.close()

@@ -1,0 +1,67 @@
+"""A catalog is made once, found again, and refused when it is another's."""
+
+from __future__ import annotations
+
+import asyncpg
+import pytest
+
+from catalog.bootstrap import bootstrap
+from catalog.embedded import EmbeddedPostgres
+from catalog.errors import SluiceError
+from tests.catalog.conftest import CLIENT, DATA_PATH, CatalogUnderTest
+
+
+async def test_is_safe_to_repeat(lake: CatalogUnderTest) -> None:
+    assert await bootstrap(lake.url, DATA_PATH) == lake.token
+    assert await lake.superuser.fetchval("SELECT count(*) FROM pg_ducklake.ducklake_snapshot") == 1
+
+
+async def test_refuses_another_lake(lake: CatalogUnderTest) -> None:
+    with pytest.raises(SluiceError, match=r"/lake/.*/other/"):
+        await bootstrap(lake.url, "/other/")
+
+
+async def test_refuses_another_version(lake: CatalogUnderTest) -> None:
+    await lake.superuser.execute("UPDATE pg_sluice.setting SET value = '999' WHERE name = 'catalog_version'")
+    with pytest.raises(SluiceError, match="version 999"):
+        await bootstrap(lake.url, DATA_PATH)
+
+
+async def test_needs_a_superuser(postgres: EmbeddedPostgres, lake: CatalogUnderTest) -> None:
+    name = lake.url.partition("@/")[2].partition("?")[0]
+    with pytest.raises(SluiceError, match="superuser"):
+        await bootstrap(postgres.url(name, CLIENT), DATA_PATH)
+
+
+async def test_keeps_the_analysed_trees_out_of_the_server_log(
+    lake: CatalogUnderTest, postgres: EmbeddedPostgres
+) -> None:
+    name = lake.url.partition("@/")[2].partition("?")[0]
+    fresh = await asyncpg.connect(postgres.url(name, CLIENT))
+    try:
+        assert await fresh.fetchval("SHOW log_min_messages") == "fatal"
+    finally:
+        await fresh.close()
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM pg_sluice.setting",
+        "SELECT * FROM pg_ducklake.ducklake_snapshot",
+        "SELECT pg_sluice.stage('guess', '{}')",
+        "SELECT pg_sluice.lock_rows('guess', 'pg_class'::regclass)",
+        "SELECT * FROM pg_sluice.shadow_rows('guess', 'pg_authid'::regclass, 'rolname') AS (rolname name)",
+        "INSERT INTO pg_sluice.dirty VALUES (0, NULL)",
+        "DELETE FROM pg_ducklake.ducklake_data_file",
+        "SELECT nextval('pg_sluice.snapshot_id')",
+        "ALTER EVENT TRIGGER pg_sluice_ddl DISABLE",
+        "SET event_triggers = off",
+        "SET session_replication_role = replica",
+        "DROP SCHEMA pg_sluice CASCADE",
+        "CREATE FUNCTION pg_sluice.mine() RETURNS int LANGUAGE sql AS 'select 1'",
+    ],
+)
+async def test_is_closed_to_clients(lake: CatalogUnderTest, sql: str) -> None:
+    with pytest.raises(asyncpg.InsufficientPrivilegeError):
+        await lake.client.execute(sql)

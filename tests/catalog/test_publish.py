@@ -1,0 +1,236 @@
+"""Schema and rows become visible together, as one snapshot, at the COMMIT of a client's backend."""
+
+from __future__ import annotations
+
+import asyncpg
+import pytest
+
+from catalog.model import ColumnStatistics, DataFile, DeleteFile
+from catalog.publish import RowChange
+from catalog.store import Store
+from tests.catalog.conftest import CatalogUnderTest
+
+_FILE = DataFile(
+    "a.parquet", 3, 100, 50, {1: ColumnStatistics(3, 0, 10, "-5", "10"), 2: ColumnStatistics(3, 1, 10, "a", "b")}
+)
+
+
+async def _oid(lake: CatalogUnderTest, name: str) -> int:
+    oid: int = await lake.client.fetchval("SELECT $1::text::regclass::oid::bigint", name)
+    return oid
+
+
+async def _stage(lake: CatalogUnderTest, change: RowChange) -> None:
+    await lake.client.execute("SELECT pg_sluice.stage($1, $2::text::jsonb)", lake.token, change.to_json())
+
+
+async def _changes(lake: CatalogUnderTest) -> list[str]:
+    rows = await lake.superuser.fetch(
+        "SELECT changes_made FROM pg_ducklake.ducklake_snapshot_changes ORDER BY snapshot_id"
+    )
+    return [row[0] for row in rows[1:]]
+
+
+async def test_a_table_with_every_kind_of_column(lake: CatalogUnderTest) -> None:
+    await lake.client.execute(
+        "CREATE TABLE t (a smallint NOT NULL, n numeric(10,2), m numeric, w numeric(50,2), i interval, u uuid,"
+        " l integer[], v varchar(5), j jsonb)"
+    )
+    rows = await lake.superuser.fetch(
+        "SELECT column_id, column_name, column_type, nulls_allowed, parent_column FROM pg_ducklake.ducklake_column"
+        " ORDER BY column_id"
+    )
+    assert [tuple(row) for row in rows] == [
+        (1, "a", "int16", False, None),
+        (2, "n", "decimal(10,2)", True, None),
+        (3, "m", "varchar", True, None),
+        (4, "w", "varchar", True, None),
+        (5, "i", "struct", True, None),
+        (6, "months", "int32", True, 5),
+        (7, "days", "int32", True, 5),
+        (8, "microseconds", "int64", True, 5),
+        (9, "u", "uuid", True, None),
+        (10, "l", "list", True, None),
+        (11, "element", "int32", True, 10),
+        (12, "v", "varchar", True, None),
+        (13, "j", "json", True, None),
+    ]
+    assert await _changes(lake) == ['created_table:"public"."t"']
+
+
+async def test_rollback_and_savepoints_leave_nothing(lake: CatalogUnderTest) -> None:
+    transaction = lake.client.transaction()
+    await transaction.start()
+    await lake.client.execute("CREATE TABLE gone (a int)")
+    await transaction.rollback()
+    async with lake.client.transaction():
+        await lake.client.execute("CREATE TABLE kept (a int)")
+        inner = lake.client.transaction()
+        await inner.start()
+        await lake.client.execute("CREATE TABLE gone (a int)")
+        await inner.rollback()
+    assert await _changes(lake) == ['created_table:"public"."kept"']
+
+
+async def test_ddl_and_rows_of_a_transaction_are_one_snapshot(lake: CatalogUnderTest) -> None:
+    async with lake.client.transaction():
+        await lake.client.execute("CREATE TABLE t (a int, b text)")
+        await _stage(lake, RowChange(await _oid(lake, "t"), [_FILE]))
+        assert await _changes(lake) == []
+    [change] = await _changes(lake)
+    table_id = await lake.superuser.fetchval("SELECT table_id FROM pg_sluice.relation")
+    assert change == f'created_table:"public"."t",inserted_into_table:{table_id}'
+
+
+async def test_statistics_of_files_widen_those_of_the_table(lake: CatalogUnderTest) -> None:
+    await lake.client.execute("CREATE TABLE t (a int, b text)")
+    oid = await _oid(lake, "t")
+    await _stage(lake, RowChange(oid, [_FILE]))
+    more = DataFile(
+        "b.parquet", 2, 80, 50, {1: ColumnStatistics(2, 1, 5, "9", "100"), 2: ColumnStatistics(2, 2, 5, None, None)}
+    )
+    await _stage(lake, RowChange(oid, [more]))
+    rows = await lake.superuser.fetch(
+        "SELECT column_id, contains_null, min_value, max_value FROM pg_ducklake.ducklake_table_column_stats ORDER BY 1"
+    )
+    assert [tuple(row) for row in rows] == [(1, True, "-5", "100"), (2, True, None, None)]
+    stats = await lake.superuser.fetchrow(
+        "SELECT record_count, next_row_id, file_size_bytes FROM pg_ducklake.ducklake_table_stats"
+    )
+    assert tuple(stats) == (5, 5, 180)
+    starts = await lake.superuser.fetch("SELECT row_id_start FROM pg_ducklake.ducklake_data_file ORDER BY 1")
+    assert [row[0] for row in starts] == [0, 3]
+
+
+async def test_a_delete_file_must_replace_the_live_one(lake: CatalogUnderTest) -> None:
+    await lake.client.execute("CREATE TABLE t (a int, b text)")
+    oid = await _oid(lake, "t")
+    await _stage(lake, RowChange(oid, [_FILE]))
+    delete = DeleteFile("d1.parquet", 1, 10, 5)
+    await _stage(lake, RowChange(oid, (), {0: (delete, None)}))
+    with pytest.raises(asyncpg.SerializationError):
+        await _stage(lake, RowChange(oid, (), {0: (DeleteFile("d2.parquet", 2, 10, 5), None)}))
+    live = await lake.superuser.fetchval("SELECT delete_file_id FROM pg_ducklake.ducklake_delete_file")
+    await _stage(lake, RowChange(oid, (), {0: (DeleteFile("d3.parquet", 2, 10, 5), live)}))
+    rows = await lake.superuser.fetch(
+        "SELECT path, end_snapshot IS NULL AS live FROM pg_ducklake.ducklake_delete_file ORDER BY begin_snapshot"
+    )
+    assert [tuple(row) for row in rows] == [("d1.parquet", False), ("d3.parquet", True)]
+
+
+async def test_truncate_and_drop_end_files_and_keep_history(lake: CatalogUnderTest) -> None:
+    await lake.client.execute("CREATE TABLE t (a int, b text)")
+    oid = await _oid(lake, "t")
+    await _stage(lake, RowChange(oid, [_FILE]))
+    await _stage(lake, RowChange(oid, truncate=True))
+    await _stage(lake, RowChange(oid, [_FILE]))
+    await lake.client.execute("DROP TABLE t")
+    rows = await lake.superuser.fetch(
+        "SELECT begin_snapshot, end_snapshot FROM pg_ducklake.ducklake_data_file ORDER BY 1"
+    )
+    assert [tuple(row) for row in rows] == [(2, 3), (4, 5)]
+    assert await lake.superuser.fetchval("SELECT count(*) FROM pg_sluice.relation") == 0
+
+
+async def test_rename_add_and_drop_column_keep_ids(lake: CatalogUnderTest) -> None:
+    await lake.client.execute("CREATE TABLE t (a int, b text)")
+    await lake.client.execute("ALTER TABLE t RENAME a TO a2; ALTER TABLE t DROP b; ALTER TABLE t ADD b int DEFAULT 7")
+    await lake.client.execute("ALTER TABLE t RENAME TO t2; CREATE SCHEMA s; ALTER TABLE t2 SET SCHEMA s")
+    rows = await lake.superuser.fetch(
+        "SELECT column_id, column_name, initial_default FROM pg_ducklake.ducklake_column WHERE end_snapshot IS NULL"
+        " ORDER BY 1"
+    )
+    assert [tuple(row) for row in rows] == [(1, "a2", None), (3, "b", "7")]
+    table = await lake.superuser.fetchrow(
+        "SELECT schema_name, table_name, t.path, t.path_is_relative FROM pg_ducklake.ducklake_table t"
+        " JOIN pg_ducklake.ducklake_schema USING (schema_id) WHERE t.end_snapshot IS NULL"
+    )
+    assert tuple(table)[:2] == ("s", "t2")
+    # Its files stay where they are, in the folder of the schema that it was made in.
+    assert tuple(table)[2].startswith("/lake/public/t-")
+    assert not table["path_is_relative"]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "ALTER TABLE t ALTER a TYPE bigint",
+        "ALTER TABLE t ALTER b SET NOT NULL",
+        "ALTER TABLE t ADD CHECK (a > 0)",
+        "ALTER TABLE t ADD c int GENERATED ALWAYS AS IDENTITY",
+        "ALTER TABLE t ADD c uuid DEFAULT gen_random_uuid()",
+        "ALTER TABLE t ADD PRIMARY KEY (a)",
+        "ALTER TABLE t ENABLE ROW LEVEL SECURITY",
+        "CREATE INDEX ON t (a)",
+        "CREATE UNIQUE INDEX ON t (a)",
+        "CREATE TRIGGER x BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()",
+        "CREATE RULE r AS ON INSERT TO t DO INSTEAD NOTHING",
+        "CREATE POLICY p ON t",
+        "CREATE TABLE u (a int PRIMARY KEY)",
+        "CREATE TABLE u (a int UNIQUE)",
+        "CREATE TABLE u (a int) PARTITION BY RANGE (a)",
+        "CREATE TABLE u () INHERITS (t)",
+        "CREATE TABLE u (a money)",
+        "CREATE UNLOGGED TABLE u (a int)",
+        "CREATE TABLE u AS SELECT 1 AS a",
+        "SELECT 1 AS a INTO u",
+        "CREATE MATERIALIZED VIEW m AS SELECT * FROM t",
+        "INSERT INTO t VALUES (1)",
+        "DO $$ BEGIN INSERT INTO t VALUES (1); END $$",
+    ],
+)
+async def test_what_is_not_there_yet_is_refused_by_name(lake: CatalogUnderTest, sql: str) -> None:
+    await lake.client.execute("CREATE TABLE t (a int, b text)")
+    before = await _changes(lake)
+    with pytest.raises(asyncpg.FeatureNotSupportedError, match="is not supported on lake tables"):
+        await lake.client.execute(sql)
+    assert await _changes(lake) == before
+
+
+async def test_temporary_tables_are_none_of_the_lake(lake: CatalogUnderTest) -> None:
+    await lake.client.execute("CREATE TEMP TABLE t (a money PRIMARY KEY); INSERT INTO t VALUES (1); DROP TABLE t")
+    assert await _changes(lake) == []
+
+
+async def test_the_guard_is_not_seen_by_catalog_browsers(lake: CatalogUnderTest) -> None:
+    await lake.client.execute("CREATE TABLE t (a int)")
+    assert (
+        await lake.client.fetchval("SELECT count(*) FROM pg_trigger WHERE NOT tgisinternal AND tgrelid = 't'::regclass")
+        == 0
+    )
+    assert await lake.client.fetchval("SELECT count(*) FROM information_schema.triggers") == 0
+
+
+async def test_scans_of_shadows_are_counted(lake: CatalogUnderTest) -> None:
+    await lake.client.execute("CREATE TABLE t (a int)")
+    async with lake.client.transaction():
+        before = await lake.client.fetchval("SELECT pg_sluice.shadow_scans()")
+        await lake.client.execute("DO $$ BEGIN PERFORM count(*) FROM t; END $$")
+        assert await lake.client.fetchval("SELECT pg_sluice.shadow_scans()") == before + 1
+
+
+async def test_the_store_sees_versions_as_they_are_committed(lake: CatalogUnderTest) -> None:
+    store = Store(lake.url)
+    await store.open()
+    try:
+        await lake.client.execute("CREATE TABLE t (a int CHECK (a > 0), b text DEFAULT 'x')")
+        oid = await _oid(lake, "t")
+        assert await store.lake_relations([oid, 1259]) == {oid}
+        first = (await store.versions([oid]))[oid]
+        assert (first.files, first.row_count) == ((), 0)
+        assert (await store.versions([oid]))[oid] is first
+        await _stage(lake, RowChange(oid, [_FILE]))
+        await _stage(lake, RowChange(oid, (), {0: (DeleteFile("d.parquet", 2, 10, 5), None)}))
+        second = (await store.versions([oid]))[oid]
+        assert second.row_count == 1
+        assert second.files[0].statistics[1].minimum == "-5"
+        rules = await store.rules(oid)
+        assert [check.name for check in rules.checks] == ["t_a_check"]
+        assert set(rules.defaults) == {2}
+        history = await store.history()
+        assert [(version.snapshot_id, version.row_count) for version in history] == [(1, 0), (2, 3), (3, 1)]
+        await lake.client.execute("DROP TABLE t")
+        assert await store.versions([oid]) == {}
+        assert [version.row_count for version in await store.history()] == [0, 3, 1]
+    finally:
+        await store.close()

@@ -1,0 +1,178 @@
+"""The story through PostgreSQL's JDBC driver, as Debian packages it: simple, extended text, extended binary."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.clients import story
+from tests.clients.test_psql import text_format
+from tests.servers import STATEMENT_SECONDS_MAX, Server
+
+DRIVER = Path("/usr/share/java/postgresql.jar")
+# What getObject gives for each type, by the driver's documentation. It has no BigDecimal for NaN.
+CLASSES = {
+    "smallint": "Integer", "integer": "Integer", "bigint": "Long", "numeric": "BigDecimal", "real": "Float",
+    "double precision": "Double", "text": "String", "varchar": "String", "char": "String", "bytea": "byte[]",
+    "boolean": "Boolean", "date": "Date", "time": "Time", "timestamp": "Timestamp", "timestamptz": "Timestamp",
+    "interval": "PGInterval", "uuid": "UUID", "json": "PGobject", "jsonb": "PGobject", "integer[]": "PgArray",
+    "text[]": "PgArray",
+}  # fmt: skip
+_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
+_UNESCAPES = {"t": "\t", "n": "\n", "r": "\r", "\\": "\\"}
+
+Field = str | None
+Call = Sequence[Field]
+
+
+def escape(field: Field) -> str:
+    return "\\N" if field is None else field.translate(_ESCAPES)
+
+
+def unescape(field: str) -> Field:
+    if field == "\\N":
+        return None
+    characters: Iterator[str] = iter(field)
+    return "".join(_UNESCAPES[next(characters)] if character == "\\" else character for character in characters)
+
+
+@pytest.fixture(scope="session")
+def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where Story.class is."""
+    home = os.environ.get("JAVA_HOME")
+    compiler = shutil.which("javac", path=f"{home}/bin" if home else None) or shutil.which("javac")
+    assert compiler is not None, "no javac: tests/run installs one"
+    assert DRIVER.exists(), "no JDBC driver: tests/run installs it"
+    directory = tmp_path_factory.mktemp("classes")
+    source = Path(__file__).with_name("Story.java")
+    subprocess.run([compiler, "-cp", str(DRIVER), "-d", str(directory), str(source)], check=True)
+    return directory
+
+
+class Java:
+    """Story.java on one server with one set of driver options."""
+
+    def __init__(self, classes: Path, server: Server, schema: str, options: str) -> None:
+        self._classpath = f"{classes}:{DRIVER}"
+        self._url = (
+            f"jdbc:postgresql://{server.host}:{server.port}/{server.database}"
+            f"?user={server.user}&currentSchema={schema}&{options}"
+        )
+
+    def perform(self, calls: Sequence[Call]) -> list[list[list[Field]]]:
+        """What came of each call: lines of fields."""
+        done = subprocess.run(
+            ["java", "-Xmx256m", "-Duser.timezone=UTC", "-cp", self._classpath, "Story", self._url],
+            input="".join("\t".join(map(escape, call)) + "\n" for call in calls).encode(),
+            capture_output=True,
+            check=False,
+            timeout=STATEMENT_SECONDS_MAX,
+        )
+        assert done.returncode == 0, done.stderr.decode()
+        results: list[list[list[Field]]] = [[]]
+        for line in done.stdout.decode().removesuffix("\n").split("\n"):
+            if line == "end":
+                results.append([])
+            else:
+                results[-1].append([unescape(field) for field in line.split("\t")])
+        assert len(results) == len(calls) + 1
+        return results[:-1]
+
+
+SIMPLE, TEXT, BINARY = "preferQueryMode=simple", "prepareThreshold=0", "prepareThreshold=-1"
+
+
+@pytest.fixture
+def java(request: pytest.FixtureRequest, classes: Path, target: Server, target_schema: str) -> Java:
+    return Java(classes, target, target_schema, request.param)
+
+
+def load_calls(load: str) -> list[Call]:
+    if load == "copy":
+        return [("copy", "COPY reading FROM STDIN", text_format(story.ROWS, story.TYPES).removesuffix("\\.\n"))]
+    placeholders = ", ".join(
+        # The driver sends a String as varchar and an array's text untyped.
+        "?"
+        for _ in story.COLUMNS
+    )
+    texts = [text for row in story.ROWS for text in story.row_texts(story.TYPES, row)]
+    return [("batch", f"INSERT INTO reading VALUES ({placeholders})", str(len(story.TYPES)), *story.TYPES, *texts)]
+
+
+def run_call(step: story.Step) -> Call:
+    sql = step.sql
+    fields: list[Field] = []
+    for number, parameter in enumerate(step.parameters, start=1):
+        sql = sql.replace(f"${number}", "?")
+        fields += [parameter.type_name, story.text_of(parameter.value, parameter.type_name)]
+    return ("run", sql, *fields)
+
+
+def check(step: story.Step, lines: list[list[Field]]) -> None:
+    if not step.types:
+        affected = step.tag.rpartition(" ")[2]
+        assert lines == [["count", affected if affected.isdigit() else "0"]], step.sql
+        return
+    found = lines if step.ordered else sorted(lines, key=str)
+    assert len(found) == len(step.rows), (step.sql, found)
+    for line, row in zip(found, step.rows, strict=True):
+        assert line[0] == "row", (step.sql, line)
+        names, texts = line[1::2], line[2::2]
+        wanted = story.row_texts(step.types, row)
+        for type_name, class_name, text, expected in zip(step.types, names, texts, wanted, strict=True):
+            base = type_name.partition("(")[0]
+            if expected is None:
+                assert text is None, (step.sql, text)
+            elif base in {"real", "double precision"}:
+                assert text is not None
+                assert story.same(float(text), float(expected)), (step.sql, text, expected)
+            else:
+                assert text == expected, (step.sql, text, expected)
+            if expected is not None and not (base == "numeric" and expected == "NaN"):
+                assert class_name == CLASSES[base], (step.sql, base, class_name)
+
+
+# No batch in simple mode: the driver writes these values into the statement in a form that PostgreSQL itself refuses.
+@pytest.mark.parametrize(
+    ("java", "load"),
+    [(SIMPLE, "copy"), (TEXT, "copy"), (TEXT, "batch"), (BINARY, "copy"), (BINARY, "batch")],
+    indirect=["java"],
+)
+def test_story(java: Java, load: str) -> None:
+    labels = ("copy", "COPY label FROM STDIN", text_format(story.LABELS, ("text", "text")).removesuffix("\\.\n"))
+    steps = (*story.QUERIES, *story.CHANGES)
+    calls: list[Call] = [
+        *(("run", sql) for sql in story.CREATE),
+        labels,
+        *load_calls(load),
+        *map(run_call, steps),
+        *(("run", refusal.sql) for refusal in story.REFUSALS),
+        run_call(story.AFTER_REFUSALS),
+    ]
+    results = iter(java.perform(calls))
+    assert [next(results) for _ in range(4)] == [[["count", "0"]], [["count", "0"]], [["count", "3"]], [["count", "6"]]]
+    for step in steps:
+        check(step, next(results))
+    for refusal in story.REFUSALS:
+        assert next(results) == [["error", refusal.sqlstate, refusal.constraint, refusal.column]], refusal.sql
+    check(story.AFTER_REFUSALS, next(results))
+
+
+@pytest.mark.parametrize("java", [SIMPLE, TEXT, BINARY], indirect=True)
+def test_metadata(java: Java, target_schema: str) -> None:
+    """DatabaseMetaData.getColumns of what was created."""
+    *_, lines = java.perform([*(("run", sql) for sql in story.CREATE), ("columns", target_schema, "reading")])
+    by_name = {line[1]: line[2:] for line in lines}
+    assert list(by_name) == list(story.COLUMNS)
+    assert by_name["price"] == ["numeric", "2", "12", "2", "YES", None, "NO"]
+    assert by_name["name"][4] == "NO"
+    assert by_name["active"][5] == "true"
+    assert by_name["id"][6] == "YES"
+    assert [by_name[name][0] for name in ("small", "code", "flag", "instant", "numbers")] == [
+        "int2", "varchar", "bpchar", "timestamptz", "_int4",
+    ]  # fmt: skip

@@ -1,0 +1,139 @@
+"""Fixtures that many tests share. Real parts only: the embedded PostgreSQL as oracle, one Spark, one gateway."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from catalog.embedded import EmbeddedPostgres
+from tests.servers import GatewayProcess, Server, open_directory, start_oracle
+
+_NUMBERS = itertools.count(1)
+# The longest that a statement which needs no Spark may wait behind whatever else the gateway does. A machine with
+# few cores is busy with Spark meanwhile, so this tells a blocked event loop, not a slow one.
+_UNBLOCKED_SECONDS_MAX = 1.5
+
+
+# What is costly to start, and so is started once: a fixture of the session, and the group of the tests that use it.
+_GROUPS = {"gateway": "gateway", "target": "gateway", "engine": "spark"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Where tests run in several processes, all that share a costly part stay in one of them."""
+    for item in items:
+        groups = {_GROUPS[name] for name in getattr(item, "fixturenames", ()) if name in _GROUPS}
+        for group in sorted(groups):
+            item.add_marker(pytest.mark.xdist_group(group))
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[EmbeddedPostgres]:
+    """A PostgreSQL of the tests' own, with nothing of Sluice in it: the oracle, by its Unix socket."""
+    with open_directory("postgres") as directory:
+        server = EmbeddedPostgres(directory / "postgres")
+        asyncio.run(server.start())
+        yield server
+        asyncio.run(server.stop())
+
+
+@pytest.fixture(scope="session")
+def oracle() -> Iterator[Server]:
+    """Plain PostgreSQL 18 on TCP, for the clients that know nothing else: the oracle of whole stories."""
+    with open_directory("oracle") as directory:
+        postgres, server = start_oracle(directory)
+        yield server
+        asyncio.run(postgres.stop())
+
+
+@pytest.fixture(scope="session")
+def gateway_process() -> Iterator[GatewayProcess]:
+    """`sluice serve`, started as its users start it. It serves many tests: use `schema` for tables of your own."""
+    with open_directory("gateway") as directory, GatewayProcess(directory / "data") as process:
+        yield process
+
+
+@pytest.fixture(scope="session")
+def gateway(gateway_process: GatewayProcess) -> Server:
+    """Where the gateway listens."""
+    return gateway_process.server
+
+
+@pytest.fixture(scope="session", params=["postgres", "gateway"])
+def target(request: pytest.FixtureRequest) -> Server:
+    """The same test against plain PostgreSQL first, so that what it asserts is known to be true, then the gateway."""
+    server: Server = request.getfixturevalue("oracle" if request.param == "postgres" else "gateway")
+    return server
+
+
+def _schema(server: Server) -> Iterator[str]:
+    name = f"test_{next(_NUMBERS)}"
+    server.psql("-qc", f"CREATE SCHEMA {name}")
+    yield name
+    server.psql("-qc", f"SET client_min_messages = warning; DROP SCHEMA {name} CASCADE")
+
+
+@pytest.fixture
+def schema(gateway: Server) -> Iterator[str]:
+    """A schema of the test's own on the gateway."""
+    yield from _schema(gateway)
+
+
+@pytest.fixture
+def target_schema(target: Server) -> Iterator[str]:
+    """A schema of the test's own on the target."""
+    yield from _schema(target)
+
+
+class Watcher:
+    """Asks the gateway for `SELECT 1` again and again, and keeps how long the slowest answer took."""
+
+    def __init__(self, server: Server) -> None:
+        self._connection = psycopg.connect(server.url, autocommit=True)
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self.answers = 0
+        self.slowest_seconds = 0.0
+        self.failure: Exception | None = None
+        self._thread.start()
+
+    def _watch(self) -> None:
+        try:
+            while not self._ended.wait(0.01):
+                begin = time.monotonic()
+                self._connection.execute("SELECT 1")
+                self.slowest_seconds = max(self.slowest_seconds, time.monotonic() - begin)
+                self.answers += 1
+        except psycopg.Error as error:
+            self.failure = error
+
+    def end(self) -> None:
+        """Stop asking, and fail where the gateway failed or kept silent for too long."""
+        self._ended.set()
+        self._thread.join()
+        self._connection.close()
+        if self.failure is not None:
+            raise self.failure
+        assert self.answers > 0
+        assert self.slowest_seconds < _UNBLOCKED_SECONDS_MAX, "something blocked the gateway's event loop"
+
+
+@pytest.fixture
+def unblocked(gateway: Server) -> Iterator[Watcher]:
+    """Fails the test if the gateway's event loop was blocked while it ran."""
+    watcher = Watcher(gateway)
+    yield watcher
+    watcher.end()
+
+
+@pytest.fixture
+def data_dir() -> Iterator[Path]:
+    """A data directory for a gateway of the test's own; not made yet."""
+    with open_directory("data") as directory:
+        yield directory / "data"

@@ -1,0 +1,144 @@
+"""COPY TO: the messages are, byte for byte, those that PostgreSQL sends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pyarrow as pa
+import pytest
+
+from catalog.embedded import EmbeddedPostgres
+from catalog.errors import SluiceError
+from gateway.copy import CopyOptions, CopyWriter
+from gateway.framing import BACKEND_LIMITS, FrameReader
+from gateway.messages.copy import CopyData
+from gateway.values import OutputSettings, ResultColumn
+from tests.gateway.reference import SAMPLES, array_query, arrow_column, values_query
+from tests.gateway.test_copy_reader import spelled
+from tests.gateway.test_values_receive import binaries
+
+TYPES = sorted(SAMPLES)
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"delimiter": "|", "null": ""},
+    {"delimiter": "-", "header": True},
+    {"delimiter": ":", "null": "NULL"},
+    {"format": "csv"},
+    {"format": "csv", "header": True, "force_quote": "*"},
+    {"format": "csv", "quote": "'", "escape": "\\", "delimiter": ";", "null": "null"},
+    {"format": "csv", "delimiter": " ", "null": "1", "force_quote": ["v"]},
+    {"format": "binary"},
+]
+
+
+@pytest.fixture(scope="module")
+def connection(postgres: EmbeddedPostgres) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(postgres.dsn, autocommit=True, prepare_threshold=None) as opened:
+        yield opened
+
+
+def postgres_writes(connection: psycopg.Connection, query: str, options: dict[str, Any]) -> list[bytes]:
+    with connection.cursor().copy(f"COPY ({query}) TO STDOUT {spelled(options)}".encode()) as copy:
+        return [bytes(piece) for piece in copy]
+
+
+def payloads(messages: bytes) -> list[bytes]:
+    reader = FrameReader(BACKEND_LIMITS, "backend")
+    reader.feed(messages)
+    found = [CopyData.decode(frame.body).data for frame in reader.frames()]
+    assert reader.buffered == 0
+    return found
+
+
+def check(connection: psycopg.Connection, query: str, names: list[str], options: dict[str, Any]) -> None:
+    columns, kinds = [], []
+    for name in names:
+        type_oid, typmod, values = binaries(connection, f"SELECT {name} FROM ({query}) AS q")
+        columns.append(arrow_column(type_oid, typmod, values))
+        kinds.append(ResultColumn(type_oid, typmod))
+    batch = pa.record_batch(columns, names)
+    parsed = CopyOptions.parse(options, names, is_from=False)
+    expected = postgres_writes(connection, query, options)
+    for size in (max(1, batch.num_rows), 7):
+        writer = CopyWriter(parsed, kinds, names, OutputSettings())
+        rows = b"".join(writer.rows(batch.slice(start, size)) for start in range(0, batch.num_rows, size))
+        assert payloads(rows + writer.finish()) == expected
+
+
+@pytest.mark.parametrize("number", range(len(OPTIONS)))
+@pytest.mark.parametrize("type_name", TYPES)
+def test_every_type(connection: psycopg.Connection, type_name: str, number: int) -> None:
+    check(connection, values_query(type_name, 50), ["v"], OPTIONS[number])
+
+
+@pytest.mark.parametrize("number", range(len(OPTIONS)))
+@pytest.mark.parametrize("type_name", ["text", "integer", "timestamp"])
+def test_arrays(connection: psycopg.Connection, type_name: str, number: int) -> None:
+    check(connection, array_query(type_name), ["v"], OPTIONS[number])
+
+
+@pytest.mark.parametrize("number", range(len(OPTIONS)))
+def test_several_columns(connection: psycopg.Connection, number: int) -> None:
+    options = OPTIONS[number]
+    query = (
+        'SELECT i AS "a,b", CASE WHEN i % 3 > 0 THEN i::text || chr(9) END AS v, (i * 1.5)::numeric(9,2) AS "ü", '
+        'i % 2 = 0 AS "qu\'ote|" FROM generate_series(1, 300) AS i'
+    )
+    names = ['"a,b"', "v", '"ü"', '"qu\'ote|"']
+    columns, kinds = [], []
+    for name in names:
+        type_oid, typmod, values = binaries(connection, f"SELECT {name} FROM ({query}) AS q")
+        columns.append(arrow_column(type_oid, typmod, values))
+        kinds.append(ResultColumn(type_oid, typmod))
+    plain = [name.strip('"') for name in names]
+    writer = CopyWriter(CopyOptions.parse(options, plain, is_from=False), kinds, plain, OutputSettings())
+    messages = writer.rows(pa.record_batch(columns, plain)) + writer.finish()
+    assert payloads(messages) == postgres_writes(connection, query, options)
+
+
+@pytest.mark.parametrize("number", range(len(OPTIONS)))
+def test_no_rows(connection: psycopg.Connection, number: int) -> None:
+    check(connection, "SELECT 1 AS v WHERE false", ["v"], OPTIONS[number])
+
+
+WRONG: list[dict[str, Any]] = [
+    {"format": "json"}, {"nonsense": "1"}, {"delimiter": "ab"}, {"delimiter": "a"}, {"delimiter": "\n"},
+    {"null": "a\nb"}, {"quote": '"'}, {"escape": "x"}, {"format": "binary", "delimiter": ","},
+    {"format": "binary", "null": ""}, {"format": "binary", "header": True}, {"format": "csv", "quote": ","},
+    {"format": "csv", "quote": "ab"}, {"format": "csv", "escape": "ab"}, {"format": "csv", "delimiter": "é"},
+    {"delimiter": "|", "null": "|"}, {"format": "csv", "null": '"'}, {"force_quote": ["v"]},
+    {"format": "csv", "force_null": ["v"]}, {"format": "csv", "force_not_null": ["v"]}, {"header": "perhaps"},
+    {"header": "match"}, {"default": "x"}, {"format": "csv", "force_quote": ["w"]},
+]  # fmt: skip
+WRONG_FROM: list[dict[str, Any]] = [
+    {"format": "csv", "force_quote": ["v"]}, {"default": "\t"}, {"default": "\\N"}, {"format": "csv", "default": '"'},
+    {"default": "a\r"}, {"format": "binary", "default": "x"}, {"force_null": ["v"]},
+    {"format": "csv", "force_null": ["w"]},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(len(WRONG) + len(WRONG_FROM)))
+def test_wrong_options_are_refused_in_the_same_words(connection: psycopg.Connection, number: int) -> None:
+    is_from = number >= len(WRONG)
+    options = (WRONG + WRONG_FROM)[number]
+    connection.execute("CREATE TEMP TABLE IF NOT EXISTS target (v text)")
+    statement = f"COPY target {'FROM STDIN' if is_from else 'TO STDOUT'} {spelled(options)}"
+    with pytest.raises(psycopg.Error) as expected, connection.cursor().copy(statement.encode()):
+        pass
+    with pytest.raises(SluiceError) as found:
+        CopyOptions.parse(options, ["v"], is_from=is_from, relation="target")
+    assert (found.value.sqlstate, found.value.message) == (
+        expected.value.sqlstate,
+        expected.value.diag.message_primary,
+    )
+
+
+@pytest.mark.parametrize(
+    "options", [{"freeze": True}, {"on_error": "ignore"}, {"encoding": "latin1"}, {"convert_selectively": ["v"]}]
+)
+def test_what_sluice_lacks_is_refused_by_name(options: dict[str, Any]) -> None:
+    with pytest.raises(SluiceError, match="not supported on lake tables") as found:
+        CopyOptions.parse(options, ["v"], is_from=True)
+    assert found.value.sqlstate == "0A000"

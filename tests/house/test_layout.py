@@ -1,0 +1,65 @@
+"""The house keeps its shape: where files are, how long they are, and what they may be called."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FLOORS = ("catalog", "storage", "planner", "gateway")
+TOP_LEVEL = {*FLOORS, "bench", "docker", "docs", "tests", "pyproject.toml", "README.md", "requirements.lock"}
+LINES_MAX = 500
+# A module is named after the one concept in it; these name none.
+NAMES_WITHOUT_CONCEPT = {"base", "common", "core", "helper", "helpers", "manager", "misc", "stuff", "util", "utils"}
+
+
+def files() -> list[Path]:
+    """Every file of the project, whether it is committed yet or not; relative to the root."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    return [path for name in sorted(set(listed.split("\0"))) if name and (ROOT / (path := Path(name))).is_file()]
+
+
+FILES = files()
+MODULES = [path for path in FILES if path.suffix == ".py"]
+
+
+def test_the_top_level_has_nothing_new() -> None:
+    top = {path.parts[0] for path in FILES}
+    assert {name for name in top if not name.startswith(".")} <= TOP_LEVEL
+    assert set(FLOORS) <= top
+
+
+@pytest.mark.parametrize("module", MODULES, ids=str)
+def test_a_module_holds_one_concept(module: Path) -> None:
+    lines = len((ROOT / module).read_text().splitlines())
+    assert lines <= LINES_MAX, f"{module} has {lines} lines: it is asking to be two"
+    words = set(module.stem.split("_"))
+    assert not words & NAMES_WITHOUT_CONCEPT, f"{module} is named after no concept"
+
+
+def test_packages_hold_only_what_belongs_to_a_floor() -> None:
+    """A floor's folders are packages, so that import-linter and mypy see every module."""
+    for module in MODULES:
+        if module.parts[0] in FLOORS:
+            for folder in list(module.parents)[:-1]:
+                assert (ROOT / folder / "__init__.py").is_file(), f"{folder} has no __init__.py"
+
+
+@pytest.mark.parametrize("lock", [path for path in FILES if path.suffix == ".lock"], ids=str)
+def test_locks_pin_everything_and_name_no_index(lock: Path) -> None:
+    text = (ROOT / lock).read_text()
+    assert "/" not in re.sub(r"^#.*$", "", text, flags=re.MULTILINE), "a path or an address"
+    pins = [line for line in text.splitlines() if line and not line.startswith((" ", "#"))]
+    assert all(re.match(r"[a-z0-9._-]+(\[[a-z,]+\])?==\S+", pin) for pin in pins)
+    assert text.count("--hash=sha256:") >= len(pins) > 10
+
+
+def test_sources_leave_nothing_for_later() -> None:
+    later = re.compile(r"\b(TODO|FIXME|XXX+|HACK)\b")
+    for module in MODULES:
+        if module.parts[0] in FLOORS:
+            assert not later.search((ROOT / module).read_text()), f"{module} leaves something for later"

@@ -1,0 +1,46 @@
+"""What README.md says is what the project does: dependencies, commands, diagrams."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from gateway import states as wire
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def section(title: str) -> str:
+    """The text below a second-level heading."""
+    match = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", README, re.MULTILINE | re.DOTALL)
+    assert match is not None, f"README.md has no section {title!r}"
+    return match[1]
+
+
+def test_dependencies_are_listed_each_with_its_purpose() -> None:
+    required = PROJECT["dependencies"] + PROJECT["optional-dependencies"]["test"]
+    wanted = {re.split(r"[\[=<>]", requirement)[0] for requirement in required}
+    rows = re.findall(r"^\| `([^`]+)` \| (\S.*?) \|$", section("Dependencies"), re.MULTILINE)
+    assert {name for name, _ in rows} == wanted
+    assert all(len(purpose) > 10 for _, purpose in rows)
+
+
+@pytest.mark.parametrize("command", ["gateway/run", "tests/run"])
+def test_commands_exist(command: str) -> None:
+    assert re.search(rf"^    {command}$", README, re.MULTILINE)
+    assert os.access(ROOT / command, os.X_OK)
+
+
+def test_integration_runs_the_documented_command() -> None:
+    assert "tests/run" in (ROOT / ".ci" / "run").read_text()
+
+
+def test_diagrams_are_those_of_the_tables() -> None:
+    drawn = re.findall(r"^```mermaid\n(.*?)\n```$", README, re.MULTILINE | re.DOTALL)
+    assert drawn == [wire.mermaid()], "print it anew: python -c 'from gateway import states; print(states.mermaid())'"

@@ -1,0 +1,84 @@
+"""The reader of PostgreSQL's node text."""
+
+from __future__ import annotations
+
+import time
+
+import psycopg
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from catalog.embedded import EmbeddedPostgres
+from catalog.errors import SluiceError
+from planner import nodes
+from planner.nodes import Bitmapset, Node
+from planner.references import functions, relations
+
+
+def analysed(postgres: EmbeddedPostgres, sql: str) -> str:
+    found: list[str] = []
+    with psycopg.connect(postgres.dsn, autocommit=True) as connection:
+        connection.execute(
+            "SET debug_print_rewritten = on; SET client_min_messages = log; SET debug_pretty_print = off"
+        )
+        connection.add_notice_handler(lambda notice: found.append(notice.message_detail or ""))
+        connection.pgconn.prepare(b"", sql.encode())
+    assert len(found) == 1
+    return found[0]
+
+
+def test_values() -> None:
+    tree = nodes.parse(
+        '({VAR :a 1 :b -2 :c <> :d true :e (b 8 9) :f (i 1 2) :g (o 7) :h ("x y" "q\\"") :i foo\\ bar :j (b) :k "" '
+        ":l 4 [ 1 0 -1 0 0 0 0 0 ] :m {X} :n :o :p 1.5})"
+    )
+    (node,) = tree
+    assert node.type == "VAR"
+    assert node.fields == {
+        "a": 1, "b": -2, "c": None, "d": True, "e": Bitmapset({8, 9}), "f": (1, 2), "g": (7,), "h": ("x y", 'q"'),
+        "i": "foo bar", "j": Bitmapset(), "k": "", "l": b"\x01\x00\xff\x00", "m": Node("X", {}), "n": ":o", "p": "1.5",
+    }  # fmt: skip
+
+
+def test_names_come_back_as_they_were_written(postgres: EmbeddedPostgres) -> None:
+    names = ["true", ":x", "a b", "1", "-1", "<>", "(", "{x}", "\\", "täx", 'q"q', "x\ny"]
+    selected = ", ".join(f'{number} AS "{name.replace(chr(34), chr(34) * 2)}"' for number, name in enumerate(names))
+    (query,) = nodes.parse(analysed(postgres, f"SELECT {selected}"))
+    found = [nodes.text(target.resname) for target in query.targetList]
+    # A line of the text may end at a blank, and so may a name's own line: the two cannot be told apart.
+    assert found == [name.replace("\n", " ") for name in names]
+
+
+def test_a_large_tree_is_read_in_milliseconds(postgres: EmbeddedPostgres) -> None:
+    text = analysed(postgres, "SELECT " + ", ".join(f"{n} + length('{n}')" for n in range(40)))
+    assert len(text) > 12_000
+    nodes.parse(text)
+    start = time.perf_counter()
+    nodes.parse(text)
+    assert time.perf_counter() - start < 0.05
+
+
+def test_references_are_found_in_sublinks_and_views(postgres: EmbeddedPostgres) -> None:
+    with psycopg.connect(postgres.dsn, autocommit=True) as connection:
+        connection.execute("CREATE TABLE one (a int); CREATE TABLE two (b int); CREATE VIEW seen AS SELECT b FROM two")
+        rows = connection.execute("SELECT 'one'::regclass::oid::int, 'two'::regclass::oid::int").fetchone()
+    tree = nodes.parse(analysed(postgres, "SELECT a FROM one WHERE a IN (SELECT abs(b) FROM seen)"))
+    assert rows is not None
+    assert relations(tree) == set(rows)
+    assert functions(tree) == {65, 1397}  # int4eq, abs(int4)
+
+
+@given(st.text(alphabet='(){}<>:ab1 "\\[]-\n', max_size=60))
+@settings(max_examples=300, deadline=None)
+def test_garbage_is_an_error_and_nothing_else(text: str) -> None:
+    try:
+        nodes.parse(text)
+    except SluiceError as error:
+        assert error.sqlstate == "XX000"  # noqa: PT017
+
+
+@pytest.mark.parametrize("text", ["", "(", ")", "{A :x}", "{A 1}", "1 2", "{A :x 1", "(" * 6000, "9 [ 1 ]"])
+def test_malformed(text: str) -> None:
+    with pytest.raises(SluiceError, match="cannot read PostgreSQL's parse tree"):
+        nodes.parse(text)

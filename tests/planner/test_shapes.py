@@ -1,0 +1,211 @@
+"""Queries of every shape, over the probes' tables, against PostgreSQL; and shapes that must be refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from catalog.errors import SluiceError
+from planner.plan import Parameter
+from tests.planner.differential import Laboratory
+from tests.planner.test_allow_list import ordered, same
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+SHAPES = """
+SELECT 1, 'a', NULL, true, 1.50, -2147483648, 9223372036854775807
+SELECT
+SELECT * FROM integers ORDER BY id
+SELECT id AS "a b", id AS "a b" FROM integers ORDER BY 1
+SELECT i.id, d.n FROM integers i JOIN decimals d ON d.id = i.id ORDER BY 1
+SELECT i.id, d.n FROM integers i LEFT JOIN decimals d ON d.id = i.id AND d.n > 1 ORDER BY 1
+SELECT i.id, d.id FROM integers i RIGHT JOIN decimals d ON d.id = i.id + 3 ORDER BY 1, 2
+SELECT i.id, d.id FROM integers i FULL JOIN decimals d ON d.id = i.id + 3 ORDER BY 1, 2
+SELECT * FROM integers FULL JOIN texts USING (id) ORDER BY id
+SELECT id, s, t FROM integers NATURAL LEFT JOIN texts ORDER BY id
+SELECT x.id, y.id FROM integers x, integers y WHERE x.id < y.id AND y.id < 4 ORDER BY 1, 2
+SELECT a.id FROM integers a LEFT JOIN (integers b JOIN texts c ON b.id = c.id AND b.s > 0) ON a.id = b.id ORDER BY 1
+SELECT a.id, c.t FROM integers a LEFT JOIN integers b ON a.id = b.id LEFT JOIN texts c ON c.id = b.s ORDER BY 1, 2
+SELECT id FROM integers WHERE id IN (SELECT id FROM texts WHERE t IS NULL)
+SELECT id FROM integers WHERE s NOT IN (SELECT s FROM integers WHERE s IS NOT NULL AND s > 0) ORDER BY 1
+SELECT id FROM integers WHERE s NOT IN (SELECT s FROM integers WHERE id > 4) ORDER BY 1
+SELECT id, s IN (SELECT s FROM integers WHERE id > 4) FROM integers ORDER BY 1
+SELECT id, s NOT IN (SELECT s FROM integers WHERE id > 4) FROM integers ORDER BY 1
+SELECT id FROM integers WHERE (s, i) IN (SELECT s, i FROM integers WHERE id < 3) ORDER BY 1
+SELECT id, s > ALL (SELECT s FROM integers WHERE id IN (2, 6)), s = ANY (SELECT 7::int2) FROM integers ORDER BY 1
+SELECT id FROM integers WHERE i > ALL (SELECT i FROM integers WHERE id = 6) ORDER BY 1
+SELECT id FROM integers WHERE i <= ANY (SELECT i FROM integers WHERE id IN (5, 6)) ORDER BY 1
+SELECT id FROM integers i WHERE EXISTS (SELECT 1 FROM texts t WHERE t.id = i.id AND t.t > 'a') ORDER BY 1
+SELECT id FROM integers i WHERE NOT EXISTS (SELECT 1 FROM texts t WHERE t.id = i.id AND t.t > 'a') ORDER BY 1
+SELECT id, EXISTS (SELECT 1 FROM texts t WHERE t.id = i.id AND t.t > 'a') FROM integers i ORDER BY 1
+SELECT id, (SELECT max(n) FROM decimals d WHERE d.id < i.id) FROM integers i ORDER BY 1
+SELECT id, (SELECT count(*) FROM decimals d WHERE d.id < i.id) FROM integers i ORDER BY 1
+SELECT id, (SELECT avg(n) FROM decimals d WHERE d.id <= i.id) FROM integers i ORDER BY 1
+SELECT (SELECT n FROM decimals WHERE id = 99), (SELECT avg(n) FROM decimals)
+SELECT (SELECT id FROM integers)
+SELECT id FROM integers WHERE s > 5 OR id IN (SELECT id FROM texts WHERE t = '') ORDER BY 1
+SELECT id FROM integers WHERE NOT (s > 5 OR id IN (SELECT id FROM texts WHERE t = '')) ORDER BY 1
+SELECT s, count(*), sum(i), avg(i), min(b), max(b) FROM integers GROUP BY s ORDER BY s
+SELECT s % 2, count(*) FROM integers GROUP BY s % 2 HAVING count(*) > 1 ORDER BY 1
+SELECT s % 2 + 1, count(*) + 1 FROM integers GROUP BY s % 2 ORDER BY 1
+SELECT count(*) FROM integers WHERE false
+SELECT sum(i), avg(n) FROM integers JOIN decimals USING (id) WHERE false
+SELECT s FROM integers GROUP BY s ORDER BY count(*) DESC, s LIMIT 2
+SELECT 1 FROM integers HAVING count(*) > 3
+SELECT s, i, count(*), grouping(s, i) FROM integers GROUP BY ROLLUP (s, i) ORDER BY 4, 1, 2
+SELECT s, i, count(*) FROM integers GROUP BY CUBE (s, i) ORDER BY 1, 2, 3
+SELECT s, i, sum(b % 10) FROM integers GROUP BY GROUPING SETS ((s), (i), ()) ORDER BY 1, 2, 3
+SELECT s, count(*) FROM integers WHERE false GROUP BY ROLLUP (s)
+SELECT count(*), grouping(s) FROM integers WHERE false GROUP BY GROUPING SETS ((), (), (s))
+SELECT s, grouping(s) FROM integers GROUP BY ROLLUP (s) HAVING grouping(s) > 0
+SELECT n, count(*) FROM decimals GROUP BY n ORDER BY n
+SELECT f, count(*) FROM decimals WHERE id < 8 GROUP BY f ORDER BY f
+SELECT d, count(*) FROM floats GROUP BY d ORDER BY d
+SELECT c, count(*) FROM texts GROUP BY c ORDER BY c
+SELECT DISTINCT s FROM integers ORDER BY s
+SELECT DISTINCT s % 3, count(*) OVER (PARTITION BY s % 3) FROM integers ORDER BY 1
+SELECT DISTINCT d FROM floats ORDER BY d DESC
+SELECT DISTINCT ON (s) s, id FROM integers ORDER BY s NULLS FIRST, id DESC
+SELECT DISTINCT ON (s % 2) id, s FROM integers ORDER BY s % 2, id LIMIT 2
+SELECT id FROM integers ORDER BY s DESC NULLS LAST, id LIMIT 3 OFFSET 2
+SELECT id FROM integers ORDER BY s FETCH FIRST 3 ROWS WITH TIES
+SELECT id, s FROM integers ORDER BY s OFFSET 1 FETCH FIRST 2 ROWS WITH TIES
+SELECT id FROM integers ORDER BY -id
+SELECT id FROM texts ORDER BY t, id
+SELECT id FROM texts ORDER BY c DESC, id
+SELECT id FROM decimals ORDER BY f, id
+SELECT id FROM intervals ORDER BY v, id
+SELECT s FROM integers UNION SELECT i FROM integers ORDER BY 1
+SELECT s FROM integers UNION ALL SELECT n FROM decimals
+SELECT n FROM decimals UNION ALL SELECT m FROM decimals ORDER BY 1
+SELECT s FROM integers INTERSECT SELECT 7 UNION SELECT NULL ORDER BY 1
+SELECT s FROM integers EXCEPT ALL SELECT 7::int2 ORDER BY 1
+SELECT s FROM integers INTERSECT ALL (VALUES (7), (7), (7)) ORDER BY 1
+(SELECT id FROM integers ORDER BY id LIMIT 2) UNION ALL (SELECT id FROM integers ORDER BY id DESC LIMIT 2) ORDER BY 1
+SELECT t FROM texts UNION SELECT c FROM texts ORDER BY 1
+SELECT NULL UNION ALL SELECT 'x' UNION ALL SELECT t FROM texts WHERE id = 1
+VALUES (1, 'a'), (2, 'b'), (NULL, 'c')
+SELECT * FROM (VALUES (1, 1.5), (2, 2), (3, NULL)) v (a, b) ORDER BY a
+SELECT sum(b) FROM (VALUES (1, 1.5), (2, 2), (3, NULL)) v (a, b)
+WITH w AS (SELECT s, count(*) AS c FROM integers GROUP BY s) SELECT * FROM w JOIN w v USING (s) ORDER BY 1
+WITH a AS (SELECT 1 AS x), b AS (SELECT x + 1 AS y FROM a) SELECT * FROM a, b
+WITH RECURSIVE r (n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM r WHERE n < 10) SELECT sum(n), count(*) FROM r
+WITH RECURSIVE r (n, t) AS (SELECT 1, 'a' UNION ALL SELECT n + 1, t || 'b' FROM r WHERE n < 4) SELECT * FROM r ORDER BY 1
+SELECT id, (WITH w AS (SELECT max(s) AS m FROM integers) SELECT m FROM w) FROM integers ORDER BY 1
+SELECT id, row_number() OVER (ORDER BY id DESC), sum(s) OVER (ORDER BY id ROWS 2 PRECEDING) FROM integers ORDER BY 1
+SELECT id, avg(n) OVER (PARTITION BY id % 2 ORDER BY id) FROM decimals ORDER BY 1
+SELECT id, sum(n) OVER w, count(*) OVER w FROM decimals WINDOW w AS (ORDER BY n RANGE UNBOUNDED PRECEDING) ORDER BY 1
+SELECT s, sum(count(*)) OVER (ORDER BY s) FROM integers GROUP BY s ORDER BY 1
+SELECT id, rank() OVER (ORDER BY s DESC NULLS LAST) FROM integers ORDER BY 2, 1
+SELECT id, lag(n, 1, 0) OVER (ORDER BY id), lead(n) OVER (ORDER BY id) FROM decimals ORDER BY 1
+SELECT id, first_value(s) OVER (ORDER BY id ROWS BETWEEN 1 FOLLOWING AND 2 FOLLOWING) FROM integers ORDER BY 1
+SELECT id, sum(s) FILTER (WHERE id > 2) OVER (ORDER BY id) FROM integers ORDER BY 1
+SELECT * FROM (SELECT id, rank() OVER (ORDER BY s) AS r FROM integers) x WHERE r < 3 ORDER BY 1
+SELECT id, CASE WHEN s > 0 THEN n ELSE 0 END, CASE s WHEN 7 THEN 'seven' WHEN NULL THEN 'null' ELSE 'other' END FROM integers JOIN decimals USING (id) ORDER BY 1
+SELECT id, CASE WHEN id > 4 THEN n WHEN id > 2 THEN m END FROM decimals ORDER BY 1
+SELECT id, coalesce(s, -1), coalesce(n, 0), nullif(s, 7), nullif(n, 1.5), greatest(s, 1), least(n, m) FROM integers JOIN decimals USING (id) ORDER BY 1
+SELECT id, s IS NULL, s IS NOT NULL, x IS TRUE, x IS NOT FALSE, y IS UNKNOWN, x AND y, x OR y, NOT x FROM integers JOIN booleans USING (id) ORDER BY 1
+SELECT id, s IS DISTINCT FROM 7, n IS NOT DISTINCT FROM NULL FROM integers JOIN decimals USING (id) ORDER BY 1
+SELECT id, s IN (7, 3, NULL), s NOT IN (7, 3), s = ANY (ARRAY[7, 0]), i <> ALL (ARRAY[7, 0]) FROM integers ORDER BY 1
+SELECT id, t IN ('abc', ''), c IN ('abc', 'ab'), v = ANY ('{abc,b}') FROM texts ORDER BY 1
+SELECT id, (s, i) < (7, 7), (s, i) = (7, 7), (s, NULL) = (7, 1) FROM integers ORDER BY 1
+SELECT id, s BETWEEN 0 AND 10, n BETWEEN SYMMETRIC 2 AND -8 FROM integers JOIN decimals USING (id) ORDER BY 1
+SELECT g FROM generate_series(1, 3) g ORDER BY 1
+SELECT g FROM generate_series(5, 1) g
+SELECT g FROM generate_series(5, 1, -2) g ORDER BY 1
+SELECT i.id, g FROM integers i, generate_series(1, i.id) g WHERE i.id < 4 ORDER BY 1, 2
+SELECT i.id, l.n FROM integers i, LATERAL (SELECT n FROM decimals d WHERE d.id = i.id) l ORDER BY 1
+SELECT i.id, l.c FROM integers i LEFT JOIN LATERAL (SELECT count(*) AS c FROM decimals d WHERE d.id < i.id) l ON true ORDER BY 1
+SELECT id, u FROM lists, unnest(a) u ORDER BY 1, 2
+SELECT id, unnest(t) FROM lists
+SELECT id, a[1], a[2], a[0], t[1] FROM lists ORDER BY 1
+SELECT ARRAY[1, 2, NULL], ARRAY['a', 'b'], ARRAY(SELECT s FROM integers WHERE id = 1)
+SELECT id, d FROM dates WHERE d < 'infinity' AND d > '-infinity' ORDER BY 1
+SELECT id FROM dates WHERE tz = 'infinity' OR ts = '-infinity' ORDER BY 1
+SELECT id FROM floats WHERE d = 'NaN'
+SELECT id FROM floats WHERE d > 1e300 ORDER BY 1
+SELECT id FROM floats WHERE d <> 1.5 ORDER BY 1
+SELECT id FROM floats WHERE d = 0 ORDER BY 1
+SELECT id FROM texts WHERE t LIKE '%b%' AND t NOT LIKE 'A%' ORDER BY 1
+SELECT id FROM texts WHERE t ~ '^[a-z]+$' ORDER BY 1
+SELECT current_date, current_user, 1 WHERE current_timestamp > '2020-01-01'
+SELECT count(*) FROM integers, texts, decimals
+SELECT sum(n) / count(*), sum(n) * 1.10, round(sum(n) / 3, 2), -avg(n) FROM decimals
+SELECT avg(a) FROM (SELECT avg(n) AS a FROM decimals GROUP BY id % 3) x
+SELECT a, a * 2, a > 1 FROM (SELECT avg(n) AS a FROM decimals GROUP BY id % 3) x ORDER BY a
+SELECT id FROM decimals WHERE n > (SELECT avg(n) FROM decimals) ORDER BY 1
+SELECT id FROM decimals WHERE f > 1.5 AND f < 100 ORDER BY 1
+SELECT id, f, f + 1, f * 2, f::text FROM decimals WHERE f < 1e15 ORDER BY 1
+SELECT max(f), min(f), sum(f) FROM decimals WHERE id < 4
+SELECT id, n::text || 'x', m::text, (n / 3)::text FROM decimals ORDER BY 1
+SELECT id, '12'::text::int + id, t::bool FROM (SELECT 1 AS id, 'yes'::text AS t) x
+SELECT 'abc'::text::int
+SELECT 1 / 0 FROM integers
+SELECT s / 0 FROM integers
+SELECT id FROM integers WHERE i + 1 > 0 AND id = 3
+SELECT id, count(*) OVER () FROM integers ORDER BY id LIMIT 2
+SELECT string_agg(t, ',' ORDER BY id) FILTER (WHERE id < 4), array_agg(id ORDER BY id DESC) FROM texts
+SELECT id % 2, array_agg(DISTINCT s), count(DISTINCT s) FROM integers GROUP BY 1 ORDER BY 1
+SELECT bool_and(x) OVER (ORDER BY id), id FROM booleans ORDER BY id
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("sql", SHAPES)
+def test_shape(probes: Laboratory, sql: str) -> None:
+    expected, found = probes.on_postgres(sql), probes.on_spark(sql)
+    if "current_date" in sql:
+        assert found.sqlstate is None
+        return
+    assert (found.sqlstate, found.message) == (expected.sqlstate, expected.message)
+    assert same(expected, found)
+    if "ORDER BY" in sql.rsplit(")", 1)[-1]:
+        assert found.rows == expected.rows
+
+
+REFUSED = {
+    "SELECT integers FROM integers": "whole-row",
+    "SELECT ctid FROM integers": "system column",
+    "SELECT random() FROM integers": "random()",
+    "SELECT power(n, 2) FROM decimals": "power(numeric,numeric)",
+    "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY d) FROM floats": "percentile_cont",
+    "SELECT stddev(d) FROM floats": "stddev(float8)",
+    "SELECT sum(r) FROM floats": "sum(float4)",
+    "SELECT id FROM integers TABLESAMPLE SYSTEM (10)": "TABLESAMPLE",
+    "SELECT id FROM integers LIMIT (SELECT 1)": "LIMIT",
+    "SELECT UNION SELECT": "without columns",
+    "SELECT id FROM integers FOR UPDATE": "FOR UPDATE",
+    "SELECT sum(s) OVER (ORDER BY id GROUPS 1 PRECEDING) FROM integers": "GROUPS",
+    "SELECT sum(s) OVER (ORDER BY id ROWS 1 PRECEDING EXCLUDE TIES) FROM integers": "EXCLUDE",
+    "WITH RECURSIVE r AS (SELECT 1 AS n UNION SELECT n + 1 FROM r WHERE n < 3) SELECT * FROM r": "UNION",
+    "SELECT t ~ '(a)\\1' FROM texts": "regular expression",
+    "SELECT t SIMILAR TO 'a%' FROM texts": "similar",
+    "SELECT oid FROM pg_class": "outside the lake",
+    "SELECT extract(julian from d) FROM dates": "julian",
+}
+
+
+@pytest.mark.parametrize("sql", sorted(REFUSED))
+def test_refused_by_name(probes: Laboratory, sql: str) -> None:
+    assert probes.on_postgres(sql).sqlstate is None
+    with pytest.raises(SluiceError) as caught:
+        probes.plan(sql)
+    assert caught.value.sqlstate == "0A000"
+    assert REFUSED[sql] in caught.value.message
+
+
+PARAMETERS: list[tuple[str, tuple[tuple[int, str | None], ...], str]] = [
+    ("SELECT id FROM integers WHERE i = $1::int ORDER BY 1", ((23, "7"),), "SELECT id FROM integers WHERE i = 7 ORDER BY 1"),
+    ("SELECT $1::text || t FROM texts", ((25, "it's \\ \n"),), "SELECT E'it''s \\\\ \\n' || t FROM texts"),
+    ("SELECT $1::numeric + n FROM decimals", ((1700, "1.500"),), "SELECT 1.500 + n FROM decimals"),
+    ("SELECT id FROM integers WHERE $1::int IS NULL ORDER BY 1", ((23, None),), "SELECT id FROM integers ORDER BY 1"),
+    ("SELECT id FROM dates WHERE d > $1::date + $2::interval ORDER BY 1", ((1082, "2000-01-31"), (1186, "1 mon")),
+     "SELECT id FROM dates WHERE d > date '2000-01-31' + interval '1 mon' ORDER BY 1"),
+    ("SELECT id FROM integers ORDER BY id LIMIT $1", ((20, "2"),), "SELECT id FROM integers ORDER BY id LIMIT 2"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sql", "values", "plain"), PARAMETERS)
+def test_parameters(probes: Laboratory, sql: str, values: tuple[tuple[int, str | None], ...], plain: str) -> None:
+    found = probes.on_spark(sql, [Parameter(oid, text) for oid, text in values])
+    expected = probes.on_postgres(plain)
+    assert found.sqlstate is None, found.message
+    assert ordered(found.rows) == ordered(expected.rows)

@@ -1,0 +1,109 @@
+"""A query string falls into the statements that PostgreSQL sees in it, and inner statements are found."""
+
+from __future__ import annotations
+
+import pytest
+
+from catalog.errors import SluiceError
+from planner.statements import (
+    declared,
+    explained,
+    needs_no_analysis,
+    parenthesised,
+    prepared,
+    split,
+    table_as,
+)
+
+
+def test_split_at_semicolons_of_the_outermost_level() -> None:
+    text = "select 1; ;update t set a = ';' -- ;\n; create rule r as on insert to t do also (select 1; select 2)"
+    assert [(statement.text, statement.first_word) for statement in split(text)] == [
+        ("select 1", "select"),
+        ("update t set a = ';'", "update"),
+        ("create rule r as on insert to t do also (select 1; select 2)", "create"),
+    ]
+    assert all(text[statement.offset :].startswith(statement.text) for statement in split(text))
+
+
+def test_a_function_body_is_one_statement() -> None:
+    body = "create function f() returns int begin atomic select case when true then 1 end; select 2; end"
+    assert [statement.text for statement in split(f"{body}; select 3")] == [body, "select 3"]
+
+
+@pytest.mark.parametrize("text", ["", "  ", ";;", "-- nothing\n", "/* nothing */"])
+def test_nothing_is_no_statement(text: str) -> None:
+    assert split(text) == ()
+
+
+@pytest.mark.parametrize("text", ["select 1, 'a'", "SET x = 1", "show x", "commit", "select current_date"])
+def test_statements_that_touch_nothing_are_known_at_a_glance(text: str) -> None:
+    assert needs_no_analysis(split(text)[0])
+
+
+@pytest.mark.parametrize(
+    "text", ["select f()", "select a from t", "table t", "values (1)", "(select 1)", "select 1 @@ 2", "do 'x'"]
+)
+def test_all_others_are_analysed(text: str) -> None:
+    assert not needs_no_analysis(split(text)[0])
+
+
+@pytest.mark.parametrize(
+    ("text", "inner", "options"),
+    [
+        ("explain select 1", "select 1", {}),
+        ("EXPLAIN ANALYZE VERBOSE select 1", "select 1", {"analyze": "true", "verbose": "true"}),
+        ("explain (analyze, costs off) (select 1)", "(select 1)", {"analyze": "true", "costs": "off"}),
+        ("explain (format 'JSON') select 1", "select 1", {"format": "json"}),
+    ],
+)
+def test_explain(text: str, inner: str, options: dict[str, str]) -> None:
+    start, found = explained(text)
+    assert (text[start:], found) == (inner, options)
+
+
+def test_copy_of_a_query() -> None:
+    text = "copy (select (1), ')' from t) to stdout"
+    start, end = parenthesised(text)
+    assert text[start:end] == "select (1), ')' from t"
+
+
+def test_table_as() -> None:
+    parts = table_as("create table x (a, b) as select 1, 2 with no data")
+    assert parts.without_data.split() == [
+        "create",
+        "table",
+        "x",
+        "(a,",
+        "b)",
+        "as",
+        "select",
+        "1,",
+        "2",
+        "WITH",
+        "NO",
+        "DATA",
+    ]
+    assert (parts.query.strip(), parts.with_data) == ("select 1, 2", False)
+    assert table_as("create table x as table y").query == " table y"
+
+
+def test_select_into_keeps_positions() -> None:
+    text = "select a into temp s.x from t"
+    parts = table_as(text)
+    assert parts.without_data.startswith("CREATE TABLE s.x AS select a ")
+    assert len(parts.query) == len(text)
+    assert parts.query.index("from") == text.index("from")
+
+
+def test_prepare_and_declare() -> None:
+    text = "prepare p (int) as select $1"
+    assert text[prepared(text) :] == " select $1"
+    text = "declare c scroll cursor with hold for select 1"
+    assert text[declared(text) :] == " select 1"
+
+
+def test_create_table_as_execute_is_refused() -> None:
+    with pytest.raises(SluiceError, match="EXECUTE") as refusal:
+        table_as("create table x as execute p")
+    assert refusal.value.sqlstate == "0A000"

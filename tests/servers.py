@@ -1,0 +1,283 @@
+"""Servers that tests talk to: the gateway as a user starts it, and plain PostgreSQL beside it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import queue
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Self
+from urllib.parse import urlsplit
+
+from catalog.bootstrap import CLIENT_DATABASE, CLIENT_ROLE, create_client_database
+from catalog.embedded import SUPERUSER, EmbeddedPostgres, binaries
+
+# The entry point, installed beside the Python that runs the tests.
+SLUICE = Path(sys.executable).parent / "sluice"
+PSQL_18 = binaries() / "psql"
+PSQL_SYSTEM = Path("/usr/bin/psql")
+START_SECONDS_MAX = 120.0
+STOP_SECONDS_MAX = 60.0
+STATEMENT_SECONDS_MAX = 300.0
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server that speaks PostgreSQL's protocol: `name` is "postgres" or "gateway". Reached by TCP."""
+
+    name: str
+    host: str
+    port: int
+    user: str = CLIENT_ROLE
+    database: str = CLIENT_DATABASE
+
+    @property
+    def url(self) -> str:
+        """As libpq, psycopg and asyncpg take it."""
+        return f"postgresql://{self.user}@{self.host}:{self.port}/{self.database}"
+
+    @property
+    def superuser(self) -> Server:
+        """The same server, as the superuser."""
+        return replace(self, user=SUPERUSER)
+
+    def psql(
+        self,
+        *arguments: str,
+        sql: str | None = None,
+        program: Path = PSQL_18,
+        check: bool = True,
+        merge_output: bool = False,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run psql without its start-up file; `sql` is its standard input. A failure raises with what psql said.
+
+        With `merge_output`, standard error goes into standard output, in the order of things.
+        """
+        return self.run(program, "--no-psqlrc", *arguments, sql=sql, check=check, merge_output=merge_output)
+
+    def run(
+        self,
+        program: Path,
+        *arguments: str,
+        sql: str | None = None,
+        check: bool = True,
+        merge_output: bool = False,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run any of PostgreSQL's programs against this server."""
+        command = [str(program), "--host", self.host, "--port", str(self.port), "--username", self.user]
+        done = subprocess.run(
+            [*command, "--dbname", self.database, *arguments],
+            input=(sql or "").encode(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT if merge_output else subprocess.PIPE,
+            check=False,
+            timeout=STATEMENT_SECONDS_MAX,
+            env={"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "PGTZ": "UTC"},
+        )
+        # Decoded here: `text=True` would turn a carriage return in a value into a line feed.
+        out, error = done.stdout.decode(), (done.stderr or b"").decode()
+        if check and done.returncode != 0:
+            raise AssertionError(f"{program.name} {' '.join(arguments)} on {self.name}: {error}")
+        return subprocess.CompletedProcess(done.args, done.returncode, out, error)
+
+    def query(self, sql: str) -> list[list[str]]:
+        """The rows of one statement, as psql prints them; NULL as `NULL`."""
+        out = self.psql("-qAt", "-F", "\x1f", "-R", "\x1e", "-P", "null=NULL", "-v", "ON_ERROR_STOP=1", "-c", sql)
+        return [row.split("\x1f") for row in out.stdout.removesuffix("\n").split("\x1e") if row]
+
+
+def free_port() -> int:
+    """A TCP port that nothing listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
+@contextmanager
+def open_directory(name: str) -> Iterator[Path]:
+    """A temporary folder that everybody may pass: as root, PostgreSQL runs as another user.
+
+    Pytest's own will not do: each run of pytest closes the folder above all of them again.
+    """
+    directory = Path(tempfile.mkdtemp(prefix=f"sluice-{name}-"))
+    directory.chmod(0o755)
+    try:
+        yield directory
+    finally:
+        shutil.rmtree(directory)
+
+
+def start_oracle(directory: Path) -> tuple[EmbeddedPostgres, Server]:
+    """A plain PostgreSQL 18, configured as the catalog is, with the same role and database, on TCP as well."""
+    postgres = EmbeddedPostgres(directory / "postgres")
+    port = free_port()
+
+    async def start() -> None:
+        await postgres.start()
+        await create_client_database(postgres.dsn)
+        await postgres.stop()
+        with (postgres.cluster / "postgresql.conf").open("a") as configuration:
+            configuration.write(f"listen_addresses = '127.0.0.1'\nport = {port}\n")
+        await postgres.start()
+
+    asyncio.run(start())
+    server = Server("postgres", "127.0.0.1", port)
+    # A setting that a catalog's database carries, so that psql's listings of settings are alike.
+    server.superuser.psql("-qc", f"ALTER DATABASE {server.database} SET log_min_messages = 'fatal'")
+    return postgres, server
+
+
+def descendants(process_id: int) -> dict[int, str]:
+    """Process number → command of all processes below `process_id`."""
+    parents: dict[int, int] = {}
+    commands: dict[int, str] = {}
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            command, _, rest = (entry / "stat").read_text().partition("(")[2].rpartition(")")
+        except OSError:  # it ended meanwhile
+            continue
+        state, parent = rest.split()[:2]
+        if state != "Z":
+            parents[int(entry.name)] = int(parent)
+            commands[int(entry.name)] = command
+    found = {process_id}
+    while more := {child for child, parent in parents.items() if parent in found} - found:
+        found |= more
+    return {child: commands[child] for child in found - {process_id}}
+
+
+def running(process_ids: set[int]) -> set[int]:
+    """Those of the processes that still run."""
+    alive = set()
+    for process_id in process_ids:
+        try:
+            state = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            continue
+        if state != "Z":
+            alive.add(process_id)
+    return alive
+
+
+def wait_until_gone(process_ids: set[int], seconds: float = STOP_SECONDS_MAX) -> None:
+    """Returns when none of the processes runs any more; fails after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while left := running(process_ids):
+        assert time.monotonic() < deadline, f"processes {left} are still there"
+        time.sleep(0.02)
+
+
+@dataclass
+class GatewayProcess:
+    """`sluice serve` as a process of its own. Use as a context manager: leaving it ends it and checks its end."""
+
+    data_dir: Path
+    port: int = field(default_factory=free_port)
+    arguments: tuple[str, ...] = ()
+    environment: dict[str, str] = field(default_factory=dict)
+    user: str | None = None  # to connect as, where the catalog is not the embedded one
+    lines: list[str] = field(default_factory=list)
+    server: Server = field(init=False)
+    process: subprocess.Popen[str] = field(init=False)
+
+    def start(self) -> Self:
+        """Start, and wait for the line `ready: postgresql://…`."""
+        command = [str(SLUICE), "serve", "--data-dir", str(self.data_dir), "--listen", f"127.0.0.1:{self.port}"]
+        self.process = subprocess.Popen(
+            [*command, *self.arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**os.environ, **self.environment},
+            start_new_session=True,
+        )
+        incoming: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        threading.Thread(target=self._read, args=(incoming,), daemon=True).start()
+        deadline = time.monotonic() + START_SECONDS_MAX
+        while True:
+            try:
+                line = incoming.get(timeout=max(0.0, deadline - time.monotonic()))
+            except queue.Empty:
+                self.kill()
+                raise AssertionError(f"the gateway did not get ready; it said: {self.output}") from None
+            if line is None:
+                raise AssertionError(f"the gateway ended with {self.process.wait()}; it said: {self.output}")
+            if line.startswith("ready: "):
+                url = urlsplit(line.removeprefix("ready: ").strip())
+                assert (url.scheme, url.port) == ("postgresql", self.port), line
+                user, database = self.user or url.username, url.path.strip("/")
+                assert url.hostname is not None, line
+                assert user, line
+                self.server = Server("gateway", url.hostname, self.port, user, database)
+                return self
+
+    def _read(self, incoming: queue.SimpleQueue[str | None]) -> None:
+        assert self.process.stdout is not None
+        with self.process.stdout as output:
+            for line in output:
+                self.lines.append(line.rstrip("\n"))
+                incoming.put(line)
+        incoming.put(None)
+
+    @property
+    def output(self) -> str:
+        """All that the gateway has printed."""
+        return "\n".join(self.lines)
+
+    @property
+    def children(self) -> dict[int, str]:
+        """Its PostgreSQL, its JVM, and theirs."""
+        return descendants(self.process.pid)
+
+    def kill(self) -> None:
+        """kill -9 the gateway alone. Its children must notice by themselves."""
+        children = set(self.children)
+        self.process.kill()
+        self.process.wait()
+        wait_until_gone(children)
+
+    def stop(self) -> None:
+        """SIGTERM; a clean end takes every child along."""
+        children = set(self.children)
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            status = self.process.wait(STOP_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise AssertionError(f"SIGTERM did not end the gateway; it said: {self.output}") from None
+        assert status == 0, f"the gateway ended with {status}; it said: {self.output}"
+        wait_until_gone(children)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.stop()
+
+
+def run_sluice(*arguments: str, seconds: float = 120.0) -> subprocess.CompletedProcess[str]:
+    """Run a command of Sluice's to its end."""
+    return subprocess.run(
+        [str(SLUICE), *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=seconds,
+    )

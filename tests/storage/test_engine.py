@@ -1,0 +1,216 @@
+"""Queries stream, are cancelled one by one, and survive the JVM's death."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pyarrow as pa
+import pytest
+
+from catalog import datatypes
+from catalog.errors import SluiceError
+from catalog.model import TableVersion
+from storage.engine import EngineSettings, SparkEngine
+from storage.plan import RunnableQuery
+from tests.storage.conftest import Reader
+from tests.storage.lake import query, scan, table, write
+
+_ENDLESS = "SELECT count(*) FROM range(1000000000000) WHERE hash(id) % 2 = 3"
+
+
+@pytest.fixture(scope="module")
+def large(lake_path: Path) -> TableVersion:
+    """A million rows in four files, ascending."""
+    of = table(n=datatypes.INT8, s=datatypes.TEXT)
+    parts = []
+    for start in range(0, 1_000_000, 250_000):
+        numbers = pa.array(range(start, start + 250_000), pa.int64())
+        parts.append(pa.table({"n": numbers, "s": numbers.cast(pa.string())}))
+    return write(lake_path, of, *parts)
+
+
+async def test_rows_come_in_the_querys_order(reader: Reader, large: TableVersion) -> None:
+    ascending = await reader.table("SELECT c1 FROM t ORDER BY c1", scan(large))
+    assert ascending.column(0).to_pylist() == list(range(1_000_000))
+    descending = await reader.table("SELECT c1 FROM t ORDER BY c1 DESC LIMIT 300000", scan(large))
+    assert descending.column(0).to_pylist() == list(range(999_999, 699_999, -1))
+
+
+async def test_every_row_comes_once(reader: Reader, large: TableVersion) -> None:
+    result = await reader.table("SELECT c1, c2 FROM t", scan(large))
+    assert result.num_rows == 1_000_000
+    assert sorted(result.column(0).to_pylist()) == list(range(1_000_000))
+    assert result.column(0).cast(pa.string()).equals(result.column(1))
+
+
+@pytest.mark.parametrize("limit", [0, 1, 10, 249_999, 700_000, 2_000_000])
+async def test_a_limit_is_exact(reader: Reader, large: TableVersion, limit: int) -> None:
+    result = await reader.table(f"SELECT c1 FROM t LIMIT {limit}", scan(large))
+    assert result.num_rows == min(limit, 1_000_000)
+    assert len(set(result.column(0).to_pylist())) == result.num_rows
+
+
+async def test_a_selective_scan_of_many_partitions_is_whole(reader: Reader) -> None:
+    found = await reader.column("SELECT id FROM range(0, 1000000, 1, 97) WHERE id % 100000 = 7")
+    assert found == [7 + 100_000 * n for n in range(10)]
+
+
+@pytest.mark.parametrize(("count", "partitions"), [(1_700_000, 1), (5_400_000, 3)])
+async def test_partitions_too_large_to_hold_are_relayed_in_order(reader: Reader, count: int, partitions: int) -> None:
+    result = await reader.table(f"SELECT id, -id FROM range(0, {count}, 1, {partitions})")
+    assert np.array_equal(result.column(0).to_numpy(), np.arange(count))
+    assert np.array_equal(result.column(1).to_numpy(), -np.arange(count))
+
+
+async def test_a_failure_while_a_result_is_relayed_is_told(reader: Reader) -> None:
+    with pytest.raises(SluiceError, match="division by zero"):
+        await reader.table("SELECT id / (id - 1999999) FROM range(0, 2000000, 1, 1)")
+
+
+async def test_the_schema_comes_before_the_rows(engine: SparkEngine) -> None:
+    sql = "SELECT 1 AS a, 'x' AS b, CAST(NULL AS TIMESTAMP_LTZ) AS c WHERE false"
+    async with await engine.stream(query(sql), "q") as got:
+        assert got.schema.names == ["a", "b", "c"]
+        assert got.schema.types == [pa.int32(), pa.string(), pa.timestamp("us", "UTC")]
+        assert [batch async for batch in got] == []
+
+
+async def test_columns_may_have_one_name(reader: Reader) -> None:
+    result = await reader.table("SELECT 1 AS a, 2 AS a")
+    assert [column.to_pylist() for column in result.columns] == [[1], [2]]
+
+
+async def test_each_statement_has_its_own_time_zone(reader: Reader) -> None:
+    sql = "SELECT CAST(timestamp_seconds(id) AS STRING) FROM range(0, 40000, 20000, 2)"
+    zones = ["UTC", "Europe/Berlin", "Asia/Tokyo", "+05:30"] * 3
+    found = await asyncio.gather(*(reader.column(sql, time_zone=zone) for zone in zones))
+    expected = [
+        ["1970-01-01 00:00:00", "1970-01-01 05:33:20"],
+        ["1970-01-01 01:00:00", "1970-01-01 06:33:20"],
+        ["1970-01-01 09:00:00", "1970-01-01 14:33:20"],
+        ["1970-01-01 05:30:00", "1970-01-01 11:03:20"],
+    ]
+    assert found == expected * 3
+
+
+@pytest.mark.parametrize("sql", ["SELECT 1 / 0", "SELECT 1 / (id - 3) FROM range(10)"])
+async def test_errors_are_sluice_errors(reader: Reader, sql: str) -> None:
+    with pytest.raises(SluiceError, match=r"^division by zero$") as caught:
+        await reader.table(sql)
+    assert caught.value.sqlstate == "22012"
+
+
+async def test_cancel_stops_that_statement_alone(engine: SparkEngine, reader: Reader) -> None:
+    victim = asyncio.create_task(reader.table(_ENDLESS, tag="victim"))
+    other = asyncio.create_task(reader.column(
+        "SELECT sum(id % 7) FROM range(30000000) WHERE hash(id) % 2 = 0 OR true"
+    ))  # fmt: skip
+    await asyncio.sleep(1)
+    began = time.monotonic()
+    engine.cancel("victim")
+    with pytest.raises(SluiceError, match="canceling statement due to user request") as caught:
+        await victim
+    assert caught.value.sqlstate == "57014"
+    assert time.monotonic() - began < 5
+    assert await other == [sum(n % 7 for n in range(7)) * (30_000_000 // 7) + sum(range(30_000_000 % 7))]
+
+
+async def test_cancel_of_what_does_not_run_is_nothing(engine: SparkEngine, reader: Reader) -> None:
+    engine.cancel("nobody")
+    assert await reader.column("SELECT 1") == [1]
+
+
+async def test_a_cancelled_task_stops_its_statement(engine: SparkEngine, reader: Reader) -> None:
+    task = asyncio.create_task(engine.explain(query("SELECT 1"), "x"))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert await reader.column("SELECT 1") == [1]
+
+
+async def test_closing_early_stops_the_jobs(engine: SparkEngine, large: TableVersion) -> None:
+    rows_of = await engine.stream(query("SELECT * FROM t CROSS JOIN range(1000)", scan(large)), "early")
+    async for batch in rows_of:
+        assert batch.num_rows > 0
+        break
+    began = time.monotonic()
+    await rows_of.close()
+    await rows_of.close()
+    assert time.monotonic() - began < 5
+    assert not engine._running
+
+
+async def test_nobody_reading_stops_the_producer(engine: SparkEngine, large: TableVersion) -> None:
+    """A result of 40 GB whose reader sleeps: neither this process nor the JVM may grow with it."""
+    gc.collect()
+    here = psutil.Process()
+    rows_of = await engine.stream(query("SELECT t.*, id FROM t CROSS JOIN range(1000)", scan(large)), "slow")
+    seen = 0
+    before = here.memory_info().rss
+    async for batch in rows_of:
+        seen += batch.num_rows
+        if seen > 200_000:
+            break
+    await asyncio.sleep(2)
+    assert here.memory_info().rss - before < 100 * 2**20
+    await rows_of.close()
+
+
+async def test_explain_shows_the_plan_and_runs_nothing(engine: SparkEngine, large: TableVersion) -> None:
+    plan = await engine.explain(query("SELECT count(*), sum(1 / (c1 - 5)) FROM t WHERE c1 < 7", scan(large)), "explain")
+    assert "HashAggregate" in plan
+    assert "parquet" in plan.lower()
+
+
+async def test_a_killed_jvm_is_replaced(lake_path: Path, large: TableVersion) -> None:
+    mortal = SparkEngine(str(lake_path), EngineSettings(url="local[1]", driver_memory="512m"))
+    reader = Reader(mortal)
+    assert await reader.column("SELECT count(*) FROM t", scan(large)) == [1_000_000]
+    running = asyncio.create_task(reader.table(_ENDLESS))
+    await asyncio.sleep(1)
+    first = mortal.process_id
+    assert first is not None
+    os.kill(first, signal.SIGKILL)
+    with pytest.raises(SluiceError, match="Spark process ended unexpectedly") as caught:
+        await running
+    assert caught.value.sqlstate == "57P02"
+    assert await reader.column("SELECT count(*) FROM t", scan(large)) == [1_000_000]
+    second = mortal.process_id
+    assert second is not None
+    assert second != first
+    os.kill(second, signal.SIGKILL)  # at rest: nobody notices until the next statement
+    assert await reader.column("SELECT sum(c1) FROM t", scan(large)) == [499_999_500_000]
+    third = mortal.process_id
+    assert third is not None
+    await mortal.stop()
+    assert not psutil.pid_exists(third)
+    with pytest.raises(SluiceError, match="shutting down"):
+        await reader.column("SELECT 1")
+
+
+@pytest.mark.parametrize("home", ["nowhere", None])
+async def test_no_java_is_one_clear_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: str | None) -> None:
+    if home is None:
+        monkeypatch.delenv("JAVA_HOME", raising=False)
+        monkeypatch.setenv("PATH", str(tmp_path))
+    else:
+        monkeypatch.setenv("JAVA_HOME", str(tmp_path / home))
+    engine = SparkEngine(str(tmp_path), EngineSettings(log=tmp_path / "log"))
+    with pytest.raises(SluiceError, match=r"^Spark did not start: .*Java.*") as caught:
+        await engine.start()
+    assert caught.value.sqlstate == "57P03"
+    assert "\n" not in caught.value.message
+    await engine.stop()
+
+
+async def test_a_query_of_nothing_has_a_quick_answer(engine: SparkEngine) -> None:
+    async with await engine.stream(RunnableQuery("SELECT 1 AS one"), "quick") as got:
+        assert [batch.to_pylist() async for batch in got] == [[{"one": 1}]]
