@@ -132,7 +132,7 @@ class SparkEngine:
         self._workers = ThreadPoolExecutor(_THREADS, thread_name_prefix="spark")
         # Beside the workers: a worker waits for these, so they must not wait for workers.
         self._prefetch = ThreadPoolExecutor(_THREADS, thread_name_prefix="spark-ahead")
-        self._control = ThreadPoolExecutor(2, thread_name_prefix="spark-control")
+        self._control = ThreadPoolExecutor(_THREADS, thread_name_prefix="spark-control")
         self._starting = threading.Lock()
         self._spark: _Spark | None = None
         self._stopped = False
@@ -292,7 +292,7 @@ class SparkEngine:
             with spark.session(time_zone) as session:
                 return work(Work(spark, statement, session, time_zone, self._prefetch))
         except ChannelClosedError:
-            statement.cancel()
+            statement.stop()
             raise
         except Exception as error:
             if statement.failure is not None:
@@ -301,6 +301,7 @@ class SparkEngine:
                 raise jvm_died() from error
             raise from_spark(error) from error
         finally:
+            statement.end()
             with self._running_lock:
                 self._running.discard(statement)
 

@@ -156,7 +156,11 @@ def _translate(exception: BaseException) -> SluiceError:
         match = _CONDITION_TEXT.search(cause.message)
         if match is not None:
             return _of_condition(match[1], match[3], {}, match[0])
-    return SluiceError(SqlState.INTERNAL_ERROR, _first_line(causes[-1].message) or causes[-1].type)
+    return SluiceError(
+        SqlState.INTERNAL_ERROR,
+        _first_line(causes[-1].message) or causes[-1].type,
+        detail="\n".join(f"{cause.type}: {_first_line(cause.message)}" for cause in causes),
+    )
 
 
 def _causes(throwable: Any) -> list[_Cause]:

@@ -15,6 +15,7 @@ from storage.jvm import SparkJvm
 
 _numbers: Final = itertools.count(1)
 _bound = threading.local()
+_CANCEL_AGAIN_SECONDS: Final = 0.1
 
 
 class Statement:
@@ -24,14 +25,23 @@ class Statement:
         self.tag = tag
         self.group = f"{tag}/{next(_numbers)}"
         self._lock = threading.Lock()
+        self._ended = threading.Event()
         self._failure: SluiceError | None = None
         self._jvm: SparkJvm | None = None
 
     def cancel(self, failure: SluiceError | None = None) -> None:
         """Stop its jobs, those running and those to come; it fails with `failure` (57014 where none is given).
 
-        Makes a blocking call to the JVM; any thread may call it, and more than once: the first reason stays.
+        Blocks until the statement has ended; any thread but the statement's own may call it, and more than once: the
+        first reason stays. Spark stops future jobs of a cancelled group, but not future map stages, of which adaptive
+        execution makes a job each (DAGScheduler, handleMapStageSubmitted): so it is told again until nothing runs.
         """
+        while not self._ended.is_set():
+            self.stop(failure)
+            self._ended.wait(_CANCEL_AGAIN_SECONDS)
+
+    def stop(self, failure: SluiceError | None = None) -> None:
+        """`cancel` for a thread that cannot wait: it fails, and what runs now is stopped."""
         with self._lock:
             if self._failure is None:
                 self._failure = failure or SluiceError(
@@ -40,6 +50,10 @@ class Statement:
             jvm = self._jvm
         if jvm is not None and jvm.alive:
             jvm.context.cancelJobGroupAndFutureJobs(self.group)
+
+    def end(self) -> None:
+        """Nothing of it runs any more."""
+        self._ended.set()
 
     @property
     def failure(self) -> SluiceError | None:

@@ -48,7 +48,7 @@ class CopyOutPortal(StatementPortal):
         names = [field.name for field in fields]
         options = CopyOptions.parse(copy_options(self.routed), names, is_from=False)
         form = int(options.format is CopyFormat.BINARY)
-        reading, stream = await open_stream(session, inner, inner_routed, Binding())
+        reading, stream = await open_stream(session, inner, inner_routed, Binding(), self.limit_time)
         rows = 0
         try:
             columns = [ResultColumn(field.type_oid, field.typmod, form) for field in fields]

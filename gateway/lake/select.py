@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -26,11 +26,16 @@ _ROWS_ON_LOOP: Final = 512
 
 
 async def open_stream(
-    session: Session, analysis: Analysis, routed: Routed, binding: Binding
+    session: Session,
+    analysis: Analysis,
+    routed: Routed,
+    binding: Binding,
+    limit_time: Callable[[float | None], None],
 ) -> tuple[Reading, ResultStream]:
-    """Plan a SELECT and begin to run it."""
+    """Plan a SELECT and begin to run it; `limit_time` is told the session's statement_timeout before Spark starts."""
     reading = await read(session, analysis, binding, routed.lake)
     query = plan_select(routed.query, reading.context)
+    limit_time(reading.timeout)
     return reading, await session.gateway.engine.stream(runnable(query, reading), session.tag)
 
 
@@ -67,23 +72,29 @@ class SelectPortal(Portal):
         self._rest: pa.RecordBatch | None = None
         self._sender: RowSender | None = None
         self._timeout: float | None = None
+        self._timer: asyncio.Timeout | None = None
         self.columns = with_formats(analysis.columns or (), binding.result_formats)
 
     async def execute(self, limit: int) -> None:
         try:
-            async with asyncio.timeout(self._timeout) as timer:
-                await self._execute(limit, timer)
+            async with asyncio.timeout(self._timeout) as self._timer:
+                await self._execute(limit)
         except TimeoutError:
             self.session.gateway.engine.cancel(self.session.tag)
             raise timed_out() from None
 
-    async def _execute(self, limit: int, timer: asyncio.Timeout) -> None:
+    def _limit_time(self, seconds: float | None) -> None:
+        """Each execution may take so long, this one from now on."""
+        self._timeout = seconds
+        if seconds is not None and self._timer is not None:
+            self._timer.reschedule(asyncio.get_running_loop().time() + seconds)
+
+    async def _execute(self, limit: int) -> None:
         if not self.started:
             self.started = True
-            reading, self._stream = await open_stream(self.session, self._analysis, self._routed, self._binding)
-            if reading.timeout is not None:
-                self._timeout = reading.timeout
-                timer.reschedule(asyncio.get_running_loop().time() + reading.timeout)
+            reading, self._stream = await open_stream(
+                self.session, self._analysis, self._routed, self._binding, self._limit_time
+            )
             self._batches = aiter(self._stream)
             self.announce()
             self._sender = RowSender(self.session, self.columns or (), reading)

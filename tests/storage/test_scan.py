@@ -204,6 +204,6 @@ async def test_a_damaged_file_is_named(
     damage(lake_path / of.path / file.path)
     with pytest.raises(SluiceError) as caught:
         await reader.column("SELECT c1 FROM t", scan(version))
-    assert caught.value.sqlstate == sqlstate
+    assert caught.value.sqlstate == sqlstate, (caught.value.message, caught.value.fields)
     assert message in caught.value.message
     assert layout.join(of.path, file.path) in caught.value.message
