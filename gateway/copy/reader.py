@@ -139,7 +139,7 @@ class TextReader:
             if row > 0:
                 yield _first_rows(batch, row)
             if place is not None:
-                raise self._default_fault(lines, first + row, place)
+                raise self._default_fault(place, block, scan, lines, first + row)
         if good == count or good < first:
             return
         if good == unterminated:
@@ -148,7 +148,7 @@ class TextReader:
         _, defaults = self._columns(block, scan, good, good + 1, int(fields[good]))
         _, place = self._unexpected_default(defaults)
         if place is not None:
-            raise self._default_fault(lines, good, place)
+            raise self._default_fault(place, block, scan, lines, good)
         if fields[good] > width:
             raise self._bad_line("extra data after last expected column", block, scan, lines, good)
         missing = f'missing data for column "{self._names[fields[good]]}"'
@@ -163,11 +163,9 @@ class TextReader:
         ]
         return min(found, default=(2**62, None))
 
-    def _default_fault(self, lines: Integers, line: int, place: int) -> SluiceError:
-        name = self._names[place]
-        context = f'{line_context(self._relation, int(lines[line]))}, column {name}: "{self._options.default}"'
-        error = bad_format("unexpected default marker in COPY data", context)
-        error.fields["D"] = f'Column "{name}" has no default value.'
+    def _default_fault(self, place: int, block: Bytes, scan: Scan, lines: Integers, line: int) -> SluiceError:
+        error = self._bad_line("unexpected default marker in COPY data", block, scan, lines, line)
+        error.fields["D"] = f'Column "{self._names[place]}" has no default value.'
         return error
 
     def _bad_line(self, message: str, block: Bytes, scan: Scan, lines: Integers, line: int) -> SluiceError:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import secrets
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -64,8 +65,6 @@ class CopyInPortal(StatementPortal):
                 relation_columns=[column.name for column in table.columns],
             )
             values, _ = await session_values(session)
-            if options.default is not None:
-                raise unsupported("COPY with DEFAULT")
             form = int(options.format is CopyFormat.BINARY)
             session.send_noted(CopyInResponse(bytes([form]), (form,) * len(columns)))
             await session.client.drain()
@@ -148,13 +147,22 @@ class _Load:
             column.attnum in rules.defaults or column.attnum in rules.identity or not column.nullable for column in left
         )
         self._by_shadow = self._by_shadow or bool(rules.generated)
+        self._without_default = [
+            place
+            for place, column in enumerate(columns)
+            if column.attnum not in rules.defaults and column.attnum not in rules.identity
+        ]
+        # What stands for the DEFAULT marker on the way to the shadow: nobody's value.
+        self._marker = secrets.token_hex(16)
 
     async def run(self, data: AsyncIterator[bytes]) -> WriteResult:
         """Take all of the data; the files are whole when this returns, and gone when it raises."""
         names = [column.name for column in self._columns]
         binary = self._options.format is CopyFormat.BINARY
         reader: Reader = (
-            BinaryReader(names, self._table.name) if binary else TextReader(self._options, names, self._table.name)
+            BinaryReader(names, self._table.name)
+            if binary
+            else TextReader(self._options, names, self._table.name, without_default=self._without_default)
         )
         writer = ParquetWriter(self._session.gateway.data_path, self._table)
         try:
@@ -170,23 +178,37 @@ class _Load:
         return WriteResult(data_files=files, row_count=sum(file.record_count for file in files))
 
     async def _write(self, writer: ParquetWriter, batch: CopyBatch) -> None:
-        fields = batch.fields
+        fields, defaulted = self._marked(batch)
         if self._by_shadow:
             for start in range(0, fields.num_rows, _SHADOW_ROWS):
                 lines = batch.lines.slice(start, _SHADOW_ROWS)
                 for rows in await self._through_shadow(fields.slice(start, _SHADOW_ROWS), lines):
                     await asyncio.to_thread(writer.write, rows)
             return
-        rows, refused = await asyncio.to_thread(self._convert, fields)
+        rows, refused = await asyncio.to_thread(self._convert, fields, defaulted)
         if refused is not None:
             odd = await self._through_shadow(fields.filter(refused), batch.lines.filter(refused))
             rows = await asyncio.to_thread(_merge, rows, odd, refused)
         await asyncio.to_thread(writer.write, rows)
 
-    def _convert(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.BooleanArray | None]:
-        """The rows in lake form, and which of them PostgreSQL must judge (None: no row)."""
+    def _marked(self, batch: CopyBatch) -> tuple[pa.RecordBatch, pa.BooleanArray | None]:
+        """The fields with the marker where the default is asked for, and which rows ask (None: no row)."""
+        fields, rows = batch.fields, None
+        for place, mask in enumerate(batch.defaults):
+            if mask is not None and mask.any():
+                asked = pa.array(mask)
+                marked = pc.if_else(
+                    asked, pa.scalar(self._marker.encode(), fields.schema.field(place).type), fields[place]
+                )
+                fields = fields.set_column(place, fields.schema.field(place).name, marked)
+                rows = asked if rows is None else pc.or_(rows, asked)
+        return fields, rows
+
+    def _convert(
+        self, batch: pa.RecordBatch, refused: pa.BooleanArray | None
+    ) -> tuple[pa.RecordBatch, pa.BooleanArray | None]:
+        """The rows in lake form, and which of them PostgreSQL must judge besides `refused` (None: no row)."""
         found: dict[int, pa.Array] = {}
-        refused: pa.BooleanArray | None = None
         for column, values in zip(self._columns, batch.columns, strict=True):
             if self._options.format is CopyFormat.BINARY:
                 converted = convert_binary(values, column.type_oid, column.typmod)
@@ -222,8 +244,9 @@ class _Load:
         options = CopyOptions(format=CopyFormat.BINARY if binary else CopyFormat.TEXT)
         writer = CopyWriter(options, types, [column.name for column in self._columns], OutputSettings())
         messages = await asyncio.to_thread(lambda: writer.rows(fields) + writer.finish())
+        default = "" if self._options.default is None else f", DEFAULT '{self._marker}'"
         try:
-            await backend.copy_in(f"COPY {target} ({names}) FROM STDIN (FORMAT {options.format})", messages)
+            await backend.copy_in(f"COPY {target} ({names}) FROM STDIN (FORMAT {options.format}{default})", messages)
         except SluiceError as error:
             _restore_line(error, lines)
             raise

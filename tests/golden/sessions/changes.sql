@@ -39,6 +39,29 @@ plain,8,
 COPY item (name) FROM STDIN;
 a	b
 \.
+COPY item (name, price, bought, code) FROM STDIN (DEFAULT '\D');
+\D	9	\D	\D
+given	\N	2020-02-02	\D
+plain	9.5	Jan 6, 2021	77
+\.
+COPY item (name, price) FROM STDIN (FORMAT csv, DEFAULT 'standard');
+standard,10
+"standard",11
+\.
+COPY item (name, price) FROM STDIN (DEFAULT '\D');
+x	\D
+\.
+CREATE TABLE plain (n integer DEFAULT 7, t text DEFAULT 'seven', x integer);
+COPY plain FROM STDIN (DEFAULT '\D');
+1	one	1
+\D	\D	\N
+3	\D	3
+\.
+COPY plain FROM STDIN (DEFAULT '\D');
+1	one	\D
+\.
+SELECT * FROM plain ORDER BY n;
+DROP TABLE plain;
 SELECT id, code, name, price, bought, total FROM item ORDER BY id;
 UPDATE item SET price = price + 1, name = upper(name) WHERE price > 2 AND id < 8;
 UPDATE item SET price = 5 WHERE id = 2 RETURNING id, name, price, total;
