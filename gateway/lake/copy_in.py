@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from catalog.datatypes import BYTEA, TEXT
-from catalog.errors import SluiceError, SqlState, unsupported
+from catalog.errors import SluiceError, SqlState
 from catalog.model import Column, Table
 from catalog.store import TableRules
 from gateway.backend import Statement
