@@ -69,13 +69,17 @@ class ColumnStatistics:
 
 @dataclass(frozen=True, slots=True)
 class DeleteFile:
-    """A file of positions deleted from one data file; it replaces the delete file before it."""
+    """A file of positions deleted from one data file; it replaces the delete file before it.
+
+    `delete_file_id` is None until it is published; `replaces` is then the ID of the published one that it takes in.
+    """
 
     path: str
     delete_count: int
     size_bytes: int
     footer_size: int
     delete_file_id: int | None = None
+    replaces: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

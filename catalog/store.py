@@ -7,7 +7,7 @@ once and kept until a commit changes the table (`relation.changed_snapshot`).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -55,6 +55,11 @@ CROSS JOIN LATERAL (
     UNION SELECT t.begin_snapshot) f
 WHERE f.snapshot >= t.begin_snapshot AND (t.end_snapshot IS NULL OR f.snapshot < t.end_snapshot)
 ORDER BY t.table_id, f.snapshot
+"""
+
+_PUBLISHED: Final = """
+SELECT path FROM pg_ducklake.ducklake_data_file WHERE path = ANY ($1)
+UNION ALL SELECT path FROM pg_ducklake.ducklake_delete_file WHERE path = ANY ($1)
 """
 
 _VERSIONS_KEPT_MAX: Final = 1024
@@ -195,6 +200,11 @@ class Store:
                         if version is not None:
                             found[oid] = self._keep(version)
         return found
+
+    async def published(self, paths: Collection[str]) -> set[str]:
+        """Which of these files, by their path below the data path, some snapshot has."""
+        names = {path.rpartition("/")[2]: path for path in paths}
+        return {names[row["path"]] for row in await self.pool.fetch(_PUBLISHED, list(names))}
 
     async def rules(self, relation_oid: int) -> TableRules:
         """The constraints and defaults of a lake table."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from catalog.errors import SluiceError, unsupported
 from gateway.analysis import Analysis, analyse
 from gateway.backend import Statement
+from gateway.visibility import lake_relations
 from planner import routes, statements
 from planner.nodes import Node, parse
 from planner.references import functions, relations
@@ -53,7 +54,7 @@ async def route(session: Session, analysis: Analysis) -> Routed:
 
 
 async def _optimizable(session: Session, tree: Any, query: Node) -> Routed:
-    lake = await session.gateway.store.lake_relations(oid for oid in relations(tree) if oid >= _FIRST_USER_OID)
+    lake = await lake_relations(session, (oid for oid in relations(tree) if oid >= _FIRST_USER_OID))
     if not lake:
         watched = any(oid >= _FIRST_USER_OID for oid in functions(tree))
         return Routed(Route.GUARDED if watched else Route.RELAY, query)
@@ -77,7 +78,7 @@ async def _utility(session: Session, analysis: Analysis, query: Node) -> Routed:
             return await _copy(session, analysis, query, utility)
         case Route.TRUNCATE:
             found = [await resolve(session, relation) for relation in utility.relations]
-            lake = await session.gateway.store.lake_relations(oid for oid in found if oid)
+            lake = await lake_relations(session, (oid for oid in found if oid))
             if lake and len(lake) < len(found):
                 raise unsupported("TRUNCATE of lake tables and others in one statement")
             return Routed(Route.TRUNCATE if lake else Route.RELAY, query, tuple(oid for oid in found if oid in lake))
@@ -106,7 +107,7 @@ async def _utility(session: Session, analysis: Analysis, query: Node) -> Routed:
 async def _copy(session: Session, analysis: Analysis, query: Node, utility: Node) -> Routed:
     if utility.relation is not None:
         oid = await resolve(session, utility.relation)
-        lake = await session.gateway.store.lake_relations([oid] if oid else [])
+        lake = await lake_relations(session, [oid] if oid else [])
         return Routed(Route.COPY if lake else Route.RELAY, query, tuple(lake))
     start, end = statements.parenthesised(analysis.sql)
     routed = await _inner(session, analysis, start, analysis.sql[start:end])

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from catalog.errors import SluiceError, SqlState
+from gateway import simple_query
 from gateway.analysis import Analysis, analyse
 from gateway.backend import Backend, BackendLostError, Statement
 from gateway.client import Client
@@ -30,9 +31,9 @@ from gateway.parameters import canonical_parameters
 from gateway.portal import Binding, Portal, result_formats, with_formats
 from gateway.routing import Routed, route
 from gateway.states import Action, Machine, State
+from gateway.transaction import Transaction
 from planner.routes import Route
-from planner.statements import Statement as SourceStatement
-from planner.statements import needs_no_analysis, split
+from planner.statements import TransactionCommand, needs_no_analysis, split, transaction_command
 
 _LOG: Final = logging.getLogger("sluice.session")
 
@@ -76,14 +77,25 @@ class Session:
         self._outstanding: list[tuple[int, ...]] = []
         self._cancelled = False
         self._lake_active = False
-        # What a REPEATABLE READ transaction sees of the lake, from its first look on.
-        self.snapshot: int | None = None
+        self.transaction = Transaction(self)
+        # Whether the statement under way is the last of a simple query: its transaction ends with it.
+        self.ends_with_statement = False
+        # What relayed statements and portals do to the transaction, by name.
+        self._commands: dict[str, TransactionCommand] = {}
+        self._portal_commands: dict[str, TransactionCommand] = {}
+        # Whether the backend has carried out something since the last Sync, in an implicit transaction.
+        self._unsynced = False
         backend.forward = client.write
 
     @property
     def simple(self) -> bool:
         """Whether a simple query is being answered: the backend is then between transactions, or in a block."""
         return self.machine.state is State.SIMPLE_QUERY
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether the backend may hold something that is not committed."""
+        return self.backend.status != b"I" or self._unsynced
 
     # ── the loop ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -99,6 +111,7 @@ class Session:
                     await self.client.drain()
         finally:
             await self._close_portals()
+            await self.transaction.abandon()
 
     async def _next_frame(self) -> Frame:
         """The client's next frame; what the backend says meanwhile (LISTEN, shutdown) is passed on."""
@@ -144,12 +157,14 @@ class Session:
             _LOG.exception("unexpected error")
             await self._fail(SluiceError(SqlState.INTERNAL_ERROR, f"{type(fault).__name__}: {fault}"))
         if kind is frontend.Query or kind is frontend.FunctionCall:
+            await self._end_own_block()
+            self.ends_with_statement = False
             self._ready()
 
     async def _fail(self, error: SluiceError) -> None:
         """Tell the client, and bring the backend's transaction into the same state."""
         self._outstanding.clear()
-        if self.backend.status == b"T":
+        if self.backend.status == b"T" or self._unsynced:
             try:
                 await self.backend.run(_FAIL)
             except BackendLostError:
@@ -161,9 +176,22 @@ class Session:
         self.machine.sent(ErrorResponse)
         self.client.send_error(error)
 
+    async def _end_own_block(self) -> None:
+        """Commit or roll back a block that the gateway began; an error of COMMIT is sent."""
+        if not self.transaction.implicit:
+            return
+        if not self.transaction.open:
+            await self.transaction.roll_back()
+            return
+        try:
+            await self.transaction.commit()
+        except BackendLostError:
+            raise
+        except SluiceError as error:
+            self.machine.sent(ErrorResponse)
+            self.client.send_error(error)
+
     def _ready(self) -> None:
-        if self.backend.status == b"I":
-            self.snapshot = None
         self.machine.sent(ReadyForQuery)
         self.client.send(ReadyForQuery(self.backend.status))
 
@@ -176,7 +204,7 @@ class Session:
             self.gateway.engine.cancel(self.tag)
         await self.backend.request_cancel()
 
-    async def _run_portal(self, portal: Portal, limit: int) -> None:
+    async def run_portal(self, portal: Portal, limit: int) -> None:
         self._cancelled = False
         self._lake_active = True
         try:
@@ -191,48 +219,13 @@ class Session:
     # ── simple query ────────────────────────────────────────────────────────────────────────────────────
 
     async def _query(self, frame: Frame) -> None:
-        text = frontend.Query.decode(frame.body).query
-        standard = self.backend.parameters.get("standard_conforming_strings", "on") == "on"
-        statements = split(text, standard_strings=standard)
-        if self.backend.status == b"E" or all(needs_no_analysis(statement) for statement in statements):
-            await self._relay_query(frame.data)
-            return
-        if len(statements) == 1:
-            await self._simple(statements[0], frame.data)
-            return
-        # Each statement is its own transaction, also where PostgreSQL would make one of them all.
-        for statement in statements:
-            raw = frontend.Query(statement.text).encode()
-            if self.backend.status == b"E" or needs_no_analysis(statement):
-                if not await self._relay_query(raw, statement.offset):
-                    return
-            elif not await self._simple(statement, raw):
-                return
+        await simple_query.answer(self, frame)
 
-    async def _simple(self, statement: SourceStatement, raw: bytes) -> bool:
-        """One statement; False where it failed at the backend (the error has been sent)."""
-        try:
-            analysis = await analyse(self.backend, statement.text, sync=True)
-        except BackendLostError:
-            raise
-        except SluiceError as error:
-            _shift(error, statement.offset)
-            raise
-        routed = await route(self, analysis)
-        if routed.route is Route.RELAY:
-            return await self._relay_query(raw, statement.offset)
-        self.client.send(*analysis.notices)
-        portal = await open_portal(self, analysis, routed, Binding(raw_query=raw))
-        try:
-            await self._run_portal(portal, 0)
-        finally:
-            await portal.close()
-        return True
-
-    async def _relay_query(self, raw: bytes, offset: int = 0) -> bool:
+    async def relay_query(self, raw: bytes, offset: int = 0, hidden: str | None = None) -> bool:
         """Send a message and pass on everything up to ReadyForQuery, which is left to the caller.
 
-        `offset` is where its text begins in the client's query string. False where it failed.
+        `offset` is where its text begins in the client's query string; notices of the SQLSTATE `hidden` are left out.
+        False where it failed.
         """
         self.backend.send(raw)
         good = True
@@ -243,8 +236,9 @@ class Session:
                     return good
                 if item.type == ErrorResponse.type:
                     good = False
-                    item = _shifted(item, offset)
-                await self._pass_on(item)
+                    item = simple_query.shifted(item, offset)
+                if hidden is None or item.type != NoticeResponse.type or hidden.encode() not in item.body:
+                    await self._pass_on(item)
             else:
                 self.client.write(item)
             await self.client.drain()
@@ -269,7 +263,7 @@ class Session:
                 return
 
     async def _function_call(self, frame: Frame) -> None:
-        await self._relay_query(frame.data)
+        await self.relay_query(frame.data)
 
     # ── extended query ──────────────────────────────────────────────────────────────────────────────────
 
@@ -277,11 +271,13 @@ class Session:
         message = frontend.Parse.decode(frame.body)
         self._prepared.pop(message.statement, None)
         statements = split(message.query)
+        self._commands.pop(message.statement, None)
+        if len(statements) == 1 and (command := transaction_command(statements[0])) is not None:
+            self._commands[message.statement] = command
         if self.backend.status == b"E" or all(needs_no_analysis(statement) for statement in statements):
             self._relay(frame)
             return
-        await self._settle()
-        if self.machine.state is State.SKIP_UNTIL_SYNC:
+        if not await self._settle():
             return
         analysis = await analyse(
             self.backend, message.query, name=message.statement, parameter_types=message.parameter_types, sync=False
@@ -295,12 +291,14 @@ class Session:
     async def _bind(self, frame: Frame) -> None:
         message = frontend.Bind.decode(frame.body)
         prepared = self._prepared.get(message.statement)
+        self._portal_commands.pop(message.portal, None)
         if prepared is None:
             await self._forget_portal(message.portal)
+            if message.statement in self._commands:
+                self._portal_commands[message.portal] = self._commands[message.statement]
             self._relay(frame)
             return
-        await self._settle()
-        if self.machine.state is State.SKIP_UNTIL_SYNC:
+        if not await self._settle():
             return
         if message.portal and message.portal in self._portals:
             raise SluiceError("42P03", f'cursor "{message.portal}" already exists')
@@ -341,14 +339,35 @@ class Session:
         message = frontend.Execute.decode(frame.body)
         portal = self._portals.get(message.portal)
         if portal is None:
-            self._relay(frame)
+            command = self._portal_commands.get(message.portal)
+            if command is None or self.backend.status == b"E":
+                self._unsynced = True
+                self._relay(frame)
+            else:
+                await self._execute_command(frame, command)
             return
-        await self._settle()
-        if self.machine.state is State.SKIP_UNTIL_SYNC:
+        if not await self._settle():
             return
-        if not portal.started:
+        if not portal.started and not self.transaction.open:
+            if self._unsynced:
+                await self.transaction.begin()  # what the pipeline did so far at the backend is in the block too
+            else:
+                await self._end_implicit_transaction()
+        await self.run_portal(portal, message.limit_rows)
+
+    async def _execute_command(self, frame: Frame, command: TransactionCommand) -> None:
+        """A relayed statement about the transaction itself: the gateway must know at once what came of it."""
+        if not await self._settle():
+            return
+        if command is TransactionCommand.COMMIT:
+            await self.transaction.prepare_client_commit()
+        implicit, self.transaction.implicit = self.transaction.implicit, False
+        self._relay(frame)
+        if await self._settle():
             await self._end_implicit_transaction()
-        await self._run_portal(portal, message.limit_rows)
+            await self.transaction.after(command, good=True)
+        else:
+            self.transaction.implicit = implicit
 
     async def _close(self, frame: Frame) -> None:
         message = frontend.Close.decode(frame.body)
@@ -366,6 +385,9 @@ class Session:
         await self.client.drain()
 
     async def _sync(self, frame: Frame) -> None:
+        if self.transaction.implicit:
+            await self._settle()
+            await self._end_own_block()
         self._outstanding.clear()
         self.backend.send(frame.data)
         while True:
@@ -384,18 +406,21 @@ class Session:
             else:
                 self.client.write(item)
             await self.client.drain()
+        self._unsynced = False
         if self.backend.status != b"T":
             await self._close_portals()
+        if self.backend.status == b"I":
+            await self.transaction.ended()
         self._ready()
 
     def _relay(self, frame: Frame) -> None:
         self.backend.send(frame.data)
         self._outstanding.append(_ENDS[frame.type])
 
-    async def _settle(self) -> None:
-        """Wait for the answers of all relayed messages; after an error the machine skips until Sync."""
+    async def _settle(self) -> bool:
+        """Wait for the answers of all relayed messages; False after an error: the machine skips until Sync."""
         if not self._outstanding:
-            return
+            return self.machine.state is not State.SKIP_UNTIL_SYNC
         self.backend.send(frontend.Flush().encode())
         while self._outstanding:
             item = await self.backend.next()
@@ -408,9 +433,11 @@ class Session:
                 elif item.type in self._outstanding[0]:
                     self._outstanding.pop(0)
             await self.client.drain()
+        return self.machine.state is not State.SKIP_UNTIL_SYNC
 
     async def _end_implicit_transaction(self) -> None:
         """Outside a block, what the pipeline did so far at the backend is committed: a lake statement is its own."""
+        self._unsynced = False
         self.backend.send(frontend.Sync().encode())
         while True:
             item = await self.backend.next()
@@ -438,19 +465,3 @@ class Session:
 
 def _description(columns: tuple[answers.FieldDescription, ...] | None) -> Message:
     return answers.NoData() if columns is None else answers.RowDescription(columns)
-
-
-def _shifted(frame: Frame, offset: int) -> Frame:
-    """A relayed error whose position counts from the beginning of the whole query string."""
-    if not offset:
-        return frame
-    error = ErrorResponse.decode(frame.body, strict=False).to_error()
-    _shift(error, offset)
-    return Frame(frame.type, ErrorResponse.from_error(error).encode())
-
-
-def _shift(error: SluiceError, offset: int) -> None:
-    """An error's position counts from the beginning of the whole query string."""
-    position = error.fields.get("P")
-    if offset and position is not None:
-        error.fields["P"] = str(int(position) + offset)

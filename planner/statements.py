@@ -5,8 +5,10 @@ Pure text work over `planner.lexer`; what a statement means is for PostgreSQL to
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 
 from catalog.errors import unsupported
@@ -75,6 +77,51 @@ def needs_no_analysis(statement: Statement) -> bool:
         token.text == "," if token.kind is Kind.SYMBOL else token.text not in {"from", "into", "table"}
         for token in tokens(statement.text)
     )
+
+
+class TransactionCommand(StrEnum):
+    """A statement that begins, ends or marks a transaction, by what it does."""
+
+    BEGIN = "BEGIN"
+    SET_TRANSACTION = "SET TRANSACTION"
+    COMMIT = "COMMIT"
+    ROLLBACK = "ROLLBACK"
+    SAVEPOINT = "SAVEPOINT"
+    RELEASE_SAVEPOINT = "RELEASE SAVEPOINT"
+    ROLLBACK_TO_SAVEPOINT = "ROLLBACK TO SAVEPOINT"
+    PREPARE_TRANSACTION = "PREPARE TRANSACTION"
+
+
+_TRANSACTION_COMMANDS: Final = {
+    "begin": TransactionCommand.BEGIN,
+    "start": TransactionCommand.BEGIN,
+    "commit": TransactionCommand.COMMIT,
+    "end": TransactionCommand.COMMIT,
+    "rollback": TransactionCommand.ROLLBACK,
+    "abort": TransactionCommand.ROLLBACK,
+    "savepoint": TransactionCommand.SAVEPOINT,
+    "release": TransactionCommand.RELEASE_SAVEPOINT,
+}
+
+
+def transaction_command(statement: Statement) -> TransactionCommand | None:
+    """What the statement does to the transaction; None for any other statement."""
+    first = statement.first_word
+    if first not in _TRANSACTION_COMMANDS and first not in {"set", "prepare"}:
+        return None
+    words = [token.text for token in itertools.islice(tokens(statement.text), 4)]
+    if first == "set":
+        # SET [LOCAL | SESSION] TRANSACTION; SESSION CHARACTERISTICS is for the transactions to come.
+        place = 2 if len(words) > 2 and words[1] in {"local", "session"} else 1
+        sets = len(words) > place and words[place] in {"transaction", "transaction_isolation"}
+        return TransactionCommand.SET_TRANSACTION if sets else None
+    if first == "prepare":
+        return TransactionCommand.PREPARE_TRANSACTION if words[1:2] == ["transaction"] else None
+    if first == "rollback" and "to" in words[1:3]:
+        return TransactionCommand.ROLLBACK_TO_SAVEPOINT
+    if words[1:2] == ["prepared"]:
+        return None
+    return _TRANSACTION_COMMANDS[first]
 
 
 def explained(text: str) -> tuple[int, dict[str, str]]:

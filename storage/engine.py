@@ -10,22 +10,26 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JError, Py4JJavaError
 
 from catalog.errors import SluiceError, SqlState
+from catalog.model import DataFile, DeleteFile, Table
 from storage import layout, write
 from storage.channel import Channel, ChannelClosedError
 from storage.files import LakeFiles
 from storage.jvm import EngineSettings, SparkJvm
 from storage.plan import RunnableDelete, RunnableInsert, RunnableQuery, RunnableUpdate
+from storage.positions import deleted_positions, merged
 from storage.results import ArrowRows
 from storage.scan import ScanViews
 from storage.spark_errors import from_spark, jvm_died
@@ -232,8 +236,26 @@ class SparkEngine:
 
     async def discard(self, result: WriteResult, table_path: str) -> None:
         """Remove the files of a result that is not going to be published."""
-        paths = result.paths(table_path)
-        await asyncio.get_running_loop().run_in_executor(self._control, LakeFiles(self._data_path).remove, paths)
+        await self.remove(result.paths(table_path))
+
+    async def remove(self, paths: Collection[str]) -> None:
+        """Remove files by their path below the data path."""
+        await asyncio.get_running_loop().run_in_executor(self._control, LakeFiles(self._data_path).remove, list(paths))
+
+    async def merge_deletes(self, table: Table, file: DataFile, own: DeleteFile, live: DeleteFile | None) -> DeleteFile:
+        """Write a delete file of a data file's that replaces `live`, and deletes what either of the two does."""
+        return await asyncio.get_running_loop().run_in_executor(
+            self._control, merged, LakeFiles(self._data_path), table.path, file, own, live
+        )
+
+    async def deletes_any(self, table: Table, delete_file: DeleteFile, positions: npt.NDArray[np.int64]) -> bool:
+        """Whether a delete file has any of these positions."""
+
+        def look() -> bool:
+            deleted = deleted_positions(LakeFiles(self._data_path), table.path, delete_file)
+            return bool(np.isin(positions, deleted, assume_unique=True).any())
+
+        return await asyncio.get_running_loop().run_in_executor(self._control, look)
 
     async def explain(self, query: RunnableQuery, tag: str) -> str:
         """Spark's physical plan, as text; runs nothing."""

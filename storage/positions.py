@@ -56,6 +56,15 @@ class DeletedPositions:
         self.count += int(fresh.sum())
         return fresh
 
+    def published(self) -> dict[int, npt.NDArray[np.int64]]:
+        """The positions that were marked here, ascending, by the ID of their data file; unpublished files left out."""
+        found = {}
+        for path, deleted in self._deleted.items():
+            data_file_id = self._files[path].data_file_id
+            if data_file_id is not None:
+                found[data_file_id] = np.flatnonzero(deleted)
+        return found
+
     def write(self, files: LakeFiles) -> dict[str, DeleteFile]:
         """Write and sync a delete file for every data file that lost a row; on failure none is left."""
         written: dict[str, DeleteFile] = {}
@@ -78,31 +87,58 @@ class DeletedPositions:
 
     def _write(self, files: LakeFiles, file: DataFile, positions: npt.NDArray[np.int64]) -> DeleteFile:
         folder = self._version.table.path
-        if file.delete_file is not None:
-            before = files.read_column(layout.join(folder, file.delete_file.path), "pos")
-            positions = np.union1d(positions, before.to_numpy())
-        name = layout.new_delete_file()
-        path = layout.join(folder, name)
-        data_file = layout.join(files.data_path, folder, file.path)
-        rows = pa.table(
-            [
-                pa.DictionaryArray.from_arrays(np.zeros(len(positions), np.int32), [data_file]).cast(pa.string()),
-                positions,
-            ],
-            schema=_SCHEMA,
-        )
-        try:
-            with files.output(path) as sink:
-                pq.write_table(rows, sink, **_WRITE_OPTIONS)
-            return DeleteFile(
-                path=name,
-                delete_count=len(positions),
-                size_bytes=files.size(path),
-                footer_size=files.footer(path).serialized_size,
-            )
-        except BaseException:
-            files.remove([path])
-            raise
+        before = file.delete_file
+        if before is not None:
+            positions = np.union1d(positions, deleted_positions(files, folder, before))
+        # A delete file that is not published replaces what it took in itself.
+        replaces = None
+        if before is not None:
+            replaces = before.replaces if before.delete_file_id is None else before.delete_file_id
+        return _written(files, folder, file, positions, replaces)
 
     def _paths(self, written: dict[str, DeleteFile]) -> list[str]:
         return [layout.join(self._version.table.path, delete.path) for delete in written.values()]
+
+
+def deleted_positions(files: LakeFiles, folder: str, delete_file: DeleteFile) -> npt.NDArray[np.int64]:
+    """The positions in a delete file, ascending."""
+    positions: npt.NDArray[np.int64] = files.read_column(layout.join(folder, delete_file.path), "pos").to_numpy()
+    return positions
+
+
+def merged(files: LakeFiles, folder: str, file: DataFile, own: DeleteFile, live: DeleteFile | None) -> DeleteFile:
+    """Write a delete file that replaces `live` and deletes what either does."""
+    positions = deleted_positions(files, folder, own)
+    if live is not None:
+        positions = np.union1d(positions, deleted_positions(files, folder, live))
+    written = _written(files, folder, file, positions, None if live is None else live.delete_file_id)
+    files.sync([layout.join(folder, written.path)])
+    return written
+
+
+def _written(
+    files: LakeFiles, folder: str, file: DataFile, positions: npt.NDArray[np.int64], replaces: int | None
+) -> DeleteFile:
+    name = layout.new_delete_file()
+    path = layout.join(folder, name)
+    data_file = layout.join(files.data_path, folder, file.path)
+    rows = pa.table(
+        [
+            pa.DictionaryArray.from_arrays(np.zeros(len(positions), np.int32), [data_file]).cast(pa.string()),
+            positions,
+        ],
+        schema=_SCHEMA,
+    )
+    try:
+        with files.output(path) as sink:
+            pq.write_table(rows, sink, **_WRITE_OPTIONS)
+        return DeleteFile(
+            path=name,
+            delete_count=len(positions),
+            size_bytes=files.size(path),
+            footer_size=files.footer(path).serialized_size,
+            replaces=replaces,
+        )
+    except BaseException:
+        files.remove([path])
+        raise

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from py4j.java_gateway import JavaObject
 
@@ -47,13 +48,15 @@ class WriteResult:
 
     `data_files` are new; `delete_files` maps the path of an existing data file to the delete file that replaces the
     one it had. Paths are relative to the table's folder. `row_count` is what the command tag says; `returning` holds
-    the RETURNING columns (None where the query asked for none), to be read once.
+    the RETURNING columns (None where the query asked for none), to be read once. `positions` are the rows that the
+    statement itself deleted, by the ID of their published data file, ascending.
     """
 
     data_files: tuple[DataFile, ...] = ()
     delete_files: Mapping[str, DeleteFile] = field(default_factory=dict)
     row_count: int = 0
     returning: pa.RecordBatchReader | None = None
+    positions: Mapping[int, npt.NDArray[np.int64]] = field(default_factory=dict)
 
     def paths(self, table_path: str) -> list[str]:
         """Every file of the result, relative to the data path."""
@@ -109,7 +112,7 @@ def delete(work: Work, data_path: str, command: RunnableDelete) -> WriteResult:
         returning.write(_only(batch, fresh))
     work.statement.check()
     delete_files = positions.write(LakeFiles(data_path))
-    return WriteResult((), delete_files, positions.count, returning.reader())
+    return WriteResult((), delete_files, positions.count, returning.reader(), positions.published())
 
 
 def update(work: Work, data_path: str, command: RunnableUpdate) -> WriteResult:
@@ -130,7 +133,7 @@ def update(work: Work, data_path: str, command: RunnableUpdate) -> WriteResult:
     except BaseException:
         writer.abort()
         raise
-    return WriteResult(data_files, delete_files, positions.count, returning.reader())
+    return WriteResult(data_files, delete_files, positions.count, returning.reader(), positions.published())
 
 
 class _Returning:

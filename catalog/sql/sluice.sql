@@ -35,10 +35,18 @@ CREATE TABLE pg_sluice.attribute (
 );
 
 CREATE TABLE pg_sluice.dirty (relid oid NOT NULL, namespace name);
-CREATE TABLE pg_sluice.staged (staged_id bigint GENERATED ALWAYS AS IDENTITY, change jsonb NOT NULL);
+CREATE TABLE pg_sluice.staged (
+    staged_id bigint GENERATED ALWAYS AS IDENTITY, relid oid NOT NULL, change jsonb NOT NULL);
+
+-- What writers hold until their transaction ends. A claim on a row of the lake is an insert that is taken back at once:
+-- whoever claims the same row waits for the first transaction to end (a unique index waits for inserts in progress),
+-- and deadlocks are found. Who replaces many rows locks the table's row of `writer` against all other claims.
+CREATE UNLOGGED TABLE pg_sluice.claim (
+    data_file_id bigint, position bigint, PRIMARY KEY (data_file_id, position));
+CREATE TABLE pg_sluice.writer (relid oid PRIMARY KEY REFERENCES pg_sluice.relation ON DELETE CASCADE);
 
 -- IDs come from sequences, so that no commit reads max() + 1. Gaps are harmless; order is that of the lock on
--- `head`, which publish() takes last and holds until COMMIT.
+-- `head`, which publish() takes last, after those of lock_changed, and holds until COMMIT.
 CREATE TABLE pg_sluice.head ();
 CREATE SEQUENCE pg_sluice.snapshot_id MINVALUE 0;
 CREATE SEQUENCE pg_sluice.schema_version MINVALUE 0;
@@ -135,6 +143,7 @@ BEGIN
         shadow, id,
         format('%s-%s/', regexp_replace(c.relname, '[^A-Za-z0-9_]', '_', 'g'), id),
         format('%s/', regexp_replace(n, '[^A-Za-z0-9_]', '_', 'g')));
+    INSERT INTO pg_sluice.writer VALUES (shadow);
     EXECUTE format('CREATE CONSTRAINT TRIGGER pg_sluice_guard AFTER INSERT ON %s DEFERRABLE INITIALLY DEFERRED '
                    'FOR EACH ROW EXECUTE FUNCTION pg_sluice.refuse_shadow_row()', shadow);
     UPDATE pg_trigger SET tgisinternal = true WHERE tgrelid = shadow AND tgname = 'pg_sluice_guard';
@@ -302,16 +311,120 @@ CREATE FUNCTION pg_sluice.stage(token text, change jsonb) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
 BEGIN
     PERFORM pg_sluice.authorize(token);
-    INSERT INTO pg_sluice.staged (change) VALUES (stage.change);
+    INSERT INTO pg_sluice.staged (relid, change) VALUES ((stage.change ->> 'relid')::oid, stage.change);
 END $$;
 
--- Writers that replace rows take turns, table by table; appends go on beside them. Held until the transaction
--- ends; being PostgreSQL's own lock, its deadlocks are found and its waits end by cancel and by lock_timeout.
-CREATE FUNCTION pg_sluice.lock_rows(token text, shadow oid) RETURNS void
+
+-- What the transaction has staged for a table so far, as one change (see publish_rows): of the delete files of one data
+-- file the last counts, and TRUNCATE takes all before it away. NULL where nothing is staged.
+CREATE FUNCTION pg_sluice.squashed(shadow oid) RETURNS jsonb LANGUAGE sql STABLE
+SET search_path = pg_catalog AS $$
+    WITH counting AS (
+        SELECT s.staged_id, s.change FROM pg_sluice.staged s
+        WHERE s.relid = shadow AND s.staged_id >= coalesce((
+            SELECT max(t.staged_id) FROM pg_sluice.staged t
+            WHERE t.relid = shadow AND (t.change ->> 'truncate')::boolean), 0)
+    ), deleted AS (
+        SELECT DISTINCT ON (f ->> 'data_path') staged_id, f
+        FROM counting CROSS JOIN LATERAL jsonb_array_elements(change -> 'delete_files') f
+        ORDER BY f ->> 'data_path', staged_id DESC
+    )
+    SELECT jsonb_build_object(
+        'relid', shadow::bigint,
+        'truncate', bool_or((change ->> 'truncate')::boolean),
+        'data_files', coalesce((
+            SELECT jsonb_agg(f ORDER BY staged_id, place)
+            FROM counting CROSS JOIN LATERAL jsonb_array_elements(change -> 'data_files') WITH ORDINALITY e (f, place)
+        ), '[]'),
+        'delete_files', coalesce((SELECT jsonb_agg(f ORDER BY staged_id) FROM deleted), '[]'))
+    FROM counting HAVING count(*) > 0
+$$;
+
+
+-- What the transaction sees of these relations that is not committed: its own lake tables' descriptions where it made
+-- or altered them (NULL where not), and what it has staged (NULL for nothing).
+CREATE FUNCTION pg_sluice.uncommitted(token text, relids oid[])
+RETURNS TABLE (relid bigint, description jsonb, change jsonb)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
 BEGIN
     PERFORM pg_sluice.authorize(token);
-    EXECUTE format('LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', shadow::regclass);
+    RETURN QUERY SELECT r.relid::bigint,
+        CASE WHEN EXISTS (SELECT FROM pg_sluice.dirty d WHERE d.relid = r.relid)
+             THEN (SELECT d.description FROM pg_sluice.describe(ARRAY[r.relid]) d) END,
+        pg_sluice.squashed(r.relid)
+        FROM pg_sluice.relation r WHERE r.relid = ANY (relids);
+END $$;
+
+
+-- Claim rows that are about to be replaced. Waits for other transactions that claim any of them; what those did is then
+-- to be looked at.
+CREATE FUNCTION pg_sluice.claim_rows(token text, shadow oid, data_file_ids bigint[], positions bigint[]) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+BEGIN
+    PERFORM pg_sluice.authorize(token);
+    PERFORM FROM pg_sluice.writer WHERE relid = shadow FOR SHARE;
+    INSERT INTO pg_sluice.claim SELECT * FROM unnest(data_file_ids, positions) AS c (f, p) ORDER BY f, p;
+    DELETE FROM pg_sluice.claim c USING unnest(data_file_ids, positions) AS d (f, p)
+        WHERE c.data_file_id = d.f AND c.position = d.p;
+END $$;
+
+-- Claim every row of a table.
+CREATE FUNCTION pg_sluice.claim_table(token text, shadow oid) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+BEGIN
+    PERFORM pg_sluice.authorize(token);
+    PERFORM FROM pg_sluice.writer WHERE relid = shadow FOR UPDATE;
+END $$;
+
+
+-- Before COMMIT. Locks what publish() will lock, and in its order, so that what is said here stays true until COMMIT:
+-- `stale` lists the staged delete files whose data file has got another live delete file meanwhile (`live`; the rows are
+-- others, for claims keep them apart), which have to be staged anew with both in one. `kept` are the files that COMMIT
+-- will publish, by table folder. `reads` maps the tables that a SERIALIZABLE transaction read to the snapshot at which
+-- it read them: one that has changed since is a 40001.
+CREATE FUNCTION pg_sluice.prepare_commit(token text, reads jsonb) RETURNS jsonb
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+DECLARE
+    found jsonb;
+BEGIN
+    PERFORM pg_sluice.authorize(token);
+    PERFORM pg_sluice.lock_changed();
+    IF reads <> '{}' THEN
+        LOCK TABLE pg_sluice.head IN EXCLUSIVE MODE;
+    END IF;
+    IF EXISTS (SELECT FROM jsonb_each_text(reads) r LEFT JOIN pg_sluice.relation k ON k.relid = r.key::oid
+               WHERE k.changed_snapshot IS NULL OR k.changed_snapshot > r.value::bigint) THEN
+        RAISE EXCEPTION 'could not serialize access due to read/write dependencies among transactions'
+            USING ERRCODE = 'serialization_failure', HINT = 'The transaction might succeed if retried.';
+    END IF;
+    WITH changed AS (
+        SELECT r.relid, r.table_id, r.schema_path || r.path AS folder, pg_sluice.squashed(r.relid) AS change
+        FROM pg_sluice.relation r WHERE r.relid IN (SELECT s.relid FROM pg_sluice.staged s)
+    ), deleted AS (
+        SELECT c.relid, f, d.delete_file_id, d.path, d.delete_count, d.file_size_bytes, d.footer_size
+        FROM changed c CROSS JOIN LATERAL jsonb_array_elements(c.change -> 'delete_files') f
+        LEFT JOIN pg_ducklake.ducklake_delete_file d
+            ON d.data_file_id = (f ->> 'data_file_id')::bigint AND d.end_snapshot IS NULL
+        WHERE f ->> 'data_file_id' IS NOT NULL
+    )
+    SELECT jsonb_build_object(
+        'stale', coalesce((SELECT jsonb_agg(jsonb_build_object('relid', relid::bigint, 'own', f, 'live', jsonb_build_object(
+                'delete_file_id', delete_file_id, 'path', path, 'delete_count', delete_count,
+                'size_bytes', file_size_bytes, 'footer_size', footer_size)))
+            FROM deleted WHERE delete_file_id IS DISTINCT FROM (f ->> 'replaces')::bigint), '[]'),
+        'kept', coalesce((SELECT jsonb_agg(c.folder || (f ->> 'path'))
+            FROM changed c CROSS JOIN LATERAL
+                jsonb_array_elements((c.change -> 'data_files') || (c.change -> 'delete_files')) f), '[]'))
+        INTO found;
+    RETURN found;
+END $$;
+
+CREATE FUNCTION pg_sluice.lock_changed() RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog AS $$
+BEGIN
+    PERFORM FROM pg_sluice.relation
+        WHERE relid IN (SELECT s.relid FROM pg_sluice.staged s UNION SELECT d.relid FROM pg_sluice.dirty d)
+        ORDER BY relid FOR UPDATE;
 END $$;
 
 -- The rows that a validated INSERT left in a shadow, inside the savepoint that will undo it.
@@ -480,8 +593,8 @@ $$;
 --    "data_files":   [{"path", "record_count", "size_bytes", "footer_size",
 --                      "statistics": {column_id: {value_count, null_count, size_bytes, minimum, maximum,
 --                                                 contains_nan}}}],
---    "delete_files": [{"data_file_id", "replaces": delete_file_id or null, "path", "delete_count", "size_bytes",
---                      "footer_size"}]}
+--    "delete_files": [{"data_path", "data_file_id" (null for a data file of the same change),
+--                      "replaces": delete_file_id or null, "path", "delete_count", "size_bytes", "footer_size"}]}
 -- A delete file whose predecessor is no longer the live one, or whose data file is gone, means that another
 -- transaction changed the same rows' file: 40001.
 CREATE FUNCTION pg_sluice.publish_rows(snapshot bigint, change jsonb) RETURNS text[] LANGUAGE plpgsql
@@ -498,28 +611,6 @@ BEGIN
         PERFORM pg_sluice.end_files(snapshot, id);
         UPDATE pg_ducklake.ducklake_table_stats SET record_count = 0, file_size_bytes = 0 WHERE table_id = id;
         DELETE FROM pg_ducklake.ducklake_table_column_stats WHERE table_id = id;
-        changes := changes || format('deleted_from_table:%s', id);
-    END IF;
-
-    FOR f IN SELECT * FROM jsonb_array_elements(change -> 'delete_files') LOOP
-        SELECT d.data_file_id INTO file FROM pg_ducklake.ducklake_data_file d
-            WHERE d.data_file_id = (f ->> 'data_file_id')::bigint AND d.table_id = id AND d.end_snapshot IS NULL;
-        IF NOT FOUND THEN
-            RAISE EXCEPTION 'could not serialize access due to concurrent delete'
-                USING ERRCODE = 'serialization_failure';
-        END IF;
-        SELECT d.delete_file_id INTO live FROM pg_ducklake.ducklake_delete_file d
-            WHERE d.data_file_id = file AND d.end_snapshot IS NULL;
-        IF live IS DISTINCT FROM (f ->> 'replaces')::bigint THEN
-            RAISE EXCEPTION 'could not serialize access due to concurrent update'
-                USING ERRCODE = 'serialization_failure';
-        END IF;
-        UPDATE pg_ducklake.ducklake_delete_file SET end_snapshot = snapshot WHERE delete_file_id = live;
-        INSERT INTO pg_ducklake.ducklake_delete_file VALUES (
-            nextval('pg_sluice.file_id'), id, snapshot, NULL, file, f ->> 'path', true, 'parquet',
-            (f ->> 'delete_count')::bigint, (f ->> 'size_bytes')::bigint, (f ->> 'footer_size')::bigint, NULL, NULL);
-    END LOOP;
-    IF jsonb_array_length(change -> 'delete_files') > 0 THEN
         changes := changes || format('deleted_from_table:%s', id);
     END IF;
 
@@ -542,6 +633,30 @@ BEGIN
     END LOOP;
     IF jsonb_array_length(change -> 'data_files') > 0 THEN
         changes := changes || format('inserted_into_table:%s', id);
+    END IF;
+
+    FOR f IN SELECT * FROM jsonb_array_elements(change -> 'delete_files') LOOP
+        SELECT d.data_file_id INTO file FROM pg_ducklake.ducklake_data_file d
+            WHERE d.table_id = id AND d.end_snapshot IS NULL AND CASE
+                WHEN f ->> 'data_file_id' IS NULL THEN d.begin_snapshot = snapshot AND d.path = f ->> 'data_path'
+                ELSE d.data_file_id = (f ->> 'data_file_id')::bigint END;
+        IF NOT FOUND THEN
+            RAISE EXCEPTION 'could not serialize access due to concurrent delete'
+                USING ERRCODE = 'serialization_failure';
+        END IF;
+        SELECT d.delete_file_id INTO live FROM pg_ducklake.ducklake_delete_file d
+            WHERE d.data_file_id = file AND d.end_snapshot IS NULL;
+        IF live IS DISTINCT FROM (f ->> 'replaces')::bigint THEN
+            RAISE EXCEPTION 'could not serialize access due to concurrent update'
+                USING ERRCODE = 'serialization_failure';
+        END IF;
+        UPDATE pg_ducklake.ducklake_delete_file SET end_snapshot = snapshot WHERE delete_file_id = live;
+        INSERT INTO pg_ducklake.ducklake_delete_file VALUES (
+            nextval('pg_sluice.file_id'), id, snapshot, NULL, file, f ->> 'path', true, 'parquet',
+            (f ->> 'delete_count')::bigint, (f ->> 'size_bytes')::bigint, (f ->> 'footer_size')::bigint, NULL, NULL);
+    END LOOP;
+    IF jsonb_array_length(change -> 'delete_files') > 0 THEN
+        changes := changes || format('deleted_from_table:%s', id);
     END IF;
     UPDATE pg_sluice.relation SET changed_snapshot = snapshot WHERE table_id = id;
     RETURN changes;
@@ -578,7 +693,11 @@ BEGIN
     IF NOT EXISTS (SELECT FROM pg_sluice.dirty) AND NOT EXISTS (SELECT FROM pg_sluice.staged) THEN
         RETURN NULL;  -- an earlier firing in this COMMIT has published everything
     END IF;
+    PERFORM pg_sluice.lock_changed();
     LOCK TABLE pg_sluice.head IN EXCLUSIVE MODE;
+    -- What was staged for a table that the transaction itself has dropped since.
+    DELETE FROM pg_sluice.staged gone USING pg_sluice.dirty made
+        WHERE gone.relid = made.relid AND NOT EXISTS (SELECT FROM pg_class WHERE oid = gone.relid);
     snapshot := nextval('pg_sluice.snapshot_id');
     IF EXISTS (SELECT FROM pg_sluice.dirty) THEN
         version := nextval('pg_sluice.schema_version');
@@ -592,9 +711,10 @@ BEGIN
     ELSE
         SELECT last_value INTO version FROM pg_sluice.schema_version;
     END IF;
-    FOR s IN DELETE FROM pg_sluice.staged RETURNING * LOOP
-        row_changes := row_changes || pg_sluice.publish_rows(snapshot, s.change);
+    FOR s IN SELECT DISTINCT relid FROM pg_sluice.staged ORDER BY relid LOOP
+        row_changes := row_changes || pg_sluice.publish_rows(snapshot, pg_sluice.squashed(s.relid));
     END LOOP;
+    DELETE FROM pg_sluice.staged;
     SELECT array_agg(DISTINCT change) INTO changes FROM unnest(schema_changes || row_changes) change
         WHERE change IS NOT NULL;
     IF changes IS NULL THEN
@@ -616,8 +736,9 @@ CREATE CONSTRAINT TRIGGER publish AFTER INSERT ON pg_sluice.staged DEFERRABLE IN
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA pg_sluice FROM PUBLIC;
 GRANT USAGE ON SCHEMA pg_sluice TO PUBLIC;
 GRANT EXECUTE ON FUNCTION
-    pg_sluice.describe(oid[]), pg_sluice.stage(text, jsonb), pg_sluice.lock_rows(text, oid),
-    pg_sluice.shadow_rows(text, oid, text), pg_sluice.shadow_scans() TO PUBLIC;
+    pg_sluice.describe(oid[]), pg_sluice.stage(text, jsonb), pg_sluice.uncommitted(text, oid[]),
+    pg_sluice.claim_rows(text, oid, bigint[], bigint[]), pg_sluice.claim_table(text, oid),
+    pg_sluice.prepare_commit(text, jsonb), pg_sluice.shadow_rows(text, oid, text), pg_sluice.shadow_scans() TO PUBLIC;
 
 CREATE EVENT TRIGGER pg_sluice_ddl ON ddl_command_end EXECUTE FUNCTION pg_sluice.on_ddl();
 CREATE EVENT TRIGGER pg_sluice_drop ON sql_drop EXECUTE FUNCTION pg_sluice.on_drop();

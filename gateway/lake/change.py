@@ -1,27 +1,25 @@
 """UPDATE and DELETE on the lake: Spark finds the rows and writes; the rows go out by position, new ones come in.
 
-Writers of one table take turns under a lock at the session's backend; appends and readers never wait for them.
+The rows are claimed after they were computed. Where another transaction has replaced any of them since, the statement
+is computed again on what that one committed; appends, readers, and writers of other rows never wait.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Final
 
-from gateway.backend import Statement
+from gateway.lake.changing import Changing
 from gateway.lake.insert import target_oid
 from gateway.lake.insert_query import check_conditions, with_rules
 from gateway.lake.reading import Reading, read, runnable
 from gateway.lake.select import RowSender
-from gateway.lake.transaction import LakeTransaction
 from gateway.messages.backend import CommandComplete
 from gateway.portal import StatementPortal
+from gateway.visibility import rules
 from planner.change import plan_delete, plan_update
 from planner.enforce import enforced
 from storage.plan import FILE_COLUMN, POSITION_COLUMN, RunnableDelete, RunnableUpdate
 from storage.write import WriteResult
-
-_LOCK: Final = "SELECT pg_sluice.lock_rows($1, $2::bigint::oid)"
 
 
 class _ChangePortal(StatementPortal):
@@ -33,17 +31,19 @@ class _ChangePortal(StatementPortal):
         session = self.session
         assert self.routed.query is not None
         target = target_oid(self.routed.query)
-        async with LakeTransaction(self, self.word) as transaction:
-            await session.backend.run(Statement(_LOCK, (session.gateway.token, str(target))))
-            reading = await read(session, self.analysis, self.binding, self.routed.lake)
-            result = await self._write(reading)
-            transaction.wrote(result, reading.versions[target])
+        async with Changing(self, self.word) as changing:
+            while True:
+                reading = await read(session, self.analysis, self.binding, self.routed.lake)
+                result = await self._write(reading)
+                if await changing.claim(result, reading.versions[target]):
+                    break
+            changing.wrote(result, reading.versions[target])
             if self.columns is not None and result.returning is not None:
                 self.announce()
                 sender = RowSender(session, self.columns, reading)
                 for batch in result.returning:
                     await sender.send(batch)
-            await transaction.commit()
+            await changing.finish()
         session.client.send(CommandComplete(f"{self.word} {result.row_count}"))
 
     @abstractmethod
@@ -71,14 +71,14 @@ class UpdatePortal(_ChangePortal):
     async def _write(self, reading: Reading) -> WriteResult:
         assert self.routed.query is not None
         table = reading.versions[target_oid(self.routed.query)].table
-        rules = await self.session.gateway.store.rules(table.oid)
-        context = with_rules(reading.context, table, rules)
+        kept = await rules(self.session, table.oid)
+        context = with_rules(reading.context, table, kept)
         plan = plan_update(self.routed.query, context)
         returned = [f"r{number}" for number, _ in enumerate(plan.query.columns, 1)]
         checked = enforced(
             plan.query,
             table,
-            check_conditions(context, table, rules),
+            check_conditions(context, table, kept),
             before=(FILE_COLUMN, POSITION_COLUMN),
             after=returned,
         )

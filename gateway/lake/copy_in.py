@@ -22,16 +22,17 @@ from catalog.model import Column, Table
 from catalog.store import TableRules
 from gateway.backend import Statement
 from gateway.copy import BinaryReader, CopyBatch, CopyFormat, CopyOptions, CopyWriter, TextReader
+from gateway.lake.changing import Changing
 from gateway.lake.copy_out import copy_options, quoted
-from gateway.lake.insert import latest, take_shadow_rows
+from gateway.lake.insert import take_shadow_rows
 from gateway.lake.reading import session_values
-from gateway.lake.transaction import LakeTransaction
 from gateway.messages import frontend
 from gateway.messages.backend import CommandComplete
 from gateway.messages.copy import CopyDone, CopyFail, CopyInResponse
 from gateway.portal import StatementPortal
 from gateway.states import Action
 from gateway.values import OutputSettings, ResultColumn, convert_binary, convert_text
+from gateway.visibility import latest, rules
 from storage.arrow_types import arrow_schema
 from storage.parquet_writer import ParquetWriter
 from storage.write import WriteResult
@@ -51,11 +52,11 @@ class CopyInPortal(StatementPortal):
 
     async def run(self) -> None:
         session, target = self.session, self.routed.lake[0]
-        async with LakeTransaction(self, "COPY FROM") as transaction:
+        async with Changing(self, "COPY FROM") as changing:
             version = await latest(session, target)
             table = version.table
-            rules = await session.gateway.store.rules(target)
-            columns = self._columns(table, rules)
+            kept = await rules(session, target)
+            columns = self._columns(table, kept)
             await self._check_privilege(table, columns)
             options = CopyOptions.parse(
                 copy_options(self.routed),
@@ -68,18 +69,18 @@ class CopyInPortal(StatementPortal):
             form = int(options.format is CopyFormat.BINARY)
             session.send_noted(CopyInResponse(bytes([form]), (form,) * len(columns)))
             await session.client.drain()
-            load = _Load(session, table, rules, columns, options, time_zone=values.time_zone)
+            load = _Load(session, table, kept, columns, options, time_zone=values.time_zone)
             result = await load.run(self._data())
-            transaction.wrote(result, version)
-            await transaction.commit()
+            changing.wrote(result, version)
+            await changing.finish()
         session.client.send(CommandComplete(f"COPY {result.row_count}"))
 
-    def _columns(self, table: Table, rules: TableRules) -> list[Column]:
+    def _columns(self, table: Table, kept: TableRules) -> list[Column]:
         """The columns that the data has, in its order."""
         assert self.routed.query is not None
         names: Sequence[str] | None = self.routed.query.utilityStmt.attlist
         if names is None:
-            return [column for column in table.columns if column.attnum not in rules.generated]
+            return [column for column in table.columns if column.attnum not in kept.generated]
         by_name = {column.name: column for column in table.columns}
         chosen: list[Column] = []
         for name in names:
@@ -88,7 +89,7 @@ class CopyInPortal(StatementPortal):
                 raise SluiceError("42703", f'column "{name}" of relation "{table.name}" does not exist')
             if column in chosen:
                 raise SluiceError("42701", f'column "{name}" specified more than once')
-            if column.attnum in rules.generated:
+            if column.attnum in kept.generated:
                 raise SluiceError(
                     "42P10",
                     f'column "{name}" is a generated column',
@@ -130,7 +131,7 @@ class _Load:
         self,
         session: Session,
         table: Table,
-        rules: TableRules,
+        kept: TableRules,
         columns: Sequence[Column],
         options: CopyOptions,
         *,
@@ -143,14 +144,14 @@ class _Load:
         self._zone = time_zone
         given = {column.attnum for column in columns}
         left = [column for column in table.columns if column.attnum not in given]
-        self._by_shadow = bool(rules.checks) or any(
-            column.attnum in rules.defaults or column.attnum in rules.identity or not column.nullable for column in left
+        self._by_shadow = bool(kept.checks) or any(
+            column.attnum in kept.defaults or column.attnum in kept.identity or not column.nullable for column in left
         )
-        self._by_shadow = self._by_shadow or bool(rules.generated)
+        self._by_shadow = self._by_shadow or bool(kept.generated)
         self._without_default = [
             place
             for place, column in enumerate(columns)
-            if column.attnum not in rules.defaults and column.attnum not in rules.identity
+            if column.attnum not in kept.defaults and column.attnum not in kept.identity
         ]
         # What stands for the DEFAULT marker on the way to the shadow: nobody's value.
         self._marker = secrets.token_hex(16)

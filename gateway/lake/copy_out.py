@@ -6,13 +6,13 @@ import asyncio
 
 from gateway.analysis import analyse
 from gateway.copy import CopyFormat, CopyOptions, CopyWriter
-from gateway.lake.insert import latest
 from gateway.lake.select import open_stream
 from gateway.messages.backend import CommandComplete
 from gateway.messages.copy import CopyDone, CopyOutResponse
 from gateway.portal import Binding, StatementPortal
 from gateway.routing import Routed, route
 from gateway.values import ResultColumn
+from gateway.visibility import latest
 from planner.nodes import Node
 
 

@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from catalog.datatypes import BY_ARRAY_OID, BY_OID
-from catalog.errors import SluiceError, SqlState, unsupported
-from catalog.model import Table, TableVersion
+from catalog.errors import unsupported
+from catalog.model import Table
 from gateway.backend import Statement
 from gateway.copy import BinaryReader
+from gateway.lake.changing import Changing
 from gateway.lake.guarded import relay_statement
-from gateway.lake.transaction import LakeTransaction
 from gateway.messages.backend import CommandComplete
 from gateway.portal import StatementPortal
 from gateway.values import convert_binary
+from gateway.visibility import latest
 from planner.nodes import Node
 from storage.parquet_writer import ParquetWriter
 from storage.write import WriteResult
@@ -41,27 +42,19 @@ def target_oid(query: Node) -> int:
     return int(query.rtable[int(query.resultRelation) - 1].relid)
 
 
-async def latest(session: Session, oid: int) -> TableVersion:
-    """The newest committed version of a table."""
-    version = (await session.gateway.store.versions([oid])).get(oid)
-    if version is None:
-        raise SluiceError(SqlState.UNDEFINED_TABLE, "the table was dropped meanwhile")
-    return version
-
-
 class InsertRowsPortal(StatementPortal):
     """Rows that PostgreSQL makes and validates; those of RETURNING go straight from it to the client."""
 
     async def run(self) -> None:
         session = self.session
         assert self.routed.query is not None
-        async with LakeTransaction(self, "INSERT") as transaction:
+        async with Changing(self, "INSERT") as changing:
             await session.backend.run(_SAVEPOINT)
             tag = await relay_statement(session, self.binding)
             version = await latest(session, target_oid(self.routed.query))
             rows = await take_shadow_rows(session, version.table)
-            transaction.wrote(await write_rows(session, version.table, rows), version)
-            await transaction.commit()
+            changing.wrote(await write_rows(session, version.table, rows), version)
+            await changing.finish()
         session.client.send(CommandComplete(tag))
 
 

@@ -14,11 +14,12 @@ from catalog.errors import unsupported
 from catalog.model import Table, TableVersion
 from catalog.store import TableRules
 from gateway.backend import Statement
+from gateway.lake.changing import Changing
 from gateway.lake.reading import Reading, read, runnable
 from gateway.lake.select import RowSender
-from gateway.lake.transaction import LakeTransaction
 from gateway.messages.backend import CommandComplete
 from gateway.portal import StatementPortal
+from gateway.visibility import rules
 from planner.change import plan_check, plan_insert
 from planner.enforce import enforced
 from planner.nodes import Node
@@ -32,17 +33,17 @@ if TYPE_CHECKING:
     from gateway.session import Session
 
 
-def with_rules(context: Context, table: Table, rules: TableRules) -> Context:
+def with_rules(context: Context, table: Table, kept: TableRules) -> Context:
     """The context for a plan that changes the table: its generated columns are computed anew."""
-    generated = {attnum: rules.defaults[attnum] for attnum in rules.generated}
+    generated = {attnum: kept.defaults[attnum] for attnum in kept.generated}
     return replace(
         context, tables={**context.tables, table.oid: table}, generated={**context.generated, table.oid: generated}
     )
 
 
-def check_conditions(context: Context, table: Table, rules: TableRules) -> Mapping[str, str]:
+def check_conditions(context: Context, table: Table, kept: TableRules) -> Mapping[str, str]:
     """Each CHECK of the table as a condition in Spark's SQL."""
-    return {check.name: plan_check(check.expression, table, context) for check in rules.checks}
+    return {check.name: plan_check(check.expression, table, context) for check in kept.checks}
 
 
 class InsertQueryPortal(StatementPortal):
@@ -51,17 +52,17 @@ class InsertQueryPortal(StatementPortal):
     async def run(self) -> None:
         session, query = self.session, self.routed.query
         assert query is not None
-        async with LakeTransaction(self, "INSERT") as transaction:
+        async with Changing(self, "INSERT") as changing:
             reading = await read(session, self.analysis, self.binding, self.routed.lake)
             version = reading.versions[int(query.rtable[int(query.resultRelation) - 1].relid)]
-            rules = await session.gateway.store.rules(version.table.oid)
-            result, returning = await insert_rows(session, query, version, rules, reading)
-            transaction.wrote(result, version)
+            kept = await rules(session, version.table.oid)
+            result, returning = await insert_rows(session, query, version, kept, reading)
+            changing.wrote(result, version)
             if self.columns is not None and returning is not None:
                 self.announce()
                 sender = RowSender(session, self.columns, reading)
                 await self._return(sender, returning, TableVersion(version.table, 0, result.data_files), reading)
-            await transaction.commit()
+            await changing.finish()
         session.client.send(CommandComplete(f"INSERT 0 {result.row_count}"))
 
     async def _return(
@@ -80,16 +81,16 @@ class InsertQueryPortal(StatementPortal):
 
 
 async def insert_rows(
-    session: Session, query: Node, version: TableVersion, rules: TableRules, reading: Reading
+    session: Session, query: Node, version: TableVersion, kept: TableRules, reading: Reading
 ) -> tuple[WriteResult, ReturningPlan | None]:
     """Write the rows of an analysed INSERT … SELECT into the table, every rule of it kept."""
     table = version.table
-    context = with_rules(reading.context, table, rules)
+    context = with_rules(reading.context, table, kept)
     plan = plan_insert(query, context)
     numbered = [sequence.attnum for sequence in plan.sequences]
-    if numbered and rules.checks:
+    if numbered and kept.checks:
         raise unsupported("a sequence in INSERT … SELECT from the lake into a table with CHECK constraints")
-    checked = enforced(plan.query, table, check_conditions(context, table, rules), numbered=numbered)
+    checked = enforced(plan.query, table, check_conditions(context, table, kept), numbered=numbered)
     if plan.sequences:
         result = await _numbered(session, table, checked, plan.sequences, reading)
     else:

@@ -10,11 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from catalog.errors import SluiceError, SqlState, unsupported
+from catalog.errors import SluiceError, SqlState
 from catalog.model import TableVersion
 from gateway.backend import Result, Statement
 from gateway.portal import Binding
 from gateway.values import OutputSettings
+from gateway.visibility import uncommitted, versions
 from planner.plan import Context, Scan, SessionValues, SparkQuery
 from storage.plan import BoundScan, RunnableQuery
 
@@ -28,8 +29,7 @@ _VALUES: Final = Statement(
     " current_setting('TimeZone'), current_user, session_user, current_database(), current_schema(),"
     " current_setting('DateStyle'), current_setting('IntervalStyle'), current_setting('extra_float_digits')::int,"
     " current_setting('bytea_output'),"
-    " (extract(epoch FROM current_setting('statement_timeout')::interval) * 1000)::bigint,"
-    " current_setting('transaction_isolation') IN ('repeatable read', 'serializable')"
+    " (extract(epoch FROM current_setting('statement_timeout')::interval) * 1000)::bigint"
 )
 
 
@@ -68,23 +68,15 @@ async def read(
                 binding.parameter_formats,
             )
         )
+    if session.transaction.open:
+        statements.append(uncommitted(session, lake))
     results = await session.backend.run(*statements)
     values, timeout = _session_values(results[0])
-    versions = await _versions(session, lake, pinned=results[0].rows[0][-1] == b"t")
+    seen = await versions(session, lake, results[-1] if session.transaction.open else None)
     context = Context(
-        session.gateway.builtins, {oid: version.table for oid, version in versions.items()}, values, binding.canonical
+        session.gateway.builtins, {oid: version.table for oid, version in seen.items()}, values, binding.canonical
     )
-    return Reading(context, versions, output_settings(values), timeout)
-
-
-async def _versions(session: Session, lake: Sequence[int], *, pinned: bool) -> dict[int, TableVersion]:
-    """READ COMMITTED sees the newest snapshot; a stricter transaction that of its first look at the lake."""
-    store = session.gateway.store
-    if not pinned or session.backend.status != b"T":
-        return await store.versions(lake)
-    if session.snapshot is None:
-        session.snapshot = await store.newest_snapshot()
-    return await store.versions_at(lake, session.snapshot)
+    return Reading(context, seen, output_settings(values), timeout)
 
 
 def output_settings(values: SessionValues) -> OutputSettings:
@@ -99,7 +91,7 @@ def output_settings(values: SessionValues) -> OutputSettings:
 
 
 def _session_values(result: Result) -> tuple[SessionValues, float | None]:
-    texts = [None if value is None else value.decode() for value in result.rows[0][:-1]]
+    texts = [None if value is None else value.decode() for value in result.rows[0]]
     now, statement_now, zone, user, session_user, database, schema, dates, intervals, digits, output, timeout = texts
     assert now is not None
     assert statement_now is not None
@@ -141,9 +133,3 @@ def bound(scan: Scan, reading: Reading) -> BoundScan:
     if version is None:
         raise SluiceError(SqlState.UNDEFINED_TABLE, "a table of this statement was dropped meanwhile")
     return BoundScan(scan, version)
-
-
-def refuse_block(session: Session, what: str) -> None:
-    """Changes of the lake inside BEGIN … COMMIT are not there yet."""
-    if session.backend.status != b"I":
-        raise unsupported(f"{what} in a transaction block")

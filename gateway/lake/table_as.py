@@ -10,11 +10,11 @@ from catalog.model import TableVersion
 from catalog.store import TableRules, table_from_description
 from gateway.analysis import analyse
 from gateway.backend import Statement
+from gateway.lake.changing import Changing
 from gateway.lake.copy_out import quoted
 from gateway.lake.insert import take_shadow_rows, write_rows
 from gateway.lake.insert_query import insert_rows
 from gateway.lake.reading import read
-from gateway.lake.transaction import LakeTransaction
 from gateway.messages.backend import CommandComplete, NoticeResponse
 from gateway.portal import StatementPortal
 from gateway.routing import resolve
@@ -37,10 +37,10 @@ class TableAsPortal(StatementPortal):
         parts = table_as(self.analysis.sql)
         target = routed.query.utilityStmt.into.rel
         rows = 0
-        async with LakeTransaction(self, "CREATE TABLE AS") as transaction:
+        async with Changing(self, "CREATE TABLE AS") as changing:
             if await resolve(session, target) is not None and routed.query.utilityStmt.if_not_exists:
                 session.client.send(*await self._create(parts.without_data))
-                await transaction.commit()
+                await changing.finish()
                 session.client.send(CommandComplete("CREATE TABLE AS"))
                 return
             session.client.send(*await self._create(parts.without_data))
@@ -53,8 +53,8 @@ class TableAsPortal(StatementPortal):
             if parts.with_data:
                 result = await self._fill(version, parts.query)
                 rows = result.row_count
-                transaction.wrote(result, version)
-            await transaction.commit()
+                changing.wrote(result, version)
+            await changing.finish()
         tag = f"SELECT {rows}" if parts.with_data else "CREATE TABLE AS"
         session.client.send(CommandComplete(tag))
 

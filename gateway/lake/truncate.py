@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from catalog.publish import RowChange
 from gateway.backend import Statement
-from gateway.lake.transaction import LakeTransaction
+from gateway.lake.changing import Changing
 from gateway.messages.backend import CommandComplete
 from gateway.portal import StatementPortal
 
@@ -13,9 +13,9 @@ class TruncatePortal(StatementPortal):
     """TRUNCATE of lake tables."""
 
     async def run(self) -> None:
-        async with LakeTransaction(self, "TRUNCATE") as transaction:
+        async with Changing(self, "TRUNCATE TABLE") as changing:
             await self.session.backend.run(Statement(self.analysis.sql))
             for oid in self.routed.lake:
-                transaction.add(RowChange(oid, truncate=True))
-            await transaction.commit()
+                changing.add(RowChange(oid, truncate=True))
+            await changing.finish()
         self.session.client.send(CommandComplete("TRUNCATE TABLE"))

@@ -6,7 +6,7 @@ import asyncpg
 import pytest
 
 from catalog.model import ColumnStatistics, DataFile, DeleteFile
-from catalog.publish import RowChange
+from catalog.publish import Deletion, RowChange
 from catalog.store import Store
 from tests.catalog.conftest import CatalogUnderTest
 
@@ -22,6 +22,11 @@ async def _oid(lake: CatalogUnderTest, name: str) -> int:
 
 async def _stage(lake: CatalogUnderTest, change: RowChange) -> None:
     await lake.client.execute("SELECT pg_sluice.stage($1, $2::text::jsonb)", lake.token, change.to_json())
+
+
+def _deleting(oid: int, path: str, count: int, replaces: int | None = None) -> RowChange:
+    """`count` rows of the first file that was published are deleted."""
+    return RowChange(oid, deleted=[Deletion("a.parquet", 0, DeleteFile(path, count, 10, 5, replaces=replaces))])
 
 
 async def _changes(lake: CatalogUnderTest) -> list[str]:
@@ -106,12 +111,11 @@ async def test_a_delete_file_must_replace_the_live_one(lake: CatalogUnderTest) -
     await lake.client.execute("CREATE TABLE t (a int, b text)")
     oid = await _oid(lake, "t")
     await _stage(lake, RowChange(oid, [_FILE]))
-    delete = DeleteFile("d1.parquet", 1, 10, 5)
-    await _stage(lake, RowChange(oid, (), {0: (delete, None)}))
+    await _stage(lake, _deleting(oid, "d1.parquet", 1))
     with pytest.raises(asyncpg.SerializationError):
-        await _stage(lake, RowChange(oid, (), {0: (DeleteFile("d2.parquet", 2, 10, 5), None)}))
+        await _stage(lake, _deleting(oid, "d2.parquet", 2))
     live = await lake.superuser.fetchval("SELECT delete_file_id FROM pg_ducklake.ducklake_delete_file")
-    await _stage(lake, RowChange(oid, (), {0: (DeleteFile("d3.parquet", 2, 10, 5), live)}))
+    await _stage(lake, _deleting(oid, "d3.parquet", 2, live))
     rows = await lake.superuser.fetch(
         "SELECT path, end_snapshot IS NULL AS live FROM pg_ducklake.ducklake_delete_file ORDER BY begin_snapshot"
     )
@@ -220,7 +224,7 @@ async def test_the_store_sees_versions_as_they_are_committed(lake: CatalogUnderT
         assert (first.files, first.row_count) == ((), 0)
         assert (await store.versions([oid]))[oid] is first
         await _stage(lake, RowChange(oid, [_FILE]))
-        await _stage(lake, RowChange(oid, (), {0: (DeleteFile("d.parquet", 2, 10, 5), None)}))
+        await _stage(lake, _deleting(oid, "d.parquet", 2))
         second = (await store.versions([oid]))[oid]
         assert second.row_count == 1
         assert second.files[0].statistics[1].minimum == "-5"

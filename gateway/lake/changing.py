@@ -1,0 +1,149 @@
+"""A statement that changes the lake, as a part of its transaction: claim rows, stage files.
+
+Outside of a block it is a transaction of its own, which in a simple query ends with the statement and in an extended
+one at Sync. Killed at any moment it leaves nothing but files that no snapshot names, which `sluice check` lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Final, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from catalog.errors import SluiceError, SqlState
+from catalog.model import Table, TableVersion
+from catalog.publish import Deletion, RowChange
+from gateway.backend import BackendLostError, Statement
+from gateway.portal import StatementPortal
+from gateway.transaction import Isolation
+from storage.write import WriteResult
+
+# The timeouts that a client sets act on the Sluice statement; they must not end its idle backend meanwhile.
+_SETTINGS: Final = Statement(
+    "SELECT (extract(epoch FROM current_setting('statement_timeout')::interval) * 1000)::bigint,"
+    " current_setting('transaction_read_only'), current_setting('transaction_isolation'),"
+    " current_setting('idle_in_transaction_session_timeout'),"
+    " set_config('idle_in_transaction_session_timeout', '0', true)"
+)
+_RESTORE: Final = "SELECT set_config('idle_in_transaction_session_timeout', $1, true)"
+_CLAIM_ROWS: Final = "SELECT pg_sluice.claim_rows($1, $2::bigint::oid, $3::bigint[], $4::bigint[])"
+_CLAIM_TABLE: Final = "SELECT pg_sluice.claim_table($1, $2::bigint::oid)"
+# A statement that replaces more rows than this claims the table as a whole.
+_CLAIMS_MAX: Final = 10_000
+
+
+class Changing:
+    """`async with Changing(portal, "INSERT") as changing: … changing.wrote(…) … await changing.finish()`.
+
+    Leaving without `finish` removes the files of every result that was added; the transaction fails.
+    """
+
+    def __init__(self, portal: StatementPortal, what: str) -> None:
+        self._portal = portal
+        self._session = portal.session
+        self._transaction = portal.session.transaction
+        self._what = what
+        self._changes: list[RowChange] = []
+        self._idle_timeout = "0"
+
+    async def __aenter__(self) -> Self:
+        await self._transaction.begin()
+        [settings] = await self._session.backend.run(_SETTINGS)
+        milliseconds, read_only, level, idle, _ = (
+            str(value, "ascii") for value in settings.rows[0] if value is not None
+        )
+        self._idle_timeout = idle
+        if read_only == "on":
+            raise SluiceError(
+                SqlState.READ_ONLY_SQL_TRANSACTION, f"cannot execute {self._what} in a read-only transaction"
+            )
+        self._transaction.refuse_strict_write(level)
+        self._portal.limit_time(int(milliseconds) / 1000 or None)
+        return self
+
+    async def claim(self, result: WriteResult, version: TableVersion) -> bool:
+        """Claim the rows that a statement has replaced, of a table that it read as `version`.
+
+        False where another transaction has replaced any of them since: then the result has been discarded, and is to be
+        computed again. Where the isolation level forbids that, 40001.
+        """
+        rows = {data_file_id: each for data_file_id, each in result.positions.items() if len(each)}
+        if not rows:
+            return True
+        token, oid = self._session.gateway.token, str(version.table.oid)
+        if sum(map(len, rows.values())) <= _CLAIMS_MAX:
+            files = ",".join(str(file) for file, each in rows.items() for _ in range(len(each)))
+            positions = ",".join(str(position) for each in rows.values() for position in each.tolist())
+            claim = Statement(_CLAIM_ROWS, (token, oid, f"{{{files}}}", f"{{{positions}}}"))
+        else:
+            claim = Statement(_CLAIM_TABLE, (token, oid))
+        try:
+            await self._session.backend.run(claim)
+            if await self._untouched(rows, version):
+                return True
+        except BaseException:
+            await self._discard(result, version.table)
+            raise
+        await self._discard(result, version.table)
+        if self._transaction.isolation is not Isolation.READ_COMMITTED:
+            raise SluiceError(SqlState.SERIALIZATION_FAILURE, "could not serialize access due to concurrent update")
+        return False
+
+    async def _untouched(self, rows: Mapping[int, npt.NDArray[np.int64]], version: TableVersion) -> bool:
+        """Whether nobody has committed a change of these rows since `version` was made."""
+        newest = (await self._session.gateway.store.versions([version.table.oid])).get(version.table.oid)
+        now = {} if newest is None else {file.data_file_id: file for file in newest.files}
+        for file in version.files:
+            if file.data_file_id is None or file.data_file_id not in rows:
+                continue
+            present = now.get(file.data_file_id)
+            if present is None:
+                return False
+            then, live = file.delete_file, present.delete_file
+            known = None if then is None else then.replaces if then.delete_file_id is None else then.delete_file_id
+            if live is None or live.delete_file_id == known:
+                continue
+            if await self._session.gateway.engine.deletes_any(version.table, live, rows[file.data_file_id]):
+                return False
+        return True
+
+    async def _discard(self, result: WriteResult, table: Table) -> None:
+        await self._session.gateway.engine.discard(result, table.path)
+
+    def wrote(self, result: WriteResult, version: TableVersion) -> None:
+        """Add what a job wrote on top of a version of the table."""
+        self._transaction.written.update(path.lstrip("/") for path in result.paths(version.table.path))
+        if result.data_files or result.delete_files:
+            self.add(row_change(result, version))
+
+    def add(self, change: RowChange) -> None:
+        """Add a change that has no files of its own."""
+        self._changes.append(change)
+
+    async def finish(self) -> None:
+        """Stage everything; a transaction of the gateway's own that ends with this statement is committed."""
+        session = self._session
+        await self._transaction.stage(*self._changes)
+        if self._idle_timeout != "0":
+            await session.backend.run(Statement(_RESTORE, (self._idle_timeout,)))
+        if self._transaction.implicit and session.ends_with_statement:
+            await self._transaction.commit()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # In any other block, the session makes the transaction fail; the files go when it ends.
+        if error is None or isinstance(error, BackendLostError):
+            return
+        if self._transaction.implicit and self._session.ends_with_statement:
+            await self._transaction.roll_back()
+
+
+def row_change(result: WriteResult, version: TableVersion) -> RowChange:
+    """What to stage for a write."""
+    files = {file.path: file for file in version.files}
+    deleted = [Deletion(path, files[path].data_file_id, file) for path, file in result.delete_files.items()]
+    return RowChange(version.table.oid, result.data_files, deleted)

@@ -1,0 +1,123 @@
+"""A simple query: its statements one after another, in one transaction unless they say otherwise.
+
+Source: PostgreSQL 18 documentation, "Multiple Statements in a Simple Query". Where PostgreSQL has an implicit
+transaction block, the gateway opens a block at the backend, and ends it before ReadyForQuery.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from catalog.errors import SluiceError, SqlState
+from gateway.analysis import analyse
+from gateway.backend import BackendLostError
+from gateway.framing import Frame
+from gateway.lake import open_portal
+from gateway.messages import frontend
+from gateway.messages.backend import ErrorResponse, NoticeResponse
+from gateway.portal import Binding
+from gateway.routing import route
+from planner.routes import Route
+from planner.statements import Statement, TransactionCommand, needs_no_analysis, split, transaction_command
+
+if TYPE_CHECKING:
+    from gateway.session import Session
+
+_IN_BLOCKS_ONLY: Final = (
+    TransactionCommand.SAVEPOINT,
+    TransactionCommand.RELEASE_SAVEPOINT,
+    TransactionCommand.ROLLBACK_TO_SAVEPOINT,
+)
+
+
+async def answer(session: Session, frame: Frame) -> None:
+    """Everything but ReadyForQuery; a block of the gateway's own may be left open."""
+    text = frontend.Query.decode(frame.body).query
+    standard = session.backend.parameters.get("standard_conforming_strings", "on") == "on"
+    statements = split(text, standard_strings=standard)
+    if session.backend.status != b"E" and all(
+        needs_no_analysis(statement) and transaction_command(statement) is None for statement in statements
+    ):
+        await session.relay_query(frame.data)
+        return
+    alone = len(statements) == 1
+    for number, statement in enumerate(statements, 1):
+        session.ends_with_statement = number == len(statements)
+        raw = frame.data if alone else frontend.Query(statement.text).encode()
+        if not await _answer_one(session, statement, raw, alone=alone):
+            return
+
+
+async def _answer_one(session: Session, statement: Statement, raw: bytes, *, alone: bool) -> bool:
+    """One statement; False where it failed at the backend (the error has been sent)."""
+    command = transaction_command(statement)
+    if session.backend.status == b"E":
+        good = await session.relay_query(raw, statement.offset)
+        if session.backend.status == b"I":
+            await session.transaction.ended()
+        return good
+    if command is not None:
+        return await _command(session, statement, command, raw, alone=alone)
+    if not alone:
+        await session.transaction.begin()
+    if needs_no_analysis(statement):
+        return await session.relay_query(raw, statement.offset)
+    try:
+        analysis = await analyse(session.backend, statement.text, sync=True)
+    except BackendLostError:
+        raise
+    except SluiceError as error:
+        shift(error, statement.offset)
+        raise
+    routed = await route(session, analysis)
+    if routed.route is Route.RELAY:
+        return await session.relay_query(raw, statement.offset)
+    session.client.send(*analysis.notices)
+    portal = await open_portal(session, analysis, routed, Binding(raw_query=raw))
+    try:
+        await session.run_portal(portal, 0)
+    finally:
+        await portal.close()
+    return True
+
+
+async def _command(
+    session: Session, statement: Statement, command: TransactionCommand, raw: bytes, *, alone: bool
+) -> bool:
+    """A statement about the transaction itself."""
+    transaction = session.transaction
+    if command in _IN_BLOCKS_ONLY and not alone and (transaction.implicit or not transaction.open):
+        raise SluiceError(SqlState.NO_ACTIVE_SQL_TRANSACTION, f"{command.value} can only be used in transaction blocks")
+    if command is TransactionCommand.SET_TRANSACTION and not alone:
+        await transaction.begin()
+    if command in (TransactionCommand.COMMIT, TransactionCommand.ROLLBACK) and transaction.implicit:
+        session.client.send(_no_transaction())
+    if command is TransactionCommand.COMMIT:
+        await transaction.prepare_client_commit()
+    # A block of the gateway's own becomes the client's: PostgreSQL does not warn there.
+    hidden = SqlState.ACTIVE_SQL_TRANSACTION if transaction.implicit and command is TransactionCommand.BEGIN else None
+    good = await session.relay_query(raw, statement.offset, hidden)
+    await transaction.after(command, good=good)
+    return good
+
+
+def _no_transaction() -> NoticeResponse:
+    """What PostgreSQL warns of at COMMIT or ROLLBACK outside of a block that the client has begun."""
+    fields = {"S": "WARNING", "V": "WARNING", "C": SqlState.NO_ACTIVE_SQL_TRANSACTION.value}
+    return NoticeResponse((*fields.items(), ("M", "there is no transaction in progress")))
+
+
+def shifted(frame: Frame, offset: int) -> Frame:
+    """A relayed error whose position counts from the beginning of the whole query string."""
+    if not offset:
+        return frame
+    error = ErrorResponse.decode(frame.body, strict=False).to_error()
+    shift(error, offset)
+    return Frame(frame.type, ErrorResponse.from_error(error).encode())
+
+
+def shift(error: SluiceError, offset: int) -> None:
+    """An error's position counts from the beginning of the whole query string."""
+    position = error.fields.get("P")
+    if offset and position is not None:
+        error.fields["P"] = str(int(position) + offset)

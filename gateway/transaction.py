@@ -1,0 +1,204 @@
+"""A session's transaction as far as the lake is concerned.
+
+The session's backend is in the same transaction and is the truth of it: what statements wrote is *staged* there, so
+that savepoints undo it, and COMMIT publishes it (catalog/sql/sluice.sql). Kept here is what the backend cannot know:
+the files that were written, the snapshot that is read, and whether the client began the transaction or the gateway.
+
+The backend itself is always at READ COMMITTED, for what it publishes must be joined to what others have published
+meanwhile. The isolation that the client chose holds for the lake.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final
+
+from catalog.errors import SluiceError, SqlState, unsupported
+from catalog.model import DeleteFile
+from catalog.publish import Deletion, RowChange, deletion_from_json
+from gateway.backend import BackendLostError, Statement
+from planner.statements import TransactionCommand
+
+if TYPE_CHECKING:
+    from gateway.session import Session
+
+_LOG: Final = logging.getLogger("sluice.transaction")
+_STAGE: Final = "SELECT pg_sluice.stage($1, $2::jsonb)"
+_PREPARE: Final = "SELECT pg_sluice.prepare_commit($1, $2::jsonb)"
+_LEVEL: Final = Statement("SHOW transaction_isolation")
+_READ_COMMITTED: Final = Statement("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
+
+
+class Isolation(StrEnum):
+    """The levels that differ; READ UNCOMMITTED is READ COMMITTED, as in PostgreSQL."""
+
+    READ_COMMITTED = "read committed"
+    REPEATABLE_READ = "repeatable read"
+    SERIALIZABLE = "serializable"
+
+
+class Transaction:
+    """One for each session, used again for each of its transactions; `ended` makes it as new.
+
+    `implicit` is true while the backend is in a block that the gateway began for statements outside of the client's
+    own: the client sees it as idle. `snapshot` is what a level above READ COMMITTED reads, from its first look on.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.implicit = False
+        self.isolation = Isolation.READ_COMMITTED
+        self.snapshot: int | None = None
+        # Files by their path below the data path, whether or not the transaction still wants them.
+        self.written: set[str] = set()
+        self._kept: set[str] | None = None
+        self._read: set[int] = set()
+
+    @property
+    def open(self) -> bool:
+        """Whether the backend is in a transaction block that works."""
+        return self._session.backend.status == b"T"
+
+    async def begin(self) -> None:
+        """Open a block for a statement outside of the client's own, where none is open."""
+        if not self.open:
+            await self._session.backend.run(Statement("BEGIN ISOLATION LEVEL READ COMMITTED"), sync=True)
+            self.implicit = True
+
+    async def begun(self) -> None:
+        """The client has begun a block or set its level: take the level over."""
+        if not self.open:
+            return
+        [result] = await self._session.backend.run(_LEVEL)
+        level = result.rows[0][0]
+        assert level is not None
+        text = level.decode()
+        if text == "read uncommitted":
+            return
+        if text != Isolation.READ_COMMITTED:
+            await self._session.backend.run(_READ_COMMITTED)
+            self.isolation = Isolation(text)
+
+    async def visible_snapshot(self, tables: tuple[int, ...]) -> int | None:
+        """The snapshot that a statement over these tables reads; None for the newest."""
+        if self.isolation is Isolation.READ_COMMITTED or not self.open:
+            return None
+        if self.snapshot is None:
+            self.snapshot = await self._session.gateway.store.newest_snapshot()
+        if self.isolation is Isolation.SERIALIZABLE:
+            self._read.update(tables)
+        return self.snapshot
+
+    async def stage(self, *changes: RowChange) -> None:
+        """Let COMMIT publish these; a savepoint or ROLLBACK takes them back."""
+        token = self._session.gateway.token
+        if changes:
+            await self._session.backend.run(*(Statement(_STAGE, (token, change.to_json())) for change in changes))
+
+    async def prepare_commit(self) -> None:
+        """Bring what is staged to where COMMIT can publish it. Nobody else publishes to these tables until then."""
+        if not self.written:
+            return
+        reads = {str(oid): self.snapshot for oid in self._read}
+        statement = Statement(_PREPARE, (self._session.gateway.token, json.dumps(reads)))
+        [result] = await self._session.backend.run(statement)
+        value = result.rows[0][0]
+        assert value is not None
+        prepared = json.loads(value)
+        kept = set(prepared["kept"])
+        for stale in prepared["stale"]:
+            kept.add(await self._merge(stale))
+        self._kept = kept
+
+    async def _merge(self, stale: dict[str, Any]) -> str:
+        """Others have deleted other rows of a file that this transaction deleted rows of: one delete file for both."""
+        session, oid = self._session, stale["relid"]
+        deletion, live = deletion_from_json(stale["own"]), stale["live"]
+        version = (await session.gateway.store.versions([oid])).get(oid)
+        files = () if version is None else version.files
+        file = next((each for each in files if each.data_file_id == deletion.data_file_id), None)
+        if version is None or file is None:
+            raise SluiceError(SqlState.SERIALIZATION_FAILURE, "could not serialize access due to concurrent delete")
+        other = None if live["delete_file_id"] is None else DeleteFile(**live)
+        merged = await session.gateway.engine.merge_deletes(version.table, file, deletion.file, other)
+        await self.stage(RowChange(oid, deleted=[Deletion(file.path, file.data_file_id, merged)]))
+        path = version.table.path + merged.path
+        self.written.add(path)
+        return path
+
+    async def commit(self) -> None:
+        """End a block of the gateway's own: when this returns everybody sees the change, when it raises nobody will."""
+        assert self.implicit
+        try:
+            await self.prepare_commit()
+            await self._session.backend.run(Statement("COMMIT"))
+        except BackendLostError:
+            raise
+        except SluiceError:
+            await self.roll_back()
+            raise
+        await self.ended(committed=True)
+
+    async def roll_back(self) -> None:
+        """End a block of the gateway's own, undoing it."""
+        if self._session.backend.status != b"I":
+            await self._session.backend.run(Statement("ROLLBACK"))
+        await self.ended()
+
+    async def prepare_client_commit(self) -> None:
+        """`prepare_commit` for a COMMIT of the client's: where it fails, the transaction is rolled back."""
+        try:
+            await self.prepare_commit()
+        except BackendLostError:
+            raise
+        except SluiceError:
+            await self.roll_back()
+            raise
+
+    async def after(self, command: TransactionCommand, *, good: bool) -> None:
+        """The backend has carried out a statement about the transaction, or refused it."""
+        match command:
+            case TransactionCommand.BEGIN | TransactionCommand.SET_TRANSACTION if good:
+                if command is TransactionCommand.BEGIN:
+                    self.implicit = False
+                await self.begun()
+            case TransactionCommand.COMMIT | TransactionCommand.ROLLBACK:
+                level = self.isolation
+                await self.ended(committed=good and command is TransactionCommand.COMMIT)
+                if self.open:  # AND CHAIN
+                    self.isolation = level
+            case _:
+                pass
+
+    async def abandon(self) -> None:
+        """The client has gone, or the catalog has: what is open is undone as far as the backend still answers."""
+        if not self.written:
+            return
+        try:
+            await self.roll_back()
+        except SluiceError:
+            _LOG.exception("files of an abandoned transaction are left behind")
+
+    async def ended(self, *, committed: bool = False) -> None:
+        """The backend's transaction is over: what was written and not published is removed.
+
+        Where it is not known to be committed, as it was prepared, the catalog says what was published.
+        """
+        written, self.written = self.written, set()
+        kept, self._kept = self._kept, None
+        self.implicit = False
+        self.isolation = Isolation.READ_COMMITTED
+        self.snapshot = None
+        self._read.clear()
+        if not written:
+            return
+        if not committed or kept is None:
+            kept = await self._session.gateway.store.published(written)
+        await self._session.gateway.engine.remove(written - kept)
+
+    def refuse_strict_write(self, level: str) -> None:
+        """The backend must be at READ COMMITTED to publish: a level that was set past the gateway is refused."""
+        if level not in (Isolation.READ_COMMITTED, "read uncommitted"):
+            raise unsupported("setting transaction_isolation other than by BEGIN or SET TRANSACTION")

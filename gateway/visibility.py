@@ -1,0 +1,90 @@
+"""What a session sees of the lake: what is committed, and in a block what its own transaction has made of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from catalog.errors import SluiceError, SqlState
+from catalog.model import TableVersion
+from catalog.publish import Deletion, RowChange, applied, change_from_json
+from catalog.store import TableRules, rules_from_description, table_from_description
+from gateway.backend import Result, Statement
+
+if TYPE_CHECKING:
+    from gateway.session import Session
+
+_UNCOMMITTED: Final = "SELECT relid, description, change FROM pg_sluice.uncommitted($1, $2::oid[])"
+
+
+async def lake_relations(session: Session, oids: Iterable[int]) -> frozenset[int]:
+    """Which of these relations are lake tables, the transaction's own among them."""
+    wanted = set(oids)
+    found = await session.gateway.store.lake_relations(wanted)
+    missing = wanted - found
+    if missing and session.in_transaction:
+        [result] = await session.backend.run(uncommitted(session, tuple(missing)), sync=session.simple)
+        found |= {int(relid) for relid, *_ in result.rows if relid is not None}
+    return found
+
+
+def uncommitted(session: Session, oids: Sequence[int]) -> Statement:
+    """What to ask the backend for `versions`."""
+    return Statement(_UNCOMMITTED, (session.gateway.token, "{" + ",".join(map(str, oids)) + "}"))
+
+
+async def versions(session: Session, oids: Sequence[int], own: Result | None = None) -> dict[int, TableVersion]:
+    """The tables as a statement of the session sees them; `own` is the answer to `uncommitted`, where it is at hand."""
+    store, transaction = session.gateway.store, session.transaction
+    snapshot = await transaction.visible_snapshot(tuple(oids))
+    found = await store.versions(oids) if snapshot is None else await store.versions_at(oids, snapshot)
+    if not transaction.open:
+        return found
+    if own is None:
+        [own] = await session.backend.run(uncommitted(session, oids))
+    for relid, description, change in own.rows:
+        assert relid is not None
+        oid = int(relid)
+        if description is not None:
+            table = table_from_description(json.loads(description))
+            known = found.get(oid)
+            found[oid] = TableVersion(table, 0, ()) if known is None else replace(known, table=table)
+        if change is not None and oid in found:
+            found[oid] = await _with_own(session, found[oid], json.loads(change))
+    return found
+
+
+async def _with_own(session: Session, version: TableVersion, change: dict[str, Any]) -> TableVersion:
+    """The version with the transaction's own files. Where others have deleted rows of the same data files since, both
+    delete files become one, which is staged in place of the transaction's own."""
+    seen, stale = applied(version, change_from_json(change))
+    if not stale:
+        return seen
+    deleted = []
+    for file, own in stale:
+        merged = await session.gateway.engine.merge_deletes(version.table, file, own, file.delete_file)
+        session.transaction.written.add(version.table.path + merged.path)
+        deleted.append(Deletion(file.path, file.data_file_id, merged))
+    staged = RowChange(version.table.oid, deleted=deleted)
+    await session.transaction.stage(staged)
+    return applied(seen, staged)[0]
+
+
+async def latest(session: Session, oid: int) -> TableVersion:
+    """One table as a statement of the session sees it."""
+    version = (await versions(session, [oid])).get(oid)
+    if version is None:
+        raise SluiceError(SqlState.UNDEFINED_TABLE, "the table was dropped meanwhile")
+    return version
+
+
+async def rules(session: Session, oid: int) -> TableRules:
+    """The constraints and defaults of a table, as the session's transaction has made them."""
+    if session.transaction.open:
+        [own] = await session.backend.run(uncommitted(session, [oid]))
+        for _, description, _ in own.rows:
+            if description is not None:
+                return rules_from_description(json.loads(description))
+    return await session.gateway.store.rules(oid)
