@@ -172,7 +172,8 @@ class Translator:
         folded = fold.folded(signature, arguments)
         if folded is not MISSING:
             return literal(folded, result_type)
-        return row.build(Call(signature, arguments, self._base(result_type), self.context.session))
+        given = Call(signature, arguments, self._base(result_type), self.context.session, collation=collation)
+        return row.build(given)
 
     def check_collation(self, collation: int) -> None:
         """Refuse collations other than by bytes."""

@@ -82,5 +82,5 @@ def presented(value: Value) -> Expression:
 
 
 def rendered(expression: Expression) -> str:
-    """Spark SQL text."""
-    return expression.sql(dialect=DIALECT, copy=True, identify=False, comments=False)
+    """Spark SQL text. Spark puts settings and environment variables in the place of `${…}`, in strings too: not here."""
+    return expression.sql(dialect=DIALECT, copy=True, identify=False, comments=False).replace("${", "$\\{")

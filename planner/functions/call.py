@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from catalog.errors import unsupported
 from planner.spark import Expression
@@ -12,6 +12,11 @@ from planner.values import Value
 
 if TYPE_CHECKING:
     from planner.plan import SessionValues
+
+
+_DEFAULT_COLLATION: Final = 100
+# None, the default (the catalog's is C.UTF-8) and pg_c_utf8, as opposed to C, POSIX and ucs_basic.
+_UNICODE_COLLATIONS: Final = frozenset({0, _DEFAULT_COLLATION, 811})
 
 
 class Aggregation(Protocol):
@@ -37,7 +42,7 @@ class Call:
     result_type: int
     session: SessionValues
     aggregate: Aggregation | None = None
-    argument_is_star: bool = False
+    collation: int = _DEFAULT_COLLATION
 
     def result(self, sql: Expression) -> Value:
         """A result of PostgreSQL's type, without typmod; not for numeric."""
@@ -54,6 +59,11 @@ class Call:
         if not value.is_constant:
             raise unsupported(f"{self.signature} with {what} that is not constant")
         return value.constant
+
+    def check_letters(self) -> None:
+        """Refuse collations in which only ASCII has letters: here all of Unicode has."""
+        if self.collation not in _UNICODE_COLLATIONS:
+            raise unsupported(f"{self.signature} in the collation with OID {self.collation}")
 
     def parts(self) -> Aggregation:
         """How to compute the parts of an aggregate."""

@@ -1,14 +1,6 @@
-"""LIKE patterns and regular expressions: PostgreSQL's, as Spark (Java) means the same by them.
-
-Of regular expressions only those are taken whose meaning is beyond doubt: literals, `.`, `^`, `$`, bracket
-expressions of plain characters and ranges, groups, alternation and quantifiers. As a mere test for a match, such a
-pattern means the same to a POSIX and to a backtracking engine; where the match itself counts, a single atom is taken.
-"""
+"""Patterns of LIKE and of SIMILAR TO: PostgreSQL's, as Spark's LIKE and as regular expressions mean the same."""
 
 from __future__ import annotations
-
-import re
-from typing import Final
 
 from catalog.errors import unsupported
 
@@ -28,53 +20,31 @@ def like_pattern(pattern: str) -> str | None:
     return "".join(result)
 
 
-_BRACKET: Final = r"\[\^?(?:[A-Za-z0-9 _,.;:/@#%&!\"'<>=~`]|[A-Za-z0-9]-[A-Za-z0-9])+(?:-)?\]"
-_ATOM: Final = rf"(?:[A-Za-z0-9 _,;:/@#%&!\"'<>=~`-]|\\[.()*+?|{{}}\[\]^$/\\-]|\.|{_BRACKET})"
-_QUANTIFIER: Final = r"(?:[*+?]|\{\d{1,3}(?:,\d{0,3})?\})"
-_TOKEN: Final = re.compile(rf"({_ATOM})({_QUANTIFIER})?|([()|^$])({_QUANTIFIER})?")
-_SINGLE: Final = re.compile(rf"{_ATOM}\+?")
-
-
-def search_pattern(pattern: str, insensitive: bool) -> str:
-    """A pattern that finds a match where PostgreSQL's `~` (`~*`) does; 0A000 for any that could differ."""
-    if pattern.startswith("***") or (insensitive and not pattern.isascii()):
-        raise _refused(pattern)
-    result = []
-    depth = 0
-    position = 0
-    previous = "("
+def similar_pattern(pattern: str, escape: str) -> str:
+    """The regular expression that `similar_to_escape` makes of the pattern; an empty `escape` is none."""
+    if len(escape) > 1:
+        raise unsupported("SIMILAR TO with an escape of several characters")
+    result, position = "^(?:", 0
     while position < len(pattern):
-        found = _TOKEN.match(pattern, position)
-        if found is None:
-            raise _refused(pattern)
-        position = found.end()
-        atom, quantifier, mark, mark_quantifier = found.groups()
-        if atom is not None:
-            result.append(atom + (quantifier or ""))
-            previous = "a"
-            continue
-        depth += {"(": 1, ")": -1}.get(mark, 0)
-        # A quantified anchor, an empty group or branch: what they mean differs, or is an error.
-        if (
-            depth < 0
-            or (mark_quantifier and mark != ")")
-            or (mark in ")|" and previous in "(|")
-            or (position == len(pattern) and mark in "|(")
-        ):
-            raise _refused(pattern)
-        result.append({"(": "(?:", "^": r"\A", "$": r"\z"}.get(mark, mark) + (mark_quantifier or ""))
-        previous = mark
-    if depth:
-        raise _refused(pattern)
-    return ("(?si)" if insensitive else "(?s)") + "".join(result)
+        character = pattern[position]
+        position += 1
+        if escape and character == escape:
+            following = pattern[position : position + 1]
+            # A quote would divide the pattern into three; a letter would mean what it means after a backslash.
+            if not following or following == '"' or following.isalnum():
+                raise unsupported(f"the pattern {pattern!r} of SIMILAR TO")
+            result += "\\" + following
+            position += 1
+        elif character == "[":
+            end = pattern.find("]", position + 1)
+            inside = pattern[position:end]
+            if end < 0 or "\\" in inside or "[" in inside or (escape and escape in inside):
+                raise unsupported(f"the pattern {pattern!r} of SIMILAR TO")
+            result += f"[{inside}]"
+            position = end + 1
+        else:
+            result += _SIMILAR.get(character, character)
+    return result + ")$"
 
 
-def replacement_pattern(pattern: str) -> str:
-    """A pattern of one atom, perhaps with +, whose matches are the same in both."""
-    if not _SINGLE.fullmatch(pattern):
-        raise _refused(pattern)
-    return "(?s)" + pattern
-
-
-def _refused(pattern: str) -> Exception:
-    return unsupported(f"the regular expression {pattern!r}")
+_SIMILAR = {"%": ".*", "_": ".", "(": "(?:", "\\": "\\\\", ".": r"\.", "^": r"\^", "$": r"\$"}

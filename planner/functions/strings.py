@@ -1,4 +1,4 @@
-"""text, varchar, char: concatenation, parts, searching, LIKE, and regular expressions of a safe kind."""
+"""text, varchar, char: concatenation, parts, searching, and LIKE."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from catalog.datatypes import BOOL, BPCHAR
 from catalog.errors import SluiceError, unsupported
 from planner.functions.call import Build, Call, Row, row
 from planner.functions.casts import on, to_text
-from planner.functions.patterns import like_pattern, replacement_pattern, search_pattern
+from planner.functions.patterns import like_pattern
 from planner.spark import (
     Expression,
     binary,
@@ -65,6 +65,7 @@ _LOWER_SPECIAL: Final = "[\u0130\u03a3]"
 
 def _cased(function: str, special: str) -> Build:
     def build(given: Call) -> Value:
+        given.check_letters()
         return given.result(on(given.sql[0], lambda sql: cased(function, special, sql)))
 
     return build
@@ -179,7 +180,7 @@ def _split_part(given: Call) -> Value:
     return given.result(call("split_part", text.sql, delimiter.sql, field.sql))
 
 
-# --- LIKE and regular expressions ---
+# --- LIKE ---
 
 
 def _like(negated: bool, insensitive: bool = False) -> Build:
@@ -194,6 +195,7 @@ def _like(negated: bool, insensitive: bool = False) -> Build:
             raise SluiceError("22025", "LIKE pattern must not end with escape character")
         subject = text.sql
         if insensitive:
+            given.check_letters()
             if not wanted.isascii():
                 raise unsupported("ILIKE with a pattern outside ASCII")
             subject, wanted = on(text.sql, lowered), wanted.lower()
@@ -201,28 +203,6 @@ def _like(negated: bool, insensitive: bool = False) -> Build:
         return given.result(not_(matched) if negated else matched)
 
     return build
-
-
-def _regex(negated: bool, insensitive: bool) -> Build:
-    def build(given: Call) -> Value:
-        pattern = given.constant(1, "a pattern")
-        if not isinstance(pattern, str):
-            raise unsupported(f"{given.signature} with this pattern")
-        matched = call("rlike", given.sql[0], string(search_pattern(pattern, insensitive)))
-        return given.result(not_(matched) if negated else matched)
-
-    return build
-
-
-def _regexp_replace(given: Call) -> Value:
-    pattern, replacement = given.constant(1, "a pattern"), given.constant(2, "a replacement")
-    flags = given.constant(3, "flags") if len(given.arguments) > 3 else ""
-    if not (isinstance(pattern, str) and isinstance(replacement, str) and flags == "g"):
-        raise unsupported(f"{given.signature} without the flag g, or with other flags")
-    if "\\" in replacement:
-        raise unsupported(f"{given.signature} with a replacement that refers to the match")
-    java = replacement.replace("$", "\\$")
-    return given.result(call("regexp_replace", given.sql[0], string(replacement_pattern(pattern)), string(java)))
 
 
 def _position(given: Call) -> Value:
@@ -288,11 +268,4 @@ ROWS: Final[tuple[Row, ...]] = (
     row("bpcharnlike(bpchar,text)", _like(True), f"SELECT id, c NOT LIKE 'a%' {_T}"),
     row("texticlike(text,text)", _like(False, True), f"SELECT id, t ILIKE 'A%', t ILIKE '%B_' {_T}"),
     row("texticnlike(text,text)", _like(True, True), f"SELECT id, t NOT ILIKE 'A%' {_T}"),
-    row("textregexeq(text,text)", _regex(False, False), f"SELECT id, t ~ '^a', t ~ 'b.$', t ~ '[x-z0-9]', "
-        f"t ~ '(a|b)+c?', t ~ '^.{{3}}$', t ~ '' {_T}"),
-    row("textregexne(text,text)", _regex(True, False), f"SELECT id, t !~ '^a' {_T}"),
-    row("texticregexeq(text,text)", _regex(False, True), f"SELECT id, t ~* '^A' {_T}"),
-    row("texticregexne(text,text)", _regex(True, True), f"SELECT id, t !~* 'B' {_T}"),
-    row("regexp_replace(text,text,text,text)", _regexp_replace,
-        f"SELECT id, regexp_replace(t, '[^a-z]', '$', 'g'), regexp_replace(t, 'b+', '', 'g') {_T}"),
 )  # fmt: skip

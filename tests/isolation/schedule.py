@@ -1,0 +1,110 @@
+"""Schedules: statements of several sessions in a given order, and what each of them answers or waits for.
+
+A schedule is a text file. Lines before the first blank one set up; then each line is `session: statement`. A line
+`-- …` is a comment. `{level}` stands for the isolation level under test. The transcript that `run` gives repeats each
+line with its answer: the rows, the command's tag, the SQLSTATE of an error, or `waits` where the statement waits for
+another session, and its answer once it comes.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+
+from tests.servers import Server
+
+_STEP_SECONDS_MAX = 60.0
+_POLL_SECONDS = 0.02
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """`steps` are (session, statement), in the order in which they are to begin."""
+
+    setup: tuple[str, ...]
+    steps: tuple[tuple[str, str], ...]
+
+
+def read(path: Path, level: str) -> Schedule:
+    """The schedule in a file, for one isolation level."""
+    lines = [line for line in path.read_text().replace("{level}", level).splitlines() if not line.startswith("--")]
+    blank = lines.index("")
+    steps = [line.split(": ", 1) for line in lines[blank:] if line]
+    return Schedule(tuple(lines[:blank]), tuple((session, statement) for session, statement in steps))
+
+
+class _Session:
+    """One connection, whose statements run in threads."""
+
+    def __init__(self, server: Server, search_path: str) -> None:
+        self.connection = psycopg.connect(server.url, autocommit=True, options=f"-c search_path={search_path}")
+        [self.process_id] = self.connection.execute("SELECT pg_backend_pid()").fetchone() or (0,)
+        self.running: tuple[str, Future[str]] | None = None
+
+    def begin(self, statement: str) -> Future[str]:
+        answer: Future[str] = Future()
+        self.running = (statement, answer)
+        threading.Thread(target=lambda: answer.set_result(self._execute(statement)), daemon=True).start()
+        return answer
+
+    def _execute(self, statement: str) -> str:
+        try:
+            cursor = self.connection.execute(statement.encode())
+        except psycopg.Error as error:
+            return f"ERROR {error.sqlstate}"
+        if cursor.description is None:
+            return cursor.statusmessage or ""
+        return " ".join(str(row) for row in cursor.fetchall()) or "no rows"
+
+
+def run(server: Server, schema: str, schedule: Schedule) -> list[str]:
+    """The transcript. Fails where a statement neither answers nor waits for another session."""
+    with psycopg.connect(server.url, autocommit=True, options=f"-c search_path={schema}") as control:
+        for statement in schedule.setup:
+            control.execute(statement.encode())
+        sessions = {name: _Session(server, schema) for name in dict.fromkeys(name for name, _ in schedule.steps)}
+        transcript: list[str] = []
+        try:
+            for name, statement in schedule.steps:
+                session = sessions[name]
+                assert session.running is None, f"{name} still waits"
+                answer = session.begin(statement)
+                if _waits(control, session, answer):
+                    transcript.append(f"{name}: {statement} -> waits")
+                else:
+                    transcript.append(f"{name}: {statement} -> {answer.result()}")
+                    session.running = None
+                transcript += _released(control, sessions)
+        finally:
+            for session in sessions.values():
+                session.connection.close()
+    return transcript
+
+
+def _waits(control: psycopg.Connection, session: _Session, answer: Future[str]) -> bool:
+    """Whether the statement waits for another session; returns when it does, or when it is answered."""
+    deadline = time.monotonic() + _STEP_SECONDS_MAX
+    while not answer.done():
+        assert time.monotonic() < deadline, f"{session.running} neither answers nor waits"
+        # The number stands in the text: with parameters, the statement would be prepared.
+        row = control.execute(f"SELECT cardinality(pg_blocking_pids({session.process_id})) > 0".encode()).fetchone()
+        if row == (True,) and not answer.done():
+            return True
+        time.sleep(_POLL_SECONDS)
+    return False
+
+
+def _released(control: psycopg.Connection, sessions: dict[str, _Session]) -> list[str]:
+    """The answers of statements that waited and do so no longer."""
+    found = []
+    for name, session in sessions.items():
+        if session.running is not None and not _waits(control, session, session.running[1]):
+            statement, answer = session.running
+            found.append(f"{name}: {statement} -> {answer.result()}")
+            session.running = None
+    return found

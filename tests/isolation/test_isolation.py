@@ -1,0 +1,24 @@
+"""Each schedule at each level gives the same transcript on PostgreSQL and on the gateway."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.isolation.schedule import read, run
+from tests.servers import Server
+
+_SCHEDULES = sorted((Path(__file__).parent.parent / "golden" / "isolation").glob("*.txt"))
+
+
+@pytest.mark.parametrize("level", ["READ COMMITTED", "REPEATABLE READ"])
+@pytest.mark.parametrize("path", _SCHEDULES, ids=lambda path: path.stem)
+def test_same_transcript(oracle: Server, gateway: Server, path: Path, level: str) -> None:
+    transcripts = []
+    for server in (oracle, gateway):
+        schema = f"isolation_{path.stem.replace('-', '_')}"
+        server.psql("-qc", f"CREATE SCHEMA {schema}")
+        transcripts.append(run(server, schema, read(path, level)))
+        server.psql("-qc", f"SET client_min_messages = warning; DROP SCHEMA {schema} CASCADE")
+    assert transcripts[1] == transcripts[0]
