@@ -82,5 +82,5 @@ def presented(value: Value) -> Expression:
 
 
 def rendered(expression: Expression) -> str:
-    """Spark SQL text. Spark puts settings and environment variables in the place of `${…}`, in strings too: not here."""
+    """Spark SQL text, where `${…}` in strings stays: Spark puts settings and environment variables in its place."""
     return expression.sql(dialect=DIALECT, copy=True, identify=False, comments=False).replace("${", "$\\{")

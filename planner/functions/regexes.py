@@ -14,7 +14,7 @@ from planner.functions.match_extents import can_be_empty, parse_match
 from planner.functions.patterns import similar_pattern
 from planner.functions.regular_expressions import Pattern
 from planner.literals import literal
-from planner.spark import Expression, binary, boolean, call, case, cast, integer, not_, raise_error, raw, string
+from planner.spark import Expression, binary, call, case, cast, integer, not_, raise_error, raw, string
 from planner.values import Value, null_value
 
 _FLAGS: Final = frozenset({"", "i", "g", "c", "gi", "ig", "gc", "cg"})

@@ -96,11 +96,15 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
+    """One after the other."""
+
     parts: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
+    """One or the other."""
+
     branches: tuple[Expression, ...]
 
 
@@ -139,7 +143,8 @@ def refused(pattern: str) -> Exception:
     return unsupported(f"the regular expression {pattern!r}")
 
 
-_LETTER: Final = r"\p{IsAlphabetic}"
+# Alphabetic in Unicode 16, together with what of it older ones did not call so.
+_LETTER: Final = r"\p{IsAlphabetic}\x{363}-\x{36f}\x{c04}\x{f82}\x{f83}\x{1dd3}-\x{1de6}\x{11080}\x{11081}"
 _WORD_JAVA: Final = rf"{_LETTER}0-9_"
 # Unicode's White_Space.
 _SPACE_JAVA: Final = r"\t\n\x{b}\f\r \x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}"
@@ -153,14 +158,15 @@ _CLASSES: Final = {
     "alpha": (_LETTER, Characters(_UPPER | _LOWER, None), _ANY),
     "alnum": (_LETTER + "0-9", Characters(_UPPER | _LOWER | _DIGITS, None), _ANY),
     "upper": (r"\p{IsUppercase}", Characters(_UPPER, None), _ANY),
-    "lower": (r"\p{IsLowercase}", Characters(_LOWER, None), _ANY),
+    "lower": (r"\p{IsLowercase}\x{10fc}\x{ab69}", Characters(_LOWER, None), _ANY),
     "xdigit": ("0-9A-Fa-f", Characters(_mask("0123456789ABCDEFabcdef"), frozenset()), _ANY),
 }
 _OF_LETTERS: Final = frozenset({"word", "alpha", "alnum", "upper", "lower"})
 _CASES: Final = frozenset({"upper", "lower"})
 _SHORTHANDS: Final = {"d": "digit", "s": "space", "w": "word"}
 _CONTROLS: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "v": "\v"}
-_INSIDE: Final = f"[{_WORD_JAVA}]"
+# With a letter outside the BMP, one of them, for else Java looks but one unit of UTF-16 behind.
+_INSIDE: Final = f"[{_WORD_JAVA}\U00010000]"
 _WORD_START: Final = f"(?<!{_INSIDE})(?={_INSIDE})"
 _WORD_END: Final = f"(?<={_INSIDE})(?!{_INSIDE})"
 _ANCHOR_ESCAPES: Final = {

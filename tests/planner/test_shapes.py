@@ -178,7 +178,11 @@ REFUSED = {
     "SELECT sum(s) OVER (ORDER BY id ROWS 1 PRECEDING EXCLUDE TIES) FROM integers": "EXCLUDE",
     "WITH RECURSIVE r AS (SELECT 1 AS n UNION SELECT n + 1 FROM r WHERE n < 3) SELECT * FROM r": "UNION",
     "SELECT t ~ '(a)\\1' FROM texts": "regular expression",
-    "SELECT t SIMILAR TO 'a%' FROM texts": "similar",
+    "SELECT t ~ '(?=a)b' FROM texts": "regular expression",
+    "SELECT t ~ t FROM texts": "a pattern that is not constant",
+    "SELECT substring(t from 'a|ab') FROM texts": "regular expression",
+    "SELECT regexp_replace(t, 'b*', '-', 'g') FROM texts": "matches the empty text",
+    """SELECT upper(t COLLATE "C") FROM texts""": "collation",
     "SELECT oid FROM pg_class": "outside the lake",
     "SELECT extract(julian from d) FROM dates": "julian",
 }
