@@ -108,6 +108,7 @@ def _integer_rows() -> dict[str, Callable[..., Any]]:
         rows[f"{name}mul({name},{name})"] = _ranged(bits, lambda a, b: a * b)
         rows[f"{name}um({name})"] = _ranged(bits, lambda a: -a)
         rows[f"numeric({name})"] = decimal.Decimal
+        rows[f"float8({name})"] = float
     for source, target, bits in (("int4", "int2", 16), ("int8", "int4", 32), ("int2", "int4", 32),
                                  ("int4", "int8", 64), ("int2", "int8", 64), ("int8", "int2", 16)):  # fmt: skip
         rows[f"{target}({source})"] = _ranged(bits, lambda a: a)

@@ -154,9 +154,10 @@ class Grouping:
     def aggregate(self, node: Node) -> Value:
         with self.reading_rows():
             parts = GroupedAggregation(self, node)
-            arguments = tuple(self.rows.value(target.expr) for target in node.args or () if not target.resjunk)
+            direct = tuple(self.rows.values(node.aggdirectargs))
+            arguments = direct + tuple(self.rows.value(target.expr) for target in node.args or () if not target.resjunk)
             parts.prepare(arguments)
-        return aggregated(self.rows, node.aggfnoid, node.aggtype, node.inputcollid, arguments, parts, node)
+        return aggregated(self.rows, node.aggfnoid, node.aggtype, node.inputcollid, arguments, parts)
 
     def grouping_function(self, node: Node) -> Value:
         """GROUPING(…): one bit for each argument, set where the argument is not grouped in this row's set."""
@@ -228,7 +229,6 @@ def aggregated(  # noqa: PLR0917
     collation: int,
     arguments: tuple[Value, ...],
     parts: GroupedAggregation,
-    node: Node,
 ) -> Value:
     """The aggregate's value, from the allow-list."""
     context = translator.context
@@ -237,8 +237,6 @@ def aggregated(  # noqa: PLR0917
     if row is None:
         raise unsupported(f"the aggregate {signature}")
     translator.check_collation(collation)
-    if node.fields.get("aggdirectargs"):
-        raise unsupported(f"the ordered-set aggregate {signature}")
     if parts.distinct and signature in registry.NOT_DISTINCT:
         raise unsupported(f"{signature} with DISTINCT")
     call_ = Call(signature, arguments, result_type, context.session, parts)
@@ -254,6 +252,7 @@ class GroupedAggregation:
         self.distinct = bool(node.aggdistinct)
         self.ordered = bool(node.aggorder)
         self.windowed = False
+        self.descending = bool(node.aggorder and node.aggorder[0].reverse_sort)
         self._filter: Expression | None = None
         self._order: list[tuple[Expression, Node]] = []
 

@@ -51,6 +51,7 @@ class WindowedAggregation:
     distinct = False
     ordered = False
     windowed = True
+    descending = False
 
     def __init__(self, translator: Translator, node: Node, signature: str) -> None:
         self._filter = None if node.aggfilter is None else translator.value(node.aggfilter).sql

@@ -25,6 +25,8 @@ class Aggregation(Protocol):
     distinct: bool
     ordered: bool
     windowed: bool
+    # Whether WITHIN GROUP (or the aggregate's own ORDER BY) begins with the greatest.
+    descending: bool
 
     def __call__(self, function: str, *arguments: Expression) -> Expression:
         """One Spark aggregate of these arguments: what refers to its result."""

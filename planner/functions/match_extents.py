@@ -26,6 +26,7 @@ from planner.functions.regular_expressions import (
     Pattern,
     Repeat,
     Sequence,
+    can_be_empty,
     parse,
     refused,
 )
@@ -37,23 +38,6 @@ def parse_match(pattern: str, insensitive: bool = False) -> Pattern:
     if not (_is_deterministic(found.body) or _is_plain_sequence(found.body)):
         raise refused(pattern)
     return found
-
-
-def can_be_empty(expression: Expression) -> bool:
-    """Whether the expression may match nothing."""
-    match expression:
-        case Atom():
-            return False
-        case Anchor():
-            return True
-        case Group(body=body):
-            return can_be_empty(body)
-        case Repeat(body=body, least=least):
-            return least == 0 or can_be_empty(body)
-        case Sequence(parts=parts):
-            return all(can_be_empty(part) for part in parts)
-        case Choice(branches=branches):
-            return any(can_be_empty(branch) for branch in branches)
 
 
 def groups(expression: Expression, certain: bool = True) -> Iterator[tuple[Group, bool]]:
@@ -91,7 +75,7 @@ def _decides(expression: Expression, follow: Characters) -> bool:
         case Group(body=body):
             return _decides(body, follow)
         case Repeat(body=body, least=least, most=most):
-            if can_be_empty(body) or (least != most and _first(body).meets(follow)):
+            if least != most and _first(body).meets(follow):
                 return False
             return _decides(body, follow if most == 1 else follow | _first(body))
         case Sequence(parts=parts):

@@ -10,9 +10,9 @@ from catalog.datatypes import TEXT
 from catalog.errors import unsupported
 from planner.functions import match_extents, regular_expressions
 from planner.functions.call import Build, Call, Row, row
-from planner.functions.match_extents import can_be_empty, parse_match
+from planner.functions.match_extents import parse_match
 from planner.functions.patterns import similar_pattern
-from planner.functions.regular_expressions import Pattern
+from planner.functions.regular_expressions import Pattern, can_be_empty
 from planner.literals import literal
 from planner.spark import Expression, binary, call, case, cast, integer, not_, raise_error, raw, string
 from planner.values import Value, null_value

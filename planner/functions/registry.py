@@ -29,11 +29,14 @@ from planner.functions import (
     arrays,
     casts,
     comparison,
+    date_templates,
     datetimes,
     floats,
     integers,
     intervals,
+    number_templates,
     numerics,
+    ordered_sets,
     regexes,
     session_values,
     strings,
@@ -57,15 +60,17 @@ FUNCTIONS: Final = _table(
     integers.ROWS,
     floats.ROWS,
     numerics.ROWS,
+    number_templates.ROWS,
     strings.ROWS,
     regexes.ROWS,
     datetimes.ROWS,
+    date_templates.ROWS,
     intervals.ROWS,
     arrays.ROWS,
     casts.ROWS,
     session_values.ROWS,
 )
-AGGREGATES: Final = _table(aggregates.ROWS)
+AGGREGATES: Final = _table(aggregates.ROWS, ordered_sets.ROWS)
 WINDOW_FUNCTIONS: Final = _table(windows.ROWS)
 
 # Functions behind `=`, for which IS DISTINCT FROM, IN lists and hashing are known.

@@ -229,6 +229,8 @@ class _Reader:
         # A quantified anchor, a second quantifier.
         if isinstance(body, Anchor) or (self._peek() and self._peek() in "*+?{") or (least == most and not greedy):
             raise refused(self.pattern)
+        if most != 1 and can_be_empty(body):  # Java does not try each way to repeat nothing
+            raise refused(self.pattern)
         return Repeat(body, least, most, greedy)
 
     def _bounds(self) -> tuple[int, int | None]:
@@ -381,6 +383,23 @@ def literal(character: str) -> str:
     if not character.isascii() or character.isalnum() or character == " ":
         return character
     return "\\" + character if character.isprintable() else f"\\x{{{ord(character):x}}}"
+
+
+def can_be_empty(expression: Expression) -> bool:
+    """Whether the expression may match nothing."""
+    match expression:
+        case Atom():
+            return False
+        case Anchor():
+            return True
+        case Group(body=body):
+            return can_be_empty(body)
+        case Repeat(body=body, least=least):
+            return least == 0 or can_be_empty(body)
+        case Sequence(parts=parts):
+            return all(can_be_empty(part) for part in parts)
+        case Choice(branches=branches):
+            return any(can_be_empty(branch) for branch in branches)
 
 
 def _java(expression: Expression, capturing: bool) -> str:
