@@ -159,6 +159,8 @@ class Session:
         if kind is frontend.Query or kind is frontend.FunctionCall:
             await self._end_own_block()
             self.ends_with_statement = False
+            if self.backend.status != b"T":
+                await self._close_portals()
             self._ready()
 
     async def _fail(self, error: SluiceError) -> None:
@@ -385,9 +387,6 @@ class Session:
         await self.client.drain()
 
     async def _sync(self, frame: Frame) -> None:
-        if self.transaction.implicit:
-            await self._settle()
-            await self._end_own_block()
         self._outstanding.clear()
         self.backend.send(frame.data)
         while True:
@@ -407,6 +406,7 @@ class Session:
                 self.client.write(item)
             await self.client.drain()
         self._unsynced = False
+        await self._end_own_block()
         if self.backend.status != b"T":
             await self._close_portals()
         if self.backend.status == b"I":

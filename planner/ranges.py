@@ -12,7 +12,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from catalog.datatypes import INT4, INT8, NUMERIC, element_type
+from catalog.datatypes import INT8, NUMERIC, element_type
 from catalog.errors import unsupported
 from planner import numerics, prune, query, selected
 from planner.expressions import Translator
@@ -27,7 +27,8 @@ from planner.scope import (
     Scope,
 )
 from planner.selected import Output, Selected
-from planner.spark import Expression, and_, binary, boolean, call, case, column, lambda_, or_, raise_error, raw, struct
+from planner.series import SERIES, series
+from planner.spark import Expression, boolean, call, column, lambda_2, raw, struct
 from planner.values import Value, stored
 
 _INNER, _LEFT, _FULL, _RIGHT = range(4)  # JoinType of nodes.h
@@ -221,29 +222,25 @@ def rows_of(scope: Scope, rows: list[list[Value]], types: list[tuple[int, int]])
 
 
 def _function(scope: Scope, index: int, node: Node) -> Expression:
-    if len(node.functions) != 1 or node.funcordinality:
-        raise unsupported("ROWS FROM or WITH ORDINALITY")
+    if len(node.functions) != 1:
+        raise unsupported("ROWS FROM")
     function = node.functions[0].funcexpr
     if function.type != "FUNCEXPR":
         raise unsupported("this function in FROM")
     alias = scope.statement.fresh("r")
-    inner = set_returning(scope, Translator(scope), function)
+    inner = set_returning(scope, Translator(scope), function, bool(node.funcordinality))
     _offer(scope, index, inner.columns(alias))
     return _lateral(inner.derived(alias), node)
 
 
-def set_returning(scope: Scope, translator: Translator, function: Node) -> Selected:
-    """A set-returning function as a query of one column."""
+def set_returning(scope: Scope, translator: Translator, function: Node, numbered: bool = False) -> Selected:
+    """A set-returning function as a query of one column; with one more where its rows are `numbered`."""
     signature = scope.statement.context.builtins.signature(function.funcid)
-    name = f"{scope.statement.fresh('q')}_1"
-    if signature in _SERIES:
-        arguments = translator.values(function.args)
-        result_type = _SERIES[signature]
-        start, stop = arguments[0].sql, arguments[1].sql
-        one = raw("1L") if result_type == INT8 else raw("1")
-        step = arguments[2].sql if len(arguments) > 2 else one
-        items = series(start, stop, step)
-        element = result_type
+    prefix = scope.statement.fresh("q")
+    name = f"{prefix}_1"
+    if signature in SERIES:
+        items = series(signature, translator.values(function.args), scope.statement.context.session)
+        element = SERIES[signature]
     elif signature == "unnest(anyarray)":
         array = translator.value(function.args[0])
         found = element_type(array.type_oid)
@@ -252,29 +249,13 @@ def set_returning(scope: Scope, translator: Translator, function: Node) -> Selec
         items, element = array.sql, found.oid
     else:
         raise unsupported(f"the function {signature} in FROM")
+    if numbered:
+        place = f"{prefix}_2"
+        pairs = call("transform", items, lambda_2("e", "i", struct(**{name: raw("e"), place: raw("i + 1L")})))
+        outputs = (Output(name, element, -1, None, False, None), Output(place, INT8, -1, None, False, None))
+        return Selected(selected.select([call("inline", pairs)], None), outputs)
     exploded = selected.select([exp.alias_(call("explode", items), name, copy=False)], None)
     return Selected(exploded, (Output(name, element, -1, None, False, None),))
-
-
-_SERIES: Final = {
-    "generate_series(int4,int4)": INT4,
-    "generate_series(int4,int4,int4)": INT4,
-    "generate_series(int8,int8)": INT8,
-    "generate_series(int8,int8,int8)": INT8,
-}
-
-
-def series(start: Expression, stop: Expression, step: Expression) -> Expression:
-    """An array from start to stop; empty where the step leads away (Spark's sequence would fail), none for NULL."""
-    zero = raw("0")
-    forward = and_(binary(">", step, zero), binary("<=", start, stop))
-    backward = and_(binary("<", step, zero), binary(">=", start, stop))
-    empty = call("filter", call("array", start), lambda_("e", boolean(False)))
-    return case(
-        (binary("=", step, zero), raise_error("22023", "step size cannot equal zero")),
-        (or_(forward, backward), call("sequence", start, stop, step)),
-        default=empty,
-    )
 
 
 _ENTRIES: Final[dict[int, Callable[[Scope, int, Node], Expression]]] = {

@@ -1,0 +1,135 @@
+"""Transactions on the wire: pipelines up to Sync, blocks begun and ended in the extended protocol, and their status."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from gateway.messages.backend import ReadyForQuery
+from gateway.messages.frontend import Bind, Describe, Execute, Parse, Query, Sync
+from gateway.messages.layout import Message
+from tests.gateway.wire import wire
+from tests.servers import GatewayProcess, Server, run_sluice
+
+_TABLE = "wire_entries"
+
+
+@pytest.fixture(scope="module")
+def both(oracle: Server, gateway: Server) -> Iterator[tuple[Server, Server]]:
+    """The two servers, with the same small table."""
+    for server in (oracle, gateway):
+        server.psql("-qc", f"CREATE TABLE {_TABLE} (n integer NOT NULL, t text)")
+    yield oracle, gateway
+    for server in (oracle, gateway):
+        server.psql("-qc", f"DROP TABLE {_TABLE}")
+
+
+@pytest.fixture(autouse=True)
+def three_rows(both: tuple[Server, Server]) -> None:
+    for server in both:
+        server.psql("-qc", f"TRUNCATE {_TABLE}; INSERT INTO {_TABLE} VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+
+
+def _do(sql: str, *parameters: bytes) -> list[Message]:
+    return [Parse("", sql), Bind("", "", (), parameters, ()), Execute("")]
+
+
+def _insert(number: int) -> list[Message]:
+    return _do(f"INSERT INTO {_TABLE} VALUES ($1)", str(number).encode())
+
+
+_ALL = Query(f"SELECT n FROM {_TABLE} ORDER BY n")
+_SCRIPTS: dict[str, list[list[Message]]] = {
+    "a pipeline is one transaction": [[*_insert(4), *_insert(5), Sync()], [_ALL]],
+    "a pipeline that fails leaves nothing": [[*_insert(4), *_do("SELECT 1 / 0"), *_insert(5), Sync()], [_ALL]],
+    "a lake statement that fails undoes the pipeline": [
+        [*_insert(4), *_do(f"SELECT n / (n - n) FROM {_TABLE}"), Sync()],
+        [_ALL],
+    ],
+    "what is relayed belongs to the pipeline too": [
+        [*_do("CREATE TEMP TABLE scratch (n integer)"), *_insert(4), *_do("SELECT 1 / 0"), Sync()],
+        [Query("SELECT * FROM scratch")],
+        [_ALL],
+    ],
+    "a pipeline sees its own rows": [[*_insert(4), *_do(f"SELECT n FROM {_TABLE} ORDER BY n"), Sync()]],
+    "a block in the extended protocol": [
+        [*_do("BEGIN"), *_insert(4), Sync()],
+        [*_do(f"UPDATE {_TABLE} SET t = 'x' WHERE n = 4 RETURNING t"), Sync()],
+        [_ALL],
+        [*_do("ROLLBACK"), Sync()],
+        [_ALL],
+    ],
+    "a commit in the extended protocol": [
+        [*_do("BEGIN"), *_insert(4), *_do(f"DELETE FROM {_TABLE} WHERE n = 1"), Sync()],
+        [Parse("", "COMMIT"), Bind("", "", (), (), ()), Describe(b"P", ""), Execute(""), Sync()],
+        [_ALL],
+    ],
+    "a commit in the middle of a pipeline": [
+        [*_do("BEGIN"), *_insert(4), *_do("COMMIT"), *_insert(5), *_do("SELECT 1 / 0"), Sync()],
+        [_ALL],
+    ],
+    "a table made and filled in one pipeline": [
+        [*_do("CREATE TABLE wire_made (n integer)"), *_do("INSERT INTO wire_made VALUES (1)"), Sync()],
+        [Query("SELECT * FROM wire_made")],
+        [Query("DROP TABLE wire_made")],
+    ],
+    "an error in a block, and ROLLBACK in the extended protocol": [
+        [Query("BEGIN")],
+        [*_insert(4), *_do("SELECT 1 / 0"), Sync()],
+        [_ALL],
+        [*_insert(5), Sync()],
+        [*_do("ROLLBACK"), Sync()],
+        [_ALL],
+    ],
+    "savepoints in the extended protocol": [
+        [*_do("BEGIN"), *_insert(4), *_do("SAVEPOINT s"), *_insert(5), *_do("ROLLBACK TO s"), *_insert(6), Sync()],
+        [_ALL],
+        [*_do("COMMIT"), Sync()],
+        [_ALL],
+    ],
+    "ROLLBACK and a look in one query": [
+        [Query("BEGIN")],
+        [Query("SELECT 1 / 0")],
+        [Query(f"ROLLBACK; SELECT count(*) FROM {_TABLE}")],
+    ],
+    "a row limit in a block": [
+        [Query("BEGIN")],
+        [*_insert(4), Parse("", f"SELECT n FROM {_TABLE} ORDER BY n"), Bind("c", "", (), (), ()), Execute("c", 2),
+         Sync()],
+        [Execute("c", 1), Sync()],
+        [Execute("c"), Sync()],
+        [Query("COMMIT")],
+        [Execute("c"), Sync()],
+    ],
+    "deferred to the end": [
+        [Query(f"BEGIN; INSERT INTO {_TABLE} VALUES (4); SELECT count(*) FROM {_TABLE}")],
+        [Query(f"INSERT INTO {_TABLE} VALUES (NULL)")],
+        [Query("COMMIT")],
+        [_ALL],
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", _SCRIPTS)
+def test_answers_as_postgresql_does(both: tuple[Server, Server], name: str) -> None:
+    answers = []
+    for server in both:
+        with wire(server) as connection:
+            answers.append([connection.ask(*messages) for messages in _SCRIPTS[name]])
+    assert answers[1] == answers[0]
+
+
+def test_a_client_that_goes_in_the_middle_is_rolled_back(
+    gateway_process: GatewayProcess, both: tuple[Server, Server]
+) -> None:
+    """Its rows are not seen, and its files do not stay."""
+    server = gateway_process.server
+    with wire(server) as connection:
+        connection.query("BEGIN")
+        connection.query(f"INSERT INTO {_TABLE} SELECT g FROM generate_series(10, 20) g")
+        connection.query(f"DELETE FROM {_TABLE} WHERE n = 1")
+        assert connection.query(f"SELECT count(*) FROM {_TABLE}")[-1] == ReadyForQuery(b"T")
+    assert server.query(f"SELECT count(*) FROM {_TABLE}") == [["3"]]
+    checked = run_sluice("check", "--data-dir", str(gateway_process.data_dir))
+    assert "orphan" not in checked.stdout
