@@ -124,6 +124,14 @@ def transaction_command(statement: Statement) -> TransactionCommand | None:
     return _TRANSACTION_COMMANDS[first]
 
 
+def shows_isolation(statement: Statement) -> bool:
+    """Whether it is SHOW transaction_isolation, in either spelling."""
+    if statement.first_word != "show":
+        return False
+    words = [token.text for token in tokens(statement.text)][1:]
+    return words in (["transaction_isolation"], ["transaction", "isolation", "level"])
+
+
 def explained(text: str) -> tuple[int, dict[str, str]]:
     """Where the statement inside an EXPLAIN begins, and the options (lower case, value "true" for a bare one)."""
     items = list(tokens(text))

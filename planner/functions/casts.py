@@ -18,6 +18,7 @@ from catalog.datatypes import (
     NUMERIC,
     OID,
     TEXT,
+    TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
     UUID,
@@ -97,6 +98,10 @@ def to_text(value: Value, session: SessionValues) -> Expression:
         return on(value.sql, _date_text)
     if kind == TIMESTAMP:
         return on(value.sql, _timestamp_text)
+    if kind == TIMESTAMPTZ and session.time_zone in ("UTC", "Etc/UTC", "GMT"):
+        return on_value(value, _text_in_utc)
+    if kind == TIME:
+        return cast(value.sql, "STRING")
     raise unsupported(f"a cast to text from the type with OID {kind}")
 
 
@@ -123,6 +128,15 @@ def _timestamp_text(sql: Expression) -> Expression:
         (is_not_null(sql), raise_error("0A000", "the text of a timestamp before year 1 or after year 9999 "
                                        "is not supported on lake tables")),
     )  # fmt: skip
+
+
+def _text_in_utc(value: Value) -> Expression:
+    infinite = or_(*(is_infinity(value, positive) for positive in (True, False)))
+    local = case(
+        *((is_infinity(value, positive), literal(Infinite(positive), TIMESTAMP).sql) for positive in (True, False)),
+        default=cast(value.sql, "TIMESTAMP_NTZ"),
+    )
+    return call("concat", on(local, _timestamp_text), case((infinite, string("")), default=string("+00")))
 
 
 # --- from text ---

@@ -27,8 +27,10 @@ from catalog.datatypes import (
 from planner.functions import (
     aggregates,
     arrays,
+    binaries,
     casts,
     comparison,
+    date_parsing,
     date_templates,
     datetimes,
     floats,
@@ -40,6 +42,7 @@ from planner.functions import (
     regexes,
     session_values,
     strings,
+    time_zones,
     windows,
 )
 from planner.functions.call import Row
@@ -65,6 +68,9 @@ FUNCTIONS: Final = _table(
     regexes.ROWS,
     datetimes.ROWS,
     date_templates.ROWS,
+    date_parsing.ROWS,
+    time_zones.ROWS,
+    binaries.ROWS,
     intervals.ROWS,
     arrays.ROWS,
     casts.ROWS,

@@ -147,6 +147,20 @@ SELECT id, count(*) OVER () FROM integers ORDER BY id LIMIT 2
 SELECT string_agg(t, ',' ORDER BY id) FILTER (WHERE id < 4), array_agg(id ORDER BY id DESC) FROM texts
 SELECT id % 2, array_agg(DISTINCT s), count(DISTINCT s) FROM integers GROUP BY 1 ORDER BY 1
 SELECT bool_and(x) OVER (ORDER BY id), id FROM booleans ORDER BY id
+SELECT g::date FROM generate_series('2024-01-01'::timestamp, '2024-01-05', '1 day') g ORDER BY 1
+SELECT g FROM generate_series(date '2024-01-01', date '2024-03-05', '1 month') g ORDER BY 1
+SELECT g FROM generate_series(timestamp '2024-01-01', timestamp '2024-01-02', '6 hours 30 min') g
+SELECT g FROM generate_series(timestamp '2024-01-05', timestamp '2024-01-02 03:00', '-1 day') g
+SELECT g FROM generate_series(timestamp '2024-01-05', timestamp '2024-01-02 03:00', '-1 day -00:00:00.5') g
+SELECT g FROM generate_series(timestamp '2024-01-05', timestamp '2024-01-02 03:00', '1 day') g
+SELECT id, g FROM dates, generate_series(ts, ts + interval '2 year', '1 year') g WHERE isfinite(ts) AND id NOT IN (1, 2,8)
+SELECT g FROM generate_series(timestamp '2024-01-05', timestamp '2024-01-02 03:00', '0') g
+SELECT g FROM generate_series(NULL::timestamp, timestamp '2024-01-02 03:00', '1 day') g
+SELECT * FROM unnest(ARRAY['a','b',NULL]) WITH ORDINALITY AS x(v, n) ORDER BY n
+SELECT id, v, n FROM lists, unnest(a) WITH ORDINALITY AS x(v, n) ORDER BY 1, 3
+SELECT * FROM generate_series(5, 1, -2) WITH ORDINALITY
+SELECT g.d::date, count(i.id) FROM generate_series('2024-02-27'::date, '2024-03-02', '1 day') g(d) LEFT JOIN dates i ON i.d = g.d GROUP BY 1 ORDER BY 1
+SELECT generate_series(timestamp '2024-01-01', timestamp '2024-01-03', '1 day')
 """.strip().splitlines()
 
 
@@ -163,6 +177,7 @@ def test_shape(probes: Laboratory, sql: str) -> None:
 
 
 REFUSED = {
+    "SELECT generate_series(timestamp '2024-01-05', '2024-03-01', '1 mon 1 day')": "months together with days",
     "SELECT percentile_cont(ARRAY[0.5]) WITHIN GROUP (ORDER BY d) FROM floats": "percentile_cont",
     "SELECT rank(3) WITHIN GROUP (ORDER BY s) FROM integers": "rank",
     "SELECT to_char(d, 'YYYY-MM-DDTH') FROM dates": "the template",
