@@ -277,6 +277,9 @@ class Session:
         if len(statements) == 1 and (command := transaction_command(statements[0])) is not None:
             self._commands[message.statement] = command
         if self.backend.status == b"E" or all(needs_no_analysis(statement) for statement in statements):
+            if len(statements) == 1 and (text := self.transaction.answering(statements[0])) != statements[0].text:
+                data = frontend.Parse(message.statement, text, message.parameter_types).encode()
+                frame = Frame(frame.type, data)
             self._relay(frame)
             return
         if not await self._settle():

@@ -36,7 +36,10 @@ async def answer(session: Session, frame: Frame) -> None:
     standard = session.backend.parameters.get("standard_conforming_strings", "on") == "on"
     statements = split(text, standard_strings=standard)
     if session.backend.status != b"E" and all(
-        needs_no_analysis(statement) and transaction_command(statement) is None for statement in statements
+        needs_no_analysis(statement)
+        and transaction_command(statement) is None
+        and session.transaction.answering(statement) == statement.text
+        for statement in statements
     ):
         await session.relay_query(frame.data)
         return
@@ -61,6 +64,8 @@ async def _answer_one(session: Session, statement: Statement, raw: bytes, *, alo
     if not alone:
         await session.transaction.begin()
     if needs_no_analysis(statement):
+        text = session.transaction.answering(statement)
+        raw = raw if text == statement.text else frontend.Query(text).encode()
         return await session.relay_query(raw, statement.offset)
     try:
         analysis = await analyse(session.backend, statement.text, sync=True)

@@ -19,7 +19,8 @@ from catalog.errors import SluiceError, SqlState, unsupported
 from catalog.model import DeleteFile
 from catalog.publish import Deletion, RowChange, deletion_from_json
 from gateway.backend import BackendLostError, Statement
-from planner.statements import TransactionCommand
+from planner.statements import Statement as SourceStatement
+from planner.statements import TransactionCommand, shows_isolation
 
 if TYPE_CHECKING:
     from gateway.session import Session
@@ -60,6 +61,12 @@ class Transaction:
     def open(self) -> bool:
         """Whether the backend is in a transaction block that works."""
         return self._session.backend.status == b"T"
+
+    def answering(self, statement: SourceStatement) -> str:
+        """The text that lets the backend answer: it does not know of a level above READ COMMITTED."""
+        if self.isolation is not Isolation.READ_COMMITTED and shows_isolation(statement):
+            return f"SELECT '{self.isolation.value}' AS transaction_isolation"
+        return statement.text
 
     async def begin(self) -> None:
         """Open a block for a statement outside of the client's own, where none is open."""
