@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from catalog.datatypes import BOOL, BPCHAR, INT4, NUMERIC, element_type
 from catalog.errors import unsupported
-from planner import datum, fold, numerics
+from planner import datum, fold, numerics, rows
 from planner.extremes import extreme_of_numerics
 from planner.functions import casts, registry, session_values
 from planner.functions.call import Call
@@ -272,18 +272,16 @@ class Translator:
 
     def null_test(self, node: Node) -> Value:
         if node.argisrow:
-            raise unsupported("IS NULL of a row")
+            return rows.null_test(self, node)
         argument = self.value(node.arg)
         return Value((is_null if node.nulltesttype == 0 else is_not_null)(argument.sql), BOOL)
 
     def boolean_test(self, node: Node) -> Value:
         argument = self.value(node.arg).sql
         expected, negated = _BOOLEAN_TESTS[node.booltesttype]
-        other = exp.Null() if expected is None else boolean(expected)
-        if expected is None:  # noqa: SIM108
-            result = is_null(argument)
-        else:
-            result = exp.Paren(this=binary("<=>", argument, other))
+        result = is_null(argument)
+        if expected is not None:
+            result = exp.Paren(this=binary("<=>", argument, boolean(expected)))
         return Value(not_(result) if negated else result, BOOL)
 
     def case_(self, node: Node) -> Value:
@@ -491,6 +489,7 @@ _TRANSLATORS: Final[dict[str, Callable[[Translator, Node], Value]]] = {
     "SUBSCRIPTINGREF": Translator.subscript,
     "COLLATEEXPR": Translator.collate,
     "SQLVALUEFUNCTION": Translator.sql_value_function,
+    "ROWEXPR": rows.row,
     "ROWCOMPAREEXPR": Translator.row_compare,
     "SUBLINK": Translator.sublink,
     "AGGREF": Translator.aggregate,

@@ -119,7 +119,9 @@ def finished(scope: Scope, rows: Selected) -> Selected:
         source = _numbered(rows, alias, source, number, name)
         condition = binary("=", column(alias, name), raw("1"))
     elif query.distinctClause:
-        source = _distinct(rows, alias, columns)
+        # What is not shown (keys of groups and windows) does not tell rows apart; ORDER BY is over what is shown.
+        rows = Selected(rows.query, outputs)
+        source = _distinct(rows, alias, [item for item, is_visible in zip(columns, visible, strict=True) if is_visible])
     if query.limitOption == _LIMIT_WITH_TIES and limit is not None:
         order = exp.Order(expressions=orders)
         rank = exp.Window(this=call("rank"), order=order)

@@ -45,3 +45,9 @@ INSERT INTO uuids VALUES
 CREATE TABLE lists (id integer, a integer[], t text[]);
 INSERT INTO lists VALUES
     (1, '{1,2}', '{x,y}'), (2, '{}', '{}'), (3, NULL, NULL), (4, '{1,NULL,3}', '{x,NULL}'), (5, '{7}', '{"",a b}');
+CREATE TABLE documents (id integer, j jsonb);
+INSERT INTO documents VALUES
+    (1, '{"a": "x", "b": 7, "c": true, "d": null, "e": {"f": "deep", "g": {"h": 1}}, "n m": "blank", "list": [1, "two", null]}'),
+    (2, '{}'), (3, NULL), (4, '["a", "b", 3]'), (5, '"a"'), (6, '12'), (7, 'null'), (8, 'false'), (9, '[]'),
+    (10, '{"a": "q\"\\/\n\t\u0001ä€𝄞", "b": -12, "": "none", "e": [{"f": 1}]}'), (11, '[{"a": "inside"}, [1, 2]]'),
+    (12, '{"a": "", "b": 123456789012345678, "e": "f"}');

@@ -1,0 +1,55 @@
+"""Rows as values: ROW(…) and whole-row references, where a row's fields are asked for, not the row's text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from catalog.datatypes import BOOL, BPCHAR, INTERVAL
+from catalog.errors import unsupported
+from planner.functions import registry
+from planner.functions.comparison import comparable
+from planner.nodes import Node
+from planner.scope import RTE_CTE, RTE_RELATION, RTE_SUBQUERY, RTE_VALUES
+from planner.spark import and_, boolean, is_not_null, is_null, struct
+from planner.values import Value
+
+if TYPE_CHECKING:
+    from planner.expressions import Translator
+
+_RECORD: Final = 2249
+_NULL_TEST_IS_NULL: Final = 0
+
+
+def row(translator: Translator, node: Node) -> Value:
+    """ROW(…), for counting distinct ones: fields as they are compared. As a column it is refused by its type."""
+    fields = translator.values(node.args)
+    for field in fields:
+        if field.type_oid not in registry.GROUPED_PLAINLY | {BPCHAR, INTERVAL}:
+            raise unsupported(f"a row with a field of {translator.context.builtins.type_name(field.type_oid)}")
+    if not fields:
+        raise unsupported("a row without fields")
+    return Value(struct(**{f"f{number}": comparable(field) for number, field in enumerate(fields)}), _RECORD)
+
+
+def null_test(translator: Translator, node: Node) -> Value:
+    """`row IS NULL`: all of its fields are; `row IS NOT NULL`: none is."""
+    test = is_null if node.nulltesttype == _NULL_TEST_IS_NULL else is_not_null
+    fields = _fields(translator, node.arg)
+    return Value(and_(*(test(field.sql) for field in fields)) if fields else boolean(True), BOOL)
+
+
+def _fields(translator: Translator, node: Node) -> list[Value]:
+    if node.type == "ROWEXPR":
+        if any(argument.type == "ROWEXPR" for argument in node.args or ()):
+            raise unsupported("IS NULL of a row with rows in it")
+        return translator.values(node.args)
+    if node.type == "VAR" and node.varattno == 0 and not node.varreturningtype:
+        entry = translator.scope.up(node.varlevelsup).entry(node.varno)
+        if entry.rtekind == RTE_RELATION:
+            table = translator.context.tables.get(entry.relid)
+            if table is not None:
+                return [translator.value(node.replaced(varattno=column.attnum)) for column in table.columns]
+        if entry.rtekind in (RTE_SUBQUERY, RTE_VALUES, RTE_CTE):
+            numbers = range(1, len(entry.eref.colnames) + 1)
+            return [translator.value(node.replaced(varattno=number)) for number in numbers]
+    raise unsupported("IS NULL of this row")
