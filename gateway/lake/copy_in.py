@@ -155,6 +155,7 @@ class _Load:
         ]
         # What stands for the DEFAULT marker on the way to the shadow: nobody's value.
         self._marker = secrets.token_hex(16)
+        self._storing: asyncio.Task[None] | None = None
 
     async def run(self, data: AsyncIterator[bytes]) -> WriteResult:
         """Take all of the data; the files are whole when this returns, and gone when it raises."""
@@ -167,16 +168,30 @@ class _Load:
         )
         writer = ParquetWriter(self._session.gateway.data_path, self._table)
         try:
-            async for payload in data:
-                for batch in await asyncio.to_thread(_batches, reader, payload):
-                    await self._write(writer, batch)
-            for batch in await asyncio.to_thread(_batches, reader, None):
-                await self._write(writer, batch)
+            try:
+                async for payload in data:
+                    for batch in await asyncio.to_thread(_batches, reader, payload):
+                        await self._hand_over(writer, batch)
+                for batch in await asyncio.to_thread(_batches, reader, None):
+                    await self._hand_over(writer, batch)
+            finally:
+                await self._stored()  # what is wrong with earlier rows comes first
             files = await asyncio.to_thread(writer.finish)
         except BaseException:
             await asyncio.to_thread(writer.abort)
             raise
         return WriteResult(data_files=files, row_count=sum(file.record_count for file in files))
+
+    async def _hand_over(self, writer: ParquetWriter, batch: CopyBatch) -> None:
+        """Let a batch be converted and written while the next one is read; one at a time."""
+        await self._stored()
+        self._storing = asyncio.create_task(self._write(writer, batch))
+
+    async def _stored(self) -> None:
+        """Wait for the batch that was handed over; its error is raised once."""
+        storing, self._storing = self._storing, None
+        if storing is not None:
+            await storing
 
     async def _write(self, writer: ParquetWriter, batch: CopyBatch) -> None:
         fields, defaulted = self._marked(batch)
