@@ -13,7 +13,9 @@ meets. They agree where
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from typing import Final
 
 from planner.functions.regular_expressions import (
     NO_CHARACTERS,
@@ -32,9 +34,17 @@ from planner.functions.regular_expressions import (
 )
 
 
+def parse_test(pattern: str, insensitive: bool = False) -> Pattern:
+    """The pattern, of which it is certain whether it matches; 0A000 for any other."""
+    found = parse(pattern, insensitive)
+    if not _loops_are_flat(found.body):
+        raise refused(pattern)
+    return found
+
+
 def parse_match(pattern: str, insensitive: bool = False) -> Pattern:
     """The pattern, of whose match the place and the groups are certain; 0A000 for any other."""
-    found = parse(pattern, insensitive)
+    found = parse_test(pattern, insensitive)
     if not (_is_deterministic(found.body) or _is_plain_sequence(found.body)):
         raise refused(pattern)
     return found
@@ -55,6 +65,41 @@ def groups(expression: Expression, certain: bool = True) -> Iterator[tuple[Group
         case Choice(branches=branches):
             for branch in branches:
                 yield from groups(branch, False)
+        case _:
+            pass
+
+
+# --- loops over groups ---
+
+_ROUNDS_MAX: Final = 500
+
+
+def _loops_are_flat(body: Expression) -> bool:
+    """Whether Java repeats groups without a call for each round, of which there may be more than its stack holds.
+
+    It does where the quantifier is possessive, as `regular_expressions` writes it for groups without an upper bound.
+    That means the same where the pattern is deterministic, and no place between characters is asked for on the way.
+    """
+    loops = [repeat for repeat in _repeats(body) if isinstance(repeat.body, Group)]
+    if math.prod(repeat.most or 1 for repeat in loops) > _ROUNDS_MAX:
+        return False
+    if all(repeat.most is not None for repeat in loops):
+        return True
+    parts = body.parts if isinstance(body, Sequence) else (body,)
+    rest = Sequence(parts[1:] if isinstance(parts[0], Anchor) else parts)
+    greedy = all(repeat.greedy for repeat in _repeats(body))
+    return greedy and all(anchor.is_end for anchor in _anchors(rest)) and _is_deterministic(body)
+
+
+def _anchors(expression: Expression) -> Iterator[Anchor]:
+    match expression:
+        case Anchor():
+            yield expression
+        case Group(body=body) | Repeat(body=body):
+            yield from _anchors(body)
+        case Sequence(parts=several) | Choice(branches=several):
+            for part in several:
+                yield from _anchors(part)
         case _:
             pass
 

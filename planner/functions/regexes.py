@@ -10,7 +10,7 @@ from catalog.datatypes import TEXT
 from catalog.errors import unsupported
 from planner.functions import match_extents, regular_expressions
 from planner.functions.call import Build, Call, Row, row
-from planner.functions.match_extents import parse_match
+from planner.functions.match_extents import parse_match, parse_test
 from planner.functions.patterns import similar_pattern
 from planner.functions.regular_expressions import Pattern, can_be_empty
 from planner.literals import literal
@@ -56,7 +56,7 @@ def _test(negated: bool, insensitive: bool) -> Build:
     def build(given: Call) -> Value:
         if given.arguments[1].constant is None:
             return null_value(given.result_type)
-        pattern = _read(given, regular_expressions.parse, "i" if insensitive else _flags(given, 2))
+        pattern = _read(given, parse_test, "i" if insensitive else _flags(given, 2))
         matched = call("rlike", given.sql[0], string(pattern.java()))
         return given.result(_known(pattern, given.sql[0], not_(matched) if negated else matched))
 

@@ -412,7 +412,9 @@ def _java(expression: Expression, capturing: bool) -> str:
         case Repeat(body=body, least=least, most=most, greedy=greedy):
             marks = {(0, None): "*", (1, None): "+", (0, 1): "?"}
             bounds = f"{{{least}}}" if least == most else f"{{{least},{'' if most is None else most}}}"
-            return _java(body, capturing) + marks.get((least, most), bounds) + ("" if greedy else "?")
+            # Possessive: see match_extents, which has to allow it.
+            manner = "?" if not greedy else "+" if most is None and isinstance(body, Group) else ""
+            return _java(body, capturing) + marks.get((least, most), bounds) + manner
         case Sequence(parts=parts):
             return "".join(_java(part, capturing) for part in parts)
         case Choice(branches=branches):
