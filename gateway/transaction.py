@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from catalog.errors import SluiceError, SqlState, unsupported
 from catalog.model import DeleteFile
 from catalog.publish import Deletion, RowChange, deletion_from_json
-from gateway.backend import BackendLostError, Statement
+from gateway.backend import BackendLostError, Result, Statement
 from planner.statements import Statement as SourceStatement
 from planner.statements import TransactionCommand, shows_isolation
 
@@ -29,6 +30,7 @@ _LOG: Final = logging.getLogger("sluice.transaction")
 _STAGE: Final = "SELECT pg_sluice.stage($1, $2::jsonb)"
 _PREPARE: Final = "SELECT pg_sluice.prepare_commit($1, $2::jsonb)"
 _LEVEL: Final = Statement("SHOW transaction_isolation")
+_BEGIN: Final = Statement("BEGIN ISOLATION LEVEL READ COMMITTED")
 _READ_COMMITTED: Final = Statement("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
 
 
@@ -44,12 +46,14 @@ class Transaction:
     """One for each session, used again for each of its transactions; `ended` makes it as new.
 
     `implicit` is true while the backend is in a block that the gateway began for statements outside of the client's
-    own: the client sees it as idle. `snapshot` is what a level above READ COMMITTED reads, from its first look on.
+    own: the client sees it as idle; `fresh` is true while it holds nothing but the statement that it was begun for.
+    `snapshot` is what a level above READ COMMITTED reads, from its first look on.
     """
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self.implicit = False
+        self.fresh = False
         self.isolation = Isolation.READ_COMMITTED
         self.snapshot: int | None = None
         # Files by their path below the data path, whether or not the transaction still wants them.
@@ -71,8 +75,17 @@ class Transaction:
     async def begin(self) -> None:
         """Open a block for a statement outside of the client's own, where none is open."""
         if not self.open:
-            await self._session.backend.run(Statement("BEGIN ISOLATION LEVEL READ COMMITTED"), sync=True)
+            await self._session.backend.run(_BEGIN)
             self.implicit = True
+
+    async def begin_statement(self, question: Statement) -> Result:
+        """`begin` for a statement that changes the lake, and the answer to a question that it has."""
+        if self.open:
+            [answer] = await self._session.backend.run(question)
+            return answer
+        [_, answer] = await self._session.backend.run(_BEGIN, question)
+        self.implicit = self.fresh = True
+        return answer
 
     async def begun(self) -> None:
         """The client has begun a block or set its level: take the level over."""
@@ -100,17 +113,23 @@ class Transaction:
 
     async def stage(self, *changes: RowChange) -> None:
         """Let COMMIT publish these; a savepoint or ROLLBACK takes them back."""
-        token = self._session.gateway.token
+        self.fresh = False
         if changes:
-            await self._session.backend.run(*(Statement(_STAGE, (token, change.to_json())) for change in changes))
+            await self._session.backend.run(*self._stages(changes))
 
-    async def prepare_commit(self) -> None:
-        """Bring what is staged to where COMMIT can publish it. Nobody else publishes to these tables until then."""
+    def _stages(self, changes: Iterable[RowChange]) -> list[Statement]:
+        token = self._session.gateway.token
+        return [Statement(_STAGE, (token, change.to_json())) for change in changes]
+
+    async def prepare_commit(self, *changes: RowChange) -> None:
+        """Stage `changes`, and bring everything to where COMMIT can publish it. Nobody else publishes to these tables
+        until then."""
         if not self.written:
+            await self.stage(*changes)
             return
         reads = {str(oid): self.snapshot for oid in self._read}
         statement = Statement(_PREPARE, (self._session.gateway.token, json.dumps(reads)))
-        [result] = await self._session.backend.run(statement)
+        *_, result = await self._session.backend.run(*self._stages(changes), statement)
         value = result.rows[0][0]
         assert value is not None
         prepared = json.loads(value)
@@ -135,11 +154,14 @@ class Transaction:
         self.written.add(path)
         return path
 
-    async def commit(self) -> None:
-        """End a block of the gateway's own: when this returns everybody sees the change, when it raises nobody will."""
+    async def commit(self, *changes: RowChange) -> None:
+        """Stage `changes` and end a block of the gateway's own.
+
+        When this returns everybody sees the change; when it raises nobody will.
+        """
         assert self.implicit
         try:
-            await self.prepare_commit()
+            await self.prepare_commit(*changes)
             await self._session.backend.run(Statement("COMMIT"))
         except BackendLostError:
             raise
@@ -195,7 +217,7 @@ class Transaction:
         """
         written, self.written = self.written, set()
         kept, self._kept = self._kept, None
-        self.implicit = False
+        self.implicit = self.fresh = False
         self.isolation = Isolation.READ_COMMITTED
         self.snapshot = None
         self._read.clear()

@@ -40,7 +40,7 @@ async def versions(session: Session, oids: Sequence[int], own: Result | None = N
     store, transaction = session.gateway.store, session.transaction
     snapshot = await transaction.visible_snapshot(tuple(oids))
     found = await store.versions(oids) if snapshot is None else await store.versions_at(oids, snapshot)
-    if not transaction.open:
+    if not transaction.open or transaction.fresh:
         return found
     if own is None:
         [own] = await session.backend.run(uncommitted(session, oids))
@@ -82,7 +82,7 @@ async def latest(session: Session, oid: int) -> TableVersion:
 
 async def rules(session: Session, oid: int) -> TableRules:
     """The constraints and defaults of a table, as the session's transaction has made them."""
-    if session.transaction.open:
+    if session.transaction.open and not session.transaction.fresh:
         [own] = await session.backend.run(uncommitted(session, [oid]))
         for _, description, _ in own.rows:
             if description is not None:

@@ -61,6 +61,7 @@ _SETTINGS: Final[dict[str, str]] = {
     "spark.cleaner.periodicGC.interval": "5min",  # shuffle files of finished statements go when their objects do
     "spark.task.maxFailures": "1",
     "spark.sql.catalogImplementation": "in-memory",
+    "spark.sql.variable.substitute": "false",  # ${…} in a client's text is not to be read as a setting of the JVM's
     "spark.sql.ansi.enabled": "true",
     "spark.sql.caseSensitive": "false",
     "spark.sql.parser.escapedStringLiterals": "false",

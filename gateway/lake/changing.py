@@ -50,8 +50,7 @@ class Changing:
         self._idle_timeout = "0"
 
     async def __aenter__(self) -> Self:
-        await self._transaction.begin()
-        [settings] = await self._session.backend.run(_SETTINGS)
+        settings = await self._transaction.begin_statement(_SETTINGS)
         milliseconds, read_only, level, idle, _ = (
             str(value, "ascii") for value in settings.rows[0] if value is not None
         )
@@ -125,12 +124,12 @@ class Changing:
 
     async def finish(self) -> None:
         """Stage everything; a transaction of the gateway's own that ends with this statement is committed."""
-        session = self._session
+        if self._transaction.implicit and self._session.ends_with_statement:
+            await self._transaction.commit(*self._changes)
+            return
         await self._transaction.stage(*self._changes)
         if self._idle_timeout != "0":
-            await session.backend.run(Statement(_RESTORE, (self._idle_timeout,)))
-        if self._transaction.implicit and session.ends_with_statement:
-            await self._transaction.commit()
+            await self._session.backend.run(Statement(_RESTORE, (self._idle_timeout,)))
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -68,11 +68,12 @@ async def read(
                 binding.parameter_formats,
             )
         )
-    if session.transaction.open:
+    changed = session.transaction.open and not session.transaction.fresh
+    if changed:
         statements.append(uncommitted(session, lake))
     results = await session.backend.run(*statements)
     values, timeout = _session_values(results[0])
-    seen = await versions(session, lake, results[-1] if session.transaction.open else None)
+    seen = await versions(session, lake, results[-1] if changed else None)
     context = Context(
         session.gateway.builtins, {oid: version.table for oid, version in seen.items()}, values, binding.canonical
     )
