@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from catalog.store import Store
 from gateway.backend import Address
 from planner.builtins import Builtins
 from storage.engine import SparkEngine
 
-if TYPE_CHECKING:
-    from gateway.session import Session
+
+class Cancellable(Protocol):
+    """A session, as far as others reach it."""
+
+    async def cancel(self) -> None:
+        """Stop what it runs."""
 
 
 @dataclass(slots=True)
@@ -28,4 +32,4 @@ class GatewayContext:
     address: Address
     database: str
     data_path: str
-    sessions: dict[int, Session] = field(default_factory=dict)
+    sessions: dict[int, Cancellable] = field(default_factory=dict)

@@ -17,8 +17,8 @@ from planner.plan import Parameter
 
 if TYPE_CHECKING:
     from gateway.analysis import Analysis
+    from gateway.exchange import Exchange
     from gateway.routing import Routed
-    from gateway.session import Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Portal(ABC):
     In a simple query the columns are announced as soon as it is sure that the statement begins to give rows.
     """
 
-    session: Session
+    session: Exchange
     columns: tuple[FieldDescription, ...] | None = None
     started = False
 
@@ -67,7 +67,7 @@ class StatementPortal(Portal):
     `timer` ends it at the session's statement_timeout, once that is known (`limit_time`).
     """
 
-    def __init__(self, session: Session, analysis: Analysis, routed: Routed, binding: Binding) -> None:
+    def __init__(self, session: Exchange, analysis: Analysis, routed: Routed, binding: Binding) -> None:
         self.session = session
         self.analysis = analysis
         self.routed = routed
@@ -95,6 +95,21 @@ class StatementPortal(Portal):
     @abstractmethod
     async def run(self) -> None:
         """Carry the statement out, and send everything up to CommandComplete."""
+
+
+async def run_portal(portal: Portal, limit: int) -> None:
+    """Execute a portal; what fails because of a CancelRequest is 57014."""
+    session = portal.session
+    session.cancelled = False
+    session.lake_active = True
+    try:
+        await portal.execute(limit)
+    except SluiceError as error:
+        if session.cancelled and error.sqlstate != SqlState.QUERY_CANCELED:
+            raise SluiceError(SqlState.QUERY_CANCELED, "canceling statement due to user request") from error
+        raise
+    finally:
+        session.lake_active = False
 
 
 def timed_out() -> SluiceError:

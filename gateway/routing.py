@@ -19,7 +19,7 @@ from planner.references import functions, relations
 from planner.routes import Route
 
 if TYPE_CHECKING:
-    from gateway.session import Session
+    from gateway.exchange import Exchange
 
 _RELATION: Final = Statement("SELECT pg_catalog.to_regclass($1)::oid::bigint::text")
 # Functions made by users have OIDs from here on (FirstNormalObjectId): what they read is not in the tree.
@@ -42,7 +42,7 @@ class Routed:
     options: dict[str, str] = field(default_factory=dict)
 
 
-async def route(session: Session, analysis: Analysis) -> Routed:
+async def route(session: Exchange, analysis: Analysis) -> Routed:
     """Who carries the statement out."""
     tree = parse(analysis.tree)
     query = routes.main_query(tree)
@@ -53,7 +53,7 @@ async def route(session: Session, analysis: Analysis) -> Routed:
     return await _optimizable(session, tree, query)
 
 
-async def _optimizable(session: Session, tree: Any, query: Node) -> Routed:
+async def _optimizable(session: Exchange, tree: Any, query: Node) -> Routed:
     lake = await lake_relations(session, (oid for oid in relations(tree) if oid >= _FIRST_USER_OID))
     if not lake:
         watched = any(oid >= _FIRST_USER_OID for oid in functions(tree))
@@ -70,7 +70,7 @@ async def _optimizable(session: Session, tree: Any, query: Node) -> Routed:
     return Routed(kind, query, tuple(sorted(lake)))
 
 
-async def _utility(session: Session, analysis: Analysis, query: Node) -> Routed:
+async def _utility(session: Exchange, analysis: Analysis, query: Node) -> Routed:
     kind = routes.command(query)
     utility = query.utilityStmt
     match kind:
@@ -104,7 +104,7 @@ async def _utility(session: Session, analysis: Analysis, query: Node) -> Routed:
             return Routed(kind, query)
 
 
-async def _copy(session: Session, analysis: Analysis, query: Node, utility: Node) -> Routed:
+async def _copy(session: Exchange, analysis: Analysis, query: Node, utility: Node) -> Routed:
     if utility.relation is not None:
         oid = await resolve(session, utility.relation)
         lake = await lake_relations(session, [oid] if oid else [])
@@ -119,7 +119,7 @@ async def _copy(session: Session, analysis: Analysis, query: Node, utility: Node
     return Routed(Route.COPY, query, routed.inner_routed.lake, routed.inner, routed.inner_routed)
 
 
-async def _table_as(session: Session, analysis: Analysis, query: Node, utility: Node) -> Routed:
+async def _table_as(session: Exchange, analysis: Analysis, query: Node, utility: Node) -> Routed:
     persistence = utility.into.rel.relpersistence
     parts = statements.table_as(analysis.sql)
     routed = await _inner(session, analysis, parts.offset, parts.query)
@@ -131,7 +131,7 @@ async def _table_as(session: Session, analysis: Analysis, query: Node, utility: 
     return Routed(Route.TABLE_AS, query, routed.inner_routed.lake, routed.inner, routed.inner_routed)
 
 
-async def _inner(session: Session, analysis: Analysis, offset: int, text: str) -> Routed:
+async def _inner(session: Exchange, analysis: Analysis, offset: int, text: str) -> Routed:
     """Analyse the statement inside; the backend must not be waiting for Sync."""
     try:
         inner = await analyse(session.backend, text, name="pg_sluice", sync=session.simple)
@@ -143,7 +143,7 @@ async def _inner(session: Session, analysis: Analysis, offset: int, text: str) -
     return Routed(Route.RELAY, None, (), inner, await route(session, inner))
 
 
-async def resolve(session: Session, relation: Node) -> int | None:
+async def resolve(session: Exchange, relation: Node) -> int | None:
     """The OID of the relation that a RangeVar names, by the session's search path; None where there is none."""
     parts = [relation.fields.get("schemaname"), relation.relname]
     name = ".".join('"' + part.replace('"', '""') + '"' for part in parts if part)

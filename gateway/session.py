@@ -20,18 +20,18 @@ from gateway.analysis import Analysis, analyse
 from gateway.backend import Backend, BackendLostError, Statement
 from gateway.client import Client
 from gateway.context import GatewayContext
+from gateway.exchange import Exchange
 from gateway.framing import Frame
 from gateway.lake import open_portal
 from gateway.messages import backend as answers
 from gateway.messages import frontend
-from gateway.messages.backend import BACKEND, ErrorResponse, NoticeResponse, ReadyForQuery
-from gateway.messages.copy import CopyDone, CopyFail, CopyInResponse
+from gateway.messages.backend import ErrorResponse, NoticeResponse, ReadyForQuery
+from gateway.messages.copy import CopyInResponse
 from gateway.messages.layout import Message
 from gateway.parameters import canonical_parameters
-from gateway.portal import Binding, Portal, result_formats, with_formats
+from gateway.portal import Binding, Portal, result_formats, run_portal, with_formats
 from gateway.routing import Routed, route
-from gateway.states import Action, Machine, State
-from gateway.transaction import Transaction
+from gateway.states import Action, State
 from planner.routes import Route
 from planner.statements import TransactionCommand, needs_no_analysis, split, transaction_command
 
@@ -61,41 +61,17 @@ class Prepared:
     routed: Routed
 
 
-class Session:
+class Session(Exchange):
     """The session's loop. `run` returns when the client has gone or the session was ended."""
 
     def __init__(self, gateway: GatewayContext, client: Client, backend: Backend, user: str) -> None:
-        self.gateway = gateway
-        self.client = client
-        self.backend = backend
-        self.user = user
-        self.machine = Machine()
-        self.machine.state = State.IDLE
-        self.tag = f"session-{backend.process_id}-{id(self):x}"
+        super().__init__(gateway, client, backend, user)
         self._prepared: dict[str, Prepared] = {}
         self._portals: dict[str, Portal] = {}
         self._outstanding: list[tuple[int, ...]] = []
-        self._cancelled = False
-        self._lake_active = False
-        self.transaction = Transaction(self)
-        # Whether the statement under way is the last of a simple query: its transaction ends with it.
-        self.ends_with_statement = False
         # What relayed statements and portals do to the transaction, by name.
         self._commands: dict[str, TransactionCommand] = {}
         self._portal_commands: dict[str, TransactionCommand] = {}
-        # Whether the backend has carried out something since the last Sync, in an implicit transaction.
-        self._unsynced = False
-        backend.forward = client.write
-
-    @property
-    def simple(self) -> bool:
-        """Whether a simple query is being answered: the backend is then between transactions, or in a block."""
-        return self.machine.state is State.SIMPLE_QUERY
-
-    @property
-    def in_transaction(self) -> bool:
-        """Whether the backend may hold something that is not committed."""
-        return self.backend.status != b"I" or self._unsynced
 
     # ── the loop ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -166,7 +142,7 @@ class Session:
     async def _fail(self, error: SluiceError) -> None:
         """Tell the client, and bring the backend's transaction into the same state."""
         self._outstanding.clear()
-        if self.backend.status == b"T" or self._unsynced:
+        if self.backend.status == b"T" or self.unsynced:
             try:
                 await self.backend.run(_FAIL)
             except BackendLostError:
@@ -197,72 +173,10 @@ class Session:
         self.machine.sent(ReadyForQuery)
         self.client.send(ReadyForQuery(self.backend.status))
 
-    # ── cancel ──────────────────────────────────────────────────────────────────────────────────────────
-
-    async def cancel(self) -> None:
-        """A CancelRequest came for this session: stop what runs, at the backend or in Spark."""
-        if self._lake_active:
-            self._cancelled = True
-            self.gateway.engine.cancel(self.tag)
-        await self.backend.request_cancel()
-
-    async def run_portal(self, portal: Portal, limit: int) -> None:
-        self._cancelled = False
-        self._lake_active = True
-        try:
-            await portal.execute(limit)
-        except SluiceError as error:
-            if self._cancelled and error.sqlstate != SqlState.QUERY_CANCELED:
-                raise SluiceError(SqlState.QUERY_CANCELED, "canceling statement due to user request") from error
-            raise
-        finally:
-            self._lake_active = False
-
     # ── simple query ────────────────────────────────────────────────────────────────────────────────────
 
     async def _query(self, frame: Frame) -> None:
         await simple_query.answer(self, frame)
-
-    async def relay_query(self, raw: bytes, offset: int = 0, hidden: str | None = None) -> bool:
-        """Send a message and pass on everything up to ReadyForQuery, which is left to the caller.
-
-        `offset` is where its text begins in the client's query string; notices of the SQLSTATE `hidden` are left out.
-        False where it failed.
-        """
-        self.backend.send(raw)
-        good = True
-        while True:
-            item = await self.backend.next()
-            if isinstance(item, Frame):
-                if item.type == ReadyForQuery.type:
-                    return good
-                if item.type == ErrorResponse.type:
-                    good = False
-                    item = simple_query.shifted(item, offset)
-                if hidden is None or item.type != NoticeResponse.type or hidden.encode() not in item.body:
-                    await self._pass_on(item)
-            else:
-                self.client.write(item)
-            await self.client.drain()
-
-    async def _pass_on(self, frame: Frame) -> None:
-        """One relayed frame other than a row."""
-        self.machine.sent(BACKEND[frame.type])
-        self.client.write(frame.data)
-        if frame.type == CopyInResponse.type:
-            await self.client.drain()
-            await self._relay_copy_in()
-
-    async def _relay_copy_in(self) -> None:
-        """Pass the client's COPY data on to the backend until it ends."""
-        while True:
-            frame = await self.client.frame()
-            if self.machine.received(frontend.FRONTEND[frame.type]) is Action.IGNORE:
-                continue
-            self.backend.send(frame.data)
-            await self.backend.drain()
-            if frame.type in (CopyDone.type, CopyFail.type) or self.machine.state is State.CLOSED:
-                return
 
     async def _function_call(self, frame: Frame) -> None:
         await self.relay_query(frame.data)
@@ -346,7 +260,7 @@ class Session:
         if portal is None:
             command = self._portal_commands.get(message.portal)
             if command is None or self.backend.status == b"E":
-                self._unsynced = True
+                self.unsynced = True
                 self._relay(frame)
             else:
                 await self._execute_command(frame, command)
@@ -354,11 +268,11 @@ class Session:
         if not await self._settle():
             return
         if not portal.started and not self.transaction.open:
-            if self._unsynced:
+            if self.unsynced:
                 await self.transaction.begin()  # what the pipeline did so far at the backend is in the block too
             else:
                 await self._end_implicit_transaction()
-        await self.run_portal(portal, message.limit_rows)
+        await run_portal(portal, message.limit_rows)
 
     async def _execute_command(self, frame: Frame, command: TransactionCommand) -> None:
         """A relayed statement about the transaction itself: the gateway must know at once what came of it."""
@@ -402,13 +316,13 @@ class Session:
                     # The backend ignores a Sync while it copies, so it needs another one afterwards.
                     self.machine.state = State.EXTENDED_COPY_IN
                     await self.client.drain()
-                    await self._relay_copy_in()
+                    await self.relay_copy_in()
                     self.machine.state = State.SYNCING
                     self.backend.send(frame.data)
             else:
                 self.client.write(item)
             await self.client.drain()
-        self._unsynced = False
+        self.unsynced = False
         await self._end_own_block()
         if self.backend.status != b"T":
             await self._close_portals()
@@ -430,7 +344,7 @@ class Session:
             if not isinstance(item, Frame):
                 self.client.write(item)
             else:
-                await self._pass_on(item)
+                await self.pass_on(item)
                 if item.type == ErrorResponse.type:
                     self._outstanding.clear()
                 elif item.type in self._outstanding[0]:
@@ -440,7 +354,7 @@ class Session:
 
     async def _end_implicit_transaction(self) -> None:
         """Outside a block, what the pipeline did so far at the backend is committed: a lake statement is its own."""
-        self._unsynced = False
+        self.unsynced = False
         self.backend.send(frontend.Sync().encode())
         while True:
             item = await self.backend.next()
@@ -459,11 +373,6 @@ class Session:
     async def _close_portals(self) -> None:
         for name in list(self._portals):
             await self._forget_portal(name)
-
-    def send_noted(self, message: Message) -> None:
-        """Send a message that may change the wire's state."""
-        self.machine.sent(type(message))
-        self.client.send(message)
 
 
 def _description(columns: tuple[answers.FieldDescription, ...] | None) -> Message:

@@ -11,17 +11,18 @@ from typing import TYPE_CHECKING, Final
 from catalog.errors import SluiceError, SqlState
 from gateway.analysis import analyse
 from gateway.backend import BackendLostError
+from gateway.exchange import Exchange, shift
 from gateway.framing import Frame
 from gateway.lake import open_portal
 from gateway.messages import frontend
-from gateway.messages.backend import ErrorResponse, NoticeResponse
-from gateway.portal import Binding
+from gateway.messages.backend import NoticeResponse
+from gateway.portal import Binding, run_portal
 from gateway.routing import route
 from planner.routes import Route
 from planner.statements import Statement, TransactionCommand, needs_no_analysis, split, transaction_command
 
 if TYPE_CHECKING:
-    from gateway.session import Session
+    from gateway.exchange import Exchange
 
 _IN_BLOCKS_ONLY: Final = (
     TransactionCommand.SAVEPOINT,
@@ -30,7 +31,7 @@ _IN_BLOCKS_ONLY: Final = (
 )
 
 
-async def answer(session: Session, frame: Frame) -> None:
+async def answer(session: Exchange, frame: Frame) -> None:
     """Everything but ReadyForQuery; a block of the gateway's own may be left open."""
     text = frontend.Query.decode(frame.body).query
     standard = session.backend.parameters.get("standard_conforming_strings", "on") == "on"
@@ -51,7 +52,7 @@ async def answer(session: Session, frame: Frame) -> None:
             return
 
 
-async def _answer_one(session: Session, statement: Statement, raw: bytes, *, alone: bool) -> bool:
+async def _answer_one(session: Exchange, statement: Statement, raw: bytes, *, alone: bool) -> bool:
     """One statement; False where it failed at the backend (the error has been sent)."""
     command = transaction_command(statement)
     if session.backend.status == b"E":
@@ -80,14 +81,14 @@ async def _answer_one(session: Session, statement: Statement, raw: bytes, *, alo
     session.client.send(*analysis.notices)
     portal = await open_portal(session, analysis, routed, Binding(raw_query=raw))
     try:
-        await session.run_portal(portal, 0)
+        await run_portal(portal, 0)
     finally:
         await portal.close()
     return True
 
 
 async def _command(
-    session: Session, statement: Statement, command: TransactionCommand, raw: bytes, *, alone: bool
+    session: Exchange, statement: Statement, command: TransactionCommand, raw: bytes, *, alone: bool
 ) -> bool:
     """A statement about the transaction itself."""
     transaction = session.transaction
@@ -110,19 +111,3 @@ def _no_transaction() -> NoticeResponse:
     """What PostgreSQL warns of at COMMIT or ROLLBACK outside of a block that the client has begun."""
     fields = {"S": "WARNING", "V": "WARNING", "C": SqlState.NO_ACTIVE_SQL_TRANSACTION.value}
     return NoticeResponse((*fields.items(), ("M", "there is no transaction in progress")))
-
-
-def shifted(frame: Frame, offset: int) -> Frame:
-    """A relayed error whose position counts from the beginning of the whole query string."""
-    if not offset:
-        return frame
-    error = ErrorResponse.decode(frame.body, strict=False).to_error()
-    shift(error, offset)
-    return Frame(frame.type, ErrorResponse.from_error(error).encode())
-
-
-def shift(error: SluiceError, offset: int) -> None:
-    """An error's position counts from the beginning of the whole query string."""
-    position = error.fields.get("P")
-    if offset and position is not None:
-        error.fields["P"] = str(int(position) + offset)

@@ -14,17 +14,15 @@ import json
 import logging
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from catalog.errors import SluiceError, SqlState, unsupported
 from catalog.model import DeleteFile
 from catalog.publish import Deletion, RowChange, deletion_from_json
-from gateway.backend import BackendLostError, Result, Statement
+from gateway.backend import Backend, BackendLostError, Result, Statement
+from gateway.context import GatewayContext
 from planner.statements import Statement as SourceStatement
 from planner.statements import TransactionCommand, shows_isolation
-
-if TYPE_CHECKING:
-    from gateway.session import Session
 
 _LOG: Final = logging.getLogger("sluice.transaction")
 _STAGE: Final = "SELECT pg_sluice.stage($1, $2::jsonb)"
@@ -50,8 +48,9 @@ class Transaction:
     `snapshot` is what a level above READ COMMITTED reads, from its first look on.
     """
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, gateway: GatewayContext, backend: Backend) -> None:
+        self._gateway = gateway
+        self._backend = backend
         self.implicit = False
         self.fresh = False
         self.isolation = Isolation.READ_COMMITTED
@@ -64,7 +63,7 @@ class Transaction:
     @property
     def open(self) -> bool:
         """Whether the backend is in a transaction block that works."""
-        return self._session.backend.status == b"T"
+        return self._backend.status == b"T"
 
     def answering(self, statement: SourceStatement) -> str:
         """The text that lets the backend answer: it does not know of a level above READ COMMITTED."""
@@ -75,15 +74,15 @@ class Transaction:
     async def begin(self) -> None:
         """Open a block for a statement outside of the client's own, where none is open."""
         if not self.open:
-            await self._session.backend.run(_BEGIN)
+            await self._backend.run(_BEGIN)
             self.implicit = True
 
     async def begin_statement(self, question: Statement) -> Result:
         """`begin` for a statement that changes the lake, and the answer to a question that it has."""
         if self.open:
-            [answer] = await self._session.backend.run(question)
+            [answer] = await self._backend.run(question)
             return answer
-        [_, answer] = await self._session.backend.run(_BEGIN, question)
+        [_, answer] = await self._backend.run(_BEGIN, question)
         self.implicit = self.fresh = True
         return answer
 
@@ -91,14 +90,14 @@ class Transaction:
         """The client has begun a block or set its level: take the level over."""
         if not self.open:
             return
-        [result] = await self._session.backend.run(_LEVEL)
+        [result] = await self._backend.run(_LEVEL)
         level = result.rows[0][0]
         assert level is not None
         text = level.decode()
         if text == "read uncommitted":
             return
         if text != Isolation.READ_COMMITTED:
-            await self._session.backend.run(_READ_COMMITTED)
+            await self._backend.run(_READ_COMMITTED)
             self.isolation = Isolation(text)
 
     async def visible_snapshot(self, tables: tuple[int, ...]) -> int | None:
@@ -106,7 +105,7 @@ class Transaction:
         if self.isolation is Isolation.READ_COMMITTED or not self.open:
             return None
         if self.snapshot is None:
-            self.snapshot = await self._session.gateway.store.newest_snapshot()
+            self.snapshot = await self._gateway.store.newest_snapshot()
         if self.isolation is Isolation.SERIALIZABLE:
             self._read.update(tables)
         return self.snapshot
@@ -115,10 +114,10 @@ class Transaction:
         """Let COMMIT publish these; a savepoint or ROLLBACK takes them back."""
         self.fresh = False
         if changes:
-            await self._session.backend.run(*self._stages(changes))
+            await self._backend.run(*self._stages(changes))
 
     def _stages(self, changes: Iterable[RowChange]) -> list[Statement]:
-        token = self._session.gateway.token
+        token = self._gateway.token
         return [Statement(_STAGE, (token, change.to_json())) for change in changes]
 
     async def prepare_commit(self, *changes: RowChange) -> None:
@@ -128,8 +127,8 @@ class Transaction:
             await self.stage(*changes)
             return
         reads = {str(oid): self.snapshot for oid in self._read}
-        statement = Statement(_PREPARE, (self._session.gateway.token, json.dumps(reads)))
-        *_, result = await self._session.backend.run(*self._stages(changes), statement)
+        statement = Statement(_PREPARE, (self._gateway.token, json.dumps(reads)))
+        *_, result = await self._backend.run(*self._stages(changes), statement)
         value = result.rows[0][0]
         assert value is not None
         prepared = json.loads(value)
@@ -140,15 +139,15 @@ class Transaction:
 
     async def _merge(self, stale: dict[str, Any]) -> str:
         """Others have deleted other rows of a file that this transaction deleted rows of: one delete file for both."""
-        session, oid = self._session, stale["relid"]
+        oid = stale["relid"]
         deletion, live = deletion_from_json(stale["own"]), stale["live"]
-        version = (await session.gateway.store.versions([oid])).get(oid)
+        version = (await self._gateway.store.versions([oid])).get(oid)
         files = () if version is None else version.files
         file = next((each for each in files if each.data_file_id == deletion.data_file_id), None)
         if version is None or file is None:
             raise SluiceError(SqlState.SERIALIZATION_FAILURE, "could not serialize access due to concurrent delete")
         other = None if live["delete_file_id"] is None else DeleteFile(**live)
-        merged = await session.gateway.engine.merge_deletes(version.table, file, deletion.file, other)
+        merged = await self._gateway.engine.merge_deletes(version.table, file, deletion.file, other)
         await self.stage(RowChange(oid, deleted=[Deletion(file.path, file.data_file_id, merged)]))
         path = version.table.path + merged.path
         self.written.add(path)
@@ -162,7 +161,7 @@ class Transaction:
         assert self.implicit
         try:
             await self.prepare_commit(*changes)
-            await self._session.backend.run(Statement("COMMIT"))
+            await self._backend.run(Statement("COMMIT"))
         except BackendLostError:
             raise
         except SluiceError:
@@ -172,8 +171,8 @@ class Transaction:
 
     async def roll_back(self) -> None:
         """End a block of the gateway's own, undoing it."""
-        if self._session.backend.status != b"I":
-            await self._session.backend.run(Statement("ROLLBACK"))
+        if self._backend.status != b"I":
+            await self._backend.run(Statement("ROLLBACK"))
         await self.ended()
 
     async def prepare_client_commit(self) -> None:
@@ -224,8 +223,8 @@ class Transaction:
         if not written:
             return
         if not committed or kept is None:
-            kept = await self._session.gateway.store.published(written)
-        await self._session.gateway.engine.remove(written - kept)
+            kept = await self._gateway.store.published(written)
+        await self._gateway.engine.remove(written - kept)
 
     def refuse_strict_write(self, level: str) -> None:
         """The backend must be at READ COMMITTED to publish: a level that was set past the gateway is refused."""

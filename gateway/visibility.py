@@ -14,12 +14,12 @@ from catalog.store import TableRules, rules_from_description, table_from_descrip
 from gateway.backend import Result, Statement
 
 if TYPE_CHECKING:
-    from gateway.session import Session
+    from gateway.exchange import Exchange
 
 _UNCOMMITTED: Final = "SELECT relid, description, change FROM pg_sluice.uncommitted($1, $2::oid[])"
 
 
-async def lake_relations(session: Session, oids: Iterable[int]) -> frozenset[int]:
+async def lake_relations(session: Exchange, oids: Iterable[int]) -> frozenset[int]:
     """Which of these relations are lake tables, the transaction's own among them."""
     wanted = set(oids)
     found = await session.gateway.store.lake_relations(wanted)
@@ -30,12 +30,12 @@ async def lake_relations(session: Session, oids: Iterable[int]) -> frozenset[int
     return found
 
 
-def uncommitted(session: Session, oids: Sequence[int]) -> Statement:
+def uncommitted(session: Exchange, oids: Sequence[int]) -> Statement:
     """What to ask the backend for `versions`."""
     return Statement(_UNCOMMITTED, (session.gateway.token, "{" + ",".join(map(str, oids)) + "}"))
 
 
-async def versions(session: Session, oids: Sequence[int], own: Result | None = None) -> dict[int, TableVersion]:
+async def versions(session: Exchange, oids: Sequence[int], own: Result | None = None) -> dict[int, TableVersion]:
     """The tables as a statement of the session sees them; `own` is the answer to `uncommitted`, where it is at hand."""
     store, transaction = session.gateway.store, session.transaction
     snapshot = await transaction.visible_snapshot(tuple(oids))
@@ -56,7 +56,7 @@ async def versions(session: Session, oids: Sequence[int], own: Result | None = N
     return found
 
 
-async def _with_own(session: Session, version: TableVersion, change: dict[str, Any]) -> TableVersion:
+async def _with_own(session: Exchange, version: TableVersion, change: dict[str, Any]) -> TableVersion:
     """The version with the transaction's own files. Where others have deleted rows of the same data files since, both
     delete files become one, which is staged in place of the transaction's own."""
     seen, stale = applied(version, change_from_json(change))
@@ -72,7 +72,7 @@ async def _with_own(session: Session, version: TableVersion, change: dict[str, A
     return applied(seen, staged)[0]
 
 
-async def latest(session: Session, oid: int) -> TableVersion:
+async def latest(session: Exchange, oid: int) -> TableVersion:
     """One table as a statement of the session sees it."""
     version = (await versions(session, [oid])).get(oid)
     if version is None:
@@ -80,7 +80,7 @@ async def latest(session: Session, oid: int) -> TableVersion:
     return version
 
 
-async def rules(session: Session, oid: int) -> TableRules:
+async def rules(session: Exchange, oid: int) -> TableRules:
     """The constraints and defaults of a table, as the session's transaction has made them."""
     if session.transaction.open and not session.transaction.fresh:
         [own] = await session.backend.run(uncommitted(session, [oid]))

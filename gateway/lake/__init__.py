@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gateway.analysis import Analysis
+    from gateway.exchange import Exchange
     from gateway.portal import Binding, Portal
     from gateway.routing import Routed
-    from gateway.session import Session
 
 
-async def open_portal(session: Session, analysis: Analysis, routed: Routed, binding: Binding) -> Portal:
+async def open_portal(session: Exchange, analysis: Analysis, routed: Routed, binding: Binding) -> Portal:
     """The portal for a statement that is not simply relayed; raises 0A000 for a kind that there is none for."""
     make = _PORTALS.get(routed.route)
     if make is None:
@@ -38,7 +38,7 @@ async def open_portal(session: Session, analysis: Analysis, routed: Routed, bind
     return make(session, analysis, routed, binding)
 
 
-def insert_portal(session: Session, analysis: Analysis, routed: Routed, binding: Binding) -> Portal:
+def insert_portal(session: Exchange, analysis: Analysis, routed: Routed, binding: Binding) -> Portal:
     """The way that suits the statement."""
     assert routed.query is not None
     if routed.query.onConflict is not None:
@@ -56,7 +56,7 @@ def _lake_references(routed: Routed) -> int:
     )
 
 
-_PORTALS: Final[dict[Route, Callable[[Session, Analysis, Routed, Binding], Portal]]] = {
+_PORTALS: Final[dict[Route, Callable[[Exchange, Analysis, Routed, Binding], Portal]]] = {
     Route.SELECT: SelectPortal,
     Route.INSERT: insert_portal,
     Route.UPDATE: UpdatePortal,

@@ -38,7 +38,7 @@ from storage.parquet_writer import ParquetWriter
 from storage.write import WriteResult
 
 if TYPE_CHECKING:
-    from gateway.session import Session
+    from gateway.exchange import Exchange
 
 _SAVEPOINT: Final = Statement("SAVEPOINT pg_sluice")
 _LINE: Final = re.compile(r"\bline (\d+)")
@@ -129,7 +129,7 @@ class _Load:
 
     def __init__(
         self,
-        session: Session,
+        session: Exchange,
         table: Table,
         kept: TableRules,
         columns: Sequence[Column],

@@ -12,11 +12,11 @@ from planner.nodes import Node
 
 if TYPE_CHECKING:
     from gateway.analysis import Analysis
+    from gateway.exchange import Exchange
     from gateway.routing import Routed
-    from gateway.session import Session
 
 
-def copy_portal(session: Session, analysis: Analysis, routed: Routed, binding: Binding) -> Portal:
+def copy_portal(session: Exchange, analysis: Analysis, routed: Routed, binding: Binding) -> Portal:
     """COPY FROM STDIN or TO STDOUT; the server's files and programs are refused."""
     assert routed.query is not None
     statement: Node = routed.query.utilityStmt

@@ -18,8 +18,8 @@ from storage.pruning import prune
 
 if TYPE_CHECKING:
     from gateway.analysis import Analysis
+    from gateway.exchange import Exchange
     from gateway.routing import Routed
-    from gateway.session import Session
 
 _KNOWN_OPTIONS = frozenset(
     {"analyze", "verbose", "costs", "timing", "summary", "buffers", "settings", "wal", "format", "memory"}
@@ -29,7 +29,7 @@ _KNOWN_OPTIONS = frozenset(
 class ExplainPortal(StatementPortal):
     """Route, files scanned and skipped, Spark's plan; with ANALYZE a SELECT is run, and times and rows are added."""
 
-    def __init__(self, session: Session, analysis: Analysis, routed: Routed, binding: Binding) -> None:
+    def __init__(self, session: Exchange, analysis: Analysis, routed: Routed, binding: Binding) -> None:
         super().__init__(session, analysis, routed, binding)
         unknown = set(routed.options) - _KNOWN_OPTIONS
         if unknown or routed.options.get("format", "text") != "text":

@@ -17,7 +17,7 @@ from gateway.messages.backend import CommandComplete
 from gateway.portal import Binding, StatementPortal
 
 if TYPE_CHECKING:
-    from gateway.session import Session
+    from gateway.exchange import Exchange
 
 _SCANS: Final = Statement("SELECT pg_sluice.shadow_scans()::text")
 
@@ -46,7 +46,7 @@ class GuardedPortal(StatementPortal):
             self.session.client.send(CommandComplete(tag))
 
 
-async def relay_statement(session: Session, binding: Binding) -> str:
+async def relay_statement(session: Exchange, binding: Binding) -> str:
     """Let the backend carry out the client's own statement; see `relay_rows`."""
     if binding.raw_query is not None:
         session.backend.send(binding.raw_query)
@@ -58,7 +58,7 @@ async def relay_statement(session: Session, binding: Binding) -> str:
     return await relay_rows(session)
 
 
-async def relay_rows(session: Session) -> str:
+async def relay_rows(session: Exchange) -> str:
     """Pass on the rows and notices of a statement that is under way; returns its tag, raises its error.
 
     RowDescription comes only in a simple query, where it is wanted. ReadyForQuery ends it.

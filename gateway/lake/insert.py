@@ -28,7 +28,7 @@ from storage.parquet_writer import ParquetWriter
 from storage.write import WriteResult
 
 if TYPE_CHECKING:
-    from gateway.session import Session
+    from gateway.exchange import Exchange
 
 _SAVEPOINT: Final = Statement("SAVEPOINT pg_sluice")
 _UNDO: Final = (Statement("ROLLBACK TO SAVEPOINT pg_sluice"), Statement("RELEASE SAVEPOINT pg_sluice"))
@@ -58,7 +58,7 @@ class InsertRowsPortal(StatementPortal):
         session.client.send(CommandComplete(tag))
 
 
-async def take_shadow_rows(session: Session, table: Table) -> list[pa.RecordBatch]:
+async def take_shadow_rows(session: Exchange, table: Table) -> list[pa.RecordBatch]:
     """The rows in the shadow, in lake form; afterwards the shadow is empty again (the savepoint undone)."""
     names = ", ".join('"' + column.name.replace('"', '""') + '"' for column in table.columns)
     types = ", ".join(f"c{column.attnum} {_sql_type(column.type_oid)}" for column in table.columns)
@@ -99,7 +99,7 @@ def binary_to_lake_form(table: Table, batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in table.columns])
 
 
-async def write_rows(session: Session, table: Table, batches: list[pa.RecordBatch]) -> WriteResult:
+async def write_rows(session: Exchange, table: Table, batches: list[pa.RecordBatch]) -> WriteResult:
     """Validated rows as Parquet, without Spark."""
 
     def write() -> WriteResult:

@@ -30,7 +30,7 @@ from storage.plan import BoundScan, RunnableInsert, RunnableQuery
 from storage.write import WriteResult
 
 if TYPE_CHECKING:
-    from gateway.session import Session
+    from gateway.exchange import Exchange
 
 
 def with_rules(context: Context, table: Table, kept: TableRules) -> Context:
@@ -81,7 +81,7 @@ class InsertQueryPortal(StatementPortal):
 
 
 async def insert_rows(
-    session: Session, query: Node, version: TableVersion, kept: TableRules, reading: Reading
+    session: Exchange, query: Node, version: TableVersion, kept: TableRules, reading: Reading
 ) -> tuple[WriteResult, ReturningPlan | None]:
     """Write the rows of an analysed INSERT … SELECT into the table, every rule of it kept."""
     table = version.table
@@ -99,7 +99,7 @@ async def insert_rows(
 
 
 async def _numbered(
-    session: Session, table: Table, query: SparkQuery, sequences: Sequence[SequenceColumn], reading: Reading
+    session: Exchange, table: Table, query: SparkQuery, sequences: Sequence[SequenceColumn], reading: Reading
 ) -> WriteResult:
     """The rows come home to be numbered: PostgreSQL's sequences are the only source of their values."""
     schema = arrow_schema(table)
@@ -124,7 +124,7 @@ async def _numbered(
     return WriteResult(data_files=files, row_count=sum(file.record_count for file in files))
 
 
-async def next_values(session: Session, sequence_oid: int, count: int) -> np.ndarray:
+async def next_values(session: Exchange, sequence_oid: int, count: int) -> np.ndarray:
     """The next `count` values of a sequence, as 64-bit integers."""
     [result] = await session.backend.run(
         Statement(

@@ -21,7 +21,7 @@ from storage.plan import BoundScan, RunnableQuery
 
 if TYPE_CHECKING:
     from gateway.analysis import Analysis
-    from gateway.session import Session
+    from gateway.exchange import Exchange
 
 _VALUES: Final = Statement(
     "SELECT (extract(epoch FROM now()) * 1000000)::bigint,"
@@ -43,14 +43,14 @@ class Reading:
     timeout: float | None
 
 
-async def session_values(session: Session) -> tuple[SessionValues, float | None]:
+async def session_values(session: Exchange) -> tuple[SessionValues, float | None]:
     """The session's clock and settings alone."""
     [result] = await session.backend.run(_VALUES)
     return _session_values(result)
 
 
 async def read(
-    session: Session,
+    session: Exchange,
     analysis: Analysis,
     binding: Binding,
     lake: Sequence[int],

@@ -17,8 +17,8 @@ from storage.engine import ResultStream
 
 if TYPE_CHECKING:
     from gateway.analysis import Analysis
+    from gateway.exchange import Exchange
     from gateway.routing import Routed
-    from gateway.session import Session
 
 # Rows that are encoded at a time, off the event loop; fewer are encoded on it, for a thread costs more than they do.
 _ROWS_AT_ONCE: Final = 65_536
@@ -26,7 +26,7 @@ _ROWS_ON_LOOP: Final = 512
 
 
 async def open_stream(
-    session: Session,
+    session: Exchange,
     analysis: Analysis,
     routed: Routed,
     binding: Binding,
@@ -42,7 +42,7 @@ async def open_stream(
 class RowSender:
     """Encodes batches for one client and sends them as fast as it takes them."""
 
-    def __init__(self, session: Session, columns: tuple[FieldDescription, ...], reading: Reading) -> None:
+    def __init__(self, session: Exchange, columns: tuple[FieldDescription, ...], reading: Reading) -> None:
         self._client = session.client
         self._columns = [ResultColumn(column.type_oid, column.typmod, column.format) for column in columns]
         self._settings = reading.output
@@ -62,7 +62,7 @@ class RowSender:
 class SelectPortal(Portal):
     """A query; it may be executed in portions."""
 
-    def __init__(self, session: Session, analysis: Analysis, routed: Routed, binding: Binding) -> None:
+    def __init__(self, session: Exchange, analysis: Analysis, routed: Routed, binding: Binding) -> None:
         self.session = session
         self._analysis = analysis
         self._routed = routed

@@ -1,0 +1,121 @@
+"""What every part of a session works with: its two connections, and what is simply passed from one to the other.
+
+The session's loop is `gateway.session`; statements on the lake are carried out by portals (`gateway.portal`), which are
+handed the exchange.
+"""
+
+from __future__ import annotations
+
+from catalog.errors import SluiceError
+from gateway.backend import Backend
+from gateway.client import Client
+from gateway.context import GatewayContext
+from gateway.framing import Frame
+from gateway.messages import frontend
+from gateway.messages.backend import BACKEND, ErrorResponse, NoticeResponse, ReadyForQuery
+from gateway.messages.copy import CopyDone, CopyFail, CopyInResponse
+from gateway.messages.layout import Message
+from gateway.states import Action, Machine, State
+from gateway.transaction import Transaction
+
+
+class Exchange:
+    """`machine` is the wire's state, `tag` the engine's name for what this session runs.
+
+    `ends_with_statement`: the statement under way is the last of a simple query, and its transaction ends with it.
+    `unsynced`: the backend has carried out something since the last Sync, in an implicit transaction.
+    """
+
+    def __init__(self, gateway: GatewayContext, client: Client, backend: Backend, user: str) -> None:
+        self.gateway = gateway
+        self.client = client
+        self.backend = backend
+        self.user = user
+        self.machine = Machine()
+        self.machine.state = State.IDLE
+        self.tag = f"session-{backend.process_id}-{id(self):x}"
+        self.transaction = Transaction(gateway, backend)
+        self.ends_with_statement = False
+        self.unsynced = False
+        self.lake_active = False
+        self.cancelled = False
+        backend.forward = client.write
+
+    @property
+    def simple(self) -> bool:
+        """Whether a simple query is being answered: the backend is then between transactions, or in a block."""
+        return self.machine.state is State.SIMPLE_QUERY
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether the backend may hold something that is not committed."""
+        return self.backend.status != b"I" or self.unsynced
+
+    def send_noted(self, message: Message) -> None:
+        """Send a message that may change the wire's state."""
+        self.machine.sent(type(message))
+        self.client.send(message)
+
+    async def cancel(self) -> None:
+        """A CancelRequest came for this session: stop what runs, at the backend or in Spark."""
+        if self.lake_active:
+            self.cancelled = True
+            self.gateway.engine.cancel(self.tag)
+        await self.backend.request_cancel()
+
+    async def relay_query(self, raw: bytes, offset: int = 0, hidden: str | None = None) -> bool:
+        """Send a message and pass on everything up to ReadyForQuery, which is left to the caller.
+
+        `offset` is where its text begins in the client's query string; notices of the SQLSTATE `hidden` are left out.
+        False where it failed.
+        """
+        self.backend.send(raw)
+        good = True
+        while True:
+            item = await self.backend.next()
+            if isinstance(item, Frame):
+                if item.type == ReadyForQuery.type:
+                    return good
+                if item.type == ErrorResponse.type:
+                    good = False
+                    item = _shifted(item, offset)
+                if hidden is None or item.type != NoticeResponse.type or hidden.encode() not in item.body:
+                    await self.pass_on(item)
+            else:
+                self.client.write(item)
+            await self.client.drain()
+
+    async def pass_on(self, frame: Frame) -> None:
+        """One relayed frame other than a row."""
+        self.machine.sent(BACKEND[frame.type])
+        self.client.write(frame.data)
+        if frame.type == CopyInResponse.type:
+            await self.client.drain()
+            await self.relay_copy_in()
+
+    async def relay_copy_in(self) -> None:
+        """Pass the client's COPY data on to the backend until it ends."""
+        while True:
+            frame = await self.client.frame()
+            if self.machine.received(frontend.FRONTEND[frame.type]) is Action.IGNORE:
+                continue
+            self.backend.send(frame.data)
+            await self.backend.drain()
+            if frame.type in (CopyDone.type, CopyFail.type) or self.machine.state is State.CLOSED:
+                return
+
+
+def _shifted(frame: Frame, offset: int) -> Frame:
+    """A relayed error whose position counts from the beginning of the whole query string."""
+    if not offset:
+        return frame
+    error = ErrorResponse.decode(frame.body, strict=False).to_error()
+    shift(error, offset)
+    return Frame(frame.type, ErrorResponse.from_error(error).encode())
+
+
+def shift(error: SluiceError, offset: int) -> None:
+    """An error's position counts from the beginning of the whole query string."""
+    position = error.fields.get("P")
+    if offset and position is not None:
+        error.fields["P"] = str(int(position) + offset)
