@@ -227,6 +227,10 @@ class Backend:
         try:
             self.send(bytes(out))
             return await self._results(statements, sync)
+        except asyncio.CancelledError:
+            if sync:
+                await self.give_up()
+            raise
         finally:
             self._scanner.passing = frozenset(kind.type for kind in _RELAYED_ROWS)
 
@@ -269,6 +273,14 @@ class Backend:
         if error is not None:
             raise error
         return results[:-1]
+
+    async def give_up(self) -> None:
+        """Cancel what the backend does, and take its answers off the wire up to ReadyForQuery."""
+        await self.request_cancel()
+        while True:
+            item = await self.next()
+            if isinstance(item, Frame) and item.type == ReadyForQuery.type:
+                return
 
     async def copy_in(self, sql: str, messages: bytes) -> None:
         """Carry out a COPY … FROM STDIN of the gateway's own; `messages` are its CopyData, whole."""

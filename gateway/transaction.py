@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any, Final
 
@@ -57,6 +57,7 @@ class Transaction:
         self.snapshot: int | None = None
         # Files by their path below the data path, whether or not the transaction still wants them.
         self.written: set[str] = set()
+        self._staged = False
         self._kept: set[str] | None = None
         self._read: set[int] = set()
 
@@ -116,15 +117,17 @@ class Transaction:
         if changes:
             await self._backend.run(*self._stages(changes))
 
-    def _stages(self, changes: Iterable[RowChange]) -> list[Statement]:
+    def _stages(self, changes: Sequence[RowChange]) -> list[Statement]:
+        self._staged = self._staged or bool(changes)
         token = self._gateway.token
         return [Statement(_STAGE, (token, change.to_json())) for change in changes]
 
     async def prepare_commit(self, *changes: RowChange) -> None:
-        """Stage `changes`, and bring everything to where COMMIT can publish it. Nobody else publishes to these tables
-        until then."""
-        if not self.written:
-            await self.stage(*changes)
+        """Stage `changes`, and bring everything to where COMMIT can publish it.
+
+        Nobody else publishes to these tables until then.
+        """
+        if not (self.written or self._staged or changes):
             return
         reads = {str(oid): self.snapshot for oid in self._read}
         statement = Statement(_PREPARE, (self._gateway.token, json.dumps(reads)))
@@ -216,7 +219,7 @@ class Transaction:
         """
         written, self.written = self.written, set()
         kept, self._kept = self._kept, None
-        self.implicit = self.fresh = False
+        self.implicit = self.fresh = self._staged = False
         self.isolation = Isolation.READ_COMMITTED
         self.snapshot = None
         self._read.clear()

@@ -6,6 +6,7 @@ scans of shadows are counted around the statement, and one that made any is refu
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, unsupported
@@ -63,6 +64,14 @@ async def relay_rows(session: Exchange) -> str:
 
     RowDescription comes only in a simple query, where it is wanted. ReadyForQuery ends it.
     """
+    try:
+        return await _relay_rows(session)
+    except asyncio.CancelledError:
+        await session.backend.give_up()
+        raise
+
+
+async def _relay_rows(session: Exchange) -> str:
     tag, error = "", None
     while True:
         item = await session.backend.next()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gateway.messages.backend import ReadyForQuery
+from gateway.messages.backend import ErrorResponse, ReadyForQuery
 from gateway.messages.frontend import Bind, Describe, Execute, Parse, Query, Sync
 from gateway.messages.layout import Message
 from tests.gateway.wire import wire
@@ -118,6 +118,25 @@ def test_answers_as_postgresql_does(both: tuple[Server, Server], name: str) -> N
         with wire(server) as connection:
             answers.append([connection.ask(*messages) for messages in _SCRIPTS[name]])
     assert answers[1] == answers[0]
+
+
+@pytest.mark.parametrize("setting", ["statement_timeout", "lock_timeout"])
+def test_a_wait_for_rows_ends_in_time(both: tuple[Server, Server], setting: str) -> None:
+    """The same on both: 57014 or 55P03, and the session goes on; once the rows are free, they can be had."""
+    told = []
+    for server in both:
+        with wire(server) as holder, wire(server) as waiter:
+            holder.query("BEGIN")
+            holder.query(f"UPDATE {_TABLE} SET t = 'held' WHERE n = 1")
+            waiter.query(f"SET {setting} = '2s'")
+            answers = [waiter.query(f"UPDATE {_TABLE} SET t = 'had' WHERE n = 1"), waiter.query("SELECT 1")]
+            holder.query("ROLLBACK")
+            waiter.query(f"RESET {setting}")
+            answers.append(waiter.query(f"UPDATE {_TABLE} SET t = 'had' WHERE n = 1 RETURNING n, t"))
+        told.append(answers)
+    codes = [dict(messages[0].fields)["C"] for [messages, *_] in told if isinstance(messages[0], ErrorResponse)]
+    assert codes == ["57014" if setting == "statement_timeout" else "55P03"] * 2
+    assert told[1][1:] == told[0][1:]
 
 
 def test_a_client_that_goes_in_the_middle_is_rolled_back(
