@@ -400,6 +400,7 @@ BEGIN
     WITH changed AS (
         SELECT r.relid, r.table_id, r.schema_path || r.path AS folder, pg_sluice.squashed(r.relid) AS change
         FROM pg_sluice.relation r WHERE r.relid IN (SELECT s.relid FROM pg_sluice.staged s)
+            AND EXISTS (SELECT FROM pg_class c WHERE c.oid = r.relid)  -- not dropped by the transaction itself
     ), deleted AS (
         SELECT c.relid, f, d.delete_file_id, d.path, d.delete_count, d.file_size_bytes, d.footer_size
         FROM changed c CROSS JOIN LATERAL jsonb_array_elements(c.change -> 'delete_files') f
