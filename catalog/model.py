@@ -81,6 +81,11 @@ class DeleteFile:
     delete_file_id: int | None = None
     replaces: int | None = None
 
+    @property
+    def published_id(self) -> int | None:
+        """The published delete file that it is, or takes in."""
+        return self.replaces if self.delete_file_id is None else self.delete_file_id
+
 
 @dataclass(frozen=True, slots=True)
 class DataFile:

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Any, Final
 
 from catalog.errors import SluiceError, SqlState, unsupported
-from catalog.model import DeleteFile
+from catalog.model import DataFile, DeleteFile, Table
 from catalog.publish import Deletion, RowChange, deletion_from_json
 from gateway.backend import Backend, BackendLostError, Result, Statement
 from gateway.context import GatewayContext
@@ -137,10 +137,10 @@ class Transaction:
         prepared = json.loads(value)
         kept = set(prepared["kept"])
         for stale in prepared["stale"]:
-            kept.add(await self._merge(stale))
+            kept.add(await self._merge_stale(stale))
         self._kept = kept
 
-    async def _merge(self, stale: dict[str, Any]) -> str:
+    async def _merge_stale(self, stale: dict[str, Any]) -> str:
         """Others have deleted other rows of a file that this transaction deleted rows of: one delete file for both."""
         oid = stale["relid"]
         deletion, live = deletion_from_json(stale["own"]), stale["live"]
@@ -150,11 +150,19 @@ class Transaction:
         if version is None or file is None:
             raise SluiceError(SqlState.SERIALIZATION_FAILURE, "could not serialize access due to concurrent delete")
         other = None if live["delete_file_id"] is None else DeleteFile(**live)
-        merged = await self._gateway.engine.merge_deletes(version.table, file, deletion.file, other)
-        await self.stage(RowChange(oid, deleted=[Deletion(file.path, file.data_file_id, merged)]))
-        path = version.table.path + merged.path
-        self.written.add(path)
-        return path
+        staged = await self.merge(version.table, [(file, deletion.file, other)])
+        return version.table.path + staged.deleted[0].file.path
+
+    async def merge(self, table: Table, stale: Iterable[tuple[DataFile, DeleteFile, DeleteFile | None]]) -> RowChange:
+        """Stage one delete file for each data file, in place of the transaction's own and then the live one."""
+        deleted = []
+        for file, own, live in stale:
+            merged = await self._gateway.engine.merge_deletes(table, file, own, live)
+            self.written.add(table.path + merged.path)
+            deleted.append(Deletion(file.path, file.data_file_id, merged))
+        change = RowChange(table.oid, deleted=deleted)
+        await self.stage(change)
+        return change
 
     async def commit(self, *changes: RowChange) -> None:
         """Stage `changes` and end a block of the gateway's own.

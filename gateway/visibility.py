@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from catalog.errors import SluiceError, SqlState
 from catalog.model import TableVersion
-from catalog.publish import Deletion, RowChange, applied, change_from_json
+from catalog.publish import applied, change_from_json
 from catalog.store import TableRules, rules_from_description, table_from_description
 from gateway.backend import Result, Statement
 
@@ -62,13 +62,7 @@ async def _with_own(session: Exchange, version: TableVersion, change: dict[str, 
     seen, stale = applied(version, change_from_json(change))
     if not stale:
         return seen
-    deleted = []
-    for file, own in stale:
-        merged = await session.gateway.engine.merge_deletes(version.table, file, own, file.delete_file)
-        session.transaction.written.add(version.table.path + merged.path)
-        deleted.append(Deletion(file.path, file.data_file_id, merged))
-    staged = RowChange(version.table.oid, deleted=deleted)
-    await session.transaction.stage(staged)
+    staged = await session.transaction.merge(version.table, [(file, own, file.delete_file) for file, own in stale])
     return applied(seen, staged)[0]
 
 

@@ -161,7 +161,7 @@ class SparkEngine:
             running = list(self._running)
         loop = asyncio.get_running_loop()
         for statement in running:
-            await loop.run_in_executor(self._control, statement.cancel, reason)
+            await loop.run_in_executor(self._control, statement.stop, reason)
         spark, self._spark = self._spark, None
         if spark is not None:
             await loop.run_in_executor(self._control, spark.jvm.stop)

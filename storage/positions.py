@@ -90,11 +90,7 @@ class DeletedPositions:
         before = file.delete_file
         if before is not None:
             positions = np.union1d(positions, deleted_positions(files, folder, before))
-        # A delete file that is not published replaces what it took in itself.
-        replaces = None
-        if before is not None:
-            replaces = before.replaces if before.delete_file_id is None else before.delete_file_id
-        return _written(files, folder, file, positions, replaces)
+        return _written(files, folder, file, positions, None if before is None else before.published_id)
 
     def _paths(self, written: dict[str, DeleteFile]) -> list[str]:
         return [layout.join(self._version.table.path, delete.path) for delete in written.values()]

@@ -41,7 +41,7 @@ class Statement:
             self._ended.wait(_CANCEL_AGAIN_SECONDS)
 
     def stop(self, failure: SluiceError | None = None) -> None:
-        """`cancel` for a thread that cannot wait: it fails, and what runs now is stopped."""
+        """`cancel` for who cannot wait for its end: it fails, and what runs now is stopped."""
         with self._lock:
             if self._failure is None:
                 self._failure = failure or SluiceError(

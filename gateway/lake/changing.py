@@ -12,13 +12,16 @@ from typing import Final, Self
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
+from catalog.datatypes import BY_OID, INT8
 from catalog.errors import SluiceError, SqlState
 from catalog.model import Table, TableVersion
 from catalog.publish import Deletion, RowChange
 from gateway.backend import BackendLostError, Statement
 from gateway.portal import StatementPortal
 from gateway.transaction import Isolation
+from gateway.values.binary import binary_cells
 from storage.write import WriteResult
 
 # The timeouts that a client sets act on the Sluice statement; they must not end its idle backend meanwhile.
@@ -74,9 +77,9 @@ class Changing:
             return True
         token, oid = self._session.gateway.token, str(version.table.oid)
         if sum(map(len, rows.values())) <= _CLAIMS_MAX:
-            files = ",".join(str(file) for file, each in rows.items() for _ in range(len(each)))
-            positions = ",".join(str(position) for each in rows.values() for position in each.tolist())
-            claim = Statement(_CLAIM_ROWS, (token, oid, f"{{{files}}}", f"{{{positions}}}"))
+            files = _int8_array(np.repeat(np.fromiter(rows, np.int64), [len(each) for each in rows.values()]))
+            positions = _int8_array(np.concatenate(list(rows.values())))
+            claim = Statement(_CLAIM_ROWS, (token, oid, files, positions), parameter_formats=(0, 0, 1, 1))
         else:
             claim = Statement(_CLAIM_TABLE, (token, oid))
         try:
@@ -102,8 +105,7 @@ class Changing:
             if present is None:
                 return False
             then, live = file.delete_file, present.delete_file
-            known = None if then is None else then.replaces if then.delete_file_id is None else then.delete_file_id
-            if live is None or live.delete_file_id == known:
+            if live is None or live.delete_file_id == (then and then.published_id):
                 continue
             if await self._session.gateway.engine.deletes_any(version.table, live, rows[file.data_file_id]):
                 return False
@@ -139,6 +141,14 @@ class Changing:
             return
         if self._transaction.implicit and self._session.ends_with_statement:
             await self._transaction.roll_back()
+
+
+def _int8_array(values: npt.NDArray[np.int64]) -> bytes:
+    """A bigint[] in PostgreSQL's binary form."""
+    array = pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), pa.array(values, pa.int64()))
+    [cell] = binary_cells(array, BY_OID[INT8].array_oid)
+    form: bytes = cell.as_py()
+    return form
 
 
 def row_change(result: WriteResult, version: TableVersion) -> RowChange:
