@@ -95,6 +95,7 @@ def process(one_lake: GatewayProcess) -> GatewayProcess:
         one_lake.start()
     for statement in PREPARATION:
         one_lake.server.psql("-qc", statement)
+    one_lake.lines.clear()  # what it said of the blows before
     return one_lake
 
 
