@@ -18,7 +18,7 @@ from catalog.embedded import MAJOR
 from catalog.errors import SluiceError, SqlState
 
 # Raised whenever catalog/sql changes in a way that an existing catalog does not fit.
-CATALOG_VERSION: Final = "1"
+CATALOG_VERSION: Final = "2"
 DUCKLAKE_VERSION: Final = "1.0"
 CLIENT_ROLE: Final = "sluice"
 CLIENT_DATABASE: Final = "sluice"
@@ -87,8 +87,9 @@ async def bootstrap(dsn: str, data_path: str) -> str:
 
 
 async def _create(connection: asyncpg.Connection, data_path: str) -> None:
-    await connection.execute("SET LOCAL allow_system_table_mods = on")
-    for name in ("ducklake.sql", "sluice.sql"):
+    # Functions may call what a later file defines.
+    await connection.execute("SET LOCAL allow_system_table_mods = on; SET LOCAL check_function_bodies = off")
+    for name in ("ducklake.sql", "sluice.sql", "keys.sql"):
         await connection.execute((files("catalog") / "sql" / name).read_text())
     await connection.executemany(
         "INSERT INTO pg_sluice.datatype VALUES ($1, $2, $3)",

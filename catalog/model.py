@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from catalog.constraints import ForeignKey, Key
 from catalog.datatypes import LakeForm, lake_form
 
 
@@ -46,6 +47,8 @@ class Table:
     name: str
     path: str
     columns: tuple[Column, ...]
+    keys: tuple[Key, ...] = ()
+    foreign_keys: tuple[ForeignKey, ...] = ()
 
     def column(self, attnum: int) -> Column:
         """The column numbered `attnum`; KeyError where there is none."""

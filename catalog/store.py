@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import asyncpg
 
+from catalog.constraints import foreign_key_from_json, key_from_json
 from catalog.errors import SluiceError, SqlState
 from catalog.model import Column, ColumnStatistics, DataFile, DeleteFile, Table, TableVersion
 
@@ -106,6 +107,8 @@ def table_from_description(description: Mapping[str, Any]) -> Table:
             )
             for column in description["columns"] or ()
         ),
+        keys=tuple(key_from_json(key) for key in description["keys"] or ()),
+        foreign_keys=tuple(foreign_key_from_json(each) for each in description["foreign_keys"] or ()),
     )
 
 

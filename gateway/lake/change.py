@@ -7,6 +7,7 @@ is computed again on what that one committed; appends, readers, and writers of o
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Collection
 
 from gateway.lake.changing import Changing
 from gateway.lake.insert import target_oid
@@ -34,10 +35,10 @@ class _ChangePortal(StatementPortal):
         async with Changing(self, self.word) as changing:
             while True:
                 reading = await read(session, self.analysis, self.binding, self.routed.lake)
-                result = await self._write(reading)
+                result, assigned = await self._write(reading)
                 if await changing.claim(result, reading.versions[target]):
                     break
-            changing.wrote(result, reading.versions[target])
+            await changing.wrote(result, reading.versions[target], assigned)
             if self.columns is not None and result.returning is not None:
                 self.announce()
                 sender = RowSender(session, self.columns, reading)
@@ -47,8 +48,8 @@ class _ChangePortal(StatementPortal):
         session.client.send(CommandComplete(f"{self.word} {result.row_count}"))
 
     @abstractmethod
-    async def _write(self, reading: Reading) -> WriteResult:
-        """Plan the change and let Spark write it."""
+    async def _write(self, reading: Reading) -> tuple[WriteResult, Collection[int]]:
+        """Plan the change and let Spark write it; also the columns (attnums) that it sets."""
 
 
 class DeletePortal(_ChangePortal):
@@ -56,11 +57,11 @@ class DeletePortal(_ChangePortal):
 
     word = "DELETE"
 
-    async def _write(self, reading: Reading) -> WriteResult:
+    async def _write(self, reading: Reading) -> tuple[WriteResult, Collection[int]]:
         assert self.routed.query is not None
         plan = plan_delete(self.routed.query, reading.context)
         delete = RunnableDelete(runnable(plan.query, reading), reading.versions[plan.table_oid])
-        return await self.session.gateway.engine.delete(delete, self.session.tag)
+        return await self.session.gateway.engine.delete(delete, self.session.tag), ()
 
 
 class UpdatePortal(_ChangePortal):
@@ -68,7 +69,7 @@ class UpdatePortal(_ChangePortal):
 
     word = "UPDATE"
 
-    async def _write(self, reading: Reading) -> WriteResult:
+    async def _write(self, reading: Reading) -> tuple[WriteResult, Collection[int]]:
         assert self.routed.query is not None
         table = reading.versions[target_oid(self.routed.query)].table
         kept = await rules(self.session, table.oid)
@@ -83,4 +84,4 @@ class UpdatePortal(_ChangePortal):
             after=returned,
         )
         update = RunnableUpdate(runnable(checked, reading), reading.versions[plan.table_oid])
-        return await self.session.gateway.engine.update(update, self.session.tag)
+        return await self.session.gateway.engine.update(update, self.session.tag), plan.assigned

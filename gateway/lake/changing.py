@@ -6,22 +6,21 @@ one at Sync. Killed at any moment it leaves nothing but files that no snapshot n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import TracebackType
 from typing import Final, Self
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
-from catalog.datatypes import BY_OID, INT8
 from catalog.errors import SluiceError, SqlState
 from catalog.model import Table, TableVersion
 from catalog.publish import Deletion, RowChange
 from gateway.backend import BackendLostError, Statement
+from gateway.lake.claims import claim_rows
+from gateway.lake.uniqueness import keep_keys
 from gateway.portal import StatementPortal
 from gateway.transaction import Isolation
-from gateway.values.binary import binary_cells
 from storage.write import WriteResult
 
 # The timeouts that a client sets act on the Sluice statement; they must not end its idle backend meanwhile.
@@ -32,10 +31,6 @@ _SETTINGS: Final = Statement(
     " set_config('idle_in_transaction_session_timeout', '0', true)"
 )
 _RESTORE: Final = "SELECT set_config('idle_in_transaction_session_timeout', $1, true)"
-_CLAIM_ROWS: Final = "SELECT pg_sluice.claim_rows($1, $2::bigint::oid, $3::bigint[], $4::bigint[])"
-_CLAIM_TABLE: Final = "SELECT pg_sluice.claim_table($1, $2::bigint::oid)"
-# A statement that replaces more rows than this claims the table as a whole.
-_CLAIMS_MAX: Final = 10_000
 
 
 class Changing:
@@ -51,6 +46,8 @@ class Changing:
         self._what = what
         self._changes: list[RowChange] = []
         self._idle_timeout = "0"
+        # Constraints, by OID, that are to be looked at when the transaction commits.
+        self._deferred: frozenset[int] = frozenset()
 
     async def __aenter__(self) -> Self:
         settings = await self._transaction.begin_statement(_SETTINGS)
@@ -75,15 +72,8 @@ class Changing:
         rows = {data_file_id: each for data_file_id, each in result.positions.items() if len(each)}
         if not rows:
             return True
-        token, oid = self._session.gateway.token, str(version.table.oid)
-        if sum(map(len, rows.values())) <= _CLAIMS_MAX:
-            files = _int8_array(np.repeat(np.fromiter(rows, np.int64), [len(each) for each in rows.values()]))
-            positions = _int8_array(np.concatenate(list(rows.values())))
-            claim = Statement(_CLAIM_ROWS, (token, oid, files, positions), parameter_formats=(0, 0, 1, 1))
-        else:
-            claim = Statement(_CLAIM_TABLE, (token, oid))
         try:
-            await self._session.backend.run(claim)
+            await claim_rows(self._session, version.table.oid, rows)
             if await self._untouched(rows, version):
                 return True
         except BaseException:
@@ -114,11 +104,16 @@ class Changing:
     async def _discard(self, result: WriteResult, table: Table) -> None:
         await self._session.gateway.engine.discard(result, table.path)
 
-    def wrote(self, result: WriteResult, version: TableVersion) -> None:
-        """Add what a job wrote on top of a version of the table."""
+    async def wrote(self, result: WriteResult, version: TableVersion, assigned: Collection[int] | None = None) -> None:
+        """Add what a job wrote on top of a version of the table, where no constraint forbids it.
+
+        `assigned` are the columns that an UPDATE has set.
+        """
         self._transaction.written.update(path.lstrip("/") for path in result.paths(version.table.path))
         if result.data_files or result.delete_files:
-            self.add(row_change(result, version))
+            change = row_change(result, version)
+            await keep_keys(self._session, version.table, change, assigned, self._deferred)
+            self.add(change)
 
     def add(self, change: RowChange) -> None:
         """Add a change that has no files of its own."""
@@ -141,14 +136,6 @@ class Changing:
             return
         if self._transaction.implicit and self._session.ends_with_statement:
             await self._transaction.roll_back()
-
-
-def _int8_array(values: npt.NDArray[np.int64]) -> bytes:
-    """A bigint[] in PostgreSQL's binary form."""
-    array = pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), pa.array(values, pa.int64()))
-    [cell] = binary_cells(array, BY_OID[INT8].array_oid)
-    form: bytes = cell.as_py()
-    return form
 
 
 def row_change(result: WriteResult, version: TableVersion) -> RowChange:

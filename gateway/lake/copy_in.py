@@ -71,7 +71,7 @@ class CopyInPortal(StatementPortal):
             await session.client.drain()
             load = _Load(session, table, kept, columns, options, time_zone=values.time_zone)
             result = await load.run(self._data())
-            changing.wrote(result, version)
+            await changing.wrote(result, version)
             await changing.finish()
         session.client.send(CommandComplete(f"COPY {result.row_count}"))
 

@@ -53,7 +53,7 @@ class InsertRowsPortal(StatementPortal):
             tag = await relay_statement(session, self.binding)
             version = await latest(session, target_oid(self.routed.query))
             rows = await take_shadow_rows(session, version.table)
-            changing.wrote(await write_rows(session, version.table, rows), version)
+            await changing.wrote(await write_rows(session, version.table, rows), version)
             await changing.finish()
         session.client.send(CommandComplete(tag))
 

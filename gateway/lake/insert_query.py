@@ -57,7 +57,7 @@ class InsertQueryPortal(StatementPortal):
             version = reading.versions[int(query.rtable[int(query.resultRelation) - 1].relid)]
             kept = await rules(session, version.table.oid)
             result, returning = await insert_rows(session, query, version, kept, reading)
-            changing.wrote(result, version)
+            await changing.wrote(result, version)
             if self.columns is not None and returning is not None:
                 self.announce()
                 sender = RowSender(session, self.columns, reading)

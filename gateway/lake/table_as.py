@@ -53,7 +53,7 @@ class TableAsPortal(StatementPortal):
             if parts.with_data:
                 result = await self._fill(version, parts.query)
                 rows = result.row_count
-                changing.wrote(result, version)
+                await changing.wrote(result, version)
             await changing.finish()
         tag = f"SELECT {rows}" if parts.with_data else "CREATE TABLE AS"
         session.client.send(CommandComplete(tag))

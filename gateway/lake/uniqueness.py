@@ -1,0 +1,130 @@
+"""PRIMARY KEY and UNIQUE: no two live rows of the lake have one key, whatever way they came in.
+
+A statement's new rows are in files already, which nobody sees yet. Their keys are claimed, so that another transaction
+that writes one of them waits, as at a unique index; then they are looked up among what is committed by now and what the
+transaction itself has. Bulk is not claimed: whatever was committed to the table after the look is looked at again at
+COMMIT, when the table is locked (`Transaction.validate`). Deferred constraints are looked at then only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from catalog.constraints import Key
+from catalog.errors import SluiceError, SqlState
+from catalog.model import Table
+from catalog.publish import RowChange
+from gateway.lake.claims import CLAIMS_MAX, claim_keys, claim_rows
+from gateway.transaction import Validation
+from gateway.values import OutputSettings
+from gateway.values.text import text_cells
+from gateway.visibility import Current, current
+from storage.keys import Duplicate, LiveFile, duplicate, key_chunks
+
+if TYPE_CHECKING:
+    from gateway.exchange import Exchange
+
+
+async def keep_keys(
+    session: Exchange, table: Table, change: RowChange, assigned: Collection[int] | None, deferred: Collection[int]
+) -> None:
+    """Raise 23505 where the change, which is not staged yet, breaks a key of the table.
+
+    `assigned` are the columns that the statement has set (None: all); `deferred` are the constraints, by OID, to be
+    looked at when the transaction commits.
+    """
+    keys = [key for key in table.keys if assigned is None or not set(key.attnums).isdisjoint(assigned)]
+    if not keys or not change.data_files:
+        return
+    soon = [key for key in keys if key.oid not in deferred]
+    new = [LiveFile(file) for file in change.data_files]
+    if sum(file.record_count for file in change.data_files) <= CLAIMS_MAX:
+        for key in soon:
+            await _claim(session, table, key, new)
+    now = await current(session, table.oid, change)
+    for key in soon:
+        now = await _check(session, key, change, now)
+    late = len(soon) < len(keys)
+    seen = frozenset[int | None]() if late else now.published
+
+    async def again() -> None:
+        await _validate(session, table.oid, seen)
+
+    session.transaction.validate(table.oid, Validation(-1 if late else now.snapshot, again))
+
+
+async def _claim(session: Exchange, table: Table, key: Key, new: Sequence[LiveFile]) -> None:
+    columns = [table.column(attnum) for attnum in key.attnums]
+    found = key_chunks(session.gateway.data_path, table, new, columns, nulls_distinct=key.nulls_distinct)
+    for chunk in await asyncio.to_thread(list, found):
+        await claim_keys(session, key.oid, chunk.keys)
+
+
+async def _check(session: Exchange, key: Key, change: RowChange, now: Current) -> Current:
+    """Raise 23505 for a duplicate; one in a row that somebody is about to delete is waited for."""
+    own = {file.path for file in change.data_files}
+    waited: set[tuple[int, int]] = set()
+    while True:
+        new = [each for each in now.files if each.file.path in own]
+        others = [each for each in now.files if each.file.path not in own]
+        found = await _duplicate(session, now.table, key, new, others)
+        if found is None:
+            return now
+        if found.file is None or found.file.data_file_id is None:
+            raise unique_violation(now.table, key, found.columns)
+        place = (found.file.data_file_id, found.position)
+        if place in waited:
+            raise unique_violation(now.table, key, found.columns)
+        waited.add(place)
+        await claim_rows(session, now.table.oid, {place[0]: np.array([place[1]])})
+        now = await current(session, now.table.oid, change)
+
+
+async def _validate(session: Exchange, oid: int, seen: Collection[int | None]) -> None:
+    """At COMMIT: the transaction's own rows, against those committed by others that it has not seen yet."""
+    now = await current(session, oid, None)
+    own = [each for each in now.files if each.file.data_file_id is None]
+    others = [each for each in now.files if each.file.data_file_id is not None and each.file.data_file_id not in seen]
+    for key in now.table.keys:
+        found = await _duplicate(session, now.table, key, own, others)
+        if found is not None:
+            raise unique_violation(now.table, key, found.columns)
+
+
+async def _duplicate(
+    session: Exchange, table: Table, key: Key, new: Sequence[LiveFile], others: Sequence[LiveFile]
+) -> Duplicate | None:
+    columns = [table.column(attnum) for attnum in key.attnums]
+
+    def look() -> Duplicate | None:
+        return duplicate(session.gateway.data_path, table, columns, new, others, nulls_distinct=key.nulls_distinct)
+
+    return await asyncio.to_thread(look)
+
+
+def unique_violation(table: Table, key: Key, row: pa.RecordBatch) -> SluiceError:
+    """PostgreSQL's error for a key that is there already."""
+    return SluiceError(
+        SqlState.UNIQUE_VIOLATION,
+        f'duplicate key value violates unique constraint "{key.name}"',
+        detail=f"Key {described_key(table, key.attnums, row)} already exists.",
+        schema=table.schema,
+        table=table.name,
+        constraint=key.name,
+    )
+
+
+def described_key(table: Table, attnums: Sequence[int], row: pa.RecordBatch) -> str:
+    """A key as PostgreSQL's details spell it: `(a, b)=(1, x)`; `row` has its columns, in one row."""
+    columns = [table.column(attnum) for attnum in attnums]
+    settings = OutputSettings()
+    texts = [
+        "null" if array.null_count else text_cells(array, column.type_oid, settings)[0].as_py().decode()
+        for column, array in zip(columns, row.columns, strict=True)
+    ]
+    return f"({', '.join(column.name for column in columns)})=({', '.join(texts)})"
