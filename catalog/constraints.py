@@ -39,8 +39,8 @@ class Key:
 class ForeignKey:
     """The columns `attnums` of the table `child` refer to `parent_attnums`, a key of the table `parent` (OIDs).
 
-    A row with a NULL among them refers to nothing; with `full` (MATCH FULL) all must be NULL then. `set_attnums` are
-    the columns that ON DELETE SET NULL or SET DEFAULT sets.
+    A row with a NULL among them refers to nothing. `set_attnums` are the columns that ON DELETE SET NULL or SET DEFAULT
+    sets.
     """
 
     oid: int
@@ -51,7 +51,6 @@ class ForeignKey:
     parent_attnums: tuple[int, ...]
     on_delete: Action
     on_update: Action
-    full: bool
     deferrable: bool
     deferred: bool
     set_attnums: tuple[int, ...]
@@ -81,7 +80,6 @@ def foreign_key_from_json(foreign_key: Mapping[str, Any]) -> ForeignKey:
         parent_attnums=tuple(foreign_key["parent_attnums"]),
         on_delete=Action(foreign_key["on_delete"]),
         on_update=Action(foreign_key["on_update"]),
-        full=foreign_key["full"],
         deferrable=foreign_key["deferrable"],
         deferred=foreign_key["deferred"],
         set_attnums=tuple(foreign_key["set_attnums"] or attnums),

@@ -225,7 +225,7 @@ def duplicate(
     chunk_list = key_chunks(data_path, table, new, columns, nulls_distinct=nulls_distinct)
     several = sum(each.file.record_count for each in new) > _CHUNK_ROWS
     for chunk in chunk_list:
-        values, places = _distinct(chunk.keys)
+        values, places = distinct(chunk.keys)
         repeated = np.ones(len(chunk.keys), np.bool_)
         repeated[places] = False
         if repeated.any():
@@ -245,7 +245,7 @@ def duplicate(
     return None
 
 
-def _distinct(keys: pa.Array) -> tuple[pa.Array, npt.NDArray[np.int64]]:
+def distinct(keys: pa.Array) -> tuple[pa.Array, npt.NDArray[np.int64]]:
     """The distinct keys, and the row where each is first."""
     encoded = keys.dictionary_encode()
     _, places = np.unique(encoded.indices.to_numpy(zero_copy_only=False), return_index=True)

@@ -30,6 +30,8 @@ BEGIN
             PERFORM pg_sluice.refuse('EXCLUDE');
         ELSIF k.conperiod THEN
             PERFORM pg_sluice.refuse('a key with a period');
+        ELSIF k.confmatchtype = 'f' AND cardinality(k.conkey) > 1 THEN
+            PERFORM pg_sluice.refuse('MATCH FULL over several columns');
         END IF;
         FOR a IN SELECT c.attname, format_type(c.atttypid, c.atttypmod) AS type, o.collisdeterministic,
                         pg_sluice.key_class(c.atttypid, c.atttypmod) AS class,
@@ -68,7 +70,7 @@ SET search_path = pg_catalog AS $$
     SELECT jsonb_build_object(
         'oid', k.oid::bigint, 'name', k.conname, 'child', k.conrelid::bigint, 'attnums', k.conkey,
         'parent', k.confrelid::bigint, 'parent_attnums', k.confkey, 'on_delete', k.confdeltype,
-        'on_update', k.confupdtype, 'full', k.confmatchtype = 'f', 'deferrable', k.condeferrable,
+        'on_update', k.confupdtype, 'deferrable', k.condeferrable,
         'deferred', k.condeferred, 'set_attnums', k.confdelsetcols)
 $$;
 

@@ -419,11 +419,11 @@ BEGIN
 END $$;
 
 -- The rows that a validated INSERT left in a shadow, inside the savepoint that will undo it.
-CREATE FUNCTION pg_sluice.shadow_rows(token text, shadow oid, columns text) RETURNS SETOF record
+CREATE FUNCTION pg_sluice.shadow_rows(token text, shadow oid, columns text, condition text) RETURNS SETOF record
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
 BEGIN
     PERFORM pg_sluice.authorize(token);
-    RETURN QUERY EXECUTE format('SELECT %s FROM ONLY %s', columns, shadow::regclass);
+    RETURN QUERY EXECUTE format('SELECT %s FROM ONLY %s WHERE %s', columns, shadow::regclass, condition);
 END $$;
 
 
@@ -730,7 +730,7 @@ GRANT USAGE ON SCHEMA pg_sluice TO PUBLIC;
 GRANT EXECUTE ON FUNCTION
     pg_sluice.describe(oid[]), pg_sluice.stage(text, jsonb), pg_sluice.uncommitted(text, oid[]),
     pg_sluice.claim_rows(text, oid, bigint[], bigint[]), pg_sluice.claim_table(text, oid),
-    pg_sluice.prepare_commit(text, jsonb), pg_sluice.shadow_rows(text, oid, text), pg_sluice.shadow_scans() TO PUBLIC;
+    pg_sluice.prepare_commit(text, jsonb), pg_sluice.shadow_rows(text, oid, text, text), pg_sluice.shadow_scans() TO PUBLIC;
 
 CREATE EVENT TRIGGER pg_sluice_ddl ON ddl_command_end EXECUTE FUNCTION pg_sluice.on_ddl();
 CREATE EVENT TRIGGER pg_sluice_drop ON sql_drop EXECUTE FUNCTION pg_sluice.on_drop();

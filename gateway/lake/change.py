@@ -48,8 +48,8 @@ class _ChangePortal(StatementPortal):
         session.client.send(CommandComplete(f"{self.word} {result.row_count}"))
 
     @abstractmethod
-    async def _write(self, reading: Reading) -> tuple[WriteResult, Collection[int]]:
-        """Plan the change and let Spark write it; also the columns (attnums) that it sets."""
+    async def _write(self, reading: Reading) -> tuple[WriteResult, Collection[int] | None]:
+        """Plan the change and let Spark write it; also the columns (attnums) that an UPDATE sets."""
 
 
 class DeletePortal(_ChangePortal):
@@ -57,11 +57,11 @@ class DeletePortal(_ChangePortal):
 
     word = "DELETE"
 
-    async def _write(self, reading: Reading) -> tuple[WriteResult, Collection[int]]:
+    async def _write(self, reading: Reading) -> tuple[WriteResult, Collection[int] | None]:
         assert self.routed.query is not None
         plan = plan_delete(self.routed.query, reading.context)
         delete = RunnableDelete(runnable(plan.query, reading), reading.versions[plan.table_oid])
-        return await self.session.gateway.engine.delete(delete, self.session.tag), ()
+        return await self.session.gateway.engine.delete(delete, self.session.tag), None
 
 
 class UpdatePortal(_ChangePortal):
@@ -69,7 +69,7 @@ class UpdatePortal(_ChangePortal):
 
     word = "UPDATE"
 
-    async def _write(self, reading: Reading) -> tuple[WriteResult, Collection[int]]:
+    async def _write(self, reading: Reading) -> tuple[WriteResult, Collection[int] | None]:
         assert self.routed.query is not None
         table = reading.versions[target_oid(self.routed.query)].table
         kept = await rules(self.session, table.oid)
@@ -83,5 +83,7 @@ class UpdatePortal(_ChangePortal):
             before=(FILE_COLUMN, POSITION_COLUMN),
             after=returned,
         )
-        update = RunnableUpdate(runnable(checked, reading), reading.versions[plan.table_oid])
+        # Only where another table may refer to what it sets, it matters which row became which.
+        referred = any(not set(key.attnums).isdisjoint(plan.assigned) for key in table.keys)
+        update = RunnableUpdate(runnable(checked, reading), reading.versions[plan.table_oid], sources=referred)
         return await self.session.gateway.engine.update(update, self.session.tag), plan.assigned

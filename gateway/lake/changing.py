@@ -6,18 +6,21 @@ one at Sync. Killed at any moment it leaves nothing but files that no snapshot n
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from types import TracebackType
 from typing import Final, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from catalog.constraints import ForeignKey, Key
 from catalog.errors import SluiceError, SqlState
 from catalog.model import Table, TableVersion
 from catalog.publish import Deletion, RowChange
 from gateway.backend import BackendLostError, Statement
+from gateway.lake.actions import carry_out
 from gateway.lake.claims import claim_rows
+from gateway.lake.references import consequences, keep_references, referring
 from gateway.lake.uniqueness import keep_keys
 from gateway.portal import StatementPortal
 from gateway.transaction import Isolation
@@ -41,13 +44,11 @@ class Changing:
 
     def __init__(self, portal: StatementPortal, what: str) -> None:
         self._portal = portal
-        self._session = portal.session
+        self.session = portal.session
         self._transaction = portal.session.transaction
         self._what = what
         self._changes: list[RowChange] = []
         self._idle_timeout = "0"
-        # Constraints, by OID, that are to be looked at when the transaction commits.
-        self._deferred: frozenset[int] = frozenset()
 
     async def __aenter__(self) -> Self:
         settings = await self._transaction.begin_statement(_SETTINGS)
@@ -69,11 +70,16 @@ class Changing:
         False where another transaction has replaced any of them since: then the result has been discarded, and is to be
         computed again. Where the isolation level forbids that, 40001.
         """
-        rows = {data_file_id: each for data_file_id, each in result.positions.items() if len(each)}
+        ids = {file.path: file.data_file_id for file in version.files}
+        rows = {
+            data_file_id: each
+            for path, each in result.positions.items()
+            if (data_file_id := ids[path]) is not None and len(each)
+        }
         if not rows:
             return True
         try:
-            await claim_rows(self._session, version.table.oid, rows)
+            await claim_rows(self.session, version.table.oid, rows)
             if await self._untouched(rows, version):
                 return True
         except BaseException:
@@ -86,7 +92,7 @@ class Changing:
 
     async def _untouched(self, rows: Mapping[int, npt.NDArray[np.int64]], version: TableVersion) -> bool:
         """Whether nobody has committed a change of these rows since `version` was made."""
-        newest = (await self._session.gateway.store.versions([version.table.oid])).get(version.table.oid)
+        newest = (await self.session.gateway.store.versions([version.table.oid])).get(version.table.oid)
         now = {} if newest is None else {file.data_file_id: file for file in newest.files}
         for file in version.files:
             if file.data_file_id is None or file.data_file_id not in rows:
@@ -97,23 +103,50 @@ class Changing:
             then, live = file.delete_file, present.delete_file
             if live is None or live.delete_file_id == (then and then.published_id):
                 continue
-            if await self._session.gateway.engine.deletes_any(version.table, live, rows[file.data_file_id]):
+            if await self.session.gateway.engine.deletes_any(version.table, live, rows[file.data_file_id]):
                 return False
         return True
 
     async def _discard(self, result: WriteResult, table: Table) -> None:
-        await self._session.gateway.engine.discard(result, table.path)
+        await self.session.gateway.engine.discard(result, table.path)
 
     async def wrote(self, result: WriteResult, version: TableVersion, assigned: Collection[int] | None = None) -> None:
         """Add what a job wrote on top of a version of the table, where no constraint forbids it.
 
-        `assigned` are the columns that an UPDATE has set.
+        `assigned` are the columns that an UPDATE has set. What foreign keys do about rows that are gone is done.
         """
         self._transaction.written.update(path.lstrip("/") for path in result.paths(version.table.path))
-        if result.data_files or result.delete_files:
-            change = row_change(result, version)
-            await keep_keys(self._session, version.table, change, assigned, self._deferred)
+        if not (result.data_files or result.delete_files):
+            return
+        session, table, change = self.session, version.table, row_change(result, version)
+        deferred = self._deferred(table.keys) | self._deferred(table.foreign_keys)
+        await keep_keys(session, table, change, assigned, deferred)
+        if change.data_files:
+            await keep_references(session, table, change, assigned, deferred)
+        foreign_keys = await referring(session, table, assigned) if result.positions else []
+        if not foreign_keys:
             self.add(change)
+            return
+        following = await consequences(
+            session,
+            version,
+            change,
+            result.positions,
+            foreign_keys,
+            sources=result.sources,
+            updated=assigned is not None,
+            deferred=self._deferred(foreign_keys),
+        )
+        if not following:
+            self.add(change)
+            return
+        await self._transaction.stage(change)
+        for consequence in following:
+            await carry_out(self, consequence)
+
+    def _deferred(self, constraints: Iterable[Key | ForeignKey]) -> frozenset[int]:
+        """Those, by OID, that are to be looked at when the transaction commits."""
+        return frozenset(each.oid for each in constraints if each.deferred)
 
     def add(self, change: RowChange) -> None:
         """Add a change that has no files of its own."""
@@ -121,12 +154,12 @@ class Changing:
 
     async def finish(self) -> None:
         """Stage everything; a transaction of the gateway's own that ends with this statement is committed."""
-        if self._transaction.implicit and self._session.ends_with_statement:
+        if self._transaction.implicit and self.session.ends_with_statement:
             await self._transaction.commit(*self._changes)
             return
         await self._transaction.stage(*self._changes)
         if self._idle_timeout != "0":
-            await self._session.backend.run(Statement(_RESTORE, (self._idle_timeout,)))
+            await self.session.backend.run(Statement(_RESTORE, (self._idle_timeout,)))
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -134,7 +167,7 @@ class Changing:
         # In any other block, the session makes the transaction fail; the files go when it ends.
         if error is None or isinstance(error, BackendLostError):
             return
-        if self._transaction.implicit and self._session.ends_with_statement:
+        if self._transaction.implicit and self.session.ends_with_statement:
             await self._transaction.roll_back()
 
 

@@ -23,9 +23,9 @@ from catalog.store import TableRules
 from gateway.backend import Statement
 from gateway.copy import BinaryReader, CopyBatch, CopyFormat, CopyOptions, CopyWriter, TextReader
 from gateway.lake.changing import Changing
-from gateway.lake.copy_out import copy_options, quoted
-from gateway.lake.insert import take_shadow_rows
+from gateway.lake.copy_out import copy_options
 from gateway.lake.reading import session_values
+from gateway.lake.shadow import SAVEPOINT, qualified, quoted, take_shadow_rows
 from gateway.messages import frontend
 from gateway.messages.backend import CommandComplete
 from gateway.messages.copy import CopyDone, CopyFail, CopyInResponse
@@ -40,7 +40,6 @@ from storage.write import WriteResult
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
 
-_SAVEPOINT: Final = Statement("SAVEPOINT pg_sluice")
 _LINE: Final = re.compile(r"\bline (\d+)")
 Reader = TextReader | BinaryReader
 # Rows that go to the shadow at a time: it holds them only until they are read back.
@@ -104,7 +103,7 @@ class CopyInPortal(StatementPortal):
             return
         names = ", ".join(quoted(column.name) for column in columns)
         defaults = ", ".join(["DEFAULT"] * len(columns))
-        target = f"{quoted(table.schema)}.{quoted(table.name)}"
+        target = qualified(table)
         await self.session.backend.run(Statement(f"EXPLAIN INSERT INTO {target} ({names}) VALUES ({defaults})"))
 
     async def _data(self) -> AsyncIterator[bytes]:
@@ -252,9 +251,9 @@ class _Load:
     async def _through_shadow(self, fields: pa.RecordBatch, lines: pa.Int64Array) -> list[pa.RecordBatch]:
         """Rows that PostgreSQL takes or refuses: copied into the shadow and read back in lake form."""
         backend = self._session.backend
-        await backend.run(_SAVEPOINT)
+        await backend.run(SAVEPOINT)
         names = ", ".join(quoted(column.name) for column in self._columns)
-        target = f"{quoted(self._table.schema)}.{quoted(self._table.name)}"
+        target = qualified(self._table)
         binary = self._options.format is CopyFormat.BINARY
         types = [ResultColumn(BYTEA if binary else TEXT, -1, int(binary)) for _ in self._columns]
         options = CopyOptions(format=CopyFormat.BINARY if binary else CopyFormat.TEXT)

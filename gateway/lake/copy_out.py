@@ -7,6 +7,7 @@ import asyncio
 from gateway.analysis import analyse
 from gateway.copy import CopyFormat, CopyOptions, CopyWriter
 from gateway.lake.select import open_stream
+from gateway.lake.shadow import qualified, quoted
 from gateway.messages.backend import CommandComplete
 from gateway.messages.copy import CopyDone, CopyOutResponse
 from gateway.portal import Binding, StatementPortal
@@ -28,11 +29,6 @@ def _value(argument: object) -> object:
     if isinstance(argument, Node):
         return "*" if argument.type == "A_STAR" else argument.fields.get("val", argument)
     return list(argument) if isinstance(argument, tuple) else argument
-
-
-def quoted(name: str) -> str:
-    """An identifier, quoted."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 class CopyOutPortal(StatementPortal):
@@ -69,5 +65,4 @@ class CopyOutPortal(StatementPortal):
         statement: Node = self.routed.query.utilityStmt
         version = await latest(self.session, self.routed.lake[0])
         names = statement.attlist or [column.name for column in version.table.columns]
-        table = f"{quoted(version.table.schema)}.{quoted(version.table.name)}"
-        return f"SELECT {', '.join(quoted(name) for name in names)} FROM ONLY {table}"
+        return f"SELECT {', '.join(quoted(name) for name in names)} FROM ONLY {qualified(version.table)}"

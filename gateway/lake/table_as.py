@@ -11,10 +11,10 @@ from catalog.store import TableRules, table_from_description
 from gateway.analysis import analyse
 from gateway.backend import Statement
 from gateway.lake.changing import Changing
-from gateway.lake.copy_out import quoted
-from gateway.lake.insert import take_shadow_rows, write_rows
+from gateway.lake.insert import write_rows
 from gateway.lake.insert_query import insert_rows
 from gateway.lake.reading import read
+from gateway.lake.shadow import SAVEPOINT, qualified, take_shadow_rows
 from gateway.messages.backend import CommandComplete, NoticeResponse
 from gateway.portal import StatementPortal
 from gateway.routing import resolve
@@ -67,7 +67,7 @@ class TableAsPortal(StatementPortal):
         assert inner is not None
         assert inner_routed is not None
         table = version.table
-        name = f"{quoted(table.schema)}.{quoted(table.name)}"
+        name = qualified(table)
         if inner_routed.route is Route.SELECT:
             reading = await read(session, inner, self.binding, inner_routed.lake)
             insert = await analyse(session.backend, f"INSERT INTO {name} {query}", name="pg_sluice", sync=True)
@@ -79,7 +79,7 @@ class TableAsPortal(StatementPortal):
             raise unsupported("CREATE TABLE AS over this statement")
         # PostgreSQL computes the rows, into the shadow, inside a savepoint that is undone.
         backend = session.backend
-        await backend.run(Statement("SAVEPOINT pg_sluice"))
+        await backend.run(SAVEPOINT)
         try:
             await backend.run(
                 Statement(
