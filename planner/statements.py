@@ -211,6 +211,40 @@ def table_as(text: str) -> TableAs:
     return TableAs(f"CREATE TABLE {target} AS {query} WITH NO DATA", query, 0, True)
 
 
+@dataclass(frozen=True, slots=True)
+class Upsert:
+    """INSERT … ON CONFLICT taken apart: `INSERT INTO name [AS alias]`, what is inserted, and `ON CONFLICT …`."""
+
+    head: str
+    source: str
+    conflict: str
+
+
+def upsert(text: str) -> Upsert:
+    """The parts of an INSERT … ON CONFLICT; what stands before INSERT (WITH) is left out of the head."""
+    items = list(tokens(text))
+    start = _find(items, 0, "insert")
+    last = start + 2
+    while items[last + 1].text == ".":
+        last += 2
+    if items[last + 1].text == "as" and items[last + 1].kind is Kind.WORD:
+        last += 2
+    at = (
+        max(
+            index
+            for index, token in enumerate(items)
+            if token.kind is Kind.WORD
+            and token.text == "conflict"
+            and token.depth == 0
+            and items[index - 1].text == "on"
+            and items[index + 1].text in {"do", "(", "on"}
+        )
+        - 1
+    )
+    end = items[at].start
+    return Upsert(text[items[start].start : items[last].end], text[:end], text[end:])
+
+
 def prepared(text: str) -> int:
     """Where the statement inside PREPARE name [(types)] AS … begins."""
     items = list(tokens(text))

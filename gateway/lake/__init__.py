@@ -18,6 +18,7 @@ from gateway.lake.insert_query import InsertQueryPortal
 from gateway.lake.select import SelectPortal
 from gateway.lake.table_as import TableAsPortal
 from gateway.lake.truncate import TruncatePortal
+from gateway.lake.upsert import UpsertPortal, UpsertQueryPortal
 from planner.nodes import walk
 from planner.routes import Route
 
@@ -42,7 +43,9 @@ def insert_portal(session: Exchange, analysis: Analysis, routed: Routed, binding
     """The way that suits the statement."""
     assert routed.query is not None
     if routed.query.onConflict is not None:
-        raise unsupported("ON CONFLICT")
+        excluded = int(routed.query.onConflict.exclRelIndex) > 0  # a row of the target, which so stands there twice
+        upserting = UpsertQueryPortal if _lake_references(routed) > 1 + excluded else UpsertPortal
+        return upserting(session, analysis, routed, binding)
     if _lake_references(routed) > 1:
         return InsertQueryPortal(session, analysis, routed, binding)
     return InsertRowsPortal(session, analysis, routed, binding)

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from catalog.constraints import Action, ForeignKey, foreign_key_from_json
-from catalog.errors import SluiceError
+from catalog.errors import SluiceError, unsupported
 from catalog.model import Column, Table, TableVersion
 from catalog.publish import RowChange
 from gateway.backend import Statement
@@ -158,6 +158,8 @@ async def consequences(
             if len(found) and action in (Action.NO_ACTION, Action.RESTRICT):
                 row = gone.columns.slice(int(found.wanted[0]), 1)
                 raise _still_referenced(table, child.table, foreign_key, action, row)
+            if len(found) and updated and action is Action.CASCADE and gone.replaced is None:
+                raise unsupported("a change of keys that ON UPDATE CASCADE follows, by other than an UPDATE,")
             if len(found):
                 wanted.append(Consequence(foreign_key, action, table, gone, found))
 
@@ -172,7 +174,7 @@ async def consequences(
     return wanted
 
 
-def _gone(
+def _gone(  # noqa: PLR0917
     data_path: str,
     version: TableVersion,
     change: RowChange,

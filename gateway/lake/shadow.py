@@ -1,7 +1,7 @@
 """Rows that PostgreSQL is to make or to judge: into the shadow, in a savepoint, and back in lake form.
 
-The shadow has the table's defaults, identity, generated columns, CHECK, NOT NULL and lengths. The savepoint is undone, so
-that the shadow is empty again.
+The shadow has the table's defaults, identity, generated columns, CHECK, NOT NULL and lengths. The savepoint is undone,
+so that the shadow is empty again.
 """
 
 from __future__ import annotations
@@ -82,15 +82,28 @@ def binary_to_lake_form(table: Table, batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in table.columns])
 
 
-async def copy_to_shadow(
-    session: Exchange, table: Table, columns: Sequence[Column], types: Sequence[ResultColumn], rows: pa.RecordBatch
+async def copy_rows(
+    session: Exchange,
+    target: str,
+    columns: Sequence[Column],
+    rows: pa.RecordBatch | pa.Table,
+    types: Sequence[ResultColumn] | None = None,
 ) -> None:
-    """Copy values of these types into columns of the shadow; PostgreSQL's own error for a row that it refuses."""
+    """Copy rows into these columns of the table that `target` names, as PostgreSQL's own COPY takes them.
+
+    The values are of the columns' own types, or of those given.
+    """
     names = [column.name for column in columns]
-    writer = CopyWriter(CopyOptions(format=CopyFormat.TEXT), types, names, OutputSettings())
-    messages = await asyncio.to_thread(lambda: writer.rows(rows) + writer.finish())
+    given = types or [ResultColumn(column.type_oid, column.typmod) for column in columns]
+    writer = CopyWriter(CopyOptions(format=CopyFormat.TEXT), given, names, OutputSettings())
+
+    def encode() -> bytes:
+        batches = rows.combine_chunks().to_batches() if isinstance(rows, pa.Table) else [rows]
+        return b"".join(writer.rows(batch) for batch in batches) + writer.finish()
+
+    messages = await asyncio.to_thread(encode)
     listed = ", ".join(map(quoted, names))
-    await session.backend.copy_in(f"COPY {qualified(table)} ({listed}) FROM STDIN", messages)
+    await session.backend.copy_in(f"COPY {target} ({listed}) FROM STDIN", messages)
 
 
 async def through_shadow(
@@ -98,5 +111,5 @@ async def through_shadow(
 ) -> list[pa.RecordBatch]:
     """Rows with only these columns given, as PostgreSQL makes and judges them."""
     await session.backend.run(SAVEPOINT)
-    await copy_to_shadow(session, table, columns, types, rows)
+    await copy_rows(session, qualified(table), columns, rows, types)
     return await take_shadow_rows(session, table)
