@@ -15,6 +15,7 @@ from gateway.lake.explain import ExplainPortal
 from gateway.lake.guarded import GuardedPortal
 from gateway.lake.insert import InsertRowsPortal
 from gateway.lake.insert_query import InsertQueryPortal
+from gateway.lake.merge import MergePortal
 from gateway.lake.select import SelectPortal
 from gateway.lake.table_as import TableAsPortal
 from gateway.lake.truncate import TruncatePortal
@@ -64,6 +65,7 @@ _PORTALS: Final[dict[Route, Callable[[Exchange, Analysis, Routed, Binding], Port
     Route.INSERT: insert_portal,
     Route.UPDATE: UpdatePortal,
     Route.DELETE: DeletePortal,
+    Route.MERGE: MergePortal,
     Route.COPY: copy_portal,
     Route.TABLE_AS: TableAsPortal,
     Route.TRUNCATE: TruncatePortal,

@@ -82,20 +82,15 @@ def binary_to_lake_form(table: Table, batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in table.columns])
 
 
-async def copy_rows(
+async def copy_values(
     session: Exchange,
     target: str,
-    columns: Sequence[Column],
+    names: Sequence[str],
+    types: Sequence[ResultColumn],
     rows: pa.RecordBatch | pa.Table,
-    types: Sequence[ResultColumn] | None = None,
 ) -> None:
-    """Copy rows into these columns of the table that `target` names, as PostgreSQL's own COPY takes them.
-
-    The values are of the columns' own types, or of those given.
-    """
-    names = [column.name for column in columns]
-    given = types or [ResultColumn(column.type_oid, column.typmod) for column in columns]
-    writer = CopyWriter(CopyOptions(format=CopyFormat.TEXT), given, names, OutputSettings())
+    """Copy rows of values of these types into columns of the table that `target` names."""
+    writer = CopyWriter(CopyOptions(format=CopyFormat.TEXT), types, names, OutputSettings())
 
     def encode() -> bytes:
         batches = rows.combine_chunks().to_batches() if isinstance(rows, pa.Table) else [rows]
@@ -106,10 +101,16 @@ async def copy_rows(
     await session.backend.copy_in(f"COPY {target} ({listed}) FROM STDIN", messages)
 
 
+async def copy_rows(session: Exchange, target: str, columns: Sequence[Column], rows: pa.RecordBatch | pa.Table) -> None:
+    """Copy rows of these columns into the table that `target` names."""
+    types = [ResultColumn(column.type_oid, column.typmod) for column in columns]
+    await copy_values(session, target, [column.name for column in columns], types, rows)
+
+
 async def through_shadow(
     session: Exchange, table: Table, columns: Sequence[Column], types: Sequence[ResultColumn], rows: pa.RecordBatch
 ) -> list[pa.RecordBatch]:
     """Rows with only these columns given, as PostgreSQL makes and judges them."""
     await session.backend.run(SAVEPOINT)
-    await copy_rows(session, qualified(table), columns, rows, types)
+    await copy_values(session, qualified(table), [column.name for column in columns], types, rows)
     return await take_shadow_rows(session, table)
