@@ -1,4 +1,4 @@
-"""Committed transactions a second, from many sessions at once: here, on PostgreSQL, and on DuckDB over its own DuckLake.
+"""Committed transactions a second, from many sessions at once: here, on PostgreSQL, on DuckDB over its own DuckLake.
 
 Two loads: single-row INSERTs, each a transaction of its own into one table with a primary key; and mixed transactions,
 which look a row up by its key, insert one, and update one. DuckDB has no keys over DuckLake, so its table has none; a

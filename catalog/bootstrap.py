@@ -89,7 +89,7 @@ async def bootstrap(dsn: str, data_path: str) -> str:
 async def _create(connection: asyncpg.Connection, data_path: str) -> None:
     # Functions may call what a later file defines.
     await connection.execute("SET LOCAL allow_system_table_mods = on; SET LOCAL check_function_bodies = off")
-    for name in ("ducklake.sql", "sluice.sql", "keys.sql"):
+    for name in ("ducklake.sql", "sluice.sql", "keys.sql", "versions.sql"):
         await connection.execute((files("catalog") / "sql" / name).read_text())
     await connection.executemany(
         "INSERT INTO pg_sluice.datatype VALUES ($1, $2, $3)",

@@ -212,19 +212,21 @@ def _deleted(files: LakeFiles, table: Table, each: LiveFile) -> npt.NDArray[np.i
     return np.concatenate(parts) if parts else np.empty(0, np.int64)
 
 
-def duplicate(
+def duplicate(  # noqa: PLR0917
     data_path: str,
     table: Table,
     columns: Sequence[Column],
+    chunks: Iterable[KeyChunk],
     new: Sequence[LiveFile],
     others: Sequence[LiveFile],
     *,
     nulls_distinct: bool,
 ) -> Duplicate | None:
-    """The first row of `new` whose key an earlier one of them has, or one of `others`; None where all are unique."""
-    chunk_list = key_chunks(data_path, table, new, columns, nulls_distinct=nulls_distinct)
-    several = sum(each.file.record_count for each in new) > _CHUNK_ROWS
-    for chunk in chunk_list:
+    """The first row of `chunks` whose key an earlier one has, or a row of `others`; None where all are unique.
+
+    The chunks are those of the files `new`.
+    """
+    for number, chunk in enumerate(chunks):
         values, places = distinct(chunk.keys)
         repeated = np.ones(len(chunk.keys), np.bool_)
         repeated[places] = False
@@ -237,7 +239,7 @@ def duplicate(
             file = found.files[found.file_numbers[first]].file
             row = int(places[found.wanted[first]])
             return Duplicate(chunk.columns.slice(row, 1), file, int(found.positions[first]))
-        if several:
+        if number:  # there is a chunk before it
             again = find(data_path, table, columns, new, values, bounds, nulls_distinct=nulls_distinct)
             counts = np.bincount(again.wanted, minlength=len(values))
             if (counts > 1).any():

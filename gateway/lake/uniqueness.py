@@ -9,7 +9,7 @@ COMMIT, when the table is locked (`Transaction.validate`). Deferred constraints 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,7 +24,7 @@ from gateway.transaction import Validation
 from gateway.values import OutputSettings
 from gateway.values.text import text_cells
 from gateway.visibility import Current, current
-from storage.keys import Duplicate, LiveFile, duplicate, key_chunks
+from storage.keys import Duplicate, KeyChunk, LiveFile, duplicate, key_chunks
 
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
@@ -43,12 +43,16 @@ async def keep_keys(
         return
     soon = [key for key in keys if key.oid not in deferred]
     new = [LiveFile(file) for file in change.data_files]
-    if sum(file.record_count for file in change.data_files) <= CLAIMS_MAX:
-        for key in soon:
-            await _claim(session, table, key, new)
+    small = sum(file.record_count for file in change.data_files) <= CLAIMS_MAX
+    chunks: dict[Key, list[KeyChunk]] = {}
+    if small and soon:
+        chunks = await asyncio.to_thread(lambda: {key: list(_chunks(session, table, key, new)) for key in soon})
+        for key, found in chunks.items():
+            for chunk in found:
+                await claim_keys(session, key.oid, chunk.keys)
     now = await current(session, table.oid, change)
     for key in soon:
-        now = await _check(session, key, change, now)
+        now = await _check(session, key, change, now, chunks.get(key))
     late = len(soon) < len(keys)
     seen = frozenset[int | None]() if late else now.published
 
@@ -58,21 +62,22 @@ async def keep_keys(
     session.transaction.validate(table.oid, Validation(-1 if late else now.snapshot, again))
 
 
-async def _claim(session: Exchange, table: Table, key: Key, new: Sequence[LiveFile]) -> None:
+def _chunks(session: Exchange, table: Table, key: Key, new: Sequence[LiveFile]) -> Iterator[KeyChunk]:
+    """Blocking."""
     columns = [table.column(attnum) for attnum in key.attnums]
-    found = key_chunks(session.gateway.data_path, table, new, columns, nulls_distinct=key.nulls_distinct)
-    for chunk in await asyncio.to_thread(list, found):
-        await claim_keys(session, key.oid, chunk.keys)
+    return key_chunks(session.gateway.data_path, table, new, columns, nulls_distinct=key.nulls_distinct)
 
 
-async def _check(session: Exchange, key: Key, change: RowChange, now: Current) -> Current:
+async def _check(
+    session: Exchange, key: Key, change: RowChange, now: Current, chunks: Sequence[KeyChunk] | None
+) -> Current:
     """Raise 23505 for a duplicate; one in a row that somebody is about to delete is waited for."""
     own = {file.path for file in change.data_files}
     waited: set[tuple[int, int]] = set()
     while True:
         new = [each for each in now.files if each.file.path in own]
         others = [each for each in now.files if each.file.path not in own]
-        found = await _duplicate(session, now.table, key, new, others)
+        found = await _duplicate(session, now.table, key, new, others, chunks)
         if found is None:
             return now
         if found.file is None or found.file.data_file_id is None:
@@ -96,13 +101,21 @@ async def _validate(session: Exchange, oid: int, seen: Collection[int | None]) -
             raise unique_violation(now.table, key, found.columns)
 
 
-async def _duplicate(
-    session: Exchange, table: Table, key: Key, new: Sequence[LiveFile], others: Sequence[LiveFile]
+async def _duplicate(  # noqa: PLR0917
+    session: Exchange,
+    table: Table,
+    key: Key,
+    new: Sequence[LiveFile],
+    others: Sequence[LiveFile],
+    chunks: Iterable[KeyChunk] | None = None,
 ) -> Duplicate | None:
-    columns = [table.column(attnum) for attnum in key.attnums]
+    """The first new row with a key that is there; `chunks` are the keys of the new rows, where they are at hand."""
 
     def look() -> Duplicate | None:
-        return duplicate(session.gateway.data_path, table, columns, new, others, nulls_distinct=key.nulls_distinct)
+        columns = [table.column(attnum) for attnum in key.attnums]
+        keys = chunks if chunks is not None else _chunks(session, table, key, new)
+        path = session.gateway.data_path
+        return duplicate(path, table, columns, keys, new, others, nulls_distinct=key.nulls_distinct)
 
     return await asyncio.to_thread(look)
 

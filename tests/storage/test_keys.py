@@ -16,7 +16,7 @@ from catalog import datatypes
 from catalog.model import Column
 from storage import keys
 from storage.arrow_types import arrow_type
-from storage.keys import LiveFile, bounds_of, distinct, duplicate, find, keys_of, read_positions
+from storage.keys import LiveFile, bounds_of, distinct, duplicate, find, key_chunks, keys_of, read_positions
 from storage.write import replace_rows
 from tests.storage.lake import NUMERIC_10_2, rows, table, write
 
@@ -127,7 +127,9 @@ def test_duplicate(
     of = table(id=datatypes.INT4)
     others = _live(write(tmp_path, of, rows(of, (1,), (2,))))
     mine = _live(write(tmp_path, of, *(rows(of, *((value,) for value in batch)) for batch in new)))
-    found = duplicate(str(tmp_path), of, [of.column(1)], mine, others, nulls_distinct=True)
+    columns = [of.column(1)]
+    chunks = key_chunks(str(tmp_path), of, mine, columns, nulls_distinct=True)
+    found = duplicate(str(tmp_path), of, columns, chunks, mine, others, nulls_distinct=True)
     assert (None if found is None else found.columns.column(0)[0].as_py()) == expected
     if found is not None and expected == 1:
         assert found.file is not None
