@@ -13,10 +13,13 @@ from typing import Any, Final
 
 import asyncpg
 
+from catalog.compatibility import SchemaStep
 from catalog.errors import SluiceError, SqlState
 from catalog.model import Column, ColumnStatistics, DataFile, DeleteFile, Table, TableVersion
 
-_CHANGED: Final = "SELECT relid::bigint, changed_snapshot FROM pg_sluice.relation WHERE relid = ANY ($1::oid[])"
+_CHANGED: Final = """
+SELECT relid::bigint, changed_snapshot, schema_version FROM pg_sluice.relation WHERE relid = ANY ($1::oid[])
+"""
 
 _DESCRIBE: Final = "SELECT description FROM pg_sluice.describe($1::oid[])"
 
@@ -77,13 +80,15 @@ class Check:
 class TableRules:
     """What every way into a table must respect, beyond the types and NOT NULLs of its columns.
 
-    `defaults` maps attnum to the node text of the column's default or generation expression.
+    `defaults` maps attnum to the node text of the column's default or generation expression. They are those of the
+    table's schema in version `schema_version`.
     """
 
     checks: tuple[Check, ...]
     defaults: Mapping[int, str]
     generated: frozenset[int]
     identity: frozenset[int]
+    schema_version: int = 0
 
 
 def table_from_description(description: Mapping[str, Any]) -> Table:
@@ -106,6 +111,7 @@ def table_from_description(description: Mapping[str, Any]) -> Table:
             )
             for column in description["columns"] or ()
         ),
+        schema_version=description["schema_version"],
     )
 
 
@@ -117,7 +123,17 @@ def rules_from_description(description: Mapping[str, Any]) -> TableRules:
         defaults={column["attnum"]: column["default"] for column in columns if column["default"] is not None},
         generated=frozenset(column["attnum"] for column in columns if column["generated"]),
         identity=frozenset(column["attnum"] for column in columns if column["identity"]),
+        schema_version=description["schema_version"],
     )
+
+
+def steps_from_json(text: str) -> dict[int, list[SchemaStep]]:
+    """What `pg_sluice.steps_since` returns: each table's steps in order, by the table's ID."""
+    found: dict[int, list[SchemaStep]] = {}
+    for step in json.loads(text):
+        taken = SchemaStep(step["step_id"], step["kind"], step["subject"], step["detail"])
+        found.setdefault(step["table_id"], []).append(taken)
+    return found
 
 
 class Store:
@@ -186,11 +202,14 @@ class Store:
         if not wanted:
             return {}
         async with self.pool.acquire() as connection:
-            changed = {row["relid"]: row["changed_snapshot"] for row in await connection.fetch(_CHANGED, wanted)}
+            changed = {
+                row["relid"]: (row["changed_snapshot"], row["schema_version"])
+                for row in await connection.fetch(_CHANGED, wanted)
+            }
             found = {
                 oid: kept
-                for oid, snapshot in changed.items()
-                if (kept := self._kept.get(oid)) is not None and kept.snapshot_id == snapshot
+                for oid, at in changed.items()
+                if (kept := self._kept.get(oid)) is not None and (kept.snapshot_id, kept.table.schema_version) == at
             }
             missing = [oid for oid in changed if oid not in found]
             if missing:
@@ -209,6 +228,11 @@ class Store:
     async def rules(self, relation_oid: int) -> TableRules:
         """The constraints and defaults of a lake table."""
         return rules_from_description(json.loads(await self.pool.fetchval(_DESCRIBE, [relation_oid])))
+
+    async def steps_since(self, enlisted: Mapping[int, int]) -> dict[int, list[SchemaStep]]:
+        """What happened to the schemas of tables since a version of each; tables go by their DuckLake IDs."""
+        keyed = json.dumps({str(table_id): version for table_id, version in enlisted.items()})
+        return steps_from_json(await self.pool.fetchval("SELECT pg_sluice.steps_since($1::text::jsonb)", keyed))
 
     async def history(self) -> list[TableVersion]:
         """Every table at every snapshot that changed it, as far back as snapshots reach.

@@ -21,7 +21,8 @@ CREATE TABLE pg_sluice.relation (
     path text NOT NULL,                 -- below its schema's folder
     schema_path text NOT NULL,
     next_column_id bigint NOT NULL DEFAULT 1,
-    changed_snapshot bigint NOT NULL DEFAULT 0  -- the last snapshot that changed schema or rows
+    changed_snapshot bigint NOT NULL DEFAULT 0, -- the last snapshot that changed schema or rows
+    schema_version bigint NOT NULL DEFAULT 0    -- the last step of its schema (enlistment.sql)
 );
 
 CREATE TABLE pg_sluice.attribute (
@@ -43,7 +44,8 @@ CREATE TABLE pg_sluice.staged (
 -- and deadlocks are found. Who replaces many rows locks the table's row of `writer` against all other claims.
 CREATE UNLOGGED TABLE pg_sluice.claim (
     data_file_id bigint, position bigint, PRIMARY KEY (data_file_id, position));
-CREATE TABLE pg_sluice.writer (relid oid PRIMARY KEY REFERENCES pg_sluice.relation ON DELETE CASCADE);
+-- That row may outlive the table: whoever drops a table does not wait for who changes its rows.
+CREATE TABLE pg_sluice.writer (relid oid PRIMARY KEY);
 
 -- IDs come from sequences, so that no commit reads max() + 1. Gaps are harmless; order is that of the lock on
 -- `head`, which publish() takes last, after those of lock_changed, and holds until COMMIT.
@@ -95,7 +97,7 @@ CREATE FUNCTION pg_sluice.describe(relids oid[]) RETURNS TABLE (relid oid, descr
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog AS $$
     SELECT r.relid, jsonb_build_object(
         'relid', r.relid::bigint, 'table_id', r.table_id, 'schema', n.nspname, 'name', c.relname,
-        'path', r.schema_path || r.path, 'changed', r.changed_snapshot,
+        'path', r.schema_path || r.path, 'changed', r.changed_snapshot, 'schema_version', r.schema_version,
         'columns', (SELECT jsonb_agg(jsonb_build_object(
                 'attnum', a.attnum, 'column_id', l.column_id, 'name', a.attname, 'type', a.atttypid::bigint,
                 'typmod', a.atttypmod, 'nullable', NOT a.attnotnull, 'initial_default', l.initial_default,
@@ -143,7 +145,7 @@ BEGIN
         shadow, id,
         format('%s-%s/', regexp_replace(c.relname, '[^A-Za-z0-9_]', '_', 'g'), id),
         format('%s/', regexp_replace(n, '[^A-Za-z0-9_]', '_', 'g')));
-    INSERT INTO pg_sluice.writer VALUES (shadow);
+    INSERT INTO pg_sluice.writer VALUES (shadow) ON CONFLICT DO NOTHING;
     EXECUTE format('CREATE CONSTRAINT TRIGGER pg_sluice_guard AFTER INSERT ON %s DEFERRABLE INITIALLY DEFERRED '
                    'FOR EACH ROW EXECUTE FUNCTION pg_sluice.refuse_shadow_row()', shadow);
     UPDATE pg_trigger SET tgisinternal = true WHERE tgrelid = shadow AND tgname = 'pg_sluice_guard';
@@ -509,6 +511,8 @@ BEGIN
         PERFORM pg_sluice.end_files(snapshot, r.table_id);
         DELETE FROM pg_sluice.constraint_known WHERE relid = shadow;
         DELETE FROM pg_sluice.relation WHERE relid = shadow;
+        DELETE FROM pg_sluice.writer WHERE relid IN (
+            SELECT w.relid FROM pg_sluice.writer w WHERE w.relid = shadow FOR UPDATE SKIP LOCKED);
         RETURN CASE WHEN t.table_id IS NULL THEN changes ELSE changes || format('dropped_table:%s', r.table_id) END;
     END IF;
 
@@ -707,6 +711,7 @@ BEGIN
         END LOOP;
         FOR d IN SELECT DISTINCT relid FROM pg_sluice.dirty WHERE relid <> 0 ORDER BY relid LOOP
             schema_changes := schema_changes || pg_sluice.publish_table(snapshot, d.relid);
+            PERFORM pg_sluice.record_steps(snapshot, d.relid);
         END LOOP;
         DELETE FROM pg_sluice.dirty;
     ELSE
