@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from catalog.errors import SluiceError, unsupported
-from gateway.analysis import Analysis, analyse
+from gateway.analysis import Analysis
 from gateway.backend import Statement
+from gateway.enlistment import analysed
 from gateway.visibility import lake_relations
 from planner import routes, statements
 from planner.nodes import Node, parse
@@ -101,6 +102,7 @@ async def _utility(session: Exchange, analysis: Analysis, query: Node) -> Routed
                 raise unsupported("PREPARE" if kind is Route.PREPARE else "DECLARE CURSOR")
             return Routed(Route.RELAY, query)
         case _:
+            await session.transaction.enlistment.undisturbed()
             return Routed(kind, query)
 
 
@@ -134,7 +136,7 @@ async def _table_as(session: Exchange, analysis: Analysis, query: Node, utility:
 async def _inner(session: Exchange, analysis: Analysis, offset: int, text: str) -> Routed:
     """Analyse the statement inside; the backend must not be waiting for Sync."""
     try:
-        inner = await analyse(session.backend, text, name="pg_sluice", sync=session.simple)
+        inner = await analysed(session, text, name="pg_sluice", sync=session.simple)
     except SluiceError as error:
         if error.fields.get("P"):
             error.fields["P"] = str(int(error.fields["P"]) + offset)

@@ -21,6 +21,7 @@ from catalog.model import DataFile, DeleteFile, Table
 from catalog.publish import Deletion, RowChange, deletion_from_json
 from gateway.backend import Backend, BackendLostError, Result, Statement
 from gateway.context import GatewayContext
+from gateway.enlistment import Enlistment, hold_schema
 from planner.statements import Statement as SourceStatement
 from planner.statements import TransactionCommand, shows_isolation
 
@@ -60,6 +61,7 @@ class Transaction:
         self._staged = False
         self._kept: set[str] | None = None
         self._read: set[int] = set()
+        self.enlistment = Enlistment(gateway.store)
 
     @property
     def open(self) -> bool:
@@ -86,6 +88,11 @@ class Transaction:
         [_, answer] = await self._backend.run(_BEGIN, question)
         self.implicit = self.fresh = True
         return answer
+
+    async def hold_schemas(self, oids: Iterable[int]) -> None:
+        """Open a block of the gateway's own in which nobody else changes the schemas of these tables."""
+        await self.begin()
+        await self._backend.run(hold_schema(self._gateway.token, oids))
 
     async def begun(self) -> None:
         """The client has begun a block or set its level: take the level over."""
@@ -128,10 +135,19 @@ class Transaction:
         Nobody else publishes to these tables until then.
         """
         if not (self.written or self._staged or changes):
+            await self.enlistment.decide_reading()
             return
         reads = {str(oid): self.snapshot for oid in self._read}
         statement = Statement(_PREPARE, (self._gateway.token, json.dumps(reads)))
-        *_, result = await self._backend.run(*self._stages(changes), statement)
+        holding = self.enlistment.holding(self._gateway.token)
+        try:
+            *results, result = await self._backend.run(*self._stages(changes), *holding, statement)
+        except SluiceError as error:
+            if error.sqlstate == SqlState.SERIALIZATION_FAILURE:
+                await self.enlistment.decide_reading()  # a change of schema is the better reason
+            raise
+        if holding:
+            self.enlistment.decide(results[-1].rows[0][0])
         value = result.rows[0][0]
         assert value is not None
         prepared = json.loads(value)
@@ -231,6 +247,7 @@ class Transaction:
         self.isolation = Isolation.READ_COMMITTED
         self.snapshot = None
         self._read.clear()
+        self.enlistment.clear()
         if not written:
             return
         if not committed or kept is None:

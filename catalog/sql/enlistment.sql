@@ -118,6 +118,17 @@ BEGIN
 END $$;
 
 
+-- What a table hangs on beside itself: to rename a constraint is to change its table.
+CREATE FUNCTION pg_sluice.on_constraint() RETURNS event_trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+BEGIN
+    INSERT INTO pg_sluice.dirty (relid)
+        SELECT k.conrelid FROM pg_event_trigger_ddl_commands() c
+        JOIN pg_constraint k ON c.classid = 'pg_constraint'::regclass AND k.oid = c.objid
+        JOIN pg_sluice.relation r ON r.relid = k.conrelid;
+END $$;
+
+
 -- Up to which step the log is known to whoever asks, and the last change of a schema that its own transaction has made.
 CREATE FUNCTION pg_sluice.schema_mark() RETURNS text
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog AS $$
@@ -183,6 +194,10 @@ END $$;
 
 REVOKE ALL ON FUNCTION
     pg_sluice.shape(oid), pg_sluice.steps_between(jsonb, jsonb), pg_sluice.record_steps(bigint, oid),
-    pg_sluice.steps_since(jsonb) FROM PUBLIC;
+    pg_sluice.on_constraint(), pg_sluice.steps_since(jsonb) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION
     pg_sluice.schema_mark(), pg_sluice.hold_schema(text, oid[]), pg_sluice.hold_steps_since(text, jsonb) TO PUBLIC;
+
+CREATE EVENT TRIGGER pg_sluice_constraint ON ddl_command_end WHEN TAG IN ('ALTER TABLE')
+    EXECUTE FUNCTION pg_sluice.on_constraint();
+ALTER EXTENSION plpgsql ADD EVENT TRIGGER pg_sluice_constraint;  -- so pg_dump leaves it out

@@ -71,7 +71,7 @@ class UpdatePortal(_ChangePortal):
     async def _write(self, reading: Reading) -> WriteResult:
         assert self.routed.query is not None
         table = reading.versions[target_oid(self.routed.query)].table
-        kept = await rules(self.session, table.oid)
+        kept = await rules(self.session, table)
         context = with_rules(reading.context, table, kept)
         plan = plan_update(self.routed.query, context)
         returned = [f"r{number}" for number, _ in enumerate(plan.query.columns, 1)]

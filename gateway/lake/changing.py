@@ -18,7 +18,9 @@ from catalog.datatypes import BY_OID, INT8
 from catalog.errors import SluiceError, SqlState
 from catalog.model import Table, TableVersion
 from catalog.publish import Deletion, RowChange
+from gateway.analysis import SchemaMark
 from gateway.backend import BackendLostError, Statement
+from gateway.enlistment import SchemaChangedError
 from gateway.portal import StatementPortal
 from gateway.transaction import Isolation
 from gateway.values.binary import binary_cells
@@ -29,7 +31,7 @@ _SETTINGS: Final = Statement(
     "SELECT (extract(epoch FROM current_setting('statement_timeout')::interval) * 1000)::bigint,"
     " current_setting('transaction_read_only'), current_setting('transaction_isolation'),"
     " current_setting('idle_in_transaction_session_timeout'),"
-    " set_config('idle_in_transaction_session_timeout', '0', true)"
+    " set_config('idle_in_transaction_session_timeout', '0', true), pg_sluice.schema_mark()"
 )
 _RESTORE: Final = "SELECT set_config('idle_in_transaction_session_timeout', $1, true)"
 _CLAIM_ROWS: Final = "SELECT pg_sluice.claim_rows($1, $2::bigint::oid, $3::bigint[], $4::bigint[])"
@@ -51,12 +53,14 @@ class Changing:
         self._what = what
         self._changes: list[RowChange] = []
         self._idle_timeout = "0"
+        self.mark = SchemaMark(0, 0)  # as the statement begins
 
     async def __aenter__(self) -> Self:
         settings = await self._transaction.begin_statement(_SETTINGS)
-        milliseconds, read_only, level, idle, _ = (
+        milliseconds, read_only, level, idle, _, _ = (
             str(value, "ascii") for value in settings.rows[0] if value is not None
         )
+        self.mark = SchemaMark.of(settings.rows[0][-1])
         self._idle_timeout = idle
         if read_only == "on":
             raise SluiceError(
@@ -130,6 +134,9 @@ class Changing:
             await self._transaction.commit(*self._changes)
             return
         await self._transaction.stage(*self._changes)
+        await self._restore_timeout()
+
+    async def _restore_timeout(self) -> None:
         if self._idle_timeout != "0":
             await self._session.backend.run(Statement(_RESTORE, (self._idle_timeout,)))
 
@@ -141,6 +148,8 @@ class Changing:
             return
         if self._transaction.implicit and self._session.ends_with_statement:
             await self._transaction.roll_back()
+        elif isinstance(error, SchemaChangedError) and self._transaction.open:
+            await self._restore_timeout()
 
 
 def _int8_array(values: npt.NDArray[np.int64]) -> bytes:

@@ -20,8 +20,10 @@ from catalog.datatypes import BYTEA, TEXT
 from catalog.errors import SluiceError, SqlState
 from catalog.model import Column, Table
 from catalog.store import TableRules
+from gateway.analysis import SAVEPOINT, UNDO
 from gateway.backend import Statement
 from gateway.copy import BinaryReader, CopyBatch, CopyFormat, CopyOptions, CopyWriter, TextReader
+from gateway.enlistment import hold_schema
 from gateway.lake.changing import Changing
 from gateway.lake.copy_out import copy_options, quoted
 from gateway.lake.insert import take_shadow_rows
@@ -32,7 +34,7 @@ from gateway.messages.copy import CopyDone, CopyFail, CopyInResponse
 from gateway.portal import StatementPortal
 from gateway.states import Action
 from gateway.values import OutputSettings, ResultColumn, convert_binary, convert_text
-from gateway.visibility import latest, rules
+from gateway.visibility import rules, used
 from storage.arrow_types import arrow_schema
 from storage.parquet_writer import ParquetWriter
 from storage.write import WriteResult
@@ -40,7 +42,6 @@ from storage.write import WriteResult
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
 
-_SAVEPOINT: Final = Statement("SAVEPOINT pg_sluice")
 _LINE: Final = re.compile(r"\bline (\d+)")
 Reader = TextReader | BinaryReader
 # Rows that go to the shadow at a time: it holds them only until they are read back.
@@ -53,9 +54,9 @@ class CopyInPortal(StatementPortal):
     async def run(self) -> None:
         session, target = self.session, self.routed.lake[0]
         async with Changing(self, "COPY FROM") as changing:
-            version = await latest(session, target)
+            version = await used(session, target, self.analysis.mark, changing.mark)
             table = version.table
-            kept = await rules(session, target)
+            kept = await rules(session, table)
             columns = self._columns(table, kept)
             await self._check_privilege(table, columns)
             options = CopyOptions.parse(
@@ -105,7 +106,8 @@ class CopyInPortal(StatementPortal):
         names = ", ".join(quoted(column.name) for column in columns)
         defaults = ", ".join(["DEFAULT"] * len(columns))
         target = f"{quoted(table.schema)}.{quoted(table.name)}"
-        await self.session.backend.run(Statement(f"EXPLAIN INSERT INTO {target} ({names}) VALUES ({defaults})"))
+        explaining = Statement(f"EXPLAIN INSERT INTO {target} ({names}) VALUES ({defaults})")
+        await self.session.backend.run(SAVEPOINT, explaining, *UNDO)
 
     async def _data(self) -> AsyncIterator[bytes]:
         """The payloads as the client sends them, until it is done."""
@@ -252,7 +254,8 @@ class _Load:
     async def _through_shadow(self, fields: pa.RecordBatch, lines: pa.Int64Array) -> list[pa.RecordBatch]:
         """Rows that PostgreSQL takes or refuses: copied into the shadow and read back in lake form."""
         backend = self._session.backend
-        await backend.run(_SAVEPOINT)
+        [_, held] = await backend.run(SAVEPOINT, hold_schema(self._session.gateway.token, [self._table.oid]))
+        self._session.transaction.enlistment.confirm_held(self._table, held)
         names = ", ".join(quoted(column.name) for column in self._columns)
         target = f"{quoted(self._table.schema)}.{quoted(self._table.name)}"
         binary = self._options.format is CopyFormat.BINARY

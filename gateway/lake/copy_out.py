@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from gateway.analysis import analyse
 from gateway.copy import CopyFormat, CopyOptions, CopyWriter
+from gateway.enlistment import analysed
 from gateway.lake.select import open_stream
 from gateway.messages.backend import CommandComplete
 from gateway.messages.copy import CopyDone, CopyOutResponse
@@ -42,7 +42,7 @@ class CopyOutPortal(StatementPortal):
         session = self.session
         inner, inner_routed = self.routed.inner, self.routed.inner_routed
         if inner is None or inner_routed is None:
-            inner = await analyse(session.backend, await self._table_query(), sync=True)
+            inner = await analysed(session, await self._table_query(), sync=True)
             inner_routed = await route(session, inner)
         fields = inner.columns or ()
         names = [field.name for field in fields]
@@ -68,6 +68,6 @@ class CopyOutPortal(StatementPortal):
         assert self.routed.query is not None
         statement: Node = self.routed.query.utilityStmt
         version = await latest(self.session, self.routed.lake[0])
-        names = statement.attlist or [column.name for column in version.table.columns]
         table = f"{quoted(version.table.schema)}.{quoted(version.table.name)}"
-        return f"SELECT {', '.join(quoted(name) for name in names)} FROM ONLY {table}"
+        columns = ", ".join(quoted(name) for name in statement.attlist) if statement.attlist else "*"
+        return f"SELECT {columns} FROM ONLY {table}"

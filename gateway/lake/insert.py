@@ -15,6 +15,7 @@ import pyarrow as pa
 from catalog.datatypes import BY_ARRAY_OID, BY_OID
 from catalog.errors import unsupported
 from catalog.model import Table
+from gateway.analysis import UNDO
 from gateway.backend import Statement
 from gateway.copy import BinaryReader
 from gateway.lake.changing import Changing
@@ -22,7 +23,7 @@ from gateway.lake.guarded import relay_statement
 from gateway.messages.backend import CommandComplete
 from gateway.portal import StatementPortal
 from gateway.values import convert_binary
-from gateway.visibility import latest
+from gateway.visibility import hold
 from planner.nodes import Node
 from storage.parquet_writer import ParquetWriter
 from storage.write import WriteResult
@@ -30,8 +31,6 @@ from storage.write import WriteResult
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
 
-_SAVEPOINT: Final = Statement("SAVEPOINT pg_sluice")
-_UNDO: Final = (Statement("ROLLBACK TO SAVEPOINT pg_sluice"), Statement("RELEASE SAVEPOINT pg_sluice"))
 # COPY's binary signature, flags and header extension, and its end.
 _COPY_HEADER: Final = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 _COPY_TRAILER: Final = b"\xff\xff"
@@ -49,9 +48,8 @@ class InsertRowsPortal(StatementPortal):
         session = self.session
         assert self.routed.query is not None
         async with Changing(self, "INSERT") as changing:
-            await session.backend.run(_SAVEPOINT)
+            version = await hold(session, target_oid(self.routed.query), self.analysis.mark, changing.mark)
             tag = await relay_statement(session, self.binding)
-            version = await latest(session, target_oid(self.routed.query))
             rows = await take_shadow_rows(session, version.table)
             changing.wrote(await write_rows(session, version.table, rows), version)
             await changing.finish()
@@ -71,7 +69,7 @@ async def take_shadow_rows(session: Exchange, table: Table) -> list[pa.RecordBat
             result_format=1,
             bodies_only=True,
         ),
-        *_UNDO,
+        *UNDO,
     )
     return await asyncio.to_thread(_to_lake_form, table, result.bodies)
 

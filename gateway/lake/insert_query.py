@@ -55,7 +55,7 @@ class InsertQueryPortal(StatementPortal):
         async with Changing(self, "INSERT") as changing:
             reading = await read(session, self.analysis, self.binding, self.routed.lake)
             version = reading.versions[int(query.rtable[int(query.resultRelation) - 1].relid)]
-            kept = await rules(session, version.table.oid)
+            kept = await rules(session, version.table)
             result, returning = await insert_rows(session, query, version, kept, reading)
             changing.wrote(result, version)
             if self.columns is not None and returning is not None:

@@ -69,8 +69,9 @@ class TableAsPortal(StatementPortal):
         table = version.table
         name = f"{quoted(table.schema)}.{quoted(table.name)}"
         if inner_routed.route is Route.SELECT:
-            reading = await read(session, inner, self.binding, inner_routed.lake)
+            # The table that has just been made is a change of schema, so what was known of the query before is stale.
             insert = await analyse(session.backend, f"INSERT INTO {name} {query}", name="pg_sluice", sync=True)
+            reading = await read(session, insert, self.binding, inner_routed.lake)
             node = main_query(parse(insert.tree))
             assert node is not None
             result, _ = await insert_rows(session, node, version, _NO_RULES, reading)

@@ -7,6 +7,7 @@ from gateway.backend import Statement
 from gateway.lake.changing import Changing
 from gateway.messages.backend import CommandComplete
 from gateway.portal import StatementPortal
+from gateway.visibility import used
 
 
 class TruncatePortal(StatementPortal):
@@ -14,6 +15,8 @@ class TruncatePortal(StatementPortal):
 
     async def run(self) -> None:
         async with Changing(self, "TRUNCATE TABLE") as changing:
+            for oid in self.routed.lake:
+                await used(self.session, oid, self.analysis.mark, changing.mark)
             await self.session.backend.run(Statement(self.analysis.sql))
             for oid in self.routed.lake:
                 changing.add(RowChange(oid, truncate=True))
