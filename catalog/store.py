@@ -16,6 +16,7 @@ import asyncpg
 from catalog.compatibility import SchemaStep
 from catalog.errors import SluiceError, SqlState
 from catalog.model import Column, ColumnStatistics, DataFile, DeleteFile, Table, TableVersion
+from catalog.row_locks import RowLocks
 
 _CHANGED: Final = """
 SELECT relid::bigint, changed_snapshot, schema_version FROM pg_sluice.relation WHERE relid = ANY ($1::oid[])
@@ -143,6 +144,7 @@ class Store:
         self._dsn = dsn
         self._pool: asyncpg.Pool | None = None
         self._kept: dict[int, TableVersion] = {}
+        self.row_locks = RowLocks(self)
 
     async def open(self) -> None:
         """Connect; raises 57P03 where the catalog cannot be reached."""
@@ -159,6 +161,7 @@ class Store:
 
     async def close(self) -> None:
         """Close every connection of the pool."""
+        await self.row_locks.close()
         if self._pool is not None:
             await self._pool.close()
             self._pool = None

@@ -39,11 +39,7 @@ CREATE TABLE pg_sluice.dirty (relid oid NOT NULL, namespace name);
 CREATE TABLE pg_sluice.staged (
     staged_id bigint GENERATED ALWAYS AS IDENTITY, relid oid NOT NULL, change jsonb NOT NULL);
 
--- What writers hold until their transaction ends. A claim on a row of the lake is an insert that is taken back at once:
--- whoever claims the same row waits for the first transaction to end (a unique index waits for inserts in progress),
--- and deadlocks are found. Who replaces many rows locks the table's row of `writer` against all other claims.
-CREATE UNLOGGED TABLE pg_sluice.claim (
-    data_file_id bigint, position bigint, PRIMARY KEY (data_file_id, position));
+-- Who replaces many rows of a table locks its row here against all others (row_locks.sql).
 -- That row may outlive the table: whoever drops a table does not wait for who changes its rows.
 CREATE TABLE pg_sluice.writer (relid oid PRIMARY KEY);
 
@@ -358,30 +354,9 @@ BEGIN
 END $$;
 
 
--- Claim rows that are about to be replaced. Waits for other transactions that claim any of them; what those did is then
--- to be looked at.
-CREATE FUNCTION pg_sluice.claim_rows(token text, shadow oid, data_file_ids bigint[], positions bigint[]) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
-BEGIN
-    PERFORM pg_sluice.authorize(token);
-    PERFORM FROM pg_sluice.writer WHERE relid = shadow FOR SHARE;
-    INSERT INTO pg_sluice.claim SELECT * FROM unnest(data_file_ids, positions) AS c (f, p) ORDER BY f, p;
-    DELETE FROM pg_sluice.claim c USING unnest(data_file_ids, positions) AS d (f, p)
-        WHERE c.data_file_id = d.f AND c.position = d.p;
-END $$;
-
--- Claim every row of a table.
-CREATE FUNCTION pg_sluice.claim_table(token text, shadow oid) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
-BEGIN
-    PERFORM pg_sluice.authorize(token);
-    PERFORM FROM pg_sluice.writer WHERE relid = shadow FOR UPDATE;
-END $$;
-
-
 -- Before COMMIT. Locks what publish() will lock, and in its order, so that what is said here stays true until COMMIT:
 -- `stale` lists the staged delete files whose data file has got another live delete file meanwhile (`live`; the rows are
--- others, for claims keep them apart), which have to be staged anew with both in one. `kept` are the files that COMMIT
+-- others, for row locks keep them apart), which have to be staged anew with both in one. `kept` are the files that COMMIT
 -- will publish, by table folder. `reads` maps the tables that a SERIALIZABLE transaction read to the snapshot at which
 -- it read them: one that has changed since is a 40001.
 CREATE FUNCTION pg_sluice.prepare_commit(token text, reads jsonb) RETURNS jsonb
@@ -743,7 +718,6 @@ REVOKE ALL ON ALL FUNCTIONS IN SCHEMA pg_sluice FROM PUBLIC;
 GRANT USAGE ON SCHEMA pg_sluice TO PUBLIC;
 GRANT EXECUTE ON FUNCTION
     pg_sluice.describe(oid[]), pg_sluice.stage(text, jsonb), pg_sluice.uncommitted(text, oid[]),
-    pg_sluice.claim_rows(text, oid, bigint[], bigint[]), pg_sluice.claim_table(text, oid),
     pg_sluice.prepare_commit(text, jsonb), pg_sluice.shadow_rows(text, oid, text), pg_sluice.shadow_scans() TO PUBLIC;
 
 CREATE EVENT TRIGGER pg_sluice_ddl ON ddl_command_end EXECUTE FUNCTION pg_sluice.on_ddl();

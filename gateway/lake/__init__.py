@@ -15,7 +15,7 @@ from gateway.lake.explain import ExplainPortal
 from gateway.lake.guarded import GuardedPortal
 from gateway.lake.insert import InsertRowsPortal
 from gateway.lake.insert_query import InsertQueryPortal
-from gateway.lake.select import SelectPortal
+from gateway.lake.select_locking import select_portal
 from gateway.lake.table_as import TableAsPortal
 from gateway.lake.truncate import TruncatePortal
 from planner.nodes import walk
@@ -57,7 +57,7 @@ def _lake_references(routed: Routed) -> int:
 
 
 _PORTALS: Final[dict[Route, Callable[[Exchange, Analysis, Routed, Binding], Portal]]] = {
-    Route.SELECT: SelectPortal,
+    Route.SELECT: select_portal,
     Route.INSERT: insert_portal,
     Route.UPDATE: UpdatePortal,
     Route.DELETE: DeletePortal,

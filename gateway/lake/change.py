@@ -1,6 +1,6 @@
 """UPDATE and DELETE on the lake: Spark finds the rows and writes; the rows go out by position, new ones come in.
 
-The rows are claimed after they were computed. Where another transaction has replaced any of them since, the statement
+The rows are locked after they were computed. Where another transaction has replaced any of them since, the statement
 is computed again on what that one committed; appends, readers, and writers of other rows never wait.
 """
 
@@ -12,6 +12,7 @@ from gateway.lake.changing import Changing
 from gateway.lake.insert import target_oid
 from gateway.lake.insert_query import check_conditions, with_rules
 from gateway.lake.reading import Reading, read, runnable
+from gateway.lake.row_locks import Strength
 from gateway.lake.select import RowSender
 from gateway.messages.backend import CommandComplete
 from gateway.portal import StatementPortal
@@ -23,9 +24,10 @@ from storage.write import WriteResult
 
 
 class _ChangePortal(StatementPortal):
-    """What UPDATE and DELETE share. `word` is the command's name in its tag."""
+    """What UPDATE and DELETE share. `word` is the command's name in its tag, `strength` how it locks its rows."""
 
     word: str
+    strength: Strength
 
     async def run(self) -> None:
         session = self.session
@@ -35,7 +37,7 @@ class _ChangePortal(StatementPortal):
             while True:
                 reading = await read(session, self.analysis, self.binding, self.routed.lake)
                 result = await self._write(reading)
-                if await changing.claim(result, reading.versions[target]):
+                if await changing.claim(result, reading.versions[target], self.strength):
                     break
             changing.wrote(result, reading.versions[target])
             if self.columns is not None and result.returning is not None:
@@ -55,6 +57,7 @@ class DeletePortal(_ChangePortal):
     """DELETE … USING … RETURNING."""
 
     word = "DELETE"
+    strength = Strength.UPDATE
 
     async def _write(self, reading: Reading) -> WriteResult:
         assert self.routed.query is not None
@@ -67,6 +70,7 @@ class UpdatePortal(_ChangePortal):
     """UPDATE … FROM … RETURNING."""
 
     word = "UPDATE"
+    strength = Strength.NO_KEY_UPDATE
 
     async def _write(self, reading: Reading) -> WriteResult:
         assert self.routed.query is not None

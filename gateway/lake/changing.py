@@ -1,4 +1,4 @@
-"""A statement that changes the lake, as a part of its transaction: claim rows, stage files.
+"""A statement that changes the lake, as a part of its transaction: lock rows, stage files.
 
 Outside of a block it is a transaction of its own, which in a simple query ends with the statement and in an extended
 one at Sync. Killed at any moment it leaves nothing but files that no snapshot names, which `sluice check` lists.
@@ -6,24 +6,20 @@ one at Sync. Killed at any moment it leaves nothing but files that no snapshot n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Protocol, Self
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 
-from catalog.datatypes import BY_OID, INT8
 from catalog.errors import SluiceError, SqlState
 from catalog.model import Table, TableVersion
 from catalog.publish import Deletion, RowChange
 from gateway.analysis import SchemaMark
 from gateway.backend import BackendLostError, Statement
 from gateway.enlistment import SchemaChangedError
-from gateway.portal import StatementPortal
+from gateway.exchange import Exchange
+from gateway.lake.row_locks import Strength, changed_meanwhile, lock_rows, untouched
 from gateway.transaction import Isolation
-from gateway.values.binary import binary_cells
 from storage.write import WriteResult
 
 # The timeouts that a client sets act on the Sluice statement; they must not end its idle backend meanwhile.
@@ -34,10 +30,15 @@ _SETTINGS: Final = Statement(
     " set_config('idle_in_transaction_session_timeout', '0', true), pg_sluice.schema_mark()"
 )
 _RESTORE: Final = "SELECT set_config('idle_in_transaction_session_timeout', $1, true)"
-_CLAIM_ROWS: Final = "SELECT pg_sluice.claim_rows($1, $2::bigint::oid, $3::bigint[], $4::bigint[])"
-_CLAIM_TABLE: Final = "SELECT pg_sluice.claim_table($1, $2::bigint::oid)"
-# A statement that replaces more rows than this claims the table as a whole.
-_CLAIMS_MAX: Final = 10_000
+
+
+class Timed(Protocol):
+    """What carries the statement out."""
+
+    session: Exchange
+
+    def limit_time(self, seconds: float | None) -> None:
+        """From now on, the statement may take so long."""
 
 
 class Changing:
@@ -46,7 +47,7 @@ class Changing:
     Leaving without `finish` removes the files of every result that was added; the transaction fails.
     """
 
-    def __init__(self, portal: StatementPortal, what: str) -> None:
+    def __init__(self, portal: Timed, what: str) -> None:
         self._portal = portal
         self._session = portal.session
         self._transaction = portal.session.transaction
@@ -70,8 +71,8 @@ class Changing:
         self._portal.limit_time(int(milliseconds) / 1000 or None)
         return self
 
-    async def claim(self, result: WriteResult, version: TableVersion) -> bool:
-        """Claim the rows that a statement has replaced, of a table that it read as `version`.
+    async def claim(self, result: WriteResult, version: TableVersion, strength: Strength) -> bool:
+        """Lock the rows that a statement has replaced, of a table that it read as `version`.
 
         False where another transaction has replaced any of them since: then the result has been discarded, and is to be
         computed again. Where the isolation level forbids that, 40001.
@@ -79,41 +80,18 @@ class Changing:
         rows = {data_file_id: each for data_file_id, each in result.positions.items() if len(each)}
         if not rows:
             return True
-        token, oid = self._session.gateway.token, str(version.table.oid)
-        if sum(map(len, rows.values())) <= _CLAIMS_MAX:
-            files = _int8_array(np.repeat(np.fromiter(rows, np.int64), [len(each) for each in rows.values()]))
-            positions = _int8_array(np.concatenate(list(rows.values())))
-            claim = Statement(_CLAIM_ROWS, (token, oid, files, positions), parameter_formats=(0, 0, 1, 1))
-        else:
-            claim = Statement(_CLAIM_TABLE, (token, oid))
+        files = np.repeat(np.fromiter(rows, np.int64), [len(each) for each in rows.values()])
         try:
-            await self._session.backend.run(claim)
-            if await self._untouched(rows, version):
+            await lock_rows(self._session, version, files, np.concatenate(list(rows.values())), strength)
+            if await untouched(self._session, rows, version):
                 return True
         except BaseException:
             await self._discard(result, version.table)
             raise
         await self._discard(result, version.table)
         if self._transaction.isolation is not Isolation.READ_COMMITTED:
-            raise SluiceError(SqlState.SERIALIZATION_FAILURE, "could not serialize access due to concurrent update")
+            raise changed_meanwhile()
         return False
-
-    async def _untouched(self, rows: Mapping[int, npt.NDArray[np.int64]], version: TableVersion) -> bool:
-        """Whether nobody has committed a change of these rows since `version` was made."""
-        newest = (await self._session.gateway.store.versions([version.table.oid])).get(version.table.oid)
-        now = {} if newest is None else {file.data_file_id: file for file in newest.files}
-        for file in version.files:
-            if file.data_file_id is None or file.data_file_id not in rows:
-                continue
-            present = now.get(file.data_file_id)
-            if present is None:
-                return False
-            then, live = file.delete_file, present.delete_file
-            if live is None or live.delete_file_id == (then and then.published_id):
-                continue
-            if await self._session.gateway.engine.deletes_any(version.table, live, rows[file.data_file_id]):
-                return False
-        return True
 
     async def _discard(self, result: WriteResult, table: Table) -> None:
         await self._session.gateway.engine.discard(result, table.path)
@@ -150,14 +128,6 @@ class Changing:
             await self._transaction.roll_back()
         elif isinstance(error, SchemaChangedError) and self._transaction.open:
             await self._restore_timeout()
-
-
-def _int8_array(values: npt.NDArray[np.int64]) -> bytes:
-    """A bigint[] in PostgreSQL's binary form."""
-    array = pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), pa.array(values, pa.int64()))
-    [cell] = binary_cells(array, BY_OID[INT8].array_oid)
-    form: bytes = cell.as_py()
-    return form
 
 
 def row_change(result: WriteResult, version: TableVersion) -> RowChange:
