@@ -83,6 +83,8 @@ async def _utility(session: Exchange, analysis: Analysis, query: Node) -> Routed
             if lake and len(lake) < len(found):
                 raise unsupported("TRUNCATE of lake tables and others in one statement")
             return Routed(Route.TRUNCATE if lake else Route.RELAY, query, tuple(oid for oid in found if oid in lake))
+        case Route.LOCK:
+            return await _lock(session, query, utility)
         case Route.EXPLAIN:
             offset, options = statements.explained(analysis.sql)
             routed = await _inner(session, analysis, offset, analysis.sql[offset:])
@@ -104,6 +106,17 @@ async def _utility(session: Exchange, analysis: Analysis, query: Node) -> Routed
         case _:
             await session.transaction.enlistment.undisturbed()
             return Routed(kind, query)
+
+
+async def _lock(session: Exchange, query: Node, utility: Node) -> Routed:
+    found = [await resolve(session, relation) for relation in utility.relations]
+    lake = await lake_relations(session, (oid for oid in found if oid))
+    for oid, relation in zip(found, utility.relations, strict=True):
+        if oid is not None and oid not in lake:
+            inner = await analysed(session, f"TABLE {quoted_name(relation)}", name="pg_sluice", sync=session.simple)
+            if await lake_relations(session, (oid for oid in relations(parse(inner.tree)) if oid >= _FIRST_USER_OID)):
+                raise unsupported("LOCK TABLE of a view")
+    return Routed(Route.LOCK if lake else Route.RELAY, query, tuple(oid for oid in found if oid in lake))
 
 
 async def _copy(session: Exchange, analysis: Analysis, query: Node, utility: Node) -> Routed:
@@ -147,8 +160,12 @@ async def _inner(session: Exchange, analysis: Analysis, offset: int, text: str) 
 
 async def resolve(session: Exchange, relation: Node) -> int | None:
     """The OID of the relation that a RangeVar names, by the session's search path; None where there is none."""
-    parts = [relation.fields.get("schemaname"), relation.relname]
-    name = ".".join('"' + part.replace('"', '""') + '"' for part in parts if part)
-    [result] = await session.backend.run(Statement(_RELATION.sql, (name,)), sync=session.simple)
+    [result] = await session.backend.run(Statement(_RELATION.sql, (quoted_name(relation),)), sync=session.simple)
     value = result.rows[0][0]
     return None if value is None else int(value)
+
+
+def quoted_name(relation: Node) -> str:
+    """What a RangeVar says, quoted."""
+    parts = [relation.fields.get("schemaname"), relation.relname]
+    return ".".join('"' + part.replace('"', '""') + '"' for part in parts if part)

@@ -80,12 +80,12 @@ class Transaction:
             await self._backend.run(_BEGIN)
             self.implicit = True
 
-    async def begin_statement(self, question: Statement) -> Result:
-        """`begin` for a statement that changes the lake, and the answer to a question that it has."""
+    async def begin_statement(self, question: Statement, *more: Statement) -> Result:
+        """`begin` for a statement that changes the lake, and the answer to a question that it has; `more` have none."""
         if self.open:
-            [answer] = await self._backend.run(question)
+            [answer, *_] = await self._backend.run(question, *more)
             return answer
-        [_, answer] = await self._backend.run(_BEGIN, question)
+        [_, answer, *_] = await self._backend.run(_BEGIN, question, *more)
         self.implicit = self.fresh = True
         return answer
 

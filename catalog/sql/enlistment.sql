@@ -99,6 +99,7 @@ BEGIN
         INSERT INTO pg_sluice.schema_step (table_id, snapshot_id, kind, subject)
             VALUES (before.table_id, snapshot, 'drop table', before.shape ->> 'name');
         DELETE FROM pg_sluice.published_shape WHERE relid = shadow;
+        PERFORM pg_sluice.drop_table_locks();
         RETURN;
     ELSIF before.relid IS NULL THEN
         INSERT INTO pg_sluice.schema_step (table_id, snapshot_id, kind, subject)

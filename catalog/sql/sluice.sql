@@ -142,6 +142,7 @@ BEGIN
         format('%s-%s/', regexp_replace(c.relname, '[^A-Za-z0-9_]', '_', 'g'), id),
         format('%s/', regexp_replace(n, '[^A-Za-z0-9_]', '_', 'g')));
     INSERT INTO pg_sluice.writer VALUES (shadow) ON CONFLICT DO NOTHING;
+    PERFORM pg_sluice.make_table_lock(id);
     EXECUTE format('CREATE CONSTRAINT TRIGGER pg_sluice_guard AFTER INSERT ON %s DEFERRABLE INITIALLY DEFERRED '
                    'FOR EACH ROW EXECUTE FUNCTION pg_sluice.refuse_shadow_row()', shadow);
     UPDATE pg_trigger SET tgisinternal = true WHERE tgrelid = shadow AND tgname = 'pg_sluice_guard';

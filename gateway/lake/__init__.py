@@ -17,6 +17,7 @@ from gateway.lake.insert import InsertRowsPortal
 from gateway.lake.insert_query import InsertQueryPortal
 from gateway.lake.select_locking import select_portal
 from gateway.lake.table_as import TableAsPortal
+from gateway.lake.table_locks import LockTablePortal
 from gateway.lake.truncate import TruncatePortal
 from planner.nodes import walk
 from planner.routes import Route
@@ -64,6 +65,7 @@ _PORTALS: Final[dict[Route, Callable[[Exchange, Analysis, Routed, Binding], Port
     Route.COPY: copy_portal,
     Route.TABLE_AS: TableAsPortal,
     Route.TRUNCATE: TruncatePortal,
+    Route.LOCK: LockTablePortal,
     Route.EXPLAIN: ExplainPortal,
     Route.GUARDED: GuardedPortal,
 }

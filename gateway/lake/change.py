@@ -33,7 +33,7 @@ class _ChangePortal(StatementPortal):
         session = self.session
         assert self.routed.query is not None
         target = target_oid(self.routed.query)
-        async with Changing(self, self.word) as changing:
+        async with Changing(self, self.word, target) as changing:
             while True:
                 reading = await read(session, self.analysis, self.binding, self.routed.lake)
                 result = await self._write(reading)

@@ -19,6 +19,7 @@ from gateway.backend import BackendLostError, Statement
 from gateway.enlistment import SchemaChangedError
 from gateway.exchange import Exchange
 from gateway.lake.row_locks import Strength, changed_meanwhile, lock_rows, untouched
+from gateway.lake.table_locks import ROW_EXCLUSIVE, lock_tables
 from gateway.transaction import Isolation
 from storage.write import WriteResult
 
@@ -44,20 +45,22 @@ class Timed(Protocol):
 class Changing:
     """`async with Changing(portal, "INSERT") as changing: … changing.wrote(…) … await changing.finish()`.
 
+    `targets` are locked in `mode`, as PostgreSQL locks the tables that a statement changes, until the transaction ends.
     Leaving without `finish` removes the files of every result that was added; the transaction fails.
     """
 
-    def __init__(self, portal: Timed, what: str) -> None:
+    def __init__(self, portal: Timed, what: str, *targets: int, mode: str = ROW_EXCLUSIVE) -> None:
         self._portal = portal
         self._session = portal.session
         self._transaction = portal.session.transaction
         self._what = what
+        self._locks = [lock_tables(portal.session.gateway.token, targets, mode)] if targets else []
         self._changes: list[RowChange] = []
         self._idle_timeout = "0"
         self.mark = SchemaMark(0, 0)  # as the statement begins
 
     async def __aenter__(self) -> Self:
-        settings = await self._transaction.begin_statement(_SETTINGS)
+        settings = await self._transaction.begin_statement(_SETTINGS, *self._locks)
         milliseconds, read_only, level, idle, _, _ = (
             str(value, "ascii") for value in settings.rows[0] if value is not None
         )

@@ -53,7 +53,7 @@ class CopyInPortal(StatementPortal):
 
     async def run(self) -> None:
         session, target = self.session, self.routed.lake[0]
-        async with Changing(self, "COPY FROM") as changing:
+        async with Changing(self, "COPY FROM", target) as changing:
             version = await used(session, target, self.analysis.mark, changing.mark)
             table = version.table
             kept = await rules(session, table)

@@ -47,8 +47,9 @@ class InsertRowsPortal(StatementPortal):
     async def run(self) -> None:
         session = self.session
         assert self.routed.query is not None
-        async with Changing(self, "INSERT") as changing:
-            version = await hold(session, target_oid(self.routed.query), self.analysis.mark, changing.mark)
+        target = target_oid(self.routed.query)
+        async with Changing(self, "INSERT", target) as changing:
+            version = await hold(session, target, self.analysis.mark, changing.mark)
             tag = await relay_statement(session, self.binding)
             rows = await take_shadow_rows(session, version.table)
             changing.wrote(await write_rows(session, version.table, rows), version)

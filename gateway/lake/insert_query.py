@@ -52,9 +52,10 @@ class InsertQueryPortal(StatementPortal):
     async def run(self) -> None:
         session, query = self.session, self.routed.query
         assert query is not None
-        async with Changing(self, "INSERT") as changing:
+        target = int(query.rtable[int(query.resultRelation) - 1].relid)
+        async with Changing(self, "INSERT", target) as changing:
             reading = await read(session, self.analysis, self.binding, self.routed.lake)
-            version = reading.versions[int(query.rtable[int(query.resultRelation) - 1].relid)]
+            version = reading.versions[target]
             kept = await rules(session, version.table)
             result, returning = await insert_rows(session, query, version, kept, reading)
             changing.wrote(result, version)

@@ -14,6 +14,7 @@ from catalog.errors import SluiceError, SqlState
 from catalog.model import TableVersion
 from gateway.analysis import SAVEPOINT, UNDO, SchemaMark
 from gateway.backend import BackendLostError, Result, Statement
+from gateway.lake.table_locks import ACCESS_SHARE, lock_tables
 from gateway.portal import Binding
 from gateway.values import OutputSettings
 from gateway.visibility import uncommitted, use, versions
@@ -69,6 +70,8 @@ async def read(
         )
         # Nobody who changes a schema is to wait for this transaction: EXPLAIN's locks are given back.
         statements += [SAVEPOINT, explaining, *UNDO] if session.transaction.open else [explaining]
+    if session.transaction.open and lake:
+        statements.append(lock_tables(session.gateway.token, lake, ACCESS_SHARE))
     changed = session.transaction.open and not session.transaction.fresh
     if changed:
         statements.append(uncommitted(session, lake))

@@ -18,6 +18,7 @@ from gateway.lake.changing import Changing
 from gateway.lake.reading import Reading, read, runnable
 from gateway.lake.row_locks import Strength, Waiting, changed_meanwhile, lock_rows, untouched
 from gateway.lake.select import SelectPortal
+from gateway.lake.table_locks import ROW_SHARE
 from gateway.transaction import Isolation
 from planner.locking import LockedTable, LockingPlan, plan_locking, strongest
 
@@ -38,7 +39,8 @@ class LockingSelectPortal(SelectPortal):
     """A query that locks the rows that it gives."""
 
     async def _open(self) -> Reading:
-        async with Changing(self, f"SELECT FOR {strongest(self._routed.query)}") as changing:
+        what, lake = f"SELECT FOR {strongest(self._routed.query)}", self._routed.lake
+        async with Changing(self, what, *lake, mode=ROW_SHARE) as changing:
             while True:
                 reading = await read(self.session, self._analysis, self._binding, self._routed.lake)
                 plan = plan_locking(self._routed.query, reading.context)
