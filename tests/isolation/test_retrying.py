@@ -66,6 +66,28 @@ def test_single_statements_never_meet_a_change(gateway: Server, schema: str, *, 
         assert connection.execute("SELECT * FROM busy ORDER BY n").fetchall() == [(n,) for n in range(12)]
 
 
+def test_transactions_commit_as_a_whole_or_fail_with_40001(gateway: Server, schema: str) -> None:
+    """Beside changes of every kind, nothing is lost and nothing is left of what failed."""
+    with psycopg.connect(gateway.url, autocommit=True, options=f"-csearch_path={schema}") as connection:
+        connection.execute("CREATE TABLE busy (n integer)")
+        connection.execute("CREATE TABLE calm (n integer)")
+        committed = []
+        with changing_schema(gateway, schema):
+            for n in range(15):
+                try:
+                    with connection.transaction():
+                        connection.execute("INSERT INTO busy (n) VALUES (%s)", [n])
+                        connection.execute("INSERT INTO calm VALUES (%s)", [n])
+                        if n % 5 == 0:
+                            connection.execute("UPDATE busy SET n = n WHERE n = %s", [n])
+                    committed.append((n,))
+                except psycopg.errors.SerializationFailure:
+                    continue
+        assert committed
+        for table in ("busy", "calm"):
+            assert connection.execute(f"SELECT n FROM {table} ORDER BY n".encode()).fetchall() == committed
+
+
 def test_a_prepared_statement_follows_its_table(target: Server, target_schema: str) -> None:
     with (
         psycopg.connect(target.url, autocommit=True, options=f"-csearch_path={target_schema}") as one,
