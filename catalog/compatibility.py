@@ -53,6 +53,8 @@ COMPATIBILITY: Final = (
     Rule("drop table", False, 'table "{subject}" was dropped'),
     Rule("rename table", False, 'table "{subject}" was renamed'),
     Rule("move table", False, 'table "{subject}" was moved to another schema'),
+    # views go by the rules of tables; one that is replaced holds no rows that could be lost
+    Rule("replace view", True, 'view "{subject}" was replaced'),
     # columns; an added one is nullable or has a default, unless it is called required
     Rule("add column", True, 'column "{subject}" was added'),
     Rule("add required column", False, 'column "{subject}" was added, which is NOT NULL and has no default'),

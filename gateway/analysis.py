@@ -11,6 +11,7 @@ change of a schema waits for an open transaction. What the schemas were is kept 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -60,12 +61,13 @@ class Analysis:
 
     `tree` is the text of the list of rewritten queries. `columns` is None where the
     statement returns no rows. `notices` are those of the analysis itself, which the client is owed. `mark` says which
-    schemas it was made with.
+    schemas it was made with; `views`, by OID, which views were expanded (known once it is routed).
     """
 
     sql: str
     tree: str
     mark: SchemaMark
+    views: Mapping[int, str] = field(default_factory=dict)
     columns: tuple[FieldDescription, ...] | None = None
     parameter_types: tuple[int, ...] = ()
     notices: list[NoticeResponse] = field(default_factory=list)

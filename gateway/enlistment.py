@@ -34,6 +34,7 @@ _HOLD_STEPS: Final = "SELECT pg_sluice.hold_steps_since($1, $2::jsonb)"
 # Classes of errors that a change of schema causes in a statement that was right before: names that are gone, types that
 # are others. A syntax error is in the statement itself.
 _NAMING_CLASSES: Final = ("42", "3F")
+_WHOLE_KINDS: Final = frozenset({"drop table", "replace view"})
 
 
 class SchemaChangedError(SluiceError):
@@ -43,21 +44,25 @@ class SchemaChangedError(SluiceError):
     """
 
     def __init__(self, table: str, steps: Sequence[SchemaStep], *, stale: bool = False) -> None:
-        dropped = any(step.kind == "drop table" for step in steps)
+        # What says it all by itself needs no detail.
+        whole = next((step for step in steps if step.kind in _WHOLE_KINDS), None)
+        last = steps[-1].description if steps and whole is None else None
+        what = f'the schema of table "{table}" has changed' if whole is None else whole.description
         super().__init__(
             SqlState.SERIALIZATION_FAILURE,
-            f'could not serialize access: table "{table}" was dropped meanwhile'
-            if dropped
-            else f'could not serialize access: the schema of table "{table}" has changed meanwhile',
-            detail=f"{steps[-1].description[0].upper()}{steps[-1].description[1:]}." if steps and not dropped else None,
+            f"could not serialize access: {what} meanwhile",
+            detail=None if last is None else f"{last[0].upper()}{last[1:]}.",
             hint="The transaction might succeed if retried.",
         )
         self.stale = stale
 
 
+_NO_SHADOW: Final = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Enlisted:
-    """A table as the transaction first met it."""
+    """A table as the transaction first met it; of a view, `oid` is none."""
 
     oid: int
     name: str
@@ -113,8 +118,24 @@ class Enlistment:
             if table is None or table.schema_version > mark.step or mark.own != now.own:
                 raise SchemaChangedError(str(oid) if table is None else table.name, [], stale=True)
             if in_block and enlisted is None:
-                self._judged_step = mark.step if not self._tables else min(self._judged_step, mark.step)
-                self._tables[table.table_id] = Enlisted(oid, table.name, table.schema_version)
+                self._enlist(table.table_id, Enlisted(oid, table.name, table.schema_version), mark)
+
+    async def use_views(
+        self, views: Mapping[int, str], analysed_at: SchemaMark, now: SchemaMark, *, in_block: bool
+    ) -> None:
+        """The same of views, given by OID, whose queries are a part of the analysis. Views have IDs below 0."""
+        for oid, name in views.items():
+            enlisted = self._tables.get(-oid)
+            since = analysed_at.step if enlisted is None else enlisted.version
+            steps = (await self._store.steps_since({-oid: since})).get(-oid) if now.step > since else None
+            if steps:
+                raise SchemaChangedError(name, steps, stale=True) if enlisted is None else self._doomed(enlisted, steps)
+            if in_block and enlisted is None:
+                self._enlist(-oid, Enlisted(_NO_SHADOW, name, analysed_at.step), analysed_at)
+
+    def _enlist(self, table_id: int, enlisted: Enlisted, mark: SchemaMark) -> None:
+        self._judged_step = min(self._judged_step, mark.step) if self._tables else mark.step
+        self._tables[table_id] = enlisted
 
     def confirm(self, table: Table, schema_version: int) -> None:
         """What a statement has learnt of a table later on must be of the version that it uses."""

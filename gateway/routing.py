@@ -16,7 +16,7 @@ from gateway.enlistment import analysed
 from gateway.visibility import lake_relations
 from planner import routes, statements
 from planner.nodes import Node, parse
-from planner.references import functions, relations
+from planner.references import functions, relations, views
 from planner.routes import Route
 
 if TYPE_CHECKING:
@@ -51,7 +51,10 @@ async def route(session: Exchange, analysis: Analysis) -> Routed:
         return Routed(Route.RELAY)
     if routes.is_utility(query):
         return await _utility(session, analysis, query)
-    return await _optimizable(session, tree, query)
+    routed = await _optimizable(session, tree, query)
+    if routed.lake:
+        analysis.views = views(tree)
+    return routed
 
 
 async def _optimizable(session: Exchange, tree: Any, query: Node) -> Routed:

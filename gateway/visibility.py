@@ -90,17 +90,23 @@ async def hold(session: Exchange, oid: int, analysed_at: SchemaMark, now: Schema
 async def used(session: Exchange, oid: int, analysed_at: SchemaMark, now: SchemaMark) -> TableVersion:
     """One table as a statement of the session sees it, which uses it (gateway/enlistment.py)."""
     found = await versions(session, [oid])
-    await use(session, [oid], found, analysed_at, now)
+    await use(session, [oid], found, analysed_at, now, {})
     return found[oid]
 
 
-async def use(
-    session: Exchange, oids: Sequence[int], found: Mapping[int, TableVersion], analysed_at: SchemaMark, now: SchemaMark
+async def use(  # noqa: PLR0917
+    session: Exchange,
+    oids: Sequence[int],
+    found: Mapping[int, TableVersion],
+    analysed_at: SchemaMark,
+    now: SchemaMark,
+    views: Mapping[int, str],
 ) -> None:
-    """A statement uses these tables in the versions found (gateway/enlistment.py)."""
+    """A statement uses these tables in the versions found, and these views (gateway/enlistment.py)."""
     tables = {oid: version.table for oid, version in found.items()}
-    transaction = session.transaction
-    await transaction.enlistment.use(oids, tables, analysed_at, now, in_block=transaction.open)
+    enlistment, in_block = session.transaction.enlistment, session.transaction.open
+    await enlistment.use(oids, tables, analysed_at, now, in_block=in_block)
+    await enlistment.use_views(views, analysed_at, now, in_block=in_block)
 
 
 async def rules(session: Exchange, table: Table) -> TableRules:

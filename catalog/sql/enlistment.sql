@@ -11,7 +11,7 @@ CREATE TABLE pg_sluice.change_kind (kind text PRIMARY KEY);
 
 CREATE TABLE pg_sluice.schema_step (
     step_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    table_id bigint NOT NULL,
+    table_id bigint NOT NULL,           -- or, below 0, a view's OID
     snapshot_id bigint NOT NULL,
     kind text NOT NULL REFERENCES pg_sluice.change_kind,
     subject text NOT NULL,
@@ -94,7 +94,10 @@ BEGIN
     SELECT * INTO before FROM pg_sluice.published_shape WHERE relid = shadow;
     SELECT table_id INTO id FROM pg_sluice.relation WHERE relid = shadow;
     IF now IS NULL AND before.relid IS NULL THEN
-        RETURN;  -- made and dropped in this transaction
+        INSERT INTO pg_sluice.schema_step (table_id, snapshot_id, kind, subject)
+            SELECT -v.oid::bigint, snapshot, 'replace view', v.relname FROM pg_class v
+            WHERE v.oid = shadow AND v.relkind = 'v';
+        RETURN;  -- or made and dropped in this transaction
     ELSIF now IS NULL THEN
         INSERT INTO pg_sluice.schema_step (table_id, snapshot_id, kind, subject)
             VALUES (before.table_id, snapshot, 'drop table', before.shape ->> 'name');
@@ -119,10 +122,15 @@ BEGIN
 END $$;
 
 
--- What a table hangs on beside itself: to rename a constraint is to change its table.
-CREATE FUNCTION pg_sluice.on_constraint() RETURNS event_trigger
+-- What is no change of a table by its own name: to rename a constraint is to change its table; and a view that is
+-- replaced is another one to whoever has read it.
+CREATE FUNCTION pg_sluice.on_related() RETURNS event_trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
 BEGIN
+    INSERT INTO pg_sluice.dirty (relid)
+        SELECT v.oid FROM pg_event_trigger_ddl_commands() c
+        JOIN pg_class v ON c.classid = 'pg_class'::regclass AND v.oid = c.objid
+        WHERE v.relkind = 'v' AND v.relpersistence <> 't';
     INSERT INTO pg_sluice.dirty (relid)
         SELECT k.conrelid FROM pg_event_trigger_ddl_commands() c
         JOIN pg_constraint k ON c.classid = 'pg_constraint'::regclass AND k.oid = c.objid
@@ -195,10 +203,10 @@ END $$;
 
 REVOKE ALL ON FUNCTION
     pg_sluice.shape(oid), pg_sluice.steps_between(jsonb, jsonb), pg_sluice.record_steps(bigint, oid),
-    pg_sluice.on_constraint(), pg_sluice.steps_since(jsonb) FROM PUBLIC;
+    pg_sluice.on_related(), pg_sluice.steps_since(jsonb) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION
     pg_sluice.schema_mark(), pg_sluice.hold_schema(text, oid[]), pg_sluice.hold_steps_since(text, jsonb) TO PUBLIC;
 
-CREATE EVENT TRIGGER pg_sluice_constraint ON ddl_command_end WHEN TAG IN ('ALTER TABLE')
-    EXECUTE FUNCTION pg_sluice.on_constraint();
-ALTER EXTENSION plpgsql ADD EVENT TRIGGER pg_sluice_constraint;  -- so pg_dump leaves it out
+CREATE EVENT TRIGGER pg_sluice_related ON ddl_command_end WHEN TAG IN ('ALTER TABLE', 'CREATE VIEW', 'ALTER VIEW')
+    EXECUTE FUNCTION pg_sluice.on_related();
+ALTER EXTENSION plpgsql ADD EVENT TRIGGER pg_sluice_related;  -- so pg_dump leaves it out

@@ -83,7 +83,7 @@ async def read(
         raise await session.transaction.enlistment.cause(error) from error
     values, timeout = _session_values(results[0])
     seen = await versions(session, lake, results[-1] if changed else None)
-    await use(session, lake, seen, analysis.mark, SchemaMark.of(results[0].rows[0][-1]))
+    await use(session, lake, seen, analysis.mark, SchemaMark.of(results[0].rows[0][-1]), analysis.views)
     context = Context(
         session.gateway.builtins, {oid: version.table for oid, version in seen.items()}, values, binding.canonical
     )

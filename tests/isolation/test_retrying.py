@@ -114,6 +114,19 @@ def test_a_prepared_statement_follows_its_table(target: Server, target_schema: s
         assert b() == (7,)
 
 
+def test_a_prepared_statement_follows_its_view(target: Server, target_schema: str) -> None:
+    with (
+        psycopg.connect(target.url, autocommit=True, options=f"-csearch_path={target_schema}") as one,
+        psycopg.connect(target.url, autocommit=True, options=f"-csearch_path={target_schema}") as other,
+    ):
+        one.execute("CREATE TABLE t (a integer, b integer)")
+        one.execute("INSERT INTO t VALUES (1, 2)")
+        one.execute("CREATE VIEW v AS SELECT a AS n FROM t")
+        assert one.execute("SELECT n FROM v", prepare=True).fetchone() == (1,)
+        other.execute("CREATE OR REPLACE VIEW v AS SELECT b AS n FROM t")
+        assert one.execute("SELECT n FROM v", prepare=True).fetchone() == (2,)
+
+
 def test_a_prepared_statement_keeps_its_result(target: Server, target_schema: str) -> None:
     # psycopg prepares anew after an ALTER of its own, so another session makes it.
     with (
