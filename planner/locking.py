@@ -2,7 +2,7 @@
 
 PostgreSQL locks rows after ORDER BY and before LIMIT, so Spark gives all rows in order, each with where it is, and
 whoever runs the plan locks them and counts. PostgreSQL itself refuses the clause beside DISTINCT, GROUP BY, aggregates,
-window functions and set operations; in a subquery and on a view it is refused here.
+window functions and set operations. A subquery with such a clause is locked before the statement that it stands in.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from planner import query
+from catalog.errors import unsupported
+from planner import query, row_marks
+from planner.nodes import Node, walk
 from planner.plan import Context, OutputColumn, SparkQuery
 from planner.scope import Statement
 from planner.select import presented_query, rendered, single_query
@@ -45,9 +47,21 @@ class LockingPlan:
 
 
 def strongest(tree: Any) -> str | None:
-    """How the statement locks rows, by its first clause; None where it does not."""
+    """How the statement itself locks rows, by its first clause; None where it does not."""
     marks = single_query(tree).rowMarks
     return STRENGTHS[marks[0].strength] if marks else None
+
+
+def subqueries(tree: Any) -> list[Node]:
+    """The subqueries that lock rows, innermost first; each can be planned and locked before the statement around it."""
+    top = single_query(tree)
+    found = [node for node in walk(top) if node.type == "QUERY" and node is not top and node.rowMarks]
+    for node in found:
+        if any(mark.pushedDown for mark in node.rowMarks):
+            raise unsupported("FOR UPDATE or FOR SHARE of a subquery or view")
+        if not row_marks.can_go_before(node):
+            raise unsupported("FOR UPDATE or FOR SHARE in a subquery that joins or depends on what is around it")
+    return found[::-1]
 
 
 def plan_locking(tree: Any, context: Context) -> LockingPlan:

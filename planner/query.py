@@ -30,8 +30,7 @@ def select(statement: Statement, query: Node, parent: Scope | None) -> Selected:
     if query.commandType != CMD_SELECT:
         raise unsupported("a change of data inside a query")
     scope = Scope(statement, query, parent)
-    if query.rowMarks:
-        row_marks.refuse_where_not_planned(scope)
+    row_marks.checked(scope)
     common = with_queries.define(scope)
     if query.setOperations is not None:
         result = setops.select(scope)
@@ -40,6 +39,7 @@ def select(statement: Statement, query: Node, parent: Scope | None) -> Selected:
     where = None
     if query.jointree.quals is not None:
         where = Translator(scope).filter(query.jointree.quals)
+    where = row_marks.among_locked(scope, where)
     grouped = bool(query.hasAggs or query.groupClause or query.groupingSets or query.havingQual is not None)
     if grouped:
         # Distinct from `where`: HAVING is over the groups, and so is everything in the target list.
@@ -103,7 +103,9 @@ def finished(scope: Scope, rows: Selected) -> Selected:
     if query.rowMarks:
         if query.limitOption == _LIMIT_WITH_TIES and limit is not None:
             raise unsupported("FOR UPDATE or FOR SHARE with WITH TIES")
-        scope.statement.cut, limit, offset = (limit, offset), None, 0
+        if row_marks.gives_places(scope):
+            scope.statement.cut = (limit, offset)
+        limit, offset = None, 0  # whoever locks the rows counts them, or has counted them
     plain = not (query.distinctClause or query.sortClause or limit is not None or offset)
     outputs = tuple(item for item, is_visible in zip(rows.outputs, visible, strict=True) if is_visible)
     if plain and all(visible):

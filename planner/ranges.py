@@ -115,6 +115,7 @@ def entry(scope: Scope, index: int, safe: bool) -> Expression:
         scan = scope.scan_ranges[index]
         if any(mark.rti == index for mark in scope.query.rowMarks or ()):
             scope.located[index] = scan
+            scan.locked = True
         scan.needs_position = index == scope.query.resultRelation or index in scope.located
         if not safe:
             del scope.scan_ranges[index]

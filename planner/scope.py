@@ -35,6 +35,7 @@ class ScanBuilder:
     alias: str
     table: Table
     needs_position: bool = False
+    locked: bool = False
     attnums: set[int] = field(default_factory=set)
     predicate: list[Comparison] = field(default_factory=list)
 

@@ -11,6 +11,7 @@ from abc import abstractmethod
 from gateway.lake.changing import Changing
 from gateway.lake.insert import target_oid
 from gateway.lake.insert_query import check_conditions, with_rules
+from gateway.lake.locked_rows import with_subqueries_locked
 from gateway.lake.reading import Reading, read, runnable
 from gateway.lake.row_locks import Strength
 from gateway.lake.select import RowSender
@@ -35,7 +36,10 @@ class _ChangePortal(StatementPortal):
         target = target_oid(self.routed.query)
         async with Changing(self, self.word, target) as changing:
             while True:
-                reading = await read(session, self.analysis, self.binding, self.routed.lake)
+                fresh = await read(session, self.analysis, self.binding, self.routed.lake)
+                reading = await with_subqueries_locked(session, self.routed.query, fresh)
+                if reading is None:
+                    continue
                 result = await self._write(reading)
                 if await changing.claim(result, reading.versions[target], self.strength):
                     break

@@ -15,6 +15,7 @@ from catalog.model import Table, TableVersion
 from catalog.store import TableRules
 from gateway.backend import Statement
 from gateway.lake.changing import Changing
+from gateway.lake.locked_rows import with_subqueries_locked
 from gateway.lake.reading import Reading, read, runnable
 from gateway.lake.select import RowSender
 from gateway.messages.backend import CommandComplete
@@ -54,7 +55,10 @@ class InsertQueryPortal(StatementPortal):
         assert query is not None
         target = int(query.rtable[int(query.resultRelation) - 1].relid)
         async with Changing(self, "INSERT", target) as changing:
-            reading = await read(session, self.analysis, self.binding, self.routed.lake)
+            reading: Reading | None = None
+            while reading is None:
+                fresh = await read(session, self.analysis, self.binding, self.routed.lake)
+                reading = await with_subqueries_locked(session, query, fresh)
             version = reading.versions[target]
             kept = await rules(session, version.table)
             result, returning = await insert_rows(session, query, version, kept, reading)
