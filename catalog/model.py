@@ -38,7 +38,8 @@ class Column:
 class Table:
     """A lake table: its shadow's OID in PostgreSQL, its DuckLake ID, and its columns in the order of attnum.
 
-    `path` is the folder of its files, relative to the lake's data path, with a trailing slash.
+    `path` is the folder of its files, relative to the lake's data path, with a trailing slash. `schema_version` is the
+    last published step of its schema.
     """
 
     oid: int
@@ -49,6 +50,7 @@ class Table:
     columns: tuple[Column, ...]
     keys: tuple[Key, ...] = ()
     foreign_keys: tuple[ForeignKey, ...] = ()
+    schema_version: int = 0
 
     def column(self, attnum: int) -> Column:
         """The column numbered `attnum`; KeyError where there is none."""

@@ -13,17 +13,21 @@ from typing import Any, Final
 
 import asyncpg
 
+from catalog.compatibility import SchemaStep
 from catalog.constraints import foreign_key_from_json, key_from_json
 from catalog.errors import SluiceError, SqlState
 from catalog.model import Column, ColumnStatistics, DataFile, DeleteFile, Table, TableVersion
+from catalog.row_locks import RowLocks
 
 _LAKE: Final = "SELECT relid::bigint FROM pg_sluice.relation WHERE relid = ANY ($1::oid[])"
 
 # The tables' last snapshots, and what each has become since the one that is kept (NULL for none).
 _CHANGED: Final = """
 SELECT r.relid::bigint, r.changed_snapshot,
-       CASE WHEN r.changed_snapshot > k.snapshot THEN pg_sluice.version_since(r.relid, k.snapshot) END AS since
-FROM unnest($1::oid[], $2::bigint[]) AS k (relid, snapshot) JOIN pg_sluice.relation r ON r.relid = k.relid
+       CASE WHEN r.changed_snapshot > k.snapshot OR r.schema_version <> k.schema_version
+            THEN pg_sluice.version_since(r.relid, k.snapshot) END AS since
+FROM unnest($1::oid[], $2::bigint[], $3::bigint[]) AS k (relid, snapshot, schema_version)
+JOIN pg_sluice.relation r ON r.relid = k.relid
 """
 
 _DESCRIBE: Final = "SELECT description FROM pg_sluice.describe($1::oid[])"
@@ -85,13 +89,15 @@ class Check:
 class TableRules:
     """What every way into a table must respect, beyond the types and NOT NULLs of its columns.
 
-    `defaults` maps attnum to the node text of the column's default or generation expression.
+    `defaults` maps attnum to the node text of the column's default or generation expression. They are those of the
+    table's schema in version `schema_version`.
     """
 
     checks: tuple[Check, ...]
     defaults: Mapping[int, str]
     generated: frozenset[int]
     identity: frozenset[int]
+    schema_version: int = 0
 
 
 def table_from_description(description: Mapping[str, Any]) -> Table:
@@ -116,6 +122,7 @@ def table_from_description(description: Mapping[str, Any]) -> Table:
         ),
         keys=tuple(key_from_json(key) for key in description["keys"] or ()),
         foreign_keys=tuple(foreign_key_from_json(each) for each in description["foreign_keys"] or ()),
+        schema_version=description["schema_version"],
     )
 
 
@@ -127,7 +134,17 @@ def rules_from_description(description: Mapping[str, Any]) -> TableRules:
         defaults={column["attnum"]: column["default"] for column in columns if column["default"] is not None},
         generated=frozenset(column["attnum"] for column in columns if column["generated"]),
         identity=frozenset(column["attnum"] for column in columns if column["identity"]),
+        schema_version=description["schema_version"],
     )
+
+
+def steps_from_json(text: str) -> dict[int, list[SchemaStep]]:
+    """What `pg_sluice.steps_since` returns: each table's steps in order, by the table's ID."""
+    found: dict[int, list[SchemaStep]] = {}
+    for step in json.loads(text):
+        taken = SchemaStep(step["step_id"], step["kind"], step["subject"], step["detail"])
+        found.setdefault(step["table_id"], []).append(taken)
+    return found
 
 
 class Store:
@@ -137,6 +154,7 @@ class Store:
         self._dsn = dsn
         self._pool: asyncpg.Pool | None = None
         self._kept: dict[int, TableVersion] = {}
+        self.row_locks = RowLocks(self)
 
     async def open(self) -> None:
         """Connect; raises 57P03 where the catalog cannot be reached."""
@@ -153,6 +171,7 @@ class Store:
 
     async def close(self) -> None:
         """Close every connection of the pool."""
+        await self.row_locks.close()
         if self._pool is not None:
             await self._pool.close()
             self._pool = None
@@ -210,8 +229,9 @@ class Store:
         """The lake tables among these relations, by what is kept of them and has become of it; None where none is."""
         kept = {oid: self._kept.get(oid) for oid in wanted}
         snapshots = [None if version is None else version.snapshot_id for version in kept.values()]
+        schemas = [None if version is None else version.table.schema_version for version in kept.values()]
         found: dict[int, TableVersion | None] = {}
-        for row in await connection.fetch(_CHANGED, wanted, snapshots):
+        for row in await connection.fetch(_CHANGED, wanted, snapshots, schemas):
             version = kept[row["relid"]]
             if version is not None and row["since"] is not None:
                 version = self._keep(_since(version, row["changed_snapshot"], json.loads(row["since"])))
@@ -226,6 +246,11 @@ class Store:
     async def rules(self, relation_oid: int) -> TableRules:
         """The constraints and defaults of a lake table."""
         return rules_from_description(json.loads(await self.pool.fetchval(_DESCRIBE, [relation_oid])))
+
+    async def steps_since(self, enlisted: Mapping[int, int]) -> dict[int, list[SchemaStep]]:
+        """What happened to the schemas of tables since a version of each; tables go by their DuckLake IDs."""
+        keyed = json.dumps({str(table_id): version for table_id, version in enlisted.items()})
+        return steps_from_json(await self.pool.fetchval("SELECT pg_sluice.steps_since($1::text::jsonb)", keyed))
 
     async def history(self) -> list[TableVersion]:
         """Every table at every snapshot that changed it, as far back as snapshots reach.

@@ -3,10 +3,15 @@
 One round trip: the client's Parse and Describe, between two statements that switch `debug_print_rewritten` on and off
 for it. The tree comes as a notice at level LOG, which is for the gateway alone. Both settings are made with the
 effect of SET LOCAL, so that an error takes them back by itself.
+
+The names in a statement are resolved under locks on the shadows, which keep the schemas as they are. In a block these
+are given back at once, for the analysis is made in a savepoint that is undone (prepared statements outlive that): so no
+change of a schema waits for an open transaction. What the schemas were is kept as a mark instead.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -27,9 +32,27 @@ _ON: Final = Statement(
 _OFF: Final = Statement(
     "SELECT pg_catalog.set_config('debug_print_rewritten', 'off', true),"
     " pg_catalog.set_config('client_min_messages',"
-    " pg_catalog.current_setting('sluice.client_min_messages'), true)"
+    " pg_catalog.current_setting('sluice.client_min_messages'), true),"
+    " pg_sluice.schema_mark()"
 )
+SAVEPOINT: Final = Statement("SAVEPOINT pg_sluice")
+UNDO: Final = (Statement("ROLLBACK TO SAVEPOINT pg_sluice"), Statement("RELEASE SAVEPOINT pg_sluice"))
 _TREE: Final = "rewritten parse tree:"
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaMark:
+    """How far the catalog's log of schema steps went, and the last change that the session's own transaction made."""
+
+    step: int
+    own: int
+
+    @classmethod
+    def of(cls, text: bytes | None) -> SchemaMark:
+        """From what `pg_sluice.schema_mark` returns."""
+        assert text is not None
+        step, own = text.split()
+        return cls(int(step), int(own))
 
 
 @dataclass(slots=True)
@@ -37,11 +60,14 @@ class Analysis:
     """What PostgreSQL made of a statement.
 
     `tree` is the text of the list of rewritten queries. `columns` is None where the
-    statement returns no rows. `notices` are those of the analysis itself, which the client is owed.
+    statement returns no rows. `notices` are those of the analysis itself, which the client is owed. `mark` says which
+    schemas it was made with; `views`, by OID, which views were expanded (known once it is routed).
     """
 
     sql: str
     tree: str
+    mark: SchemaMark
+    views: Mapping[int, str] = field(default_factory=dict)
     columns: tuple[FieldDescription, ...] | None = None
     parameter_types: tuple[int, ...] = ()
     notices: list[NoticeResponse] = field(default_factory=list)
@@ -54,25 +80,32 @@ async def analyse(  # noqa: C901  one case for each kind of answer
 
     Without `sync` the implicit transaction stays open, and after an error the backend waits for Sync.
     """
+    in_block = backend.status == b"T"
+    before, after = ((SAVEPOINT, _ON), (_OFF, *UNDO)) if in_block else ((_ON,), (_OFF,))
     backend.send(
         b"".join(
             (
-                encode_statement(_ON),
+                *map(encode_statement, before),
                 frontend.Parse(name, sql, parameter_types).encode(),
                 frontend.Describe(b"S", name).encode(),
-                encode_statement(_OFF),
+                *map(encode_statement, after),
                 (frontend.Sync() if sync else frontend.Flush()).encode(),
             )
         )
     )
-    analysis = Analysis(sql, "")
+    begins = CLOSES * len(before)
+    ends = begins + CLOSES * len(after)
+    analysis = Analysis(sql, "", SchemaMark(0, 0))
+    answer = bytearray()  # the row of `_OFF`, as a frame
     tree: str | None = None
     error: SluiceError | None = None
     closed = 0
     while True:
         item = await backend.next()
         if not isinstance(item, Frame):
-            continue  # the row of a set_config
+            if closed > begins:
+                answer += item
+            continue
         message = decode_backend(item.type, item.body)
         match message:
             case answers.ReadyForQuery():
@@ -84,17 +117,17 @@ async def analyse(  # noqa: C901  one case for each kind of answer
             case NoticeResponse(fields):
                 texts = dict(fields)
                 if texts["M"] == _TREE:
-                    if closed == CLOSES:  # the other is that of `_OFF` itself
+                    if closed == begins:  # the others are those of the gateway's own statements
                         tree = texts["D"]
                 elif texts.get("V") != "LOG":
                     analysis.notices.append(message)
             case answers.ParameterDescription(types):
                 analysis.parameter_types = types
-            case answers.RowDescription(columns) if closed == CLOSES:
+            case answers.RowDescription(columns) if closed == begins:
                 analysis.columns = columns
             case answers.CloseComplete():
                 closed += 1
-                if closed == 2 * CLOSES and not sync:
+                if closed == ends and not sync:
                     break
             case answers.ParameterStatus() | answers.NotificationResponse():
                 backend.forward(item.data)
@@ -106,4 +139,5 @@ async def analyse(  # noqa: C901  one case for each kind of answer
         # Without it nobody knows whether a shadow would be read: never relay on a guess.
         raise SluiceError(SqlState.INTERNAL_ERROR, "PostgreSQL did not say what the statement means")
     analysis.tree = tree
+    analysis.mark = SchemaMark.of(answers.DataRow.decode(bytes(answer[5:])).values[-1])
     return analysis

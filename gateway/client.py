@@ -22,7 +22,10 @@ class ClientGoneError(Exception):
 
 
 class Client:
-    """One socket. `frame` is the only reader; writers call `drain` as often as they write much."""
+    """One socket. `frame` is the only reader; writers call `drain` as often as they write much.
+
+    `sent_bytes` counts what has been queued for the client: what was said cannot be taken back.
+    """
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -30,6 +33,7 @@ class Client:
         self._frames = FrameReader()
         self._held: Frame | None = None
         self.encrypted = False
+        self.sent_bytes = 0
         writer.transport.set_write_buffer_limits(high=_WRITE_BYTES_MAX)
 
     @property
@@ -75,6 +79,11 @@ class Client:
         """Whether bytes of a further message are at hand."""
         return self._held is not None or self._frames.buffered > 0
 
+    @property
+    def next_type(self) -> int | None:
+        """The type of the next message, as far as it is at hand."""
+        return self._frames.next_type if self._held is None else self._held.type
+
     async def _feed(self) -> None:
         try:
             data = await self._reader.read(_READ_BYTES)
@@ -88,6 +97,7 @@ class Client:
         """Queue bytes."""
         if self._writer.is_closing():
             raise ClientGoneError
+        self.sent_bytes += len(data)
         self._writer.write(data)
 
     def send(self, *messages: Message) -> None:

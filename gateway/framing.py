@@ -61,6 +61,11 @@ class FrameReader:
         """Bytes that were fed and not yet taken; must be 0 when TLS begins, or they were injected."""
         return len(self._buffer) - self._place
 
+    @property
+    def next_type(self) -> int | None:
+        """The type byte of what comes next; None where nothing is at hand."""
+        return self._buffer[self._place] if self.buffered else None
+
     def feed(self, data: bytes) -> None:
         if self._place == len(self._buffer) or self._place >= _COMPACT_BYTES:
             del self._buffer[: self._place]

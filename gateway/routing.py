@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from catalog.errors import SluiceError, unsupported
-from gateway.analysis import Analysis, analyse
+from gateway.analysis import Analysis
 from gateway.backend import Statement
+from gateway.enlistment import analysed
 from gateway.visibility import lake_relations
 from planner import routes, statements
 from planner.nodes import Node, parse
-from planner.references import functions, relations
+from planner.references import functions, relations, views
 from planner.routes import Route
 
 if TYPE_CHECKING:
@@ -50,7 +51,10 @@ async def route(session: Exchange, analysis: Analysis) -> Routed:
         return Routed(Route.RELAY)
     if routes.is_utility(query):
         return await _utility(session, analysis, query)
-    return await _optimizable(session, tree, query)
+    routed = await _optimizable(session, tree, query)
+    if routed.lake:
+        analysis.views = views(tree)
+    return routed
 
 
 async def _optimizable(session: Exchange, tree: Any, query: Node) -> Routed:
@@ -80,6 +84,8 @@ async def _utility(session: Exchange, analysis: Analysis, query: Node) -> Routed
             if lake and len(lake) < len(found):
                 raise unsupported("TRUNCATE of lake tables and others in one statement")
             return Routed(Route.TRUNCATE if lake else Route.RELAY, query, tuple(oid for oid in found if oid in lake))
+        case Route.LOCK:
+            return await _lock(session, query, utility)
         case Route.EXPLAIN:
             offset, options = statements.explained(analysis.sql)
             routed = await _inner(session, analysis, offset, analysis.sql[offset:])
@@ -99,7 +105,19 @@ async def _utility(session: Exchange, analysis: Analysis, query: Node) -> Routed
                 raise unsupported("PREPARE" if kind is Route.PREPARE else "DECLARE CURSOR")
             return Routed(Route.RELAY, query)
         case _:
+            await session.transaction.enlistment.undisturbed()
             return Routed(kind, query)
+
+
+async def _lock(session: Exchange, query: Node, utility: Node) -> Routed:
+    found = [await resolve(session, relation) for relation in utility.relations]
+    lake = await lake_relations(session, (oid for oid in found if oid))
+    for oid, relation in zip(found, utility.relations, strict=True):
+        if oid is not None and oid not in lake:
+            inner = await analysed(session, f"TABLE {quoted_name(relation)}", name="pg_sluice", sync=session.simple)
+            if await lake_relations(session, (oid for oid in relations(parse(inner.tree)) if oid >= _FIRST_USER_OID)):
+                raise unsupported("LOCK TABLE of a view")
+    return Routed(Route.LOCK if lake else Route.RELAY, query, tuple(oid for oid in found if oid in lake))
 
 
 async def _copy(session: Exchange, analysis: Analysis, query: Node, utility: Node) -> Routed:
@@ -132,7 +150,7 @@ async def _table_as(session: Exchange, analysis: Analysis, query: Node, utility:
 async def _inner(session: Exchange, analysis: Analysis, offset: int, text: str) -> Routed:
     """Analyse the statement inside; the backend must not be waiting for Sync."""
     try:
-        inner = await analyse(session.backend, text, name="pg_sluice", sync=session.simple)
+        inner = await analysed(session, text, name="pg_sluice", sync=session.simple)
     except SluiceError as error:
         if error.fields.get("P"):
             error.fields["P"] = str(int(error.fields["P"]) + offset)
@@ -143,8 +161,12 @@ async def _inner(session: Exchange, analysis: Analysis, offset: int, text: str) 
 
 async def resolve(session: Exchange, relation: Node) -> int | None:
     """The OID of the relation that a RangeVar names, by the session's search path; None where there is none."""
-    parts = [relation.fields.get("schemaname"), relation.relname]
-    name = ".".join('"' + part.replace('"', '""') + '"' for part in parts if part)
-    [result] = await session.backend.run(Statement(_RELATION.sql, (name,)), sync=session.simple)
+    [result] = await session.backend.run(Statement(_RELATION.sql, (quoted_name(relation),)), sync=session.simple)
     value = result.rows[0][0]
     return None if value is None else int(value)
+
+
+def quoted_name(relation: Node) -> str:
+    """What a RangeVar says, quoted."""
+    parts = [relation.fields.get("schemaname"), relation.relname]
+    return ".".join('"' + part.replace('"', '""') + '"' for part in parts if part)

@@ -16,10 +16,11 @@ from typing import Final
 
 from catalog.errors import SluiceError, SqlState
 from gateway import simple_query
-from gateway.analysis import Analysis, analyse
+from gateway.analysis import Analysis
 from gateway.backend import Backend, BackendLostError, Statement
 from gateway.client import Client
 from gateway.context import GatewayContext
+from gateway.enlistment import analysed
 from gateway.exchange import Exchange
 from gateway.framing import Frame
 from gateway.lake import open_portal
@@ -29,7 +30,8 @@ from gateway.messages.backend import ErrorResponse, NoticeResponse, ReadyForQuer
 from gateway.messages.copy import CopyInResponse
 from gateway.messages.layout import Message
 from gateway.parameters import canonical_parameters
-from gateway.portal import Binding, Portal, result_formats, run_portal, with_formats
+from gateway.portal import Binding, Portal, result_formats, with_formats
+from gateway.retrying import must_be_alike, run_retrying
 from gateway.routing import Routed, route
 from gateway.states import Action, State
 from planner.routes import Route
@@ -68,6 +70,7 @@ class Session(Exchange):
         super().__init__(gateway, client, backend, user)
         self._prepared: dict[str, Prepared] = {}
         self._portals: dict[str, Portal] = {}
+        self._bound: dict[str, tuple[Prepared, Binding]] = {}  # what the portals were made of
         self._outstanding: list[tuple[int, ...]] = []
         # What relayed statements and portals do to the transaction, by name.
         self._commands: dict[str, TransactionCommand] = {}
@@ -190,7 +193,9 @@ class Session(Exchange):
         self._commands.pop(message.statement, None)
         if len(statements) == 1 and (command := transaction_command(statements[0])) is not None:
             self._commands[message.statement] = command
-        if self.backend.status == b"E" or all(needs_no_analysis(statement) for statement in statements):
+        if self.backend.status == b"E" or all(
+            needs_no_analysis(statement, enlisted=self.transaction.enlistment.any) for statement in statements
+        ):
             if len(statements) == 1 and (text := self.transaction.answering(statements[0])) != statements[0].text:
                 data = frontend.Parse(message.statement, text, message.parameter_types).encode()
                 frame = Frame(frame.type, data)
@@ -198,8 +203,8 @@ class Session(Exchange):
             return
         if not await self._settle():
             return
-        analysis = await analyse(
-            self.backend, message.query, name=message.statement, parameter_types=message.parameter_types, sync=False
+        analysis = await analysed(
+            self, message.query, name=message.statement, parameter_types=message.parameter_types, sync=False
         )
         routed = await route(self, analysis)
         self.client.send(*analysis.notices)
@@ -238,6 +243,7 @@ class Session(Exchange):
             canonical=await canonical_parameters(self.backend, types, message.parameters, formats),
         )
         self._portals[message.portal] = await open_portal(self, prepared.analysis, prepared.routed, binding)
+        self._bound[message.portal] = (prepared, binding)
         self.send_noted(answers.BindComplete())
 
     async def _describe(self, frame: Frame) -> None:
@@ -272,7 +278,27 @@ class Session(Exchange):
                 await self.transaction.begin()  # what the pipeline did so far at the backend is in the block too
             else:
                 await self._end_implicit_transaction()
-        await run_portal(portal, message.limit_rows)
+        # Where Sync is next, its commit comes before the answer: so what it meets can still be mended.
+        self.ends_with_statement = self.client.next_type == frontend.Sync.type
+        try:
+            await run_retrying(portal, message.limit_rows, lambda hold: self._reopen(message.portal, hold))
+        finally:
+            self.ends_with_statement = False
+
+    async def _reopen(self, name: str, hold: bool) -> Portal:
+        """A portal whose statement is analysed anew, for the schema has changed since Parse."""
+        prepared, binding = self._bound[name]
+        if hold:
+            await self.transaction.hold_schemas(prepared.routed.lake)
+        before = prepared.analysis
+        analysis = await analysed(self, before.sql, name="pg_sluice", parameter_types=before.parameter_types, sync=True)
+        routed = await route(self, analysis)
+        must_be_alike(before, analysis)
+        prepared.analysis, prepared.routed = analysis, routed
+        await self._forget_portal(name)
+        self._portals[name] = await open_portal(self, analysis, routed, binding)
+        self._bound[name] = (prepared, binding)
+        return self._portals[name]
 
     async def _execute_command(self, frame: Frame, command: TransactionCommand) -> None:
         """A relayed statement about the transaction itself: the gateway must know at once what came of it."""
@@ -366,6 +392,7 @@ class Session(Exchange):
             raise SluiceError(SqlState.INTERNAL_ERROR, "an answer out of place")
 
     async def _forget_portal(self, name: str) -> None:
+        self._bound.pop(name, None)
         portal = self._portals.pop(name, None)
         if portal is not None:
             await portal.close()

@@ -9,14 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState
-from gateway.analysis import analyse
 from gateway.backend import BackendLostError
+from gateway.enlistment import analysed
 from gateway.exchange import Exchange, shift
 from gateway.framing import Frame
 from gateway.lake import open_portal
 from gateway.messages import frontend
 from gateway.messages.backend import NoticeResponse
-from gateway.portal import Binding, run_portal
+from gateway.portal import Binding, Portal
+from gateway.retrying import run_retrying
 from gateway.routing import route
 from planner.routes import Route
 from planner.statements import Statement, TransactionCommand, needs_no_analysis, split, transaction_command
@@ -37,7 +38,7 @@ async def answer(session: Exchange, frame: Frame) -> None:
     standard = session.backend.parameters.get("standard_conforming_strings", "on") == "on"
     statements = split(text, standard_strings=standard)
     if session.backend.status != b"E" and all(
-        needs_no_analysis(statement)
+        needs_no_analysis(statement, enlisted=session.transaction.enlistment.any)
         and transaction_command(statement) is None
         and session.transaction.answering(statement) == statement.text
         for statement in statements
@@ -55,36 +56,49 @@ async def answer(session: Exchange, frame: Frame) -> None:
 async def _answer_one(session: Exchange, statement: Statement, raw: bytes, *, alone: bool) -> bool:
     """One statement; False where it failed at the backend (the error has been sent)."""
     command = transaction_command(statement)
+    transaction = session.transaction
     if session.backend.status == b"E":
         good = await session.relay_query(raw, statement.offset)
         if session.backend.status == b"I":
-            await session.transaction.ended()
+            await transaction.ended()
         return good
     if command is not None:
         return await _command(session, statement, command, raw, alone=alone)
     if not alone:
-        await session.transaction.begin()
-    if needs_no_analysis(statement):
-        text = session.transaction.answering(statement)
+        await transaction.begin()
+    if needs_no_analysis(statement, enlisted=transaction.enlistment.any):
+        text = transaction.answering(statement)
         raw = raw if text == statement.text else frontend.Query(text).encode()
         return await session.relay_query(raw, statement.offset)
+    good = True
+    lake: tuple[int, ...] = ()
+
+    async def open_analysed(hold: bool) -> Portal | None:
+        nonlocal good, lake
+        if hold:
+            await transaction.hold_schemas(lake)
+        try:
+            analysis = await analysed(session, statement.text, sync=True)
+        except BackendLostError:
+            raise
+        except SluiceError as error:
+            shift(error, statement.offset)
+            raise
+        routed = await route(session, analysis)
+        if routed.route is Route.RELAY:
+            good = await session.relay_query(raw, statement.offset)
+            return None
+        lake = routed.lake
+        session.client.send(*analysis.notices)
+        return await open_portal(session, analysis, routed, Binding(raw_query=raw))
+
+    portal = await open_analysed(False)
     try:
-        analysis = await analyse(session.backend, statement.text, sync=True)
-    except BackendLostError:
-        raise
-    except SluiceError as error:
-        shift(error, statement.offset)
-        raise
-    routed = await route(session, analysis)
-    if routed.route is Route.RELAY:
-        return await session.relay_query(raw, statement.offset)
-    session.client.send(*analysis.notices)
-    portal = await open_portal(session, analysis, routed, Binding(raw_query=raw))
-    try:
-        await run_portal(portal, 0)
+        portal = portal and await run_retrying(portal, 0, open_analysed)
     finally:
-        await portal.close()
-    return True
+        if portal is not None:
+            await portal.close()
+    return good
 
 
 async def _command(

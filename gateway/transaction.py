@@ -22,6 +22,7 @@ from catalog.model import DataFile, DeleteFile, Table
 from catalog.publish import Deletion, RowChange, deletion_from_json
 from gateway.backend import Backend, BackendLostError, Result, Statement
 from gateway.context import GatewayContext
+from gateway.enlistment import Enlistment, hold_schema
 from planner.statements import Statement as SourceStatement
 from planner.statements import TransactionCommand, shows_isolation
 
@@ -74,6 +75,7 @@ class Transaction:
         self._kept: set[str] | None = None
         self._read: set[int] = set()
         self._validations: dict[int, list[Validation]] = {}
+        self.enlistment = Enlistment(gateway.store)
 
     @property
     def open(self) -> bool:
@@ -92,14 +94,19 @@ class Transaction:
             await self._backend.run(_BEGIN)
             self.implicit = True
 
-    async def begin_statement(self, question: Statement) -> Result:
-        """`begin` for a statement that changes the lake, and the answer to a question that it has."""
+    async def begin_statement(self, question: Statement, *more: Statement) -> Result:
+        """`begin` for a statement that changes the lake, and the answer to a question that it has; `more` have none."""
         if self.open:
-            [answer] = await self._backend.run(question)
+            [answer, *_] = await self._backend.run(question, *more)
             return answer
-        [_, answer] = await self._backend.run(_BEGIN, question)
+        [_, answer, *_] = await self._backend.run(_BEGIN, question, *more)
         self.implicit = self.fresh = True
         return answer
+
+    async def hold_schemas(self, oids: Iterable[int]) -> None:
+        """Open a block of the gateway's own in which nobody else changes the schemas of these tables."""
+        await self.begin()
+        await self._backend.run(hold_schema(self._gateway.token, oids))
 
     async def begun(self) -> None:
         """The client has begun a block or set its level: take the level over."""
@@ -142,6 +149,7 @@ class Transaction:
         Nobody else publishes to these tables until then.
         """
         if not (self.written or self._staged or changes):
+            await self.enlistment.decide_reading()
             return
         staged = self._stages(changes)
         if self._validations:
@@ -149,7 +157,15 @@ class Transaction:
             staged = []
         reads = {str(oid): self.snapshot for oid in self._read}
         statement = Statement(_PREPARE, (self._gateway.token, json.dumps(reads)))
-        *_, result = await self._backend.run(*staged, statement)
+        holding = self.enlistment.holding(self._gateway.token)
+        try:
+            *results, result = await self._backend.run(*staged, *holding, statement)
+        except SluiceError as error:
+            if error.sqlstate == SqlState.SERIALIZATION_FAILURE:
+                await self.enlistment.decide_reading()  # a change of schema is the better reason
+            raise
+        if holding:
+            self.enlistment.decide(results[-1].rows[0][0])
         value = result.rows[0][0]
         assert value is not None
         prepared = json.loads(value)
@@ -267,6 +283,7 @@ class Transaction:
         self.snapshot = None
         self._read.clear()
         self._validations.clear()
+        self.enlistment.clear()
         if not written:
             return
         if not committed or kept is None:

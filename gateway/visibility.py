@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,7 +11,9 @@ from catalog.errors import SluiceError, SqlState
 from catalog.model import DeleteFile, Table, TableVersion
 from catalog.publish import RowChange, applied, change_from_json
 from catalog.store import TableRules, rules_from_description, table_from_description
+from gateway.analysis import SAVEPOINT, UNDO, SchemaMark
 from gateway.backend import Result, Statement
+from gateway.enlistment import SchemaChangedError, hold_schema
 from storage.keys import LiveFile
 
 if TYPE_CHECKING:
@@ -23,7 +25,8 @@ _UNCOMMITTED: Final = "SELECT relid, description, change FROM pg_sluice.uncommit
 async def lake_relations(session: Exchange, oids: Iterable[int]) -> frozenset[int]:
     """Which of these relations are lake tables, the transaction's own among them."""
     wanted = set(oids)
-    found = await session.gateway.store.lake_relations(wanted)
+    # What the transaction has used was of the lake, even where somebody has dropped it since.
+    found = await session.gateway.store.lake_relations(wanted) | wanted & session.transaction.enlistment.oids
     missing = wanted - found
     if missing and session.in_transaction:
         [result] = await session.backend.run(uncommitted(session, tuple(missing)), sync=session.simple)
@@ -124,8 +127,46 @@ async def latest(session: Exchange, oid: int) -> TableVersion:
     return version
 
 
-async def rules(session: Exchange, oid: int) -> TableRules:
+async def hold(session: Exchange, oid: int, analysed_at: SchemaMark, now: SchemaMark) -> TableVersion:
+    """Use one table, and keep its schema as it is until the savepoint that this begins is undone."""
+    await session.backend.run(SAVEPOINT, hold_schema(session.gateway.token, [oid]))
+    try:
+        return await used(session, oid, analysed_at, now)
+    except SchemaChangedError:
+        await session.backend.run(*UNDO)
+        raise
+
+
+async def used(session: Exchange, oid: int, analysed_at: SchemaMark, now: SchemaMark) -> TableVersion:
+    """One table as a statement of the session sees it, which uses it (gateway/enlistment.py)."""
+    found = await versions(session, [oid])
+    await use(session, [oid], found, analysed_at, now, {})
+    return found[oid]
+
+
+async def use(  # noqa: PLR0917
+    session: Exchange,
+    oids: Sequence[int],
+    found: Mapping[int, TableVersion],
+    analysed_at: SchemaMark,
+    now: SchemaMark,
+    views: Mapping[int, str],
+) -> None:
+    """A statement uses these tables in the versions found, and these views (gateway/enlistment.py)."""
+    tables = {oid: version.table for oid, version in found.items()}
+    enlistment, in_block = session.transaction.enlistment, session.transaction.open
+    await enlistment.use(oids, tables, analysed_at, now, in_block=in_block)
+    await enlistment.use_views(views, analysed_at, now, in_block=in_block)
+
+
+async def rules(session: Exchange, table: Table) -> TableRules:
     """The constraints and defaults of a table, as the session's transaction has made them."""
+    kept = await _rules(session, table.oid)
+    session.transaction.enlistment.confirm(table, kept.schema_version)
+    return kept
+
+
+async def _rules(session: Exchange, oid: int) -> TableRules:
     if session.transaction.open and not session.transaction.fresh:
         [own] = await session.backend.run(uncommitted(session, [oid]))
         for _, description, _ in own.rows:

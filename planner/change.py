@@ -163,7 +163,7 @@ def _table(scope: Scope) -> Table:
 
 def _changed_rows(scope: Scope) -> tuple[ranges.Relation, ScanBuilder]:
     relation = ranges.from_clause(scope)
-    targets = [scan for scan in scope.statement.scans if scan.needs_position]
+    targets = [scan for scan in scope.statement.scans if scan.needs_position and not scan.locked]
     if len(targets) != 1:
         raise malformed("a change without its target in FROM")
     return relation, targets[0]

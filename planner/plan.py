@@ -22,7 +22,7 @@ first), by PostgreSQL type:
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -184,7 +184,8 @@ class Context:
     """Everything a plan depends on besides the tree.
 
     `tables` are the lake's tables by their shadow's OID. `generated` gives, by table OID and attnum, the node text
-    (pg_attrdef.adbin) of each GENERATED ALWAYS AS … STORED column; it is needed for changes only.
+    (pg_attrdef.adbin) of each GENERATED ALWAYS AS … STORED column; it is needed for changes only. `locked` gives, by
+    the identity of a subquery's node that locks rows, those rows: positions by file.
     """
 
     builtins: Builtins
@@ -192,3 +193,4 @@ class Context:
     session: SessionValues
     parameters: tuple[Parameter, ...] = ()
     generated: Mapping[int, Mapping[int, str]] = field(default_factory=dict)
+    locked: Mapping[int, Mapping[str, Sequence[int]]] = field(default_factory=dict)

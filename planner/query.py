@@ -11,7 +11,7 @@ from typing import Final
 from sqlglot import exp
 
 from catalog.errors import SluiceError, unsupported
-from planner import ordering, ranges, setops, with_queries
+from planner import ordering, ranges, row_marks, setops, with_queries
 from planner.expressions import Translator
 from planner.grouping import Grouping
 from planner.nodes import Node, text
@@ -29,9 +29,8 @@ def select(statement: Statement, query: Node, parent: Scope | None) -> Selected:
     """The query as a Spark query. `parent` is the level that it stands in."""
     if query.commandType != CMD_SELECT:
         raise unsupported("a change of data inside a query")
-    if query.rowMarks:
-        raise unsupported("FOR UPDATE or FOR SHARE")
     scope = Scope(statement, query, parent)
+    row_marks.checked(scope)
     common = with_queries.define(scope)
     if query.setOperations is not None:
         result = setops.select(scope)
@@ -40,6 +39,7 @@ def select(statement: Statement, query: Node, parent: Scope | None) -> Selected:
     where = None
     if query.jointree.quals is not None:
         where = Translator(scope).filter(query.jointree.quals)
+    where = row_marks.among_locked(scope, where)
     grouped = bool(query.hasAggs or query.groupClause or query.groupingSets or query.havingQual is not None)
     if grouped:
         # Distinct from `where`: HAVING is over the groups, and so is everything in the target list.
@@ -70,6 +70,9 @@ class Targets:
             described, expression = output(value, f"{name}_{number}", text(target.resname))
             self.outputs.append(described)
             self.expressions.append(expression)
+        located, places = row_marks.places(scope)
+        self.outputs += located
+        self.expressions += places
         if not self.expressions:
             self.expressions.append(exp.alias_(raw("1"), f"{name}_0"))
 
@@ -94,8 +97,15 @@ def finished(scope: Scope, rows: Selected) -> Selected:
     """DISTINCT, ORDER BY and LIMIT around the target list's rows."""
     query = scope.query
     visible = [not target.resjunk for target in query.targetList or ()]
+    visible += [True] * (len(rows.outputs) - len(visible))  # where rows are
     limit = _count(scope, query.limitCount, "LIMIT")
     offset = _count(scope, query.limitOffset, "OFFSET") or 0
+    if query.rowMarks:
+        if query.limitOption == _LIMIT_WITH_TIES and limit is not None:
+            raise unsupported("FOR UPDATE or FOR SHARE with WITH TIES")
+        if row_marks.gives_places(scope):
+            scope.statement.cut = (limit, offset)
+        limit, offset = None, 0  # whoever locks the rows counts them, or has counted them
     plain = not (query.distinctClause or query.sortClause or limit is not None or offset)
     outputs = tuple(item for item, is_visible in zip(rows.outputs, visible, strict=True) if is_visible)
     if plain and all(visible):

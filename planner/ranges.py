@@ -113,7 +113,10 @@ def entry(scope: Scope, index: int, safe: bool) -> Expression:
     relation = make(scope, index, node)
     if node.rtekind == RTE_RELATION:
         scan = scope.scan_ranges[index]
-        scan.needs_position = index == scope.query.resultRelation
+        if any(mark.rti == index for mark in scope.query.rowMarks or ()):
+            scope.located[index] = scan
+            scan.locked = True
+        scan.needs_position = index == scope.query.resultRelation or index in scope.located
         if not safe:
             del scope.scan_ranges[index]
     return relation

@@ -23,13 +23,13 @@ def relations(tree: Any) -> frozenset[int]:
     return frozenset(found)
 
 
-def views(tree: Any) -> frozenset[int]:
-    """OIDs of the views that were expanded into subqueries."""
-    return frozenset(
-        int(node.relid)
+def views(tree: Any) -> dict[int, str]:
+    """The views that were expanded into subqueries: OID → the name that each goes by in the statement."""
+    return {
+        int(node.relid): str(node.eref.aliasname)
         for node in walk(tree)
         if node.type == "RANGETBLENTRY" and node.rtekind == _RTE_SUBQUERY and node.fields.get("relid")
-    )
+    }
 
 
 def functions(tree: Any) -> frozenset[int]:

@@ -26,6 +26,7 @@ class Route(Enum):
     COPY = "copy"
     TABLE_AS = "create table as"
     TRUNCATE = "truncate"
+    LOCK = "lock table"
     EXPLAIN = "explain"
     PREPARE = "prepare"
     DECLARE = "declare"
@@ -37,6 +38,7 @@ UTILITY_ROUTES: Final[Mapping[str, Route]] = {
     "COPYSTMT": Route.COPY,
     "CREATETABLEASSTMT": Route.TABLE_AS,
     "TRUNCATESTMT": Route.TRUNCATE,
+    "LOCKSTMT": Route.LOCK,
     "EXPLAINSTMT": Route.EXPLAIN,
     "PREPARESTMT": Route.PREPARE,
     "DECLARECURSORSTMT": Route.DECLARE,

@@ -35,6 +35,7 @@ class ScanBuilder:
     alias: str
     table: Table
     needs_position: bool = False
+    locked: bool = False
     attnums: set[int] = field(default_factory=set)
     predicate: list[Comparison] = field(default_factory=list)
 
@@ -56,6 +57,9 @@ class Statement:
     def __init__(self, context: Context) -> None:
         self.context = context
         self.scans: list[ScanBuilder] = []
+        # A SELECT whose rows are locked (planner.locking), and its limit and offset, which are then applied outside.
+        self.locking = False
+        self.cut: tuple[int | None, int] = (None, 0)
         self._count = 0
 
     def fresh(self, prefix: str) -> str:
@@ -86,6 +90,8 @@ class Scope:
         # What OLD means in RETURNING.
         self.old_ranges: dict[int, Callable[[int], Value]] = {}
         self.scan_ranges: dict[int, ScanBuilder] = {}
+        # Scans whose rows are located, as far as they are locked rather than changed.
+        self.located: dict[int, ScanBuilder] = {}
         self.common_tables: dict[str, CommonTable] = {}
         # After grouping: the grouped subquery's collector (see planner.grouping); None while rows are read.
         self.grouping: Any = None

@@ -34,10 +34,10 @@ def plan_select(tree: Any, context: Context) -> SparkQuery:
     statement = Statement(context)
     found = query.select(statement, node, None)
     columns = tuple(OutputColumn(item.label or "", item.type_oid, item.typmod) for item in found.outputs)
-    return SparkQuery(rendered(_presented(found)), statement.finished_scans(), columns)
+    return SparkQuery(rendered(presented_query(found)), statement.finished_scans(), columns)
 
 
-def _presented(found: Selected) -> Expression:
+def presented_query(found: Selected) -> Expression:
     """The query with one column for each that the client sees: numerics of varying scale as text."""
     for item in found.outputs:
         if item.type_oid != UNKNOWN:

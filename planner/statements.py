@@ -67,11 +67,14 @@ def _finish(found: list[Statement], text: str, current: list[Token]) -> None:
         current.clear()
 
 
-def needs_no_analysis(statement: Statement) -> bool:
-    """Whether the statement can be relayed unseen: it cannot touch a relation, nor call a function that might."""
+def needs_no_analysis(statement: Statement, *, enlisted: bool = False) -> bool:
+    """Whether the statement can be relayed unseen: it cannot touch a relation, nor call a function that might.
+
+    In a transaction that has `enlisted` tables a query always gets a look: the transaction may be doomed by now.
+    """
     if statement.first_word in RELAYED_FIRST_WORDS:
         return True
-    if statement.first_word != "select":
+    if statement.first_word != "select" or enlisted:
         return False
     return all(
         token.text == "," if token.kind is Kind.SYMBOL else token.text not in {"from", "into", "table"}

@@ -21,7 +21,8 @@ CREATE TABLE pg_sluice.relation (
     path text NOT NULL,                 -- below its schema's folder
     schema_path text NOT NULL,
     next_column_id bigint NOT NULL DEFAULT 1,
-    changed_snapshot bigint NOT NULL DEFAULT 0  -- the last snapshot that changed schema or rows
+    changed_snapshot bigint NOT NULL DEFAULT 0, -- the last snapshot that changed schema or rows
+    schema_version bigint NOT NULL DEFAULT 0    -- the last step of its schema (enlistment.sql)
 );
 
 CREATE TABLE pg_sluice.attribute (
@@ -38,12 +39,9 @@ CREATE TABLE pg_sluice.dirty (relid oid NOT NULL, namespace name);
 CREATE TABLE pg_sluice.staged (
     staged_id bigint GENERATED ALWAYS AS IDENTITY, relid oid NOT NULL, change jsonb NOT NULL);
 
--- What writers hold until their transaction ends. A claim on a row of the lake is an insert that is taken back at once:
--- whoever claims the same row waits for the first transaction to end (a unique index waits for inserts in progress),
--- and deadlocks are found. Who replaces many rows locks the table's row of `writer` against all other claims.
-CREATE UNLOGGED TABLE pg_sluice.claim (
-    data_file_id bigint, position bigint, PRIMARY KEY (data_file_id, position));
-CREATE TABLE pg_sluice.writer (relid oid PRIMARY KEY REFERENCES pg_sluice.relation ON DELETE CASCADE);
+-- Who replaces many rows of a table locks its row here against all others (row_locks.sql).
+-- That row may outlive the table: whoever drops a table does not wait for who changes its rows.
+CREATE TABLE pg_sluice.writer (relid oid PRIMARY KEY);
 
 -- IDs come from sequences, so that no commit reads max() + 1. Gaps are harmless; order is that of the lock on
 -- `head`, which publish() takes last, after those of lock_changed, and holds until COMMIT.
@@ -95,7 +93,7 @@ CREATE FUNCTION pg_sluice.describe(relids oid[]) RETURNS TABLE (relid oid, descr
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog AS $$
     SELECT r.relid, jsonb_build_object(
         'relid', r.relid::bigint, 'table_id', r.table_id, 'schema', n.nspname, 'name', c.relname,
-        'path', r.schema_path || r.path, 'changed', r.changed_snapshot,
+        'path', r.schema_path || r.path, 'changed', r.changed_snapshot, 'schema_version', r.schema_version,
         'columns', (SELECT jsonb_agg(jsonb_build_object(
                 'attnum', a.attnum, 'column_id', l.column_id, 'name', a.attname, 'type', a.atttypid::bigint,
                 'typmod', a.atttypmod, 'nullable', NOT a.attnotnull, 'initial_default', l.initial_default,
@@ -144,7 +142,8 @@ BEGIN
         shadow, id,
         format('%s-%s/', regexp_replace(c.relname, '[^A-Za-z0-9_]', '_', 'g'), id),
         format('%s/', regexp_replace(n, '[^A-Za-z0-9_]', '_', 'g')));
-    INSERT INTO pg_sluice.writer VALUES (shadow);
+    INSERT INTO pg_sluice.writer VALUES (shadow) ON CONFLICT DO NOTHING;
+    PERFORM pg_sluice.make_table_lock(id);
     EXECUTE format('CREATE CONSTRAINT TRIGGER pg_sluice_guard AFTER INSERT ON %s DEFERRABLE INITIALLY DEFERRED '
                    'FOR EACH ROW EXECUTE FUNCTION pg_sluice.refuse_shadow_row()', shadow);
     UPDATE pg_trigger SET tgisinternal = true WHERE tgrelid = shadow AND tgname = 'pg_sluice_guard';
@@ -346,30 +345,9 @@ BEGIN
 END $$;
 
 
--- Claim rows that are about to be replaced. Waits for other transactions that claim any of them; what those did is then
--- to be looked at.
-CREATE FUNCTION pg_sluice.claim_rows(token text, shadow oid, data_file_ids bigint[], positions bigint[]) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
-BEGIN
-    PERFORM pg_sluice.authorize(token);
-    PERFORM FROM pg_sluice.writer WHERE relid = shadow FOR SHARE;
-    INSERT INTO pg_sluice.claim SELECT * FROM unnest(data_file_ids, positions) AS c (f, p) ORDER BY f, p;
-    DELETE FROM pg_sluice.claim c USING unnest(data_file_ids, positions) AS d (f, p)
-        WHERE c.data_file_id = d.f AND c.position = d.p;
-END $$;
-
--- Claim every row of a table.
-CREATE FUNCTION pg_sluice.claim_table(token text, shadow oid) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
-BEGIN
-    PERFORM pg_sluice.authorize(token);
-    PERFORM FROM pg_sluice.writer WHERE relid = shadow FOR UPDATE;
-END $$;
-
-
 -- Before COMMIT. Locks what publish() will lock, and in its order, so that what is said here stays true until COMMIT:
 -- `stale` lists the staged delete files whose data file has got another live delete file meanwhile (`live`; the rows are
--- others, for claims keep them apart), which have to be staged anew with both in one. `kept` are the files that COMMIT
+-- others, for row locks keep them apart), which have to be staged anew with both in one. `kept` are the files that COMMIT
 -- will publish, by table folder. `reads` maps the tables that a SERIALIZABLE transaction read to the snapshot at which
 -- it read them: one that has changed since is a 40001.
 CREATE FUNCTION pg_sluice.prepare_commit(token text, reads jsonb) RETURNS jsonb
@@ -499,6 +477,8 @@ BEGIN
         PERFORM pg_sluice.end_files(snapshot, r.table_id);
         DELETE FROM pg_sluice.constraint_known WHERE relid = shadow;
         DELETE FROM pg_sluice.relation WHERE relid = shadow;
+        DELETE FROM pg_sluice.writer WHERE relid IN (
+            SELECT w.relid FROM pg_sluice.writer w WHERE w.relid = shadow FOR UPDATE SKIP LOCKED);
         RETURN CASE WHEN t.table_id IS NULL THEN changes ELSE changes || format('dropped_table:%s', r.table_id) END;
     END IF;
 
@@ -698,6 +678,7 @@ BEGIN
         END LOOP;
         FOR d IN SELECT DISTINCT relid FROM pg_sluice.dirty WHERE relid <> 0 ORDER BY relid LOOP
             schema_changes := schema_changes || pg_sluice.publish_table(snapshot, d.relid);
+            PERFORM pg_sluice.record_steps(snapshot, d.relid);
         END LOOP;
         DELETE FROM pg_sluice.dirty;
     ELSE
@@ -729,8 +710,8 @@ REVOKE ALL ON ALL FUNCTIONS IN SCHEMA pg_sluice FROM PUBLIC;
 GRANT USAGE ON SCHEMA pg_sluice TO PUBLIC;
 GRANT EXECUTE ON FUNCTION
     pg_sluice.describe(oid[]), pg_sluice.stage(text, jsonb), pg_sluice.uncommitted(text, oid[]),
-    pg_sluice.claim_rows(text, oid, bigint[], bigint[]), pg_sluice.claim_table(text, oid),
-    pg_sluice.prepare_commit(text, jsonb), pg_sluice.shadow_rows(text, oid, text, text), pg_sluice.shadow_scans() TO PUBLIC;
+    pg_sluice.prepare_commit(text, jsonb), pg_sluice.shadow_rows(text, oid, text, text),
+    pg_sluice.shadow_scans() TO PUBLIC;
 
 CREATE EVENT TRIGGER pg_sluice_ddl ON ddl_command_end EXECUTE FUNCTION pg_sluice.on_ddl();
 CREATE EVENT TRIGGER pg_sluice_drop ON sql_drop EXECUTE FUNCTION pg_sluice.on_drop();

@@ -16,8 +16,9 @@ from gateway.lake.guarded import GuardedPortal
 from gateway.lake.insert import InsertRowsPortal
 from gateway.lake.insert_query import InsertQueryPortal
 from gateway.lake.merge import MergePortal
-from gateway.lake.select import SelectPortal
+from gateway.lake.select_locking import select_portal
 from gateway.lake.table_as import TableAsPortal
+from gateway.lake.table_locks import LockTablePortal
 from gateway.lake.truncate import TruncatePortal
 from gateway.lake.upsert import UpsertPortal, UpsertQueryPortal
 from planner.nodes import walk
@@ -61,7 +62,7 @@ def _lake_references(routed: Routed) -> int:
 
 
 _PORTALS: Final[dict[Route, Callable[[Exchange, Analysis, Routed, Binding], Portal]]] = {
-    Route.SELECT: SelectPortal,
+    Route.SELECT: select_portal,
     Route.INSERT: insert_portal,
     Route.UPDATE: UpdatePortal,
     Route.DELETE: DeletePortal,
@@ -69,6 +70,7 @@ _PORTALS: Final[dict[Route, Callable[[Exchange, Analysis, Routed, Binding], Port
     Route.COPY: copy_portal,
     Route.TABLE_AS: TableAsPortal,
     Route.TRUNCATE: TruncatePortal,
+    Route.LOCK: LockTablePortal,
     Route.EXPLAIN: ExplainPortal,
     Route.GUARDED: GuardedPortal,
 }

@@ -15,9 +15,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from catalog.constraints import Action
-from catalog.errors import SluiceError, SqlState
 from catalog.model import Column, TableVersion
 from gateway.lake.references import Consequence, renewed
+from gateway.lake.row_locks import Strength, changed_meanwhile
 from gateway.lake.shadow import through_shadow
 from gateway.values import ResultColumn
 from gateway.visibility import rules, versions
@@ -35,7 +35,8 @@ async def carry_out(changing: Changing, consequence: Consequence) -> None:
         version = (await versions(session, [foreign_key.child]))[foreign_key.child]
         rows = _Rows(consequence, version)
         result, assigned = await _write(changing, consequence, version, rows)
-        if await changing.claim(result, version):
+        strength = Strength.UPDATE if assigned is None else Strength.NO_KEY_UPDATE
+        if await changing.claim(result, version, strength):
             await changing.wrote(result, version, assigned)
             return
         consequence = await renewed(session, consequence)
@@ -54,7 +55,7 @@ class _Rows:
         for number in np.unique(numbers):
             path = found.files[number].file.path
             if path not in known:
-                raise SluiceError(SqlState.SERIALIZATION_FAILURE, "could not serialize access due to concurrent update")
+                raise changed_meanwhile()
             self.by_path[path] = positions[numbers == number]
 
 
@@ -68,7 +69,7 @@ async def _write(
     if action is Action.CASCADE and replaced is None:
         return await asyncio.to_thread(replace_rows, data_path, version, rows.by_path), None
     assigned = foreign_key.set_attnums if replaced is None else foreign_key.attnums
-    kept = await rules(session, table.oid)
+    kept = await rules(session, table)
     columns = [column for column in table.columns if column.attnum not in kept.generated]
     if action is Action.SET_DEFAULT:
         columns = [column for column in columns if column.attnum not in assigned]

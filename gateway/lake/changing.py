@@ -1,4 +1,4 @@
-"""A statement that changes the lake, as a part of its transaction: claim rows, stage files.
+"""A statement that changes the lake, as a part of its transaction: lock rows, stage files.
 
 Outside of a block it is a transaction of its own, which in a simple query ends with the statement and in an extended
 one at Sync. Killed at any moment it leaves nothing but files that no snapshot names, which `sluice check` lists.
@@ -6,23 +6,25 @@ one at Sync. Killed at any moment it leaves nothing but files that no snapshot n
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Protocol, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from catalog.constraints import ForeignKey, Key
 from catalog.errors import SluiceError, SqlState
 from catalog.model import Table, TableVersion
 from catalog.publish import Deletion, RowChange
+from gateway.analysis import SchemaMark
 from gateway.backend import BackendLostError, Statement
+from gateway.enlistment import SchemaChangedError
+from gateway.exchange import Exchange
 from gateway.lake.actions import carry_out
-from gateway.lake.claims import claim_rows
 from gateway.lake.references import consequences, keep_references, referring
+from gateway.lake.row_locks import Strength, changed_meanwhile, lock_rows, untouched
+from gateway.lake.table_locks import ROW_EXCLUSIVE, lock_tables
 from gateway.lake.uniqueness import keep_keys
-from gateway.portal import StatementPortal
 from gateway.transaction import Isolation
 from storage.write import WriteResult
 
@@ -31,30 +33,43 @@ _SETTINGS: Final = Statement(
     "SELECT (extract(epoch FROM current_setting('statement_timeout')::interval) * 1000)::bigint,"
     " current_setting('transaction_read_only'), current_setting('transaction_isolation'),"
     " current_setting('idle_in_transaction_session_timeout'),"
-    " set_config('idle_in_transaction_session_timeout', '0', true)"
+    " set_config('idle_in_transaction_session_timeout', '0', true), pg_sluice.schema_mark()"
 )
 _RESTORE: Final = "SELECT set_config('idle_in_transaction_session_timeout', $1, true)"
+
+
+class Timed(Protocol):
+    """What carries the statement out."""
+
+    session: Exchange
+
+    def limit_time(self, seconds: float | None) -> None:
+        """From now on, the statement may take so long."""
 
 
 class Changing:
     """`async with Changing(portal, "INSERT") as changing: … changing.wrote(…) … await changing.finish()`.
 
+    `targets` are locked in `mode`, as PostgreSQL locks the tables that a statement changes, until the transaction ends.
     Leaving without `finish` removes the files of every result that was added; the transaction fails.
     """
 
-    def __init__(self, portal: StatementPortal, what: str) -> None:
+    def __init__(self, portal: Timed, what: str, *targets: int, mode: str = ROW_EXCLUSIVE) -> None:
         self._portal = portal
         self.session = portal.session
         self._transaction = portal.session.transaction
         self._what = what
+        self._locks = [lock_tables(portal.session.gateway.token, targets, mode)] if targets else []
         self._changes: list[RowChange] = []
         self._idle_timeout = "0"
+        self.mark = SchemaMark(0, 0)  # as the statement begins
 
     async def __aenter__(self) -> Self:
-        settings = await self._transaction.begin_statement(_SETTINGS)
-        milliseconds, read_only, level, idle, _ = (
+        settings = await self._transaction.begin_statement(_SETTINGS, *self._locks)
+        milliseconds, read_only, level, idle, _, _ = (
             str(value, "ascii") for value in settings.rows[0] if value is not None
         )
+        self.mark = SchemaMark.of(settings.rows[0][-1])
         self._idle_timeout = idle
         if read_only == "on":
             raise SluiceError(
@@ -64,8 +79,8 @@ class Changing:
         self._portal.limit_time(int(milliseconds) / 1000 or None)
         return self
 
-    async def claim(self, result: WriteResult, version: TableVersion) -> bool:
-        """Claim the rows that a statement has replaced, of a table that it read as `version`.
+    async def claim(self, result: WriteResult, version: TableVersion, strength: Strength) -> bool:
+        """Lock the rows that a statement has replaced, of a table that it read as `version`.
 
         False where another transaction has replaced any of them since: then the result has been discarded, and is to be
         computed again. Where the isolation level forbids that, 40001.
@@ -78,34 +93,18 @@ class Changing:
         }
         if not rows:
             return True
+        files = np.repeat(np.fromiter(rows, np.int64), [len(each) for each in rows.values()])
         try:
-            await claim_rows(self.session, version.table.oid, rows)
-            if await self._untouched(rows, version):
+            await lock_rows(self.session, version, files, np.concatenate(list(rows.values())), strength)
+            if await untouched(self.session, rows, version):
                 return True
         except BaseException:
             await self._discard(result, version.table)
             raise
         await self._discard(result, version.table)
         if self._transaction.isolation is not Isolation.READ_COMMITTED:
-            raise SluiceError(SqlState.SERIALIZATION_FAILURE, "could not serialize access due to concurrent update")
+            raise changed_meanwhile()
         return False
-
-    async def _untouched(self, rows: Mapping[int, npt.NDArray[np.int64]], version: TableVersion) -> bool:
-        """Whether nobody has committed a change of these rows since `version` was made."""
-        newest = (await self.session.gateway.store.versions([version.table.oid])).get(version.table.oid)
-        now = {} if newest is None else {file.data_file_id: file for file in newest.files}
-        for file in version.files:
-            if file.data_file_id is None or file.data_file_id not in rows:
-                continue
-            present = now.get(file.data_file_id)
-            if present is None:
-                return False
-            then, live = file.delete_file, present.delete_file
-            if live is None or live.delete_file_id == (then and then.published_id):
-                continue
-            if await self.session.gateway.engine.deletes_any(version.table, live, rows[file.data_file_id]):
-                return False
-        return True
 
     async def _discard(self, result: WriteResult, table: Table) -> None:
         await self.session.gateway.engine.discard(result, table.path)
@@ -158,6 +157,9 @@ class Changing:
             await self._transaction.commit(*self._changes)
             return
         await self._transaction.stage(*self._changes)
+        await self._restore_timeout()
+
+    async def _restore_timeout(self) -> None:
         if self._idle_timeout != "0":
             await self.session.backend.run(Statement(_RESTORE, (self._idle_timeout,)))
 
@@ -169,6 +171,8 @@ class Changing:
             return
         if self._transaction.implicit and self.session.ends_with_statement:
             await self._transaction.roll_back()
+        elif isinstance(error, SchemaChangedError) and self._transaction.open:
+            await self._restore_timeout()
 
 
 def row_change(result: WriteResult, version: TableVersion) -> RowChange:

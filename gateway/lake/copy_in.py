@@ -20,19 +20,20 @@ from catalog.datatypes import BYTEA, TEXT
 from catalog.errors import SluiceError, SqlState
 from catalog.model import Column, Table
 from catalog.store import TableRules
+from gateway.analysis import SAVEPOINT, UNDO
 from gateway.backend import Statement
 from gateway.copy import BinaryReader, CopyBatch, CopyFormat, CopyOptions, CopyWriter, TextReader
 from gateway.lake.changing import Changing
 from gateway.lake.copy_out import copy_options
 from gateway.lake.reading import session_values
-from gateway.lake.shadow import SAVEPOINT, qualified, quoted, take_shadow_rows
+from gateway.lake.shadow import begin_shadow, qualified, quoted, take_shadow_rows
 from gateway.messages import frontend
 from gateway.messages.backend import CommandComplete
 from gateway.messages.copy import CopyDone, CopyFail, CopyInResponse
 from gateway.portal import StatementPortal
 from gateway.states import Action
 from gateway.values import OutputSettings, ResultColumn, convert_binary, convert_text
-from gateway.visibility import latest, rules
+from gateway.visibility import rules, used
 from storage.arrow_types import arrow_schema
 from storage.parquet_writer import ParquetWriter
 from storage.write import WriteResult
@@ -51,10 +52,10 @@ class CopyInPortal(StatementPortal):
 
     async def run(self) -> None:
         session, target = self.session, self.routed.lake[0]
-        async with Changing(self, "COPY FROM") as changing:
-            version = await latest(session, target)
+        async with Changing(self, "COPY FROM", target) as changing:
+            version = await used(session, target, self.analysis.mark, changing.mark)
             table = version.table
-            kept = await rules(session, target)
+            kept = await rules(session, table)
             columns = self._columns(table, kept)
             await self._check_privilege(table, columns)
             options = CopyOptions.parse(
@@ -103,8 +104,8 @@ class CopyInPortal(StatementPortal):
             return
         names = ", ".join(quoted(column.name) for column in columns)
         defaults = ", ".join(["DEFAULT"] * len(columns))
-        target = qualified(table)
-        await self.session.backend.run(Statement(f"EXPLAIN INSERT INTO {target} ({names}) VALUES ({defaults})"))
+        explaining = Statement(f"EXPLAIN INSERT INTO {qualified(table)} ({names}) VALUES ({defaults})")
+        await self.session.backend.run(SAVEPOINT, explaining, *UNDO)
 
     async def _data(self) -> AsyncIterator[bytes]:
         """The payloads as the client sends them, until it is done."""
@@ -251,7 +252,7 @@ class _Load:
     async def _through_shadow(self, fields: pa.RecordBatch, lines: pa.Int64Array) -> list[pa.RecordBatch]:
         """Rows that PostgreSQL takes or refuses: copied into the shadow and read back in lake form."""
         backend = self._session.backend
-        await backend.run(SAVEPOINT)
+        await begin_shadow(self._session, self._table)
         names = ", ".join(quoted(column.name) for column in self._columns)
         target = qualified(self._table)
         binary = self._options.format is CopyFormat.BINARY

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from gateway.analysis import analyse
 from gateway.copy import CopyFormat, CopyOptions, CopyWriter
+from gateway.enlistment import analysed
 from gateway.lake.select import open_stream
 from gateway.lake.shadow import qualified, quoted
 from gateway.messages.backend import CommandComplete
@@ -38,7 +38,7 @@ class CopyOutPortal(StatementPortal):
         session = self.session
         inner, inner_routed = self.routed.inner, self.routed.inner_routed
         if inner is None or inner_routed is None:
-            inner = await analyse(session.backend, await self._table_query(), sync=True)
+            inner = await analysed(session, await self._table_query(), sync=True)
             inner_routed = await route(session, inner)
         fields = inner.columns or ()
         names = [field.name for field in fields]
@@ -64,5 +64,5 @@ class CopyOutPortal(StatementPortal):
         assert self.routed.query is not None
         statement: Node = self.routed.query.utilityStmt
         version = await latest(self.session, self.routed.lake[0])
-        names = statement.attlist or [column.name for column in version.table.columns]
-        return f"SELECT {', '.join(quoted(name) for name in names)} FROM ONLY {qualified(version.table)}"
+        columns = ", ".join(quoted(name) for name in statement.attlist) if statement.attlist else "*"
+        return f"SELECT {columns} FROM ONLY {qualified(version.table)}"

@@ -11,6 +11,7 @@ from gateway.messages.backend import CommandComplete, DataRow
 from gateway.portal import Binding, StatementPortal
 from planner.change import plan_delete, plan_insert, plan_update
 from planner.explain import explain_lines
+from planner.locking import plan_locking, strongest
 from planner.plan import SparkQuery
 from planner.routes import Route
 from planner.select import plan_select
@@ -58,8 +59,8 @@ class ExplainPortal(StatementPortal):
         session.client.send(CommandComplete("EXPLAIN"))
 
     async def _analyze(self, routed: Routed, query: SparkQuery, reading: Reading, planning: float) -> list[str]:
-        if routed.route is not Route.SELECT:
-            raise unsupported("EXPLAIN ANALYZE of a statement that changes rows")
+        if routed.route is not Route.SELECT or strongest(routed.query) is not None:
+            raise unsupported("EXPLAIN ANALYZE of a statement that changes or locks rows")
         began = time.perf_counter()
         stream = await self.session.gateway.engine.stream(runnable(query, reading), self.session.tag)
         rows = 0
@@ -78,6 +79,8 @@ class ExplainPortal(StatementPortal):
 def _plan(routed: Routed, reading: Reading) -> SparkQuery:
     assert routed.query is not None
     match routed.route:
+        case Route.SELECT if strongest(routed.query) is not None:
+            return plan_locking(routed.query, reading.context).query
         case Route.SELECT:
             return plan_select(routed.query, reading.context)
         case Route.INSERT:

@@ -15,10 +15,10 @@ import pyarrow as pa
 from catalog.model import Table
 from gateway.lake.changing import Changing
 from gateway.lake.guarded import relay_statement
-from gateway.lake.shadow import SAVEPOINT, take_shadow_rows
+from gateway.lake.shadow import take_shadow_rows
 from gateway.messages.backend import CommandComplete
 from gateway.portal import StatementPortal
-from gateway.visibility import latest
+from gateway.visibility import hold
 from planner.nodes import Node
 from storage.parquet_writer import ParquetWriter
 from storage.write import WriteResult
@@ -38,10 +38,10 @@ class InsertRowsPortal(StatementPortal):
     async def run(self) -> None:
         session = self.session
         assert self.routed.query is not None
-        async with Changing(self, "INSERT") as changing:
-            await session.backend.run(SAVEPOINT)
+        target = target_oid(self.routed.query)
+        async with Changing(self, "INSERT", target) as changing:
+            version = await hold(session, target, self.analysis.mark, changing.mark)
             tag = await relay_statement(session, self.binding)
-            version = await latest(session, target_oid(self.routed.query))
             rows = await take_shadow_rows(session, version.table)
             await changing.wrote(await write_rows(session, version.table, rows), version)
             await changing.finish()

@@ -15,6 +15,7 @@ from catalog.model import Table, TableVersion
 from catalog.store import TableRules
 from gateway.backend import Statement
 from gateway.lake.changing import Changing
+from gateway.lake.locked_rows import with_subqueries_locked
 from gateway.lake.reading import Reading, read, runnable
 from gateway.lake.select import RowSender
 from gateway.messages.backend import CommandComplete
@@ -52,10 +53,14 @@ class InsertQueryPortal(StatementPortal):
     async def run(self) -> None:
         session, query = self.session, self.routed.query
         assert query is not None
-        async with Changing(self, "INSERT") as changing:
-            reading = await read(session, self.analysis, self.binding, self.routed.lake)
-            version = reading.versions[int(query.rtable[int(query.resultRelation) - 1].relid)]
-            kept = await rules(session, version.table.oid)
+        target = int(query.rtable[int(query.resultRelation) - 1].relid)
+        async with Changing(self, "INSERT", target) as changing:
+            reading: Reading | None = None
+            while reading is None:
+                fresh = await read(session, self.analysis, self.binding, self.routed.lake)
+                reading = await with_subqueries_locked(session, query, fresh)
+            version = reading.versions[target]
+            kept = await rules(session, version.table)
             result, returning = await insert_rows(session, query, version, kept, reading)
             await changing.wrote(result, version)
             if self.columns is not None and returning is not None:

@@ -15,19 +15,21 @@ import numpy as np
 from catalog.datatypes import TEXT, UNKNOWN
 from catalog.errors import SluiceError, unsupported
 from catalog.model import TableVersion
-from gateway.analysis import Analysis, analyse
+from gateway.analysis import Analysis
 from gateway.backend import Statement
+from gateway.enlistment import analysed
 from gateway.lake.changing import Changing
 from gateway.lake.insert import target_oid
 from gateway.lake.reading import read, runnable
 from gateway.lake.rehearsal import PROPOSED, Loaded, gone, load, nothing_loaded, places_of, rehearse, send_own
+from gateway.lake.row_locks import Strength
 from gateway.lake.select import open_stream
 from gateway.lake.shadow import copy_values, quoted
 from gateway.messages.backend import CommandComplete, FieldDescription
 from gateway.portal import StatementPortal
 from gateway.routing import route
 from gateway.values import ResultColumn
-from gateway.visibility import rules
+from gateway.visibility import rules, used
 from planner.change import plan_delete
 from planner.nodes import parse, walk
 from planner.routes import Route, main_query
@@ -49,19 +51,20 @@ class MergePortal(StatementPortal):
         if any(node.type == "SUBLINK" for part in (query.mergeActionList, query.returningList) for node in walk(part)):
             raise unsupported("a subquery in an action of MERGE, or in its RETURNING,")
         parts, oid = merge(self.analysis.sql), target_oid(query)
-        async with Changing(self, "MERGE") as changing:
-            kept_rules = await rules(session, oid)
+        async with Changing(self, "MERGE", oid) as changing:
+            await used(session, oid, self.analysis.mark, changing.mark)
             source = await self._analyse(f"{parts.common} SELECT * FROM {parts.source}")
             await self._create(source.columns or ())
             while True:
                 await self._propose(source)
                 version, loaded = await self._matched(parts, oid)
-                columns = [column for column in version.table.columns if column.attnum not in kept_rules.generated]
+                generated = (await rules(session, version.table)).generated
+                columns = [column for column in version.table.columns if column.attnum not in generated]
                 outcome = await rehearse(session, version.table, columns, loaded, lambda: self._send(parts))
                 replaced = await gone(version.table, loaded, outcome.kept)
                 path = session.gateway.data_path
                 result = await asyncio.to_thread(replace_rows, path, version, replaced, [outcome.fresh])
-                if await changing.claim(result, version):
+                if await changing.claim(result, version, Strength.UPDATE):
                     break
                 await session.backend.run(_EMPTY)
             await session.backend.run(Statement(f"DROP TABLE pg_temp.{PROPOSED}"))
@@ -77,7 +80,7 @@ class MergePortal(StatementPortal):
         """A query made of the statement's parts."""
         types = self.analysis.parameter_types
         try:
-            return await analyse(self.session.backend, sql, name="pg_sluice", parameter_types=types, sync=True)
+            return await analysed(self.session, sql, name="pg_sluice", parameter_types=types, sync=True)
         except SluiceError as error:
             error.fields.pop("P", None)
             raise

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState
 from catalog.model import TableVersion
-from gateway.backend import Result, Statement
+from gateway.analysis import SAVEPOINT, UNDO, SchemaMark
+from gateway.backend import BackendLostError, Result, Statement
+from gateway.lake.table_locks import ACCESS_SHARE, lock_tables
 from gateway.portal import Binding
 from gateway.values import OutputSettings
-from gateway.visibility import uncommitted, versions
+from gateway.visibility import uncommitted, use, versions
 from planner.plan import Context, Scan, SessionValues, SparkQuery
 from storage.plan import BoundScan, RunnableQuery
 
@@ -29,7 +31,7 @@ _VALUES: Final = Statement(
     " current_setting('TimeZone'), current_user, session_user, current_database(), current_schema(),"
     " current_setting('DateStyle'), current_setting('IntervalStyle'), current_setting('extra_float_digits')::int,"
     " current_setting('bytea_output'),"
-    " (extract(epoch FROM current_setting('statement_timeout')::interval) * 1000)::bigint"
+    " (extract(epoch FROM current_setting('statement_timeout')::interval) * 1000)::bigint, pg_sluice.schema_mark()"
 )
 
 
@@ -60,20 +62,28 @@ async def read(
     """Gather what a plan of `analysis` needs; `lake` are the lake tables in it."""
     statements = [_VALUES]
     if explain:
-        statements.append(
-            Statement(
-                f"EXPLAIN (COSTS OFF) {analysis.sql}",
-                binding.parameters,
-                analysis.parameter_types,
-                binding.parameter_formats,
-            )
+        explaining = Statement(
+            f"EXPLAIN (COSTS OFF) {analysis.sql}",
+            binding.parameters,
+            analysis.parameter_types,
+            binding.parameter_formats,
         )
+        # Nobody who changes a schema is to wait for this transaction: EXPLAIN's locks are given back.
+        statements += [SAVEPOINT, explaining, *UNDO] if session.transaction.open else [explaining]
+    if session.transaction.open and lake:
+        statements.append(lock_tables(session.gateway.token, lake, ACCESS_SHARE))
     changed = session.transaction.open and not session.transaction.fresh
     if changed:
         statements.append(uncommitted(session, lake))
-    results = await session.backend.run(*statements)
+    try:
+        results = await session.backend.run(*statements)
+    except BackendLostError:
+        raise
+    except SluiceError as error:
+        raise await session.transaction.enlistment.cause(error) from error
     values, timeout = _session_values(results[0])
     seen = await versions(session, lake, results[-1] if changed else None)
+    await use(session, lake, seen, analysis.mark, SchemaMark.of(results[0].rows[0][-1]), analysis.views)
     context = Context(
         session.gateway.builtins, {oid: version.table for oid, version in seen.items()}, values, binding.canonical
     )
@@ -93,7 +103,7 @@ def output_settings(values: SessionValues) -> OutputSettings:
 
 def _session_values(result: Result) -> tuple[SessionValues, float | None]:
     texts = [None if value is None else value.decode() for value in result.rows[0]]
-    now, statement_now, zone, user, session_user, database, schema, dates, intervals, digits, output, timeout = texts
+    now, statement_now, zone, user, session_user, database, schema, dates, intervals, digits, output, timeout, _ = texts
     assert now is not None
     assert statement_now is not None
     assert zone is not None

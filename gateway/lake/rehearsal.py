@@ -18,9 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from catalog.model import Column, DataFile, Table
+from gateway.analysis import UNDO
 from gateway.backend import Statement
 from gateway.lake.guarded import relay_rows
-from gateway.lake.shadow import SAVEPOINT, UNDO, copy_rows, qualified, shadow_rows, to_lake_form
+from gateway.lake.shadow import begin_shadow, copy_rows, qualified, shadow_rows, to_lake_form
 from gateway.messages import frontend
 from gateway.portal import Binding
 from gateway.values import OutputSettings
@@ -95,7 +96,7 @@ def load(data_path: str, table: Table, files: Sequence[DataFile], places: npt.ND
 
 async def begin(session: Exchange, table: Table, columns: Sequence[Column], loaded: Loaded) -> str:
     """Put the loaded rows into the shadow (`columns`: all but the generated ones); their mark for `finish`."""
-    await session.backend.run(SAVEPOINT)
+    await begin_shadow(session, table)
     mark = "-1"
     if loaded.rows.num_rows:
         await copy_rows(session, qualified(table), columns, loaded.rows.select([column.name for column in columns]))

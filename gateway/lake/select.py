@@ -83,7 +83,7 @@ class SelectPortal(Portal):
             self.session.gateway.engine.cancel(self.session.tag)
             raise timed_out() from None
 
-    def _limit_time(self, seconds: float | None) -> None:
+    def limit_time(self, seconds: float | None) -> None:
         """Each execution may take so long, this one from now on."""
         self._timeout = seconds
         if seconds is not None and self._timer is not None:
@@ -92,10 +92,7 @@ class SelectPortal(Portal):
     async def _execute(self, limit: int) -> None:
         if not self.started:
             self.started = True
-            reading, self._stream = await open_stream(
-                self.session, self._analysis, self._routed, self._binding, self._limit_time
-            )
-            self._batches = aiter(self._stream)
+            reading = await self._open()
             self.announce()
             self._sender = RowSender(self.session, self.columns or (), reading)
         assert self._sender is not None
@@ -107,6 +104,14 @@ class SelectPortal(Portal):
                 self.session.client.send(PortalSuspended())
                 return
         self.session.client.send(CommandComplete(f"SELECT {sent}"))
+
+    async def _open(self) -> Reading:
+        """Begin to run the query; its rows come in `_batches`."""
+        reading, self._stream = await open_stream(
+            self.session, self._analysis, self._routed, self._binding, self.limit_time
+        )
+        self._batches = aiter(self._stream)
+        return reading
 
     async def _next(self, limit: int) -> pa.RecordBatch | None:
         """The next rows, at most `limit` where that is not 0; None at the end."""

@@ -15,15 +15,15 @@ import pyarrow as pa
 from catalog.datatypes import BY_ARRAY_OID, BY_OID
 from catalog.errors import unsupported
 from catalog.model import Column, Table
+from gateway.analysis import SAVEPOINT, UNDO
 from gateway.backend import Statement
 from gateway.copy import BinaryReader, CopyFormat, CopyOptions, CopyWriter
+from gateway.enlistment import SchemaChangedError, hold_schema
 from gateway.values import OutputSettings, ResultColumn, convert_binary
 
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
 
-SAVEPOINT: Final = Statement("SAVEPOINT pg_sluice")
-UNDO: Final = (Statement("ROLLBACK TO SAVEPOINT pg_sluice"), Statement("RELEASE SAVEPOINT pg_sluice"))
 # COPY's binary signature, flags and header extension, and its end.
 _COPY_HEADER: Final = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 _COPY_TRAILER: Final = b"\xff\xff"
@@ -37,6 +37,16 @@ def quoted(name: str) -> str:
 def qualified(table: Table) -> str:
     """The table's name as SQL takes it."""
     return f"{quoted(table.schema)}.{quoted(table.name)}"
+
+
+async def begin_shadow(session: Exchange, table: Table) -> None:
+    """Begin the savepoint, and keep the table's schema as it is until that is undone."""
+    [_, held] = await session.backend.run(SAVEPOINT, hold_schema(session.gateway.token, [table.oid]))
+    try:
+        session.transaction.enlistment.confirm_held(table, held)
+    except SchemaChangedError:
+        await session.backend.run(*UNDO)
+        raise
 
 
 async def take_shadow_rows(session: Exchange, table: Table) -> list[pa.RecordBatch]:
@@ -111,6 +121,6 @@ async def through_shadow(
     session: Exchange, table: Table, columns: Sequence[Column], types: Sequence[ResultColumn], rows: pa.RecordBatch
 ) -> list[pa.RecordBatch]:
     """Rows with only these columns given, as PostgreSQL makes and judges them."""
-    await session.backend.run(SAVEPOINT)
+    await begin_shadow(session, table)
     await copy_values(session, qualified(table), [column.name for column in columns], types, rows)
     return await take_shadow_rows(session, table)

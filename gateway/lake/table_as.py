@@ -8,13 +8,13 @@ from typing import Final
 from catalog.errors import SluiceError, unsupported
 from catalog.model import TableVersion
 from catalog.store import TableRules, table_from_description
-from gateway.analysis import analyse
+from gateway.analysis import SAVEPOINT, analyse
 from gateway.backend import Statement
 from gateway.lake.changing import Changing
 from gateway.lake.insert import write_rows
 from gateway.lake.insert_query import insert_rows
 from gateway.lake.reading import read
-from gateway.lake.shadow import SAVEPOINT, qualified, take_shadow_rows
+from gateway.lake.shadow import qualified, take_shadow_rows
 from gateway.messages.backend import CommandComplete, NoticeResponse
 from gateway.portal import StatementPortal
 from gateway.routing import resolve
@@ -69,8 +69,9 @@ class TableAsPortal(StatementPortal):
         table = version.table
         name = qualified(table)
         if inner_routed.route is Route.SELECT:
-            reading = await read(session, inner, self.binding, inner_routed.lake)
+            # The table that has just been made is a change of schema, so what was known of the query before is stale.
             insert = await analyse(session.backend, f"INSERT INTO {name} {query}", name="pg_sluice", sync=True)
+            reading = await read(session, insert, self.binding, inner_routed.lake)
             node = main_query(parse(insert.tree))
             assert node is not None
             result, _ = await insert_rows(session, node, version, _NO_RULES, reading)

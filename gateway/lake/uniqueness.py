@@ -17,9 +17,10 @@ import pyarrow as pa
 
 from catalog.constraints import Key
 from catalog.errors import SluiceError, SqlState
-from catalog.model import Table
+from catalog.model import Table, TableVersion
 from catalog.publish import RowChange
-from gateway.lake.claims import CLAIMS_MAX, claim_keys, claim_rows
+from gateway.lake.claims import CLAIMS_MAX, claim_keys
+from gateway.lake.row_locks import Strength, lock_rows
 from gateway.transaction import Validation
 from gateway.values import OutputSettings
 from gateway.values.text import text_cells
@@ -86,7 +87,9 @@ async def _check(
         if place in waited:
             raise unique_violation(now.table, key, found.columns)
         waited.add(place)
-        await claim_rows(session, now.table.oid, {place[0]: np.array([place[1]])})
+        version = TableVersion(now.table, now.snapshot, ())
+        file, position = (np.array([each]) for each in place)
+        await lock_rows(session, version, file, position, Strength.KEY_SHARE)
         now = await current(session, now.table.oid, change)
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from catalog.errors import SluiceError, SqlState, unsupported
 from catalog.model import Column, Table, TableVersion
+from gateway.analysis import UNDO
 from gateway.backend import Statement
 from gateway.lake.changing import Changing
 from gateway.lake.claims import CLAIMS_MAX, claim_keys
@@ -38,11 +39,12 @@ from gateway.lake.rehearsal import (
     rows_of,
     send_own,
 )
-from gateway.lake.shadow import UNDO, copy_rows, qualified, quoted, shadow_rows
+from gateway.lake.row_locks import Strength
+from gateway.lake.shadow import copy_rows, qualified, quoted, shadow_rows
 from gateway.messages.backend import CommandComplete
 from gateway.portal import StatementPortal
 from gateway.transaction import Isolation
-from gateway.visibility import current, latest, rules
+from gateway.visibility import current, latest, rules, used
 from planner.nodes import Node, walk
 from planner.statements import upsert
 from storage.keys import bounds_of, distinct, find, keys_of
@@ -62,9 +64,9 @@ class UpsertPortal(StatementPortal):
         session = self.session
         assert self.routed.query is not None
         oid = target_oid(self.routed.query)
-        async with Changing(self, "INSERT") as changing:
-            version = await latest(session, oid)
-            kept_rules = await rules(session, oid)
+        async with Changing(self, "INSERT", oid) as changing:
+            version = await used(session, oid, self.analysis.mark, changing.mark)
+            kept_rules = await rules(session, version.table)
             columns = [column for column in version.table.columns if column.attnum not in kept_rules.generated]
             await self._propose(version, columns)
             loaded = nothing_loaded(version.table)
@@ -78,7 +80,7 @@ class UpsertPortal(StatementPortal):
                 replaced = await gone(version.table, loaded, outcome.kept)
                 path = session.gateway.data_path
                 result = await asyncio.to_thread(replace_rows, path, version, replaced, [outcome.fresh])
-                if await changing.claim(result, version):
+                if await changing.claim(result, version, Strength.UPDATE):
                     break
                 loaded, version = nothing_loaded(version.table), await latest(session, oid)
             await self._forget()
@@ -151,7 +153,7 @@ class UpsertQueryPortal(UpsertPortal):
         if any(node.type == "SUBLINK" for part in (query.onConflict, query.returningList) for node in walk(part)):
             raise unsupported("a subquery in ON CONFLICT or RETURNING beside rows of the lake")
         reading = await read(session, self.analysis, self.binding, self.routed.lake)
-        kept = await rules(session, version.table.oid)
+        kept = await rules(session, version.table)
         plain = Node(query.type, {**query.fields, "onConflict": None, "returningList": None})
         listed = ", ".join(quoted(column.name) for column in columns)
         like = f"SELECT {listed} FROM {qualified(version.table)} WITH NO DATA"

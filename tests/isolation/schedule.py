@@ -3,7 +3,8 @@
 A schedule is a text file. Lines before the first blank one set up; then each line is `session: statement`. A line
 `-- …` is a comment. `{level}` stands for the isolation level under test. The transcript that `run` gives repeats each
 line with its answer: the rows, the command's tag, the SQLSTATE of an error, or `waits` where the statement waits for
-another session, and its answer once it comes.
+another session, and its answer once it comes. A golden schedule has the answers in it, `session: statement -> answer`,
+errors with what they say.
 """
 
 from __future__ import annotations
@@ -34,14 +35,20 @@ def read(path: Path, level: str) -> Schedule:
     """The schedule in a file, for one isolation level."""
     lines = [line for line in path.read_text().replace("{level}", level).splitlines() if not line.startswith("--")]
     blank = lines.index("")
-    steps = [line.split(": ", 1) for line in lines[blank:] if line]
+    steps = [line.split(" -> ", 1)[0].split(": ", 1) for line in lines[blank:] if line]
     return Schedule(tuple(lines[:blank]), tuple((session, statement) for session, statement in steps))
+
+
+def answers(path: Path) -> list[str]:
+    """The transcript that a golden schedule is to have."""
+    return [line for line in path.read_text().splitlines() if " -> " in line]
 
 
 class _Session:
     """One connection, whose statements run in threads."""
 
-    def __init__(self, server: Server, search_path: str) -> None:
+    def __init__(self, server: Server, search_path: str, *, messages: bool) -> None:
+        self.messages = messages
         self.connection = psycopg.connect(server.url, autocommit=True, options=f"-c search_path={search_path}")
         [self.process_id] = self.connection.execute("SELECT pg_backend_pid()").fetchone() or (0,)
         self.running: tuple[str, Future[str]] | None = None
@@ -56,18 +63,22 @@ class _Session:
         try:
             cursor = self.connection.execute(statement.encode())
         except psycopg.Error as error:
-            return f"ERROR {error.sqlstate}"
+            said = ": ".join(filter(None, (error.diag.message_primary, error.diag.message_detail)))
+            return f"ERROR {error.sqlstate}" + (f" {said}" if self.messages else "")
         if cursor.description is None:
             return cursor.statusmessage or ""
         return " ".join(str(row) for row in cursor.fetchall()) or "no rows"
 
 
-def run(server: Server, schema: str, schedule: Schedule) -> list[str]:
+def run(server: Server, schema: str, schedule: Schedule, *, messages: bool = False) -> list[str]:
     """The transcript. Fails where a statement neither answers nor waits for another session."""
     with psycopg.connect(server.url, autocommit=True, options=f"-c search_path={schema}") as control:
         for statement in schedule.setup:
             control.execute(statement.encode())
-        sessions = {name: _Session(server, schema) for name in dict.fromkeys(name for name, _ in schedule.steps)}
+        sessions = {
+            name: _Session(server, schema, messages=messages)
+            for name in dict.fromkeys(name for name, _ in schedule.steps)
+        }
         transcript: list[str] = []
         try:
             for name, statement in schedule.steps:

@@ -1,0 +1,177 @@
+"""Which schema changes a transaction may straddle: the table of forward compatibility, as data, and its judgement.
+
+Pure. A transaction that used a table in one version of its schema may commit under a later version only if each step
+between the two is forward-compatible: what it wrote may exist under the new schema, loses nothing there, and nobody can
+tell that it was written under the old one. Steps are recorded as they are published (catalog/sql/enlistment.sql).
+
+Source: IEP-110, "Schema compatibility" and "Basic schema changes"; for constraints and indexes, which come in states,
+"Online, Asynchronous Schema Change in F1": two neighbouring states may be in use at once, more may not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from catalog.datatypes import (
+    BOOL,
+    BPCHAR,
+    FLOAT4,
+    FLOAT8,
+    INT2,
+    INT4,
+    INT8,
+    NUMERIC,
+    TEXT,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    UUID,
+    VARCHAR,
+    numeric_precision_scale,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A kind of change, and whether a transaction may straddle it.
+
+    `unless_after` names kinds: where the same element went through one of those before, within the same transaction's
+    life, it was more than one state away. `phrase` says what happened to the `{subject}`.
+    """
+
+    kind: str
+    forward_compatible: bool
+    phrase: str
+    unless_after: tuple[str, ...] = ()
+
+
+COMPATIBILITY: Final = (
+    # tables
+    Rule("create table", True, 'table "{subject}" was created'),
+    Rule("drop table", False, 'table "{subject}" was dropped'),
+    Rule("rename table", False, 'table "{subject}" was renamed'),
+    Rule("move table", False, 'table "{subject}" was moved to another schema'),
+    # views go by the rules of tables; one that is replaced holds no rows that could be lost
+    Rule("replace view", True, 'view "{subject}" was replaced'),
+    # columns; an added one is nullable or has a default, unless it is called required
+    Rule("add column", True, 'column "{subject}" was added'),
+    Rule("add required column", False, 'column "{subject}" was added, which is NOT NULL and has no default'),
+    Rule("drop column", False, 'column "{subject}" was dropped'),
+    Rule("rename column", True, 'column "{subject}" was renamed'),
+    Rule("drop not null", True, 'column "{subject}" was made nullable'),
+    Rule("set not null", False, 'column "{subject}" was made NOT NULL'),
+    Rule("set default", False, 'column "{subject}" was given a default'),
+    Rule("change default", False, 'the default of column "{subject}" was changed'),
+    Rule("drop default", False, 'the default of column "{subject}" was dropped'),
+    Rule("widen type", True, 'the type of column "{subject}" was widened'),
+    Rule("change type", False, 'the type of column "{subject}" was changed'),
+    # constraints: at once, or in the states ABSENT → CHECK → VALIDATE → PUBLIC
+    Rule("add constraint", False, 'constraint "{subject}" was added'),
+    Rule("rename constraint", True, 'constraint "{subject}" was renamed'),
+    Rule("drop constraint", True, 'constraint "{subject}" was dropped'),
+    Rule("check constraint", True, 'constraint "{subject}" began to be checked'),
+    Rule("validate constraint", True, 'constraint "{subject}" began to be validated', ("check constraint",)),
+    Rule("publish constraint", True, 'constraint "{subject}" was validated', ("check constraint",)),
+    Rule("suspend constraint", True, 'constraint "{subject}" is about to be dropped'),
+    # indexes: ABSENT → DELETE → WRITE → REORG → PUBLIC, and PUBLIC → WRITE → DELETE → ABSENT
+    Rule("index deletes", True, 'deletes began to be written to index "{subject}"'),
+    Rule("index writes", True, 'rows began to be written to index "{subject}"', ("index deletes",)),
+    Rule("fill index", True, 'index "{subject}" began to be filled', ("index deletes", "index writes")),
+    Rule("publish index", True, 'index "{subject}" was made', ("index deletes", "index writes")),
+    Rule("index unread", True, 'index "{subject}" is about to be dropped'),
+    Rule("index unwritten", True, 'index "{subject}" is about to be dropped', ("index unread",)),
+    Rule("drop index", True, 'index "{subject}" was dropped', ("index unread", "index unwritten")),
+)
+
+RULES: Final[Mapping[str, Rule]] = {rule.kind: rule for rule in COMPATIBILITY}
+
+# Types all of whose values another type holds too.
+WIDER_TYPES: Final[Mapping[int, frozenset[int]]] = {
+    INT2: frozenset({INT4, INT8}),
+    INT4: frozenset({INT8}),
+    FLOAT4: frozenset({FLOAT8}),
+}
+
+# How many characters the longest value of a type has as text, whatever the session's settings are.
+TEXT_LENGTHS: Final[Mapping[int, int]] = {BOOL: 5, INT2: 6, INT4: 11, INT8: 20, FLOAT4: 15, FLOAT8: 24, UUID: 36}
+
+# What a typmod is above the length or precision that it declares; a typmod below 0 declares the most there is.
+_TYPMOD_HEADERS: Final[Mapping[int, int]] = {VARCHAR: 4, BPCHAR: 4, TIME: 0, TIMESTAMP: 0, TIMESTAMPTZ: 0}
+# A longer char(n) pads every value anew: that is no widening.
+_LENGTHENED: Final = frozenset({VARCHAR, TIME, TIMESTAMP, TIMESTAMPTZ})
+
+assert len(RULES) == len(COMPATIBILITY), "a kind of change is listed twice"
+assert all(after in RULES for rule in COMPATIBILITY for after in rule.unless_after), "a rule names an unknown kind"
+assert all("{subject}" in rule.phrase for rule in COMPATIBILITY), "a phrase does not say what it is about"
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaStep:
+    """One published step of one table. `detail` of a type change: `from` and `to`, each (type OID, typmod)."""
+
+    step_id: int
+    kind: str
+    subject: str
+    detail: Mapping[str, Sequence[int]] = field(default_factory=dict)
+
+    @property
+    def rule(self) -> Rule:
+        """The row of the table that it falls under."""
+        if self.kind == "change type" and widens(tuple(self.detail["from"]), tuple(self.detail["to"])):
+            return RULES["widen type"]
+        return RULES[self.kind]
+
+    @property
+    def description(self) -> str:
+        """What happened, in a clause."""
+        return self.rule.phrase.format(subject=self.subject)
+
+
+def forbidding_step(steps: Sequence[SchemaStep]) -> SchemaStep | None:
+    """The first step that keeps a transaction from before all of them from committing after them; None for none."""
+    seen: set[tuple[str, str]] = set()
+    for step in steps:
+        rule = step.rule
+        if not rule.forward_compatible or any((kind, step.subject) in seen for kind in rule.unless_after):
+            return step
+        seen.add((step.kind, step.subject))
+    return None
+
+
+def widens(old: tuple[int, ...], new: tuple[int, ...]) -> bool:
+    """Whether every value of one type is exactly one of another; types are (OID, typmod)."""
+    (old_type, old_typmod), (new_type, new_typmod) = old, new
+    if new_type == TEXT or (new_type == VARCHAR and new_typmod < 0):
+        return old_type in TEXT_LENGTHS or old_type in {TEXT, VARCHAR, BPCHAR, NUMERIC}
+    if new_type == VARCHAR:
+        longest = _text_length(old_type, old_typmod)
+        return longest is not None and longest <= new_typmod - _TYPMOD_HEADERS[VARCHAR]
+    if old_type == new_type == NUMERIC:
+        return _numeric_widens(old_typmod, new_typmod)
+    if old_type == new_type and new_type in _LENGTHENED:
+        return new_typmod < 0 or 0 <= old_typmod <= new_typmod
+    return new_type in WIDER_TYPES.get(old_type, frozenset())
+
+
+def _text_length(type_oid: int, typmod: int) -> int | None:
+    """How many characters the longest value has as text; None where there is no bound."""
+    if type_oid in {VARCHAR, BPCHAR} and typmod >= 0:
+        return typmod - _TYPMOD_HEADERS[type_oid]
+    if type_oid == NUMERIC:
+        declared = numeric_precision_scale(typmod)
+        if declared is None:
+            return None
+        precision, scale = declared
+        # A sign, a zero before the point, the point; NaN is shorter than "-0.1", but not than "-1".
+        return max(3, 1 + max(precision - min(scale, 0), scale + 1) + (scale > 0))
+    return TEXT_LENGTHS.get(type_oid)
+
+
+def _numeric_widens(old_typmod: int, new_typmod: int) -> bool:
+    """Neither digits before the point are lost nor places after it, nor does a value show with other places."""
+    old, new = numeric_precision_scale(old_typmod), numeric_precision_scale(new_typmod)
+    if new is None or old is None:
+        return new is None
+    return new[1] >= old[1] and new[0] - new[1] >= old[0] - old[1]

@@ -1,0 +1,65 @@
+"""The rows of `pg_sluice.row_lock`: put there before somebody locks them, and swept away when nobody has them locked.
+
+Any gateway may sweep at any time; who meets a row that has just gone puts it there again (catalog/sql/row_locks.sql).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import asyncpg
+
+from catalog.errors import SluiceError
+
+if TYPE_CHECKING:
+    from catalog.store import Store
+
+_LOG: Final = logging.getLogger("sluice.row_locks")
+_PUT: Final = """
+INSERT INTO pg_sluice.row_lock SELECT DISTINCT * FROM unnest($1::bigint[], $2::bigint[]) w (f, p) ORDER BY f, p
+ON CONFLICT DO NOTHING
+"""
+_SWEEP: Final = """
+DELETE FROM pg_sluice.row_lock WHERE ctid = ANY (ARRAY(SELECT ctid FROM pg_sluice.row_lock FOR UPDATE SKIP LOCKED))
+"""
+_SWEEP_SECONDS: Final = 5.0
+
+
+class RowLocks:
+    """`put` rows for the taking; a task of its own sweeps for as long as any may be there. `close` ends it."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._sweeper: asyncio.Task[None] | None = None
+
+    async def put(self, data_file_ids: Sequence[int], positions: Sequence[int]) -> None:
+        """Make rows that can be locked, where there are none."""
+        await self._store.pool.execute(_PUT, data_file_ids, positions)
+        if self._sweeper is None or self._sweeper.done():
+            self._sweeper = asyncio.create_task(self._sweep())
+
+    async def sweep(self) -> bool:
+        """Take away what nobody has locked; whether that was all."""
+        await self._store.pool.execute(_SWEEP)
+        left: bool = await self._store.pool.fetchval("SELECT EXISTS (SELECT FROM pg_sluice.row_lock)")
+        return not left
+
+    async def _sweep(self) -> None:
+        swept = False
+        while not swept:
+            await asyncio.sleep(_SWEEP_SECONDS)
+            try:
+                swept = await self.sweep()
+            except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, SluiceError):
+                _LOG.exception("row locks are left to the next sweep")
+                return
+
+    async def close(self) -> None:
+        """No sweeping any more."""
+        sweeper, self._sweeper = self._sweeper, None
+        if sweeper is not None:
+            sweeper.cancel()
+            await asyncio.wait([sweeper])

@@ -1,0 +1,212 @@
+-- The schema log: every step by which the schema of a lake table was changed, in the order of commits; and what a
+-- transaction asks of it, to know whether the tables that it uses are still what they were (catalog/compatibility.py).
+--
+--   publish() ──► record_steps(): the table's shape before and now ──► schema_step, relation.schema_version
+--
+-- A step's ID is taken under the lock on `head`, so IDs ascend as commits do: the greatest one that is visible says how
+-- far the log is known, and no smaller one appears later.
+
+-- compatibility.py's kinds of change, as rows: what is no kind cannot be recorded.
+CREATE TABLE pg_sluice.change_kind (kind text PRIMARY KEY);
+
+CREATE TABLE pg_sluice.schema_step (
+    step_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    table_id bigint NOT NULL,           -- or, below 0, a view's OID
+    snapshot_id bigint NOT NULL,
+    kind text NOT NULL REFERENCES pg_sluice.change_kind,
+    subject text NOT NULL,
+    detail jsonb NOT NULL DEFAULT '{}'
+);
+CREATE INDEX schema_step_table ON pg_sluice.schema_step (table_id, step_id);
+
+-- What each table was when it was last published.
+CREATE TABLE pg_sluice.published_shape (relid oid PRIMARY KEY, table_id bigint NOT NULL, shape jsonb NOT NULL);
+
+-- What a transaction has changed itself is known by the last row that it put here.
+ALTER TABLE pg_sluice.dirty ADD COLUMN dirty_id bigint GENERATED ALWAYS AS IDENTITY;
+
+
+-- A table as transactions depend on it: by names, column IDs and constraints. NULL where there is none. Expressions are
+-- node texts, in which objects stand by OID: renaming what a default calls does not change it.
+CREATE FUNCTION pg_sluice.shape(shadow oid) RETURNS jsonb LANGUAGE sql STABLE SET search_path = pg_catalog AS $$
+    SELECT jsonb_build_object(
+        'schema', n.nspname, 'name', c.relname,
+        'columns', coalesce((SELECT jsonb_object_agg(l.column_id, jsonb_build_object(
+                'name', a.attname, 'type', jsonb_build_array(a.atttypid::bigint, a.atttypmod),
+                'nullable', NOT a.attnotnull,
+                'default', (SELECT regexp_replace(d.adbin::text, ':location -?\d+', '', 'g') FROM pg_attrdef d
+                            WHERE d.adrelid = shadow AND d.adnum = a.attnum) || a.attgenerated::text,
+                'identity', nullif(a.attidentity, '')))
+            FROM pg_attribute a JOIN pg_sluice.attribute l ON l.relid = a.attrelid AND l.attnum = a.attnum
+            WHERE a.attrelid = shadow AND NOT a.attisdropped), '{}'),
+        'constraints', coalesce((SELECT jsonb_object_agg(k.oid::bigint, k.conname)
+            FROM pg_constraint k WHERE k.conrelid = shadow AND k.contype IN ('c', 'p', 'u', 'f', 'x')), '{}'))
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.oid = shadow AND EXISTS (SELECT FROM pg_sluice.relation r WHERE r.relid = shadow)
+$$;
+
+
+-- The steps from one shape of a table to another: what is taken away first, then what changes, then what is new.
+CREATE FUNCTION pg_sluice.steps_between(before jsonb, now jsonb)
+RETURNS TABLE (kind text, subject text, detail jsonb) LANGUAGE sql IMMUTABLE SET search_path = pg_catalog AS $$
+    WITH col AS (
+        SELECT key::bigint AS id, b.value AS old, n.value AS new
+        FROM jsonb_each(before -> 'columns') b FULL JOIN jsonb_each(now -> 'columns') n USING (key)
+    ), con AS (
+        SELECT key::bigint AS id, b.value AS old, n.value AS new
+        FROM jsonb_each_text(before -> 'constraints') b FULL JOIN jsonb_each_text(now -> 'constraints') n USING (key)
+    ), step (place, id, kind, subject, detail) AS (
+        SELECT 1, 0, 'rename table', before ->> 'name', '{}'::jsonb
+            WHERE before ->> 'name' <> now ->> 'name'
+        UNION ALL SELECT 2, 0, 'move table', before ->> 'name', '{}'
+            WHERE before ->> 'schema' <> now ->> 'schema'
+        UNION ALL SELECT 3, id, 'drop constraint', old, '{}' FROM con WHERE new IS NULL
+        UNION ALL SELECT 4, id, 'drop column', old ->> 'name', '{}' FROM col WHERE new IS NULL
+        UNION ALL SELECT 5, id, 'rename column', old ->> 'name', '{}' FROM col
+            WHERE old ->> 'name' <> new ->> 'name'
+        UNION ALL SELECT 6, id, 'change type', old ->> 'name',
+                jsonb_build_object('from', old -> 'type', 'to', new -> 'type') FROM col
+            WHERE old -> 'type' <> new -> 'type'
+        UNION ALL SELECT 7, id, CASE WHEN (new ->> 'nullable')::boolean THEN 'drop not null' ELSE 'set not null' END,
+                old ->> 'name', '{}' FROM col
+            WHERE old -> 'nullable' <> new -> 'nullable'
+        UNION ALL SELECT 8, id, CASE WHEN had.value IS NULL THEN 'set default' WHEN has.value IS NULL THEN 'drop default'
+                                ELSE 'change default' END, old ->> 'name', '{}'
+            FROM col CROSS JOIN LATERAL (VALUES (coalesce(old ->> 'identity', old ->> 'default'))) had (value)
+            CROSS JOIN LATERAL (VALUES (coalesce(new ->> 'identity', new ->> 'default'))) has (value)
+            WHERE old IS NOT NULL AND new IS NOT NULL AND had.value IS DISTINCT FROM has.value
+        UNION ALL SELECT 9, id, CASE WHEN (new ->> 'nullable')::boolean OR new ->> 'default' IS NOT NULL
+                OR new ->> 'identity' IS NOT NULL THEN 'add column' ELSE 'add required column' END,
+                new ->> 'name', '{}' FROM col WHERE old IS NULL
+        UNION ALL SELECT 10, id, 'rename constraint', old, '{}' FROM con WHERE old <> new
+        UNION ALL SELECT 11, id, 'add constraint', new, '{}' FROM con WHERE old IS NULL
+    )
+    SELECT kind, subject, detail FROM step ORDER BY place, id
+$$;
+
+
+-- Write down how a table that is being published differs from what it was.
+CREATE FUNCTION pg_sluice.record_steps(snapshot bigint, shadow oid) RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog AS $$
+DECLARE
+    before pg_sluice.published_shape; now jsonb := pg_sluice.shape(shadow); id bigint; steps bigint;
+BEGIN
+    SELECT * INTO before FROM pg_sluice.published_shape WHERE relid = shadow;
+    SELECT table_id INTO id FROM pg_sluice.relation WHERE relid = shadow;
+    IF now IS NULL AND before.relid IS NULL THEN
+        INSERT INTO pg_sluice.schema_step (table_id, snapshot_id, kind, subject)
+            SELECT -v.oid::bigint, snapshot, 'replace view', v.relname FROM pg_class v
+            WHERE v.oid = shadow AND v.relkind = 'v';
+        RETURN;  -- or made and dropped in this transaction
+    ELSIF now IS NULL THEN
+        INSERT INTO pg_sluice.schema_step (table_id, snapshot_id, kind, subject)
+            VALUES (before.table_id, snapshot, 'drop table', before.shape ->> 'name');
+        DELETE FROM pg_sluice.published_shape WHERE relid = shadow;
+        PERFORM pg_sluice.drop_table_locks();
+        RETURN;
+    ELSIF before.relid IS NULL THEN
+        INSERT INTO pg_sluice.schema_step (table_id, snapshot_id, kind, subject)
+            VALUES (id, snapshot, 'create table', now ->> 'name');
+        INSERT INTO pg_sluice.published_shape VALUES (shadow, id, now);
+    ELSE
+        INSERT INTO pg_sluice.schema_step (table_id, snapshot_id, kind, subject, detail)
+            SELECT id, snapshot, s.kind, s.subject, s.detail FROM pg_sluice.steps_between(before.shape, now) s;
+        GET DIAGNOSTICS steps = ROW_COUNT;
+        IF steps = 0 THEN
+            RETURN;
+        END IF;
+        UPDATE pg_sluice.published_shape SET shape = now WHERE relid = shadow;
+    END IF;
+    UPDATE pg_sluice.relation SET schema_version = (
+        SELECT max(step_id) FROM pg_sluice.schema_step WHERE table_id = id) WHERE relid = shadow;
+END $$;
+
+
+-- What is no change of a table by its own name: to rename a constraint is to change its table; and a view that is
+-- replaced is another one to whoever has read it.
+CREATE FUNCTION pg_sluice.on_related() RETURNS event_trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+BEGIN
+    INSERT INTO pg_sluice.dirty (relid)
+        SELECT v.oid FROM pg_event_trigger_ddl_commands() c
+        JOIN pg_class v ON c.classid = 'pg_class'::regclass AND v.oid = c.objid
+        WHERE v.relkind = 'v' AND v.relpersistence <> 't';
+    INSERT INTO pg_sluice.dirty (relid)
+        SELECT k.conrelid FROM pg_event_trigger_ddl_commands() c
+        JOIN pg_constraint k ON c.classid = 'pg_constraint'::regclass AND k.oid = c.objid
+        JOIN pg_sluice.relation r ON r.relid = k.conrelid;
+END $$;
+
+
+-- Up to which step the log is known to whoever asks, and the last change of a schema that its own transaction has made.
+CREATE FUNCTION pg_sluice.schema_mark() RETURNS text
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog AS $$
+BEGIN
+    RETURN coalesce((SELECT max(step_id) FROM pg_sluice.schema_step), 0) || ' '
+        || coalesce((SELECT max(dirty_id) FROM pg_sluice.dirty), 0);
+END $$;
+
+
+-- The versions of these tables' schemas. They stay so as long as the (sub)transaction that asked lives, for a shadow is
+-- changed only by who locks out everybody else. No row for what is no table any more.
+CREATE FUNCTION pg_sluice.hold_schema(token text, relids oid[]) RETURNS TABLE (table_id bigint, schema_version bigint)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+DECLARE
+    held oid;
+BEGIN
+    PERFORM pg_sluice.authorize(token);
+    FOREACH held IN ARRAY relids LOOP
+        IF EXISTS (SELECT FROM pg_class WHERE oid = held) THEN
+            BEGIN
+                EXECUTE format('LOCK TABLE %s IN ACCESS SHARE MODE', held::regclass);
+            EXCEPTION WHEN undefined_table OR invalid_schema_name THEN
+                NULL;  -- it went, or goes by another name, since the line above: the version tells
+            END;
+        END IF;
+    END LOOP;
+    RETURN QUERY SELECT r.table_id, r.schema_version FROM pg_sluice.relation r WHERE r.relid = ANY (relids);
+END $$;
+
+
+-- Everything that happened to the schemas of these tables since the versions that `enlisted` maps their IDs to, in order.
+CREATE FUNCTION pg_sluice.steps_since(enlisted jsonb) RETURNS jsonb
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog AS $$
+    SELECT coalesce(jsonb_agg(to_jsonb(s) ORDER BY s.step_id), '[]')
+    FROM jsonb_each_text(enlisted) e JOIN pg_sluice.schema_step s
+        ON s.table_id = e.key::bigint AND s.step_id > e.value::bigint
+$$;
+
+
+-- Before COMMIT: `steps_since`, so that it stays true until COMMIT. Locks what publish() will lock and what the
+-- transaction only read, in one order.
+CREATE FUNCTION pg_sluice.hold_steps_since(token text, enlisted jsonb) RETURNS jsonb
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+DECLARE
+    r record;
+BEGIN
+    PERFORM pg_sluice.authorize(token);
+    FOR r IN SELECT k.relid, k.relid IN (SELECT s.relid FROM pg_sluice.staged s UNION SELECT d.relid FROM pg_sluice.dirty d)
+                 AS changed
+             FROM pg_sluice.relation k
+             WHERE k.table_id IN (SELECT key::bigint FROM jsonb_each(enlisted))
+                 OR k.relid IN (SELECT s.relid FROM pg_sluice.staged s UNION SELECT d.relid FROM pg_sluice.dirty d)
+             ORDER BY k.relid LOOP
+        IF r.changed THEN
+            PERFORM FROM pg_sluice.relation k WHERE k.relid = r.relid FOR UPDATE;
+        ELSE
+            PERFORM FROM pg_sluice.relation k WHERE k.relid = r.relid FOR KEY SHARE;
+        END IF;
+    END LOOP;
+    RETURN pg_sluice.steps_since(enlisted);
+END $$;
+
+
+REVOKE ALL ON FUNCTION
+    pg_sluice.shape(oid), pg_sluice.steps_between(jsonb, jsonb), pg_sluice.record_steps(bigint, oid),
+    pg_sluice.on_related(), pg_sluice.steps_since(jsonb) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION
+    pg_sluice.schema_mark(), pg_sluice.hold_schema(text, oid[]), pg_sluice.hold_steps_since(text, jsonb) TO PUBLIC;
+
+CREATE EVENT TRIGGER pg_sluice_related ON ddl_command_end WHEN TAG IN ('ALTER TABLE', 'CREATE VIEW', 'ALTER VIEW')
+    EXECUTE FUNCTION pg_sluice.on_related();
+ALTER EXTENSION plpgsql ADD EVENT TRIGGER pg_sluice_related;  -- so pg_dump leaves it out

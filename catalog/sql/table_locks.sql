@@ -1,0 +1,54 @@
+-- LOCK TABLE. A transaction that uses a lake table gives its locks on the shadow back at once, so that nobody who changes
+-- a schema waits for it. What it must keep until it ends, so that LOCK TABLE and TRUNCATE wait for it as in PostgreSQL, is
+-- a lock on a relation beside the shadow: of the mode that PostgreSQL would have taken on the table itself. LOCK TABLE
+-- takes that one first (and waits for who has used the table), then the shadow's (so whoever comes later waits for it).
+
+CREATE FUNCTION pg_sluice.make_table_lock(table_id bigint) RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog AS $$
+BEGIN
+    EXECUTE format('CREATE TABLE pg_sluice.table_lock_%s ()', table_id);
+END $$;
+
+-- Remove those of tables that are gone, as far as no transaction that used them is still there.
+CREATE FUNCTION pg_sluice.drop_table_locks() RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog SET client_min_messages = warning AS $$
+DECLARE
+    gone regclass;
+BEGIN
+    FOR gone IN SELECT c.oid FROM pg_class c
+                WHERE c.relnamespace = 'pg_sluice'::regnamespace AND c.relname LIKE 'table\_lock\_%' AND NOT EXISTS (
+                    SELECT FROM pg_sluice.relation r WHERE c.relname = format('table_lock_%s', r.table_id)) LOOP
+        BEGIN
+            EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE NOWAIT', gone);
+            EXECUTE format('DROP TABLE %s', gone);
+        EXCEPTION WHEN lock_not_available OR undefined_table THEN
+            NULL;  -- in use still, or somebody else has removed it: whoever drops a table next looks again
+        END;
+    END LOOP;
+END $$;
+
+-- Take the locks of several tables, one after another. A table that is gone has none: what it was used for will tell.
+CREATE FUNCTION pg_sluice.lock_tables(token text, relids oid[], mode text, nowait boolean) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+DECLARE
+    name text;
+BEGIN
+    PERFORM pg_sluice.authorize(token);
+    IF mode NOT IN ('ACCESS SHARE', 'ROW SHARE', 'ROW EXCLUSIVE', 'SHARE UPDATE EXCLUSIVE', 'SHARE',
+                    'SHARE ROW EXCLUSIVE', 'EXCLUSIVE', 'ACCESS EXCLUSIVE') THEN
+        RAISE EXCEPTION 'no such lock: %', mode USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    FOR name IN SELECT format('pg_sluice.table_lock_%s', r.table_id)
+                FROM unnest(relids) WITH ORDINALITY w (relid, n) JOIN pg_sluice.relation r USING (relid) ORDER BY n LOOP
+        BEGIN
+            EXECUTE format('LOCK TABLE %s IN %s MODE %s', name, mode, CASE WHEN nowait THEN 'NOWAIT' END);
+        EXCEPTION WHEN undefined_table THEN
+            NULL;
+        END;
+    END LOOP;
+END $$;
+
+REVOKE ALL ON FUNCTION
+    pg_sluice.make_table_lock(bigint), pg_sluice.drop_table_locks(),
+    pg_sluice.lock_tables(text, oid[], text, boolean) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION pg_sluice.lock_tables(text, oid[], text, boolean) TO PUBLIC;

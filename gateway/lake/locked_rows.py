@@ -1,0 +1,106 @@
+"""The rows of a query that locks them: as many as are shown are locked, before any of them is used.
+
+Where another transaction has replaced any of them since the query began, everything is to be computed again on what
+that one committed, as an UPDATE would be; what was locked stays locked. The rows are in memory until all are locked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from catalog.model import TableVersion
+from gateway.lake.reading import Reading, runnable
+from gateway.lake.row_locks import Strength, Waiting, changed_meanwhile, lock_rows, untouched
+from gateway.transaction import Isolation
+from planner.locking import LockedTable, LockingPlan, plan_locking, subqueries
+from planner.nodes import Node
+
+if TYPE_CHECKING:
+    from gateway.exchange import Exchange
+
+
+async def with_subqueries_locked(session: Exchange, query: Node | None, reading: Reading) -> Reading | None:
+    """The reading with the rows of each subquery that locks some. None where it is to begin again."""
+    assert query is not None
+    for node in subqueries(query):
+        plan = plan_locking(node, reading.context)
+        batches = await locked_rows(session, plan, reading)
+        if batches is None:
+            return None
+        [table] = plan.tables
+        rows: dict[str, list[int]] = {}
+        skipped = plan.offset
+        for batch in batches:
+            shown = batch.slice(skipped)
+            skipped = max(0, skipped - batch.num_rows)
+            by_file = pa.table({"file": shown.column(table.place), "position": shown.column(table.place + 1)})
+            for group in by_file.group_by("file").aggregate([("position", "list")]).to_pylist():
+                rows.setdefault(group["file"], []).extend(group["position_list"])
+        context = replace(reading.context, locked={**reading.context.locked, id(node): rows})
+        reading = replace(reading, context=context)
+    return reading
+
+
+async def locked_rows(session: Exchange, plan: LockingPlan, reading: Reading) -> list[pa.RecordBatch] | None:
+    """The rows that are locked, those of OFFSET among them. None where it is to begin again."""
+    wanted = None if plan.limit is None else plan.offset + plan.limit
+    found: list[pa.RecordBatch] = []
+    stream = await session.gateway.engine.stream(runnable(plan.query, reading), session.tag)
+    try:
+        async for batch in stream:
+            rest = batch
+            while rest.num_rows and wanted != 0:
+                part = rest if wanted is None else rest.slice(0, wanted)
+                rest = rest.slice(part.num_rows)
+                locked = await _lock(session, part, plan.tables, reading)
+                if locked is None:
+                    return None
+                found.append(part.filter(pa.array(locked)))
+                if wanted is not None:
+                    wanted -= found[-1].num_rows
+            if wanted == 0:
+                break
+    finally:
+        await stream.close()
+    return found
+
+
+async def _lock(
+    session: Exchange, rows: pa.RecordBatch, tables: Sequence[LockedTable], reading: Reading
+) -> npt.NDArray[np.bool_] | None:
+    """Which of the rows are locked in all of these tables. None where somebody has changed any of them meanwhile, if
+    the transaction's level lets it look again."""
+    locked = np.ones(rows.num_rows, np.bool_)
+    for table in tables:
+        version = reading.versions[table.table_oid]
+        files = _published(rows.column(table.place), version)
+        positions = rows.column(table.place + 1).to_numpy(zero_copy_only=False)
+        asked = np.flatnonzero((files >= 0) & locked)
+        if not len(asked):
+            continue
+        places, inverse = np.unique(np.stack([files[asked], positions[asked]]), axis=1, return_inverse=True)
+        strength, waiting = Strength(table.strength), Waiting(table.waiting)
+        taken = await lock_rows(session, version, places[0], places[1], strength, waiting)
+        locked[asked] = taken[inverse.reshape(-1)]
+        kept = places[:, taken]
+        by_file = {int(number): kept[1][kept[0] == number] for number in np.unique(kept[0])}
+        if not await untouched(session, by_file, version):
+            if session.transaction.isolation is not Isolation.READ_COMMITTED:
+                raise changed_meanwhile()
+            return None
+    return locked
+
+
+def _published(paths: pa.Array, version: TableVersion) -> npt.NDArray[np.int64]:
+    """The ID of each row's data file; -1 for one that only this transaction sees."""
+    ids = {file.path: -1 if file.data_file_id is None else file.data_file_id for file in version.files}
+    encoded = paths.dictionary_encode()
+    numbers = np.array([ids[path] for path in encoded.dictionary.to_pylist()], np.int64)
+    of_rows: npt.NDArray[np.int64] = numbers[encoded.indices.to_numpy(zero_copy_only=False)]
+    return of_rows

@@ -1,0 +1,73 @@
+"""Locks on lake tables, in PostgreSQL's modes: what LOCK TABLE takes, and what it waits for (table_locks.sql)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from catalog.errors import SluiceError, SqlState
+from gateway.backend import Statement
+from gateway.lake.guarded import relay_statement
+from gateway.messages.backend import CommandComplete
+from gateway.portal import StatementPortal
+
+_LOCK: Final = "SELECT pg_sluice.lock_tables($1, $2::oid[], $3, $4)"
+# What LOCK TABLE needs in any mode, and what is enough besides in the weakest ones (LockTableAclCheck in lockcmds.c).
+_PRIVILEGES: Final = "UPDATE, DELETE, TRUNCATE, MAINTAIN"
+_ALSO: Final = {"ACCESS SHARE": ", SELECT", "ROW SHARE": ", INSERT", "ROW EXCLUSIVE": ", INSERT"}
+_ALLOWED: Final = """
+SELECT coalesce(bool_and(pg_catalog.has_table_privilege(relid, $2)), true)
+FROM pg_catalog.unnest($1::pg_catalog.oid[]) relid
+"""
+
+ACCESS_SHARE: Final = "ACCESS SHARE"
+ROW_SHARE: Final = "ROW SHARE"
+ROW_EXCLUSIVE: Final = "ROW EXCLUSIVE"
+ACCESS_EXCLUSIVE: Final = "ACCESS EXCLUSIVE"
+# LOCKMODE of lockdefs.h.
+MODES: Final = {
+    1: ACCESS_SHARE,
+    2: ROW_SHARE,
+    3: ROW_EXCLUSIVE,
+    4: "SHARE UPDATE EXCLUSIVE",
+    5: "SHARE",
+    6: "SHARE ROW EXCLUSIVE",
+    7: "EXCLUSIVE",
+    8: ACCESS_EXCLUSIVE,
+}
+
+
+def lock_tables(token: str, oids: Iterable[int], mode: str, *, nowait: bool = False) -> Statement:
+    """Lock tables until the transaction ends."""
+    return Statement(_LOCK, (token, _oids(oids), mode, str(nowait)))
+
+
+def _oids(oids: Iterable[int]) -> str:
+    return "{" + ",".join(map(str, oids)) + "}"
+
+
+class LockTablePortal(StatementPortal):
+    """LOCK TABLE: waits for who has used the tables, then keeps everybody else off them."""
+
+    async def run(self) -> None:
+        session = self.session
+        assert self.routed.query is not None
+        statement = self.routed.query.utilityStmt
+        mode, nowait = MODES[statement.mode], bool(statement.nowait)
+        if session.transaction.open and await self._allowed(mode):
+            try:
+                await session.backend.run(lock_tables(session.gateway.token, self.routed.lake, mode, nowait=nowait))
+            except SluiceError as error:
+                if nowait and error.sqlstate == SqlState.LOCK_NOT_AVAILABLE:
+                    name = statement.relations[0].relname
+                    text = f'could not obtain lock on relation "{name}"'
+                    raise SluiceError(SqlState.LOCK_NOT_AVAILABLE, text) from error
+                raise
+        tag = await relay_statement(session, self.binding)
+        session.client.send(CommandComplete(tag))
+
+    async def _allowed(self, mode: str) -> bool:
+        """Whether the client may lock these tables; where not, PostgreSQL says so, and nobody waits for the client."""
+        parameters = (_oids(self.routed.lake), _PRIVILEGES + _ALSO.get(mode, ""))
+        [answer] = await self.session.backend.run(Statement(_ALLOWED, parameters))
+        return answer.rows[0][0] == b"t"

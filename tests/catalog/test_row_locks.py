@@ -1,0 +1,99 @@
+"""Rows that stand for rows of the lake, to be locked: put there, locked, swept away."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import asyncpg
+import pytest
+
+from catalog.store import Store
+from tests.catalog.conftest import CatalogUnderTest
+
+_LOCK = "SELECT pg_sluice.lock_rows($1, $2::text::regclass, $3, $4, $5, $6)"
+_LOCK_ALL = "SELECT pg_sluice.lock_all_rows($1, 't'::regclass, $2)"
+_LOCK_TABLE = "SELECT pg_sluice.lock_tables($1, ARRAY['t'::regclass::oid], 'ACCESS SHARE', false)"
+
+
+@pytest.fixture
+async def store(lake: CatalogUnderTest) -> AsyncIterator[Store]:
+    """The gateway's own way to the catalog, with a table `t` in it."""
+    await lake.client.execute("CREATE TABLE t (n integer)")
+    store = Store(lake.url)
+    await store.open()
+    yield store
+    await store.close()
+
+
+async def _lock(
+    lake: CatalogUnderTest, connection: asyncpg.Connection, positions: list[int], strength: str, waiting: str = ""
+) -> list[int] | None:
+    files = [7] * len(positions)
+    found: list[int] | None = await connection.fetchval(_LOCK, lake.token, "t", files, positions, strength, waiting)
+    return found
+
+
+async def test_what_is_not_there_must_be_put_first(lake: CatalogUnderTest, store: Store) -> None:
+    assert await _lock(lake, lake.client, [1, 2], "UPDATE") is None
+    await store.row_locks.put([7], [1])
+    assert await _lock(lake, lake.client, [1, 2], "UPDATE") is None
+    assert await _lock(lake, lake.client, [1, 2], "UPDATE", "SKIP LOCKED") is None
+    await store.row_locks.put([7, 7, 7], [1, 2, 2])
+    assert sorted(await _lock(lake, lake.client, [2, 1], "UPDATE") or []) == [1, 2]
+
+
+async def test_skipping_and_failing(lake: CatalogUnderTest, store: Store) -> None:
+    await store.row_locks.put([7, 7, 7], [1, 2, 3])
+    other = await asyncpg.connect(lake.url)
+    try:
+        async with lake.client.transaction():
+            assert await _lock(lake, lake.client, [2], "SHARE") == [1]
+            assert await _lock(lake, other, [3, 2, 1], "SHARE") == [3, 2, 1]
+            assert await _lock(lake, other, [3, 2, 1], "NO KEY UPDATE", "SKIP LOCKED") == [3, 1]
+            with pytest.raises(asyncpg.LockNotAvailableError):
+                await _lock(lake, other, [2], "UPDATE", "NOWAIT")
+            with pytest.raises(asyncpg.LockNotAvailableError):
+                await other.fetchval(_LOCK_ALL, lake.token, "NOWAIT")
+            assert await other.fetchval(_LOCK_ALL, lake.token, "SKIP LOCKED") is False
+        async with other.transaction():
+            assert await other.fetchval(_LOCK_ALL, lake.token, "") is True
+            assert await _lock(lake, lake.client, [1], "KEY SHARE", "SKIP LOCKED") == []
+    finally:
+        await other.close()
+
+
+async def test_the_sweep_spares_what_is_locked(lake: CatalogUnderTest, store: Store) -> None:
+    await store.row_locks.put([7, 7], [1, 2])
+    async with lake.client.transaction():
+        await _lock(lake, lake.client, [1], "KEY SHARE")
+        assert await store.row_locks.sweep() is False
+        assert await lake.superuser.fetchval("SELECT position FROM pg_sluice.row_lock") == 1
+    assert await store.row_locks.sweep() is True
+
+
+async def test_who_waited_for_a_row_that_was_swept_away_is_told(lake: CatalogUnderTest, store: Store) -> None:
+    await store.row_locks.put([7], [1])
+    transaction = lake.superuser.transaction()
+    await transaction.start()
+    await lake.superuser.execute("DELETE FROM pg_sluice.row_lock")
+    waiting = asyncio.create_task(_lock(lake, lake.client, [1], "UPDATE"))
+    await asyncio.sleep(0.2)
+    assert not waiting.done()
+    await transaction.commit()
+    assert await waiting is None
+
+
+async def test_locks_of_dropped_tables_go_when_nobody_uses_them(lake: CatalogUnderTest, store: Store) -> None:
+    left = "SELECT count(*) FROM pg_class WHERE relname LIKE 'table\\_lock\\_%'"
+    other = await asyncpg.connect(lake.url)
+    try:
+        await lake.client.execute("CREATE TABLE u (n integer)")
+        async with other.transaction():
+            await other.fetchval(_LOCK_TABLE, lake.token)
+            await lake.client.execute("DROP TABLE t")
+            assert await lake.superuser.fetchval(left) == 2
+        await lake.client.execute("DROP TABLE u")
+        assert await lake.superuser.fetchval(left) == 0
+    finally:
+        await other.close()

@@ -1,0 +1,89 @@
+"""What of row and table locks a transcript does not show: portals in portions, privileges, and what is refused."""
+
+from __future__ import annotations
+
+import asyncpg
+import psycopg
+import pytest
+
+from tests.servers import Server
+
+
+@pytest.fixture
+def jobs(target: Server, target_schema: str) -> str:
+    """A table of five rows."""
+    target.psql("-qc", f"CREATE TABLE {target_schema}.job (id integer, state text)")
+    target.psql("-qc", f"INSERT INTO {target_schema}.job SELECT n, 'new' FROM generate_series(1, 5) n")
+    return f"{target_schema}.job"
+
+
+async def test_rows_come_in_portions_all_of_them_locked(target: Server, jobs: str) -> None:
+    one, other = await asyncpg.connect(target.url), await asyncpg.connect(target.url)
+    try:
+        async with one.transaction():
+            cursor = await one.cursor(f"SELECT id FROM {jobs} WHERE id > $1 ORDER BY id LIMIT 3 FOR UPDATE", 1)
+            assert [row["id"] for row in await cursor.fetch(2)] == [2, 3]
+            assert [row["id"] for row in await cursor.fetch(2)] == [4]
+            free = await other.fetch(f"SELECT id FROM {jobs} ORDER BY id FOR UPDATE SKIP LOCKED")
+            assert [row["id"] for row in free] == [1, 5]
+            with pytest.raises(asyncpg.LockNotAvailableError, match='could not obtain lock on row in relation "job"'):
+                await other.fetch(f"SELECT id FROM {jobs} WHERE id = 2 FOR SHARE NOWAIT")
+            await other.execute("SET lock_timeout = '100ms'")
+            with pytest.raises(asyncpg.LockNotAvailableError, match="canceling statement due to lock timeout"):
+                await other.fetch(f"SELECT id FROM {jobs} WHERE id = 2 FOR UPDATE")
+            with pytest.raises(asyncpg.LockNotAvailableError):
+                async with other.transaction():
+                    await other.execute(f"LOCK TABLE {jobs} IN EXCLUSIVE MODE NOWAIT")
+    finally:
+        await one.close()
+        await other.close()
+
+
+def test_privileges(target: Server, target_schema: str, jobs: str) -> None:
+    target.psql(
+        "-qc",
+        f"CREATE ROLE reader LOGIN; GRANT USAGE ON SCHEMA {target_schema} TO reader; GRANT SELECT ON {jobs} TO reader",
+    )
+    try:
+        with psycopg.connect(target.url.replace("sluice@", "reader@"), autocommit=True) as reader:
+            assert reader.execute(f"SELECT count(*) FROM {jobs}".encode()).fetchone() == (5,)
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                reader.execute(f"SELECT id FROM {jobs} FOR UPDATE".encode())
+            with pytest.raises(psycopg.errors.NoActiveSqlTransaction):
+                reader.execute(f"LOCK TABLE {jobs} IN ACCESS SHARE MODE".encode())
+            with reader.transaction():
+                reader.execute(f"LOCK TABLE {jobs} IN ACCESS SHARE MODE".encode())
+            with pytest.raises(psycopg.errors.InsufficientPrivilege), reader.transaction():
+                reader.execute(f"LOCK TABLE {jobs}".encode())
+    finally:
+        target.psql(
+            "-qc",
+            f"REVOKE ALL ON {jobs} FROM reader; REVOKE ALL ON SCHEMA {target_schema} FROM reader; DROP ROLE reader",
+        )
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT * FROM job a WHERE id = (SELECT id FROM job b WHERE b.id = a.id FOR UPDATE)",
+        "SELECT id IN (SELECT a.id FROM job a, job b FOR UPDATE) FROM job",
+        "SELECT id FROM shown FOR UPDATE",
+        "SELECT id FROM job ORDER BY id FETCH FIRST 1 ROW WITH TIES FOR UPDATE",
+        "COPY (SELECT id FROM job FOR UPDATE) TO STDOUT",
+        "CREATE TABLE made AS SELECT id FROM job FOR UPDATE",
+        "EXPLAIN ANALYZE SELECT id FROM job FOR UPDATE",
+        "BEGIN; LOCK TABLE shown",
+    ],
+)
+def test_what_is_refused_by_name(gateway: Server, schema: str, statement: str) -> None:
+    with psycopg.connect(gateway.url, autocommit=True, options=f"-csearch_path={schema}") as connection:
+        connection.execute("CREATE TABLE job (id integer, state text)")
+        connection.execute("CREATE VIEW shown AS SELECT id FROM job")
+        with pytest.raises(psycopg.errors.FeatureNotSupported, match=r"FOR UPDATE|LOCK TABLE|locks rows"):
+            connection.execute(statement.encode())
+
+
+def test_explain_of_a_locking_query(gateway: Server, schema: str) -> None:
+    gateway.psql("-qc", f"CREATE TABLE {schema}.job (id integer)")
+    plan = gateway.query(f"EXPLAIN SELECT id FROM {schema}.job ORDER BY id LIMIT 1 FOR UPDATE")
+    assert any("job" in line for [line, *_] in plan)
