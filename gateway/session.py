@@ -11,18 +11,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
 from typing import Final
 
 from catalog.errors import SluiceError, SqlState
 from gateway import simple_query
-from gateway.analysis import Analysis, analyse
+from gateway.analysis import analyse
 from gateway.backend import Backend, BackendLostError, Statement
 from gateway.client import Client
 from gateway.context import GatewayContext
 from gateway.exchange import Exchange
 from gateway.framing import Frame
 from gateway.lake import open_portal
+from gateway.lake.cursor import ExecutedCursorPortal
 from gateway.messages import backend as answers
 from gateway.messages import frontend
 from gateway.messages.backend import ErrorResponse, NoticeResponse, ReadyForQuery
@@ -30,9 +30,9 @@ from gateway.messages.copy import CopyInResponse
 from gateway.messages.layout import Message
 from gateway.parameters import canonical_parameters
 from gateway.portal import Binding, Portal, result_formats, run_portal, with_formats
-from gateway.routing import Routed, route
+from gateway.prepared import Prepared, check_bind, renewed
+from gateway.routing import route
 from gateway.states import Action, State
-from planner.routes import Route
 from planner.statements import TransactionCommand, needs_no_analysis, split, transaction_command
 
 _LOG: Final = logging.getLogger("sluice.session")
@@ -51,14 +51,6 @@ _ENDS: Final = {
 }
 # A statement that makes the backend's transaction fail, for an error that the backend does not know of.
 _FAIL: Final = Statement("SELECT pg_catalog.int4div(1, 0)")
-
-
-@dataclass(slots=True)
-class Prepared:
-    """A prepared statement of the lake, as the client named it."""
-
-    analysis: Analysis
-    routed: Routed
 
 
 class Session(Exchange):
@@ -87,6 +79,7 @@ class Session(Exchange):
                     await self.client.drain()
         finally:
             await self._close_portals()
+            await self.cursors.close()
             await self.transaction.abandon()
 
     async def _next_frame(self) -> Frame:
@@ -137,6 +130,7 @@ class Session(Exchange):
             self.ends_with_statement = False
             if self.backend.status != b"T":
                 await self._close_portals()
+            await self.cursors.look()
             self._ready()
 
     async def _fail(self, error: SluiceError) -> None:
@@ -185,8 +179,10 @@ class Session(Exchange):
 
     async def _parse(self, frame: Frame) -> None:
         message = frontend.Parse.decode(frame.body)
-        self._prepared.pop(message.statement, None)
+        if not message.statement:  # of any other name, the backend refuses a second one
+            self._prepared.pop("", None)
         statements = split(message.query)
+        self.note_names(statements)
         self._commands.pop(message.statement, None)
         if len(statements) == 1 and (command := transaction_command(statements[0])) is not None:
             self._commands[message.statement] = command
@@ -203,7 +199,8 @@ class Session(Exchange):
         )
         routed = await route(self, analysis)
         self.client.send(*analysis.notices)
-        if routed.route is not Route.RELAY:
+        self._prepared.pop(message.statement, None)
+        if routed.late or not routed.is_relayed:
             self._prepared[message.statement] = Prepared(analysis, routed)
         self.send_noted(answers.ParseComplete())
 
@@ -211,24 +208,22 @@ class Session(Exchange):
         message = frontend.Bind.decode(frame.body)
         prepared = self._prepared.get(message.statement)
         self._portal_commands.pop(message.portal, None)
-        if prepared is None:
+        if prepared is not None or (message.statement and self.names_by_sql and self.backend.status != b"E"):
+            if not await self._settle():
+                return
+            prepared = await renewed(self, message.statement, prepared)
+        if prepared is None or prepared.relayed:
             await self._forget_portal(message.portal)
             if message.statement in self._commands:
                 self._portal_commands[message.portal] = self._commands[message.statement]
             self._relay(frame)
             return
-        if not await self._settle():
-            return
-        if message.portal and message.portal in self._portals:
+        await check_bind(self.backend, message, sync=False)
+        if message.portal and (message.portal in self._portals or await self.cursors.find(message.portal, sync=False)):
             raise SluiceError("42P03", f'cursor "{message.portal}" already exists')
         await self._forget_portal(message.portal)
+        self._prepared[message.statement] = prepared
         types = prepared.analysis.parameter_types
-        if len(message.parameters) != len(types):
-            raise SluiceError(
-                SqlState.PROTOCOL_VIOLATION,
-                f"bind message supplies {len(message.parameters)} parameters, but prepared statement "
-                f'"{message.statement}" requires {len(types)}',
-            )
         formats = result_formats(message.parameter_formats, len(types))
         binding = Binding(
             statement=message.statement,
@@ -259,6 +254,12 @@ class Session(Exchange):
         portal = self._portals.get(message.portal)
         if portal is None:
             command = self._portal_commands.get(message.portal)
+            if message.portal in self.cursors and self.backend.status != b"E":
+                if await self._settle() and await self.cursors.find(message.portal) is not None:
+                    await run_portal(ExecutedCursorPortal(self, message.portal), message.limit_rows)
+                    return
+                if self.machine.state is State.SKIP_UNTIL_SYNC:
+                    return
             if command is None or self.backend.status == b"E":
                 self.unsynced = True
                 self._relay(frame)
@@ -328,7 +329,11 @@ class Session(Exchange):
             await self._close_portals()
         if self.backend.status == b"I":
             await self.transaction.ended()
+        await self.cursors.look()
         self._ready()
+
+    def has_portal(self, name: str) -> bool:
+        return name in self._portals
 
     def _relay(self, frame: Frame) -> None:
         self.backend.send(frame.data)

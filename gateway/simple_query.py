@@ -36,6 +36,7 @@ async def answer(session: Exchange, frame: Frame) -> None:
     text = frontend.Query.decode(frame.body).query
     standard = session.backend.parameters.get("standard_conforming_strings", "on") == "on"
     statements = split(text, standard_strings=standard)
+    session.note_names(statements)
     if session.backend.status != b"E" and all(
         needs_no_analysis(statement)
         and transaction_command(statement) is None

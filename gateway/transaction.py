@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from enum import StrEnum
 from typing import Any, Final
 
@@ -48,9 +48,11 @@ class Transaction:
     `snapshot` is what a level above READ COMMITTED reads, from its first look on.
     """
 
-    def __init__(self, gateway: GatewayContext, backend: Backend) -> None:
+    def __init__(self, gateway: GatewayContext, backend: Backend, before_commit: Callable[[], Awaitable[None]]) -> None:
+        """`before_commit` is called when a transaction is about to be committed, and may fail it."""
         self._gateway = gateway
         self._backend = backend
+        self._before_commit = before_commit
         self.implicit = False
         self.fresh = False
         self.isolation = Isolation.READ_COMMITTED
@@ -127,6 +129,7 @@ class Transaction:
 
         Nobody else publishes to these tables until then.
         """
+        await self._before_commit()
         if not (self.written or self._staged or changes):
             return
         reads = {str(oid): self.snapshot for oid in self._read}

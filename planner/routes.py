@@ -29,6 +29,8 @@ class Route(Enum):
     EXPLAIN = "explain"
     PREPARE = "prepare"
     DECLARE = "declare"
+    FETCH = "fetch"
+    EXECUTE = "execute"
     GUARDED = "guarded"  # PostgreSQL, watched for reads of shadows
 
 
@@ -40,6 +42,8 @@ UTILITY_ROUTES: Final[Mapping[str, Route]] = {
     "EXPLAINSTMT": Route.EXPLAIN,
     "PREPARESTMT": Route.PREPARE,
     "DECLARECURSORSTMT": Route.DECLARE,
+    "FETCHSTMT": Route.FETCH,
+    "EXECUTESTMT": Route.EXECUTE,
     "DOSTMT": Route.GUARDED,
     "CALLSTMT": Route.GUARDED,
 }

@@ -28,7 +28,7 @@ class Statement:
 RELAYED_FIRST_WORDS: Final = frozenset(
     {
         "abort", "analyze", "begin", "checkpoint", "close", "comment", "commit", "deallocate", "discard", "end",
-        "fetch", "grant", "listen", "load", "move", "notify", "reassign", "release", "reset", "revoke", "rollback",
+        "grant", "listen", "load", "notify", "reassign", "release", "reset", "revoke", "rollback",
         "savepoint", "security", "set", "show", "start", "unlisten", "vacuum", "",
     }
 )  # fmt: skip
@@ -221,6 +221,14 @@ def declared(text: str) -> int:
     """Where the query inside DECLARE name … CURSOR … FOR query begins."""
     items = list(tokens(text))
     return items[_find(items, 0, "for")].end
+
+
+def executed(text: str) -> tuple[int, int]:
+    """Start and end of the arguments of EXECUTE name [(…)], with their parentheses; an empty stretch for none."""
+    items = list(tokens(text))
+    if len(items) > 2 and items[2].text == "(" and items[2].kind is Kind.SYMBOL:
+        return items[2].start, items[-1].end
+    return items[-1].end, items[-1].end
 
 
 def _find(items: Sequence[Token], start: int, word: str) -> int:
