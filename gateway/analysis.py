@@ -84,7 +84,8 @@ async def analyse(  # noqa: C901  one case for each kind of answer
             case NoticeResponse(fields):
                 texts = dict(fields)
                 if texts["M"] == _TREE:
-                    if closed == CLOSES:  # the other is that of `_OFF` itself
+                    # Another is that of `_OFF` itself; to describe EXECUTE may bring that of what was prepared.
+                    if closed == CLOSES and tree is None:
                         tree = texts["D"]
                 elif texts.get("V") != "LOG":
                     analysis.notices.append(message)

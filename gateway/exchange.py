@@ -62,8 +62,8 @@ class Exchange:
         return self.backend.status != b"I" or self.unsynced
 
     def note_names(self, statements: Sequence[Statement]) -> None:
-        """Before statements are carried out unseen: those that take names of prepared statements away."""
-        if any(statement.first_word in {"deallocate", "discard"} for statement in statements):
+        """Before statements are carried out unseen: those that give names of prepared statements, or take them away."""
+        if any(statement.first_word in {"prepare", "deallocate", "discard"} for statement in statements):
             self.names_by_sql = True
 
     def has_portal(self, _: str) -> bool:

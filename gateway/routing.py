@@ -114,9 +114,6 @@ async def _utility(session: Exchange, analysis: Analysis, query: Node) -> Routed
             return Routed(Route.EXPLAIN, query, inner.lake, routed.inner, inner, options)
         case Route.TABLE_AS:
             return await _table_as(session, analysis, query, utility)
-        case Route.PREPARE:
-            session.names_by_sql = True
-            return Routed(Route.RELAY, query)
         case Route.DECLARE:
             return await _declare(session, analysis, query)
         case Route.FETCH:

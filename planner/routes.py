@@ -27,7 +27,6 @@ class Route(Enum):
     TABLE_AS = "create table as"
     TRUNCATE = "truncate"
     EXPLAIN = "explain"
-    PREPARE = "prepare"
     DECLARE = "declare"
     FETCH = "fetch"
     EXECUTE = "execute"
@@ -40,7 +39,6 @@ UTILITY_ROUTES: Final[Mapping[str, Route]] = {
     "CREATETABLEASSTMT": Route.TABLE_AS,
     "TRUNCATESTMT": Route.TRUNCATE,
     "EXPLAINSTMT": Route.EXPLAIN,
-    "PREPARESTMT": Route.PREPARE,
     "DECLARECURSORSTMT": Route.DECLARE,
     "FETCHSTMT": Route.FETCH,
     "EXECUTESTMT": Route.EXECUTE,

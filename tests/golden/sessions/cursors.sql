@@ -201,7 +201,7 @@ FETCH FIRST FROM nothing;
 DECLARE missing CURSOR FOR SELECT nix FROM book;
 ROLLBACK;
 BEGIN;
-DECLARE c CURSOR FOR SELECT timestamp '2024-02-03' + n * interval '1 day' AS t FROM book ORDER BY n;
+DECLARE c CURSOR FOR SELECT date '2024-02-03' + n AS t FROM book ORDER BY n;
 FETCH 1 FROM c;
 SET LOCAL datestyle = 'German';
 FETCH 1 FROM c;
