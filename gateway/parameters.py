@@ -22,7 +22,7 @@ async def canonical_parameters(
 ) -> tuple[Parameter, ...]:
     """Each value as text in DateStyle ISO, IntervalStyle postgres and bytea hex.
 
-    Without `sync` the implicit transaction stays open. Raises PostgreSQL's own error for a value that is none of its type.
+    Without `sync` the implicit transaction stays open. Raises PostgreSQL's own error for what is no value of its type.
     """
     if not types:
         return ()

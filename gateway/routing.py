@@ -14,7 +14,7 @@ from gateway.analysis import Analysis, analyse
 from gateway.backend import Statement
 from gateway.visibility import lake_relations
 from planner import routes, statements
-from planner.nodes import Node, parse
+from planner.nodes import Node, parse, walk
 from planner.references import functions, relations
 from planner.routes import Route
 
@@ -81,6 +81,8 @@ async def _optimizable(session: Exchange, tree: Any, query: Node) -> Routed:
         late = any(oid >= _FIRST_USER_OID for oid in relations(tree))
         return Routed(Route.GUARDED if watched else Route.RELAY, query, late=late)
     kind = routes.command(query)
+    if any(node.type == "CURRENTOFEXPR" for node in walk(query)):
+        raise unsupported("WHERE CURRENT OF")
     if query.hasModifyingCTE:
         raise unsupported("a data-modifying statement in WITH")
     if kind is Route.MERGE:
@@ -111,6 +113,8 @@ async def _utility(session: Exchange, analysis: Analysis, query: Node) -> Routed
             assert inner is not None
             if inner.route in (Route.RELAY, Route.GUARDED):
                 return Routed(Route.RELAY, query)
+            if inner.route is Route.EXECUTE:
+                raise unsupported("EXPLAIN EXECUTE")
             return Routed(Route.EXPLAIN, query, inner.lake, routed.inner, inner, options)
         case Route.TABLE_AS:
             return await _table_as(session, analysis, query, utility)

@@ -29,7 +29,7 @@ from gateway.messages.backend import ErrorResponse, NoticeResponse, ReadyForQuer
 from gateway.messages.copy import CopyInResponse
 from gateway.messages.layout import Message
 from gateway.parameters import canonical_parameters
-from gateway.portal import Binding, Portal, result_formats, run_portal, with_formats
+from gateway.portal import Binding, Portal, result_formats, run_portal
 from gateway.prepared import Prepared, check_bind, renewed
 from gateway.routing import route
 from gateway.states import Action, State
@@ -59,6 +59,8 @@ class Session(Exchange):
     def __init__(self, gateway: GatewayContext, client: Client, backend: Backend, user: str) -> None:
         super().__init__(gateway, client, backend, user)
         self._prepared: dict[str, Prepared] = {}
+        # A simple query ends the unnamed statement, at the backend too where it gets there.
+        self._unnamed = False
         self._portals: dict[str, Portal] = {}
         self._outstanding: list[tuple[int, ...]] = []
         # What relayed statements and portals do to the transaction, by name.
@@ -170,6 +172,7 @@ class Session(Exchange):
     # ── simple query ────────────────────────────────────────────────────────────────────────────────────
 
     async def _query(self, frame: Frame) -> None:
+        self._unnamed = False
         await simple_query.answer(self, frame)
 
     async def _function_call(self, frame: Frame) -> None:
@@ -181,6 +184,7 @@ class Session(Exchange):
         message = frontend.Parse.decode(frame.body)
         if not message.statement:  # of any other name, the backend refuses a second one
             self._prepared.pop("", None)
+            self._unnamed = True
         statements = split(message.query)
         self.note_names(statements)
         self._commands.pop(message.statement, None)
@@ -206,6 +210,7 @@ class Session(Exchange):
 
     async def _bind(self, frame: Frame) -> None:
         message = frontend.Bind.decode(frame.body)
+        self._check_named(message.statement)
         prepared = self._prepared.get(message.statement)
         self._portal_commands.pop(message.portal, None)
         if prepared is not None or (message.statement and self.names_by_sql and self.backend.status != b"E"):
@@ -240,14 +245,14 @@ class Session(Exchange):
         if message.kind == b"P" and (portal := self._portals.get(message.name)) is not None:
             await self._settle()
             self.send_noted(_description(portal.columns))
-        elif message.kind == b"S" and (prepared := self._prepared.get(message.name)) is not None:
-            await self._settle()
-            if self.machine.state is State.EXTENDED_QUERY:
-                analysis = prepared.analysis
-                self.send_noted(answers.ParameterDescription(analysis.parameter_types))
-                self.send_noted(_description(None if analysis.columns is None else with_formats(analysis.columns, ())))
         else:
+            if message.kind == b"S":
+                self._check_named(message.name)
             self._relay(frame)
+
+    def _check_named(self, statement: str) -> None:
+        if not statement and not self._unnamed:
+            raise SluiceError(SqlState.INVALID_SQL_STATEMENT_NAME, "unnamed prepared statement does not exist")
 
     async def _execute(self, frame: Frame) -> None:
         message = frontend.Execute.decode(frame.body)

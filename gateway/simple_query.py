@@ -70,7 +70,7 @@ async def _answer_one(session: Exchange, statement: Statement, raw: bytes, *, al
         raw = raw if text == statement.text else frontend.Query(text).encode()
         return await session.relay_query(raw, statement.offset)
     try:
-        analysis = await analyse(session.backend, statement.text, sync=True)
+        analysis = await analyse(session.backend, statement.text, name="pg_sluice", sync=True)
     except BackendLostError:
         raise
     except SluiceError as error:

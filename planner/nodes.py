@@ -36,7 +36,7 @@ _TOKEN: Final = re.compile(
 )
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 _DEPTH_MAX: Final = 5000
-# Nodes of statements that are not analysed yet (EXECUTE's arguments) that may begin with a word that belongs to no field.
+# Nodes of what is not analysed yet (EXECUTE's arguments) that may begin with a word that belongs to no field.
 _WITH_KIND: Final = frozenset({"A_CONST", "A_EXPR"})
 
 

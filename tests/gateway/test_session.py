@@ -185,7 +185,6 @@ def test_superusers_of_the_catalog_stay_out(gateway: Server) -> None:
     "sql",
     [
         f"MERGE INTO {_TABLE} USING (VALUES (1)) v(n) ON false WHEN NOT MATCHED THEN INSERT VALUES (9)",
-        f"PREPARE p AS SELECT * FROM {_TABLE}",
         f"CREATE TEMP TABLE x AS SELECT * FROM {_TABLE}",
         f"WITH d AS (DELETE FROM {_TABLE} RETURNING n) SELECT * FROM d",
         f"COPY {_TABLE} FROM PROGRAM 'true'",
