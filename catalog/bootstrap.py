@@ -88,7 +88,7 @@ async def bootstrap(dsn: str, data_path: str) -> str:
 
 async def _create(connection: asyncpg.Connection, data_path: str) -> None:
     await connection.execute("SET LOCAL allow_system_table_mods = on")
-    for name in ("ducklake.sql", "sluice.sql"):
+    for name in ("ducklake.sql", "sluice.sql", "as_of.sql"):
         await connection.execute((files("catalog") / "sql" / name).read_text())
     await connection.executemany(
         "INSERT INTO pg_sluice.datatype VALUES ($1, $2, $3)",

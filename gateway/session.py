@@ -14,7 +14,7 @@ import logging
 from typing import Final
 
 from catalog.errors import SluiceError, SqlState
-from gateway import simple_query
+from gateway import as_of, simple_query
 from gateway.analysis import analyse
 from gateway.backend import Backend, BackendLostError, Statement
 from gateway.client import Client
@@ -33,7 +33,7 @@ from gateway.portal import Binding, Portal, result_formats, run_portal
 from gateway.prepared import Prepared, check_bind, renewed
 from gateway.routing import route
 from gateway.states import Action, State
-from planner.statements import TransactionCommand, needs_no_analysis, split, transaction_command
+from planner.statements import TransactionCommand, needs_no_analysis, setting, split, transaction_command
 
 _LOG: Final = logging.getLogger("sluice.session")
 
@@ -191,6 +191,10 @@ class Session(Exchange):
         if len(statements) == 1 and (command := transaction_command(statements[0])) is not None:
             self._commands[message.statement] = command
         if self.backend.status == b"E" or all(needs_no_analysis(statement) for statement in statements):
+            if self.backend.status != b"E" and len(statements) == 1 and setting(statements[0], as_of.NAME) is not None:
+                if not await self._settle():
+                    return
+                await as_of.check_setting(self, statements[0])
             if len(statements) == 1 and (text := self.transaction.answering(statements[0])) != statements[0].text:
                 data = frontend.Parse(message.statement, text, message.parameter_types).encode()
                 frame = Frame(frame.type, data)

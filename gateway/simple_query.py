@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState
+from gateway import as_of
 from gateway.analysis import analyse
 from gateway.backend import BackendLostError
 from gateway.exchange import Exchange, shift
@@ -19,7 +20,7 @@ from gateway.messages.backend import NoticeResponse
 from gateway.portal import Binding, run_portal
 from gateway.routing import route
 from planner.routes import Route
-from planner.statements import Statement, TransactionCommand, needs_no_analysis, split, transaction_command
+from planner.statements import Statement, TransactionCommand, needs_no_analysis, setting, split, transaction_command
 
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
@@ -41,6 +42,7 @@ async def answer(session: Exchange, frame: Frame) -> None:
         needs_no_analysis(statement)
         and transaction_command(statement) is None
         and session.transaction.answering(statement) == statement.text
+        and setting(statement, as_of.NAME) is None
         for statement in statements
     ):
         await session.relay_query(frame.data)
@@ -66,6 +68,7 @@ async def _answer_one(session: Exchange, statement: Statement, raw: bytes, *, al
     if not alone:
         await session.transaction.begin()
     if needs_no_analysis(statement):
+        await as_of.check_setting(session, statement)
         text = session.transaction.answering(statement)
         raw = raw if text == statement.text else frontend.Query(text).encode()
         return await session.relay_query(raw, statement.offset)

@@ -28,6 +28,7 @@ _LOG: Final = logging.getLogger("sluice.transaction")
 _STAGE: Final = "SELECT pg_sluice.stage($1, $2::jsonb)"
 _PREPARE: Final = "SELECT pg_sluice.prepare_commit($1, $2::jsonb)"
 _LEVEL: Final = Statement("SHOW transaction_isolation")
+_IS_PAST: Final = Statement("SELECT coalesce(pg_catalog.current_setting('sluice.as_of', true), '') <> ''")
 _BEGIN: Final = Statement("BEGIN ISOLATION LEVEL READ COMMITTED")
 _READ_COMMITTED: Final = Statement("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
 
@@ -81,12 +82,17 @@ class Transaction:
             self.implicit = True
 
     async def begin_statement(self, question: Statement) -> Result:
-        """`begin` for a statement that changes the lake, and the answer to a question that it has."""
+        """`begin` for a statement that changes the lake, and the answer to a question that it has.
+
+        25006 in a session that reads the lake as it was.
+        """
         if self.open:
-            [answer] = await self._backend.run(question)
-            return answer
-        [_, answer] = await self._backend.run(_BEGIN, question)
-        self.implicit = self.fresh = True
+            [past, answer] = await self._backend.run(_IS_PAST, question)
+        else:
+            [_, past, answer] = await self._backend.run(_BEGIN, _IS_PAST, question)
+            self.implicit = self.fresh = True
+        if past.rows[0][0] == b"t":
+            raise SluiceError(SqlState.READ_ONLY_SQL_TRANSACTION, "cannot change lake tables while sluice.as_of is set")
         return answer
 
     async def begun(self) -> None:

@@ -8,6 +8,8 @@ from planner.nodes import walk
 
 _RTE_RELATION: Final = 0
 _RTE_SUBQUERY: Final = 1
+# What RTEPermissionInfo adds to an attribute's number (FirstLowInvalidHeapAttributeNumber).
+_ATTRIBUTE_OFFSET: Final = 7
 _FUNCTION_FIELDS: Final = ("funcid", "opfuncid", "aggfnoid", "winfnoid")
 
 
@@ -37,3 +39,16 @@ def functions(tree: Any) -> frozenset[int]:
     return frozenset(
         int(node.fields[name]) for node in walk(tree) for name in _FUNCTION_FIELDS if node.fields.get(name)
     )
+
+
+def selected_columns(tree: Any) -> dict[int, frozenset[int]]:
+    """The columns that the tree reads of each relation, by OID: attribute numbers, 0 for the row as a whole.
+
+    They are those for which PostgreSQL demands the privilege to read; views below are in it with all that they read.
+    """
+    found: dict[int, frozenset[int]] = {}
+    for node in walk(tree):
+        if node.type == "RTEPERMISSIONINFO":
+            numbers = frozenset(number - _ATTRIBUTE_OFFSET for number in node.selectedCols)
+            found[int(node.relid)] = found.get(int(node.relid), frozenset()) | numbers
+    return found

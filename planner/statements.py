@@ -132,6 +132,23 @@ def shows_isolation(statement: Statement) -> bool:
     return words in (["transaction_isolation"], ["transaction", "isolation", "level"])
 
 
+def setting(statement: Statement, name: str) -> str | None:
+    """The value that the statement SETs `name` to, where it says it plainly; None for any other statement."""
+    if statement.first_word != "set":
+        return None
+    items = list(tokens(statement.text))[1:]
+    if items and items[0].text in {"local", "session"}:
+        items = items[1:]
+    if len(items) < 3:
+        return None
+    *names, sign, value = items
+    if sign.text not in {"=", "to"} or "".join(item.text for item in names) != name or value.text == "default":
+        return None
+    if value.kind is not Kind.STRING:
+        return value.text
+    return value.text[1:-1].replace("''", "'") if value.text.startswith("'") else None
+
+
 def explained(text: str) -> tuple[int, dict[str, str]]:
     """Where the statement inside an EXPLAIN begins, and the options (lower case, value "true" for a bare one)."""
     items = list(tokens(text))

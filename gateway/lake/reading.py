@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState
 from catalog.model import TableVersion
+from gateway import as_of
 from gateway.backend import Result, Statement
 from gateway.portal import Binding
 from gateway.values import OutputSettings
@@ -29,7 +30,8 @@ _VALUES: Final = Statement(
     " current_setting('TimeZone'), current_user, session_user, current_database(), current_schema(),"
     " current_setting('DateStyle'), current_setting('IntervalStyle'), current_setting('extra_float_digits')::int,"
     " current_setting('bytea_output'),"
-    " (extract(epoch FROM current_setting('statement_timeout')::interval) * 1000)::bigint"
+    " (extract(epoch FROM current_setting('statement_timeout')::interval) * 1000)::bigint,"
+    f" {as_of.UNDERSTOOD}"
 )
 
 
@@ -46,7 +48,8 @@ class Reading:
 async def session_values(session: Exchange) -> tuple[SessionValues, float | None]:
     """The session's clock and settings alone."""
     [result] = await session.backend.run(_VALUES)
-    return _session_values(result)
+    values, timeout, _ = _session_values(result)
+    return values, timeout
 
 
 async def read(
@@ -72,8 +75,12 @@ async def read(
     if changed:
         statements.append(uncommitted(session, lake))
     results = await session.backend.run(*statements)
-    values, timeout = _session_values(results[0])
-    seen = await versions(session, lake, results[-1] if changed else None)
+    values, timeout, past = _session_values(results[0])
+    own = results[-1] if changed else None
+    if past:
+        seen = await as_of.past_versions(session, analysis, lake, past, own)
+    else:
+        seen = await versions(session, lake, own)
     context = Context(
         session.gateway.builtins, {oid: version.table for oid, version in seen.items()}, values, binding.canonical
     )
@@ -91,9 +98,11 @@ def output_settings(values: SessionValues) -> OutputSettings:
     )
 
 
-def _session_values(result: Result) -> tuple[SessionValues, float | None]:
+def _session_values(result: Result) -> tuple[SessionValues, float | None, str]:
     texts = [None if value is None else value.decode() for value in result.rows[0]]
-    now, statement_now, zone, user, session_user, database, schema, dates, intervals, digits, output, timeout = texts
+    now, statement_now, zone, user, session_user, database, schema, dates, intervals, digits, output, timeout, past = (
+        texts
+    )
     assert now is not None
     assert statement_now is not None
     assert zone is not None
@@ -105,6 +114,7 @@ def _session_values(result: Result) -> tuple[SessionValues, float | None]:
     assert digits is not None
     assert output is not None
     assert timeout is not None
+    assert past is not None
     values = SessionValues(
         now=int(now),
         statement_now=int(statement_now),
@@ -118,7 +128,7 @@ def _session_values(result: Result) -> tuple[SessionValues, float | None]:
         extra_float_digits=int(digits),
         bytea_output=output,
     )
-    return values, int(timeout) / 1000 or None
+    return values, int(timeout) / 1000 or None, past
 
 
 def runnable(query: SparkQuery, reading: Reading) -> RunnableQuery:

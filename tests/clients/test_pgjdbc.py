@@ -181,7 +181,7 @@ def test_metadata(java: Java, target_schema: str) -> None:
 # In simple mode the driver reads a result as a whole, on PostgreSQL too.
 @pytest.mark.parametrize("java", [TEXT, BINARY], indirect=True)
 def test_a_large_result_in_fetches(java: Java) -> None:
-    """setFetchSize without autocommit: 300,000 rows of 1 kB through a driver that has 64 MB, other statements between."""
+    """setFetchSize without autocommit: 300 MB through a driver that has 64 MB, with other statements between."""
     rows = 300_000
     query = "SELECT n, rpad(t, 1000, 'x') FROM wide"
     *_, lines = java.perform(
