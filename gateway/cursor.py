@@ -19,8 +19,10 @@ import pyarrow as pa
 from catalog.errors import SluiceError, SqlState
 from gateway.messages.backend import FieldDescription
 from storage.engine import ResultStream
-from storage.kept import MEMORY_BYTES, KeptRows
+from storage.kept import KeptRows
 
+# The most that is kept of a cursor that nobody asked to scroll.
+_FEW_BYTES: Final = 4 * 2**20
 # What PostgreSQL counts with for ALL.
 FETCH_ALL: Final = 2**63 - 1
 
@@ -46,12 +48,16 @@ class Keeping(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """What DECLARE said. `created` is when the backend declared it, in microseconds: what tells it from another cursor
-    of the same name. `tag` is the engine's name for its query."""
+    """What DECLARE or Bind said.
+
+    `created` is when the backend made it, in microseconds: what tells it from another cursor of the same name. Rows are
+    written as `columns` say by FETCH, as `executed` says by the protocol's Execute. `tag` is the engine's name for it.
+    """
 
     name: str
     created: int
     columns: tuple[FieldDescription, ...]
+    executed: tuple[FieldDescription, ...]
     keeping: Keeping
     holds: bool
     tag: str
@@ -90,10 +96,14 @@ class Cursor:
             self.failed = True
             raise
 
-    async def execute(self, limit: int, sink: Sink) -> tuple[int, bool]:
-        """The protocol's Execute: the next rows, all where `limit` is 0, and whether the end was reached."""
-        count = await self.fetch(Direction.FORWARD, limit or FETCH_ALL, sink)
-        return count, self._at_end
+    async def execute(self, limit: int, sink: Sink) -> int:
+        """The protocol's Execute: the next rows, all where `limit` is 0. The end was reached where it is `at_end`."""
+        return await self.fetch(Direction.FORWARD, limit or FETCH_ALL, sink)
+
+    @property
+    def at_end(self) -> bool:
+        """Whether it stands behind the last row, and knows."""
+        return self._at_end
 
     async def hold(self) -> None:
         """The transaction ends, and the cursor does not: read what is left of its rows."""
@@ -271,7 +281,7 @@ class Cursor:
             return True
         if self._kept is None:
             self._rest = batch
-        elif self.declared.keeping is Keeping.WHILE_FEW and self._kept.bytes + batch.nbytes > MEMORY_BYTES:
+        elif self.declared.keeping is Keeping.WHILE_FEW and self._kept.bytes + batch.nbytes > _FEW_BYTES:
             self._kept.close()
             self._kept, self._rest, self._scrolls = None, batch, False
         else:

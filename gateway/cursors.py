@@ -1,6 +1,6 @@
-"""The cursors over the lake that a session has declared.
+"""The cursors over the lake that a session has: declared by SQL, or bound as portals with a name, which is the same.
 
-The backend has each of them too, declared by the client's own statement over the empty shadows. So names, options,
+The backend has each of them too, made by the client's own statement over the empty shadows. So names, options,
 duplicates, savepoints, CLOSE, the end of the transaction and `pg_cursors` are PostgreSQL's own; it is asked each time
 whether a cursor is still the one that was declared. Only the rows are the gateway's: what reads them (FETCH, MOVE, the
 protocol's Execute) never reaches the backend. A function could still fetch from the backend's cursor, whose shadows are
@@ -43,14 +43,25 @@ class Cursors:
     async def find(self, name: str, *, sync: bool = True) -> Cursor | None:
         """The lake's cursor of that name; None where the name is the backend's alone, or nobody's."""
         if name in self._open:
-            [alive] = await self._session.backend.run(self._question(name), sync=sync)
+            [alive] = await self._session.backend.run(self.question(name), sync=sync)
+            return await self.found(name, alive)
+        return None
+
+    async def found(self, name: str, alive: Result) -> Cursor | None:
+        """`find` with the answer to `question`."""
+        if name in self._open:
             await self._forget_dead([name], alive)
         return self._open.get(name)
+
+    def question(self, *names: str) -> Statement:
+        """What the backend is asked about cursors of these names."""
+        quoted = ",".join('"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"' for name in names)
+        return Statement(_ALIVE, ("{" + quoted + "}",))
 
     async def look(self) -> None:
         """Give up the cursors that the backend no longer has."""
         if self._open and self._session.backend.status != b"E":
-            [alive] = await self._session.backend.run(self._question(*self._open))
+            [alive] = await self._session.backend.run(self.question(*self._open))
             await self._forget_dead(list(self._open), alive)
 
     async def hold(self) -> None:
@@ -78,10 +89,6 @@ class Cursors:
         for cursor in self._open.values():
             await cursor.close()
         self._open.clear()
-
-    def _question(self, *names: str) -> Statement:
-        quoted = ",".join('"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"' for name in names)
-        return Statement(_ALIVE, ("{" + quoted + "}",))
 
     async def _forget_dead(self, names: list[str], alive: Result) -> None:
         created = {str(name, "utf-8"): int(when) for name, when in alive.rows if name is not None and when is not None}

@@ -78,6 +78,11 @@ async def check_bind(backend: Backend, message: frontend.Bind, *, sync: bool) ->
     await _exchange(backend, (close, bind, close), sync=sync, ends=2)
 
 
+async def bind(backend: Backend, message: frontend.Bind) -> None:
+    """Let the backend bind its own statement as `message` says, and keep the portal."""
+    await _exchange(backend, (message,), sync=True)
+
+
 async def evaluated(backend: Backend, name: str, types: tuple[int, ...], text: str, offset: int) -> list[bytes | None]:
     """The arguments of EXECUTE `name` in binary form; `text` are they with their parentheses, `offset` is where they
     begin in the statement."""

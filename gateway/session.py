@@ -22,7 +22,7 @@ from gateway.context import GatewayContext
 from gateway.exchange import Exchange
 from gateway.framing import Frame
 from gateway.lake import open_portal
-from gateway.lake.cursor import ExecutedCursorPortal
+from gateway.lake.cursor import ExecutedCursorPortal, bind_portal, present_cursor
 from gateway.messages import backend as answers
 from gateway.messages import frontend
 from gateway.messages.backend import ErrorResponse, NoticeResponse, ReadyForQuery
@@ -33,6 +33,7 @@ from gateway.portal import Binding, Portal, result_formats, run_portal
 from gateway.prepared import Prepared, check_bind, renewed
 from gateway.routing import route
 from gateway.states import Action, State
+from planner.routes import Route
 from planner.statements import TransactionCommand, needs_no_analysis, setting, split, transaction_command
 
 _LOG: Final = logging.getLogger("sluice.session")
@@ -227,9 +228,9 @@ class Session(Exchange):
                 self._portal_commands[message.portal] = self._commands[message.statement]
             self._relay(frame)
             return
-        await check_bind(self.backend, message, sync=False)
-        if message.portal and (message.portal in self._portals or await self.cursors.find(message.portal, sync=False)):
+        if message.portal and message.portal in self._portals:
             raise SluiceError("42P03", f'cursor "{message.portal}" already exists')
+        await check_bind(self.backend, message, sync=False)
         await self._forget_portal(message.portal)
         self._prepared[message.statement] = prepared
         types = prepared.analysis.parameter_types
@@ -241,7 +242,10 @@ class Session(Exchange):
             result_formats=message.result_formats,
             canonical=await canonical_parameters(self.backend, types, message.parameters, formats),
         )
-        self._portals[message.portal] = await open_portal(self, prepared.analysis, prepared.routed, binding)
+        if message.portal and prepared.routed.route is Route.SELECT:
+            await bind_portal(self, prepared.analysis, prepared.routed, binding, message)
+        else:
+            self._portals[message.portal] = await open_portal(self, prepared.analysis, prepared.routed, binding)
         self.send_noted(answers.BindComplete())
 
     async def _describe(self, frame: Frame) -> None:
@@ -264,10 +268,11 @@ class Session(Exchange):
         if portal is None:
             command = self._portal_commands.get(message.portal)
             if message.portal in self.cursors and self.backend.status != b"E":
-                if await self._settle() and await self.cursors.find(message.portal) is not None:
-                    await run_portal(ExecutedCursorPortal(self, message.portal), message.limit_rows)
+                if not await self._settle():
                     return
-                if self.machine.state is State.SKIP_UNTIL_SYNC:
+                cursor, present = await present_cursor(self, message.portal)
+                if cursor is not None:
+                    await run_portal(ExecutedCursorPortal(self, cursor, present), message.limit_rows)
                     return
             if command is None or self.backend.status == b"E":
                 self.unsynced = True

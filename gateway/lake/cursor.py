@@ -15,10 +15,12 @@ from gateway.backend import Statement
 from gateway.cursor import Cursor, Declaration, Direction, Keeping, Sink
 from gateway.cursors import CREATED
 from gateway.lake.guarded import relay_statement
-from gateway.lake.reading import output_settings, read, runnable, session_values
+from gateway.lake.reading import output_settings, read, runnable, session_values_and
 from gateway.lake.select import RowSender
+from gateway.messages import frontend
 from gateway.messages.backend import CommandComplete, PortalSuspended
 from gateway.portal import Binding, Portal, StatementPortal, timed_out, with_formats
+from gateway.prepared import bind
 from gateway.values import OutputSettings
 from planner.select import plan_select
 from storage.kept import KeptRows
@@ -53,68 +55,99 @@ class DeclarePortal(StatementPortal):
         if holds:
             await session.transaction.begin()
         tag = await relay_statement(session, self.binding)
-        [declared] = await session.backend.run(Statement(_DECLARED, (name,)))
-        created, scrolls = declared.rows[0]
-        assert created is not None
-        reading = await read(session, inner, self.binding, inner_routed.lake)
-        query = runnable(plan_select(inner_routed.query, reading.context), reading)
-        keeping = Keeping.NONE
-        if scrolls == b"t":
-            keeping = Keeping.ALL if options & _SCROLL or holds else Keeping.WHILE_FEW
         form = 1 if options & _BINARY else 0
-        declaration = Declaration(
-            name,
-            int(created),
-            with_formats(inner.columns or (), (form,)),
-            keeping,
-            holds,
-            f"{session.tag}-cursor-{next(_numbers)}",
+        await _add(
+            session, name, inner, inner_routed, self.binding, formats=(form,), executed_formats=(0,), options=options
         )
-        cursor = Cursor(declaration, lambda: session.gateway.engine.stream(query, declaration.tag))
-        await session.cursors.add(cursor)
         if holds and session.transaction.implicit and session.ends_with_statement:
             await session.transaction.commit()
         session.client.send(CommandComplete(tag))
 
 
+async def bind_portal(
+    session: Exchange, analysis: Analysis, routed: Routed, binding: Binding, message: frontend.Bind
+) -> None:
+    """The protocol's Bind of a query to a portal with a name: a cursor too, for FETCH, MOVE and CLOSE as for Execute.
+
+    It lives as long as the transaction, of the pipeline where there is no other.
+    """
+    if not session.transaction.open:
+        await session.transaction.begin()
+    await bind(session.backend, message)
+    await _add(
+        session,
+        message.portal,
+        analysis,
+        routed,
+        binding,
+        formats=(0,),
+        executed_formats=binding.result_formats,
+        options=0,
+    )
+
+
+async def _add(
+    session: Exchange,
+    name: str,
+    analysis: Analysis,
+    routed: Routed,
+    binding: Binding,
+    *,
+    formats: tuple[int, ...],
+    executed_formats: tuple[int, ...],
+    options: int,
+) -> None:
+    """Take up a cursor that the backend has just made."""
+    [declared] = await session.backend.run(Statement(_DECLARED, (name,)))
+    created, scrolls = declared.rows[0]
+    assert created is not None
+    reading = await read(session, analysis, binding, routed.lake)
+    query = runnable(plan_select(routed.query, reading.context), reading)
+    keeping, holds = Keeping.NONE, bool(options & _HOLD)
+    if scrolls == b"t":
+        keeping = Keeping.ALL if options & _SCROLL or holds else Keeping.WHILE_FEW
+    columns = analysis.columns or ()
+    declaration = Declaration(
+        name,
+        int(created),
+        with_formats(columns, formats),
+        with_formats(columns, executed_formats),
+        keeping,
+        holds,
+        f"{session.tag}-cursor-{next(_numbers)}",
+    )
+    await session.cursors.add(Cursor(declaration, lambda: session.gateway.engine.stream(query, declaration.tag)))
+
+
 @dataclass(frozen=True, slots=True)
-class _Present:
+class Present:
     """The session's settings as they are when rows are fetched."""
 
     output: OutputSettings
     timeout: float | None
 
 
-class _CursorPortal(Portal):
-    """What reads a cursor: it is found again, with the session's present settings, by each execution."""
-
-    def __init__(self, session: Exchange, name: str) -> None:
-        self.session = session
-        self._name = name
-
-    async def _cursor(self) -> tuple[Cursor, _Present]:
-        cursor = await self.session.cursors.find(self._name)
-        if cursor is None:
-            raise SluiceError(SqlState.INVALID_CURSOR_NAME, f'cursor "{self._name}" does not exist')
-        values, timeout = await session_values(self.session)
-        return cursor, _Present(output_settings(values), timeout)
+async def present_cursor(session: Exchange, name: str) -> tuple[Cursor | None, Present]:
+    """The lake's cursor of that name, None where there is none any more, and the session's settings."""
+    values, timeout, [alive] = await session_values_and(session, session.cursors.question(name))
+    return await session.cursors.found(name, alive), Present(output_settings(values), timeout)
 
 
-class FetchPortal(_CursorPortal):
+class FetchPortal(Portal):
     """FETCH and MOVE. As in PostgreSQL the cursor moves as a whole at once: with a row limit, its rows are kept."""
 
     def __init__(self, session: Exchange, _: Analysis, routed: Routed, binding: Binding) -> None:
         assert routed.query is not None
         assert routed.cursor is not None
         self._statement = routed.query.utilityStmt
-        super().__init__(session, str(self._statement.portalname))
+        self.session = session
         if not self._statement.ismove:
             columns = routed.cursor.declared.columns
             self.columns = columns if binding.raw_query is not None else with_formats(columns, binding.result_formats)
         self._announced = False
         self._kept: KeptRows | None = None
         self._sent = 0
-        self._present: _Present | None = None
+        self._settings: Present | None = None
 
     async def execute(self, limit: int) -> None:
         if self.started:
@@ -122,12 +155,15 @@ class FetchPortal(_CursorPortal):
             return
         self.started = True
         session = self.session
-        cursor, self._present = await self._cursor()
+        name = str(self._statement.portalname)
+        cursor, self._settings = await present_cursor(session, name)
+        if cursor is None:
+            raise SluiceError(SqlState.INVALID_CURSOR_NAME, f'cursor "{name}" does not exist')
         sink: Sink | None = None
         if self.columns is not None:
-            sink = self._keep if limit else self._announced_first(RowSender(session, self.columns, self._present))
+            sink = self._keep if limit else self._announced_first(RowSender(session, self.columns, self._settings))
         direction, count = Direction(int(self._statement.direction)), int(self._statement.howMany)
-        number = await _timed(cursor, self._present, session, lambda: cursor.fetch(direction, count, sink))
+        number = await _timed(cursor, self._settings, session, lambda: cursor.fetch(direction, count, sink))
         if self.columns is not None and limit:
             await self._send_kept(limit)
             return
@@ -156,11 +192,11 @@ class FetchPortal(_CursorPortal):
 
     async def _send_kept(self, limit: int) -> None:
         assert self.columns is not None
-        assert self._present is not None
+        assert self._settings is not None
         total = 0 if self._kept is None else self._kept.end
         end = min(total, self._sent + limit) if limit else total
         begin = self._sent
-        sender = RowSender(self.session, self.columns, self._present)
+        sender = RowSender(self.session, self.columns, self._settings)
         while self._kept is not None and self._sent < end:
             batch = await asyncio.to_thread(self._kept.after, self._sent, end)
             await sender.send(batch)
@@ -175,25 +211,23 @@ class FetchPortal(_CursorPortal):
             self._kept.close()
 
 
-class ExecutedCursorPortal(_CursorPortal):
-    """The protocol's Execute of a cursor that SQL has declared: portals and cursors are one."""
+class ExecutedCursorPortal(Portal):
+    """The protocol's Execute of a cursor: portals and cursors are one."""
+
+    def __init__(self, session: Exchange, cursor: Cursor, present: Present) -> None:
+        self.session = session
+        self._cursor = cursor
+        self._present = present
 
     async def execute(self, limit: int) -> None:
-        cursor, present = await self._cursor()
-        columns = with_formats(cursor.declared.columns, (0,))
-        sender = RowSender(self.session, columns, present)
-        at_end = False
-
-        async def run() -> int:
-            nonlocal at_end
-            number, at_end = await cursor.execute(limit, sender.send)
-            return number
-
-        number = await _timed(cursor, present, self.session, run)
-        self.session.client.send(CommandComplete(f"SELECT {number}") if at_end else PortalSuspended())
+        cursor = self._cursor
+        sender = RowSender(self.session, cursor.declared.executed, self._present)
+        number = await _timed(cursor, self._present, self.session, lambda: cursor.execute(limit, sender.send))
+        message = CommandComplete(f"SELECT {number}") if cursor.at_end else PortalSuspended()
+        self.session.client.send(message)
 
 
-async def _timed(cursor: Cursor, present: _Present, session: Exchange, run: Callable[[], Awaitable[int]]) -> int:
+async def _timed(cursor: Cursor, present: Present, session: Exchange, run: Callable[[], Awaitable[int]]) -> int:
     """Run a cursor's query under its own name, by which a CancelRequest and statement_timeout stop it alone."""
     session.running = cursor.declared.tag
     try:

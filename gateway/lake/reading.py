@@ -46,10 +46,16 @@ class Reading:
 
 
 async def session_values(session: Exchange) -> tuple[SessionValues, float | None]:
-    """The session's clock and settings alone."""
-    [result] = await session.backend.run(_VALUES)
-    values, timeout, _ = _session_values(result)
+    """The session's clock and settings alone, and its statement_timeout."""
+    values, timeout, _ = await session_values_and(session)
     return values, timeout
+
+
+async def session_values_and(session: Exchange, *others: Statement) -> tuple[SessionValues, float | None, list[Result]]:
+    """`session_values`, and the answers to other questions in the same round trip."""
+    [result, *results] = await session.backend.run(_VALUES, *others)
+    values, timeout, _ = _session_values(result)
+    return values, timeout, results
 
 
 async def read(
