@@ -208,7 +208,13 @@ async def prepared_text(session: Exchange, name: str) -> PreparedText | None:
 async def _inner(session: Exchange, analysis: Analysis, offset: int, text: str) -> Routed:
     """Analyse the statement inside; the backend must not be waiting for Sync."""
     try:
-        inner = await analyse(session.backend, text, name="pg_sluice", sync=session.simple)
+        inner = await analyse(
+            session.backend,
+            text,
+            name="pg_sluice",
+            parameter_types=analysis.parameter_types,
+            sync=session.simple,
+        )
     except SluiceError as error:
         if error.fields.get("P"):
             error.fields["P"] = str(int(error.fields["P"]) + offset)
