@@ -71,7 +71,8 @@ class Cursors:
         await self.look()
         for cursor in self._open.values():
             if cursor.declared.holds and not cursor.held and not cursor.failed:
-                await cursor.hold()
+                with self._session.cancellable(cursor.declared.tag):
+                    await cursor.hold()
 
     def read_unseen(self) -> None:
         """A function has scanned a shadow: it may have moved the backend's cursors, which give no sign from then on."""

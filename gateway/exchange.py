@@ -6,7 +6,8 @@ handed the exchange.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from catalog.errors import SluiceError
 from gateway.backend import Backend
@@ -74,6 +75,16 @@ class Exchange:
         """Send a message that may change the wire's state."""
         self.machine.sent(type(message))
         self.client.send(message)
+
+    @contextmanager
+    def cancellable(self, tag: str) -> Iterator[None]:
+        """While it lasts, a CancelRequest stops what the engine runs under this tag."""
+        before = self.running, self.lake_active
+        self.running, self.lake_active = tag, True
+        try:
+            yield
+        finally:
+            self.running, self.lake_active = before
 
     async def cancel(self) -> None:
         """A CancelRequest came for this session: stop what runs, at the backend or in Spark."""

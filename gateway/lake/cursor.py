@@ -229,12 +229,10 @@ class ExecutedCursorPortal(Portal):
 
 async def _timed(cursor: Cursor, present: Present, session: Exchange, run: Callable[[], Awaitable[int]]) -> int:
     """Run a cursor's query under its own name, by which a CancelRequest and statement_timeout stop it alone."""
-    session.running = cursor.declared.tag
-    try:
-        async with asyncio.timeout(present.timeout):
-            return await run()
-    except TimeoutError:
-        session.gateway.engine.cancel(cursor.declared.tag)
-        raise timed_out() from None
-    finally:
-        session.running = session.tag
+    with session.cancellable(cursor.declared.tag):
+        try:
+            async with asyncio.timeout(present.timeout):
+                return await run()
+        except TimeoutError:
+            session.gateway.engine.cancel(cursor.declared.tag)
+            raise timed_out() from None

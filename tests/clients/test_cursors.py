@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -108,6 +109,30 @@ def test_others_do_not_wait(target: Server, many: int, unblocked: Watcher) -> No
         begin = time.monotonic()
         [(first, *_), *_] = connection.execute("FETCH BACKWARD ALL FROM back").fetchall()
         assert (first, time.monotonic() - begin < 60) == (1, True)
+
+
+@pytest.mark.parametrize("when", ["FETCH ALL FROM long", "COMMIT"])
+def test_cancel(target: Server, many: int, when: str) -> None:
+    """While a cursor's query runs, be it at COMMIT: 57014, the transaction is undone, and the session goes on."""
+    with psycopg.connect(target.url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE cancelled (n integer)")
+        connection.execute("BEGIN")
+        connection.execute("INSERT INTO cancelled VALUES (1)")
+        connection.execute(
+            "DECLARE long CURSOR WITH HOLD FOR"
+            " SELECT count(*) FROM many a, many b, many c WHERE a.t <= b.t AND b.t <= c.t"
+        )
+        timer = threading.Timer(2.0, connection.cancel_safe)
+        timer.start()
+        begin = time.monotonic()
+        with pytest.raises(psycopg.errors.QueryCanceled, match="user request"):
+            connection.execute(when)
+        timer.join()
+        assert time.monotonic() - begin < 20
+        connection.execute("ROLLBACK")
+        assert connection.execute("SELECT count(*) FROM cancelled").fetchone() == (0,)
+        assert connection.execute("SELECT count(*) FROM pg_cursors").fetchone() == (0,)
+        connection.execute("DROP TABLE cancelled")
 
 
 async def test_asyncpg(target: Server, many: int) -> None:
