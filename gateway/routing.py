@@ -15,7 +15,7 @@ from gateway.backend import Statement
 from gateway.visibility import lake_relations
 from planner import routes, statements
 from planner.nodes import Node, parse, walk
-from planner.references import functions, relations
+from planner.references import FIRST_USER_OID, relations, runs_unseen
 from planner.routes import Route
 
 if TYPE_CHECKING:
@@ -26,8 +26,6 @@ _PREPARED: Final = (
     "SELECT statement, from_sql, parameter_types::oid[]::text FROM pg_catalog.pg_prepared_statements WHERE name = $1"
 )
 _RELATION: Final = Statement("SELECT pg_catalog.to_regclass($1)::oid::bigint::text")
-# Functions made by users have OIDs from here on (FirstNormalObjectId): what they read is not in the tree.
-_FIRST_USER_OID: Final = 16384
 
 
 @dataclass(slots=True)
@@ -74,11 +72,11 @@ async def route(session: Exchange, analysis: Analysis) -> Routed:
 
 
 async def _optimizable(session: Exchange, tree: Any, query: Node) -> Routed:
-    lake = await lake_relations(session, (oid for oid in relations(tree) if oid >= _FIRST_USER_OID))
+    lake = await lake_relations(session, (oid for oid in relations(tree) if oid >= FIRST_USER_OID))
     if not lake:
-        watched = any(oid >= _FIRST_USER_OID for oid in functions(tree))
+        watched = runs_unseen(tree, session.gateway.builtins)
         # Names of tables that are not PostgreSQL's own may mean others the next time.
-        late = any(oid >= _FIRST_USER_OID for oid in relations(tree))
+        late = any(oid >= FIRST_USER_OID for oid in relations(tree))
         return Routed(Route.GUARDED if watched else Route.RELAY, query, late=late)
     kind = routes.command(query)
     if any(node.type == "CURRENTOFEXPR" for node in walk(query)):
@@ -112,7 +110,7 @@ async def _utility(session: Exchange, analysis: Analysis, query: Node) -> Routed
             inner = routed.inner_routed
             assert inner is not None
             if inner.route in (Route.RELAY, Route.GUARDED):
-                return Routed(Route.RELAY, query)
+                return Routed(inner.route, query)
             if inner.route is Route.EXECUTE:
                 raise unsupported("EXPLAIN EXECUTE")
             return Routed(Route.EXPLAIN, query, inner.lake, routed.inner, inner, options)
@@ -139,7 +137,7 @@ async def _copy(session: Exchange, analysis: Analysis, query: Node, utility: Nod
     if routed.inner_routed.route is not Route.SELECT:
         if routed.inner_routed.route not in (Route.RELAY, Route.GUARDED):
             raise unsupported("COPY of a data-modifying statement")
-        return Routed(Route.RELAY, query)
+        return Routed(routed.inner_routed.route, query)
     return Routed(Route.COPY, query, routed.inner_routed.lake, routed.inner, routed.inner_routed)
 
 
@@ -151,7 +149,7 @@ async def _table_as(session: Exchange, analysis: Analysis, query: Node, utility:
     if persistence == "t":
         if routed.inner_routed.route not in (Route.RELAY, Route.GUARDED):
             raise unsupported("a temporary table made from lake tables")
-        return Routed(Route.RELAY, query)
+        return Routed(routed.inner_routed.route, query)
     return Routed(Route.TABLE_AS, query, routed.inner_routed.lake, routed.inner, routed.inner_routed)
 
 

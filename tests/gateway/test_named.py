@@ -192,6 +192,16 @@ _SCRIPTS: dict[str, list[list[Message]]] = {
         [Execute("p"), Close(b"P", "p"), Parse("", _QUERY), Bind("p", ""), Describe(b"P", "p"), Execute("p"), Sync()],
         _ROLLBACK,
     ],
+    "functions that read nothing of the lake": [
+        [Query("CREATE FUNCTION pg_temp.made(n integer) RETURNS SETOF integer LANGUAGE plpgsql AS"
+               " $$ BEGIN RETURN QUERY SELECT generate_series(1, n); END $$")],
+        [Query("COPY (SELECT pg_temp.made(3)) TO STDOUT")],
+        [*_do("COPY (SELECT pg_temp.made(3)) TO STDOUT"), Sync()],
+        [Query("CREATE TEMP TABLE made_of AS SELECT pg_temp.made(3)")],
+        [Query("EXPLAIN (COSTS OFF) SELECT pg_temp.made(3)")],
+        [Query("SELECT * FROM made_of")],
+        [Query("DROP TABLE made_of")],
+    ],
     "an error in a block with a cursor": [
         _BEGIN,
         _DECLARE,
@@ -300,6 +310,8 @@ CREATE FUNCTION pg_temp.opened() RETURNS refcursor LANGUAGE plpgsql AS
     $$ DECLARE r refcursor := 'made'; BEGIN OPEN r FOR SELECT n FROM {_TABLE}; RETURN r; END $$;
 CREATE FUNCTION pg_temp.fetched(r refcursor) RETURNS integer LANGUAGE plpgsql AS
     $$ DECLARE n integer; BEGIN FETCH r INTO n; RETURN n; END $$;
+CREATE FUNCTION pg_temp.counted(t text) RETURNS bigint LANGUAGE plpgsql AS
+    $$ DECLARE n bigint; BEGIN EXECUTE 'SELECT count(*) FROM ' || t INTO n; RETURN n; END $$;
 """
 _REFUSED: dict[str, tuple[list[str], str]] = {
     "UPDATE at a cursor": (
@@ -345,6 +357,18 @@ _REFUSED: dict[str, tuple[list[str], str]] = {
     "a function that fetches from what was held": (
         [_READER, f"DECLARE c CURSOR WITH HOLD FOR {_QUERY}", "SELECT pg_temp.fetched('c')"],
         "a function while a cursor is open that it might read is not supported on lake tables",
+    ),
+    "a function's rows, copied": (
+        [_READER, f"COPY (SELECT pg_temp.counted('{_TABLE}')) TO STDOUT"],
+        "a function that reads a lake table is not supported on lake tables",
+    ),
+    "a function's rows, explained": (
+        [_READER, f"EXPLAIN ANALYZE SELECT pg_temp.counted('{_TABLE}')"],
+        "a function that reads a lake table is not supported on lake tables",
+    ),
+    "a function's rows in a temporary table": (
+        [_READER, f"CREATE TEMP TABLE x AS SELECT pg_temp.counted('{_TABLE}')"],
+        "a function that reads a lake table is not supported on lake tables",
     ),
     "DO with what was prepared": (
         [f"PREPARE p AS {_QUERY}", "DO $$ BEGIN EXECUTE 'EXECUTE p'; END $$"],

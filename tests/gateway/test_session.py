@@ -191,11 +191,14 @@ def test_superusers_of_the_catalog_stay_out(gateway: Server) -> None:
         f"DO $$ BEGIN PERFORM count(*) FROM {_TABLE}; END $$",
         f"DO $$ BEGIN INSERT INTO {_TABLE} VALUES (1); END $$",
         f"INSERT INTO {_TABLE} VALUES (1) ON CONFLICT DO NOTHING",
+        f"SELECT * FROM ts_stat('SELECT to_tsvector(n::text) FROM {_TABLE}')",
+        f"SELECT ts_rewrite('a', 'SELECT n::text::tsquery, n::text::tsquery FROM {_TABLE}')",
+        f"SELECT query_to_xml('SELECT * FROM {_TABLE}', true, true, '')",
     ],
 )
 def test_what_cannot_be_answered_is_refused(gateway: Server, both: tuple[Server, Server], sql: str) -> None:
     with wire(gateway) as connection:
-        [error, ready] = connection.query(sql)
+        *_, error, ready = connection.query(sql)
         assert isinstance(error, ErrorResponse)
         assert dict(error.fields)["C"] == "0A000"
         assert ready == ReadyForQuery(b"I")
