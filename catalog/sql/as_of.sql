@@ -4,6 +4,9 @@ CREATE VIEW pg_sluice.snapshots AS
     SELECT snapshot_id, snapshot_time FROM pg_ducklake.ducklake_snapshot;
 GRANT SELECT ON pg_sluice.snapshots TO PUBLIC;
 
+-- For ALTER ROLE … SET.
+GRANT SET ON PARAMETER "sluice.as_of" TO PUBLIC;
+
 CREATE FUNCTION pg_sluice.refuse_in_the_past() RETURNS event_trigger
 LANGUAGE plpgsql SET search_path = pg_catalog AS $$
 BEGIN

@@ -187,6 +187,36 @@ def test_the_setting_is_as_any_other(gateway: Server, schema: str, lake: Connect
         assert _one(connection, count) == 1
 
 
+def test_a_role_may_carry_it(gateway: Server, schema: str, lake: Connection) -> None:
+    lake.execute("CREATE TABLE seen (n integer)")
+    empty = _one(lake, _SNAPSHOT)
+    lake.execute("INSERT INTO seen VALUES (1)")
+    count = f"SELECT count(*) FROM {schema}.seen"
+    lake.execute(f"ALTER ROLE CURRENT_USER SET sluice.as_of = '{empty}'".encode())
+    try:
+        with psycopg.connect(gateway.url, autocommit=True) as connection:
+            assert (_one(connection, "SHOW sluice.as_of"), _one(connection, count)) == (str(empty), 0)
+    finally:
+        lake.execute("ALTER ROLE CURRENT_USER RESET sluice.as_of")
+    with psycopg.connect(gateway.url, autocommit=True) as connection:
+        assert (_one(connection, "SHOW sluice.as_of"), _one(connection, count)) == ("", 1)
+
+
+def test_the_extended_protocol_sets_it(lake: Connection) -> None:
+    lake.execute("CREATE TABLE seen (n integer)")
+    empty = _one(lake, _SNAPSHOT)
+    lake.execute("INSERT INTO seen VALUES (1)")
+    with pytest.raises(psycopg.errors.InvalidParameterValue, match="invalid value for parameter"):
+        lake.execute("SET sluice.as_of = 'nonsense'", prepare=True)
+    with lake.transaction():
+        lake.execute(f"SET LOCAL sluice.as_of = {empty}".encode(), prepare=True)
+        assert _one(lake, "SELECT count(*) FROM seen") == 0
+        with pytest.raises(psycopg.errors.InvalidParameterValue, match="no snapshot"), lake.transaction():
+            lake.execute("SET LOCAL sluice.as_of = 123456789", prepare=True)
+        assert _one(lake, "SELECT count(*) FROM seen") == 0
+    assert _one(lake, "SELECT count(*) FROM seen") == 1
+
+
 def test_the_past_is_read_only(lake: Connection) -> None:
     lake.execute("CREATE TABLE past (n integer)")
     lake.execute(f"SET sluice.as_of = {_one(lake, _SNAPSHOT)}".encode())
