@@ -17,6 +17,7 @@ from catalog.errors import SluiceError, SqlState
 from gateway import as_of, simple_query
 from gateway.backend import Backend, BackendLostError, Statement
 from gateway.client import Client
+from gateway.constraint_modes import keep_modes, prepare_modes
 from gateway.context import GatewayContext
 from gateway.enlistment import analysed
 from gateway.exchange import Exchange
@@ -35,7 +36,15 @@ from gateway.retrying import must_be_alike, run_retrying
 from gateway.routing import route
 from gateway.states import Action, State
 from planner.routes import Route
-from planner.statements import TransactionCommand, needs_no_analysis, setting, split, transaction_command
+from planner.statements import (
+    ConstraintModes,
+    TransactionCommand,
+    constraint_modes,
+    needs_no_analysis,
+    setting,
+    split,
+    transaction_command,
+)
 
 _LOG: Final = logging.getLogger("sluice.session")
 
@@ -67,8 +76,8 @@ class Session(Exchange):
         self._bound: dict[str, tuple[Prepared, Binding]] = {}  # what the portals were made of
         self._outstanding: list[tuple[int, ...]] = []
         # What relayed statements and portals do to the transaction, by name.
-        self._commands: dict[str, TransactionCommand] = {}
-        self._portal_commands: dict[str, TransactionCommand] = {}
+        self._commands: dict[str, TransactionCommand | ConstraintModes] = {}
+        self._portal_commands: dict[str, TransactionCommand | ConstraintModes] = {}
 
     # ── the loop ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -191,8 +200,10 @@ class Session(Exchange):
         statements = split(message.query)
         self.note_names(statements)
         self._commands.pop(message.statement, None)
-        if len(statements) == 1 and (command := transaction_command(statements[0])) is not None:
-            self._commands[message.statement] = command
+        if len(statements) == 1:
+            command = transaction_command(statements[0]) or constraint_modes(statements[0])
+            if command is not None:
+                self._commands[message.statement] = command
         if self.backend.status == b"E" or all(
             needs_no_analysis(statement, enlisted=self.transaction.enlistment.any) for statement in statements
         ):
@@ -282,6 +293,8 @@ class Session(Exchange):
             if command is None or self.backend.status == b"E":
                 self.unsynced = True
                 self._relay(frame)
+            elif isinstance(command, ConstraintModes):
+                await self._execute_modes(frame, command)
             else:
                 await self._execute_command(frame, command)
             return
@@ -313,6 +326,18 @@ class Session(Exchange):
         self._portals[name] = await open_portal(self, analysis, routed, binding)
         self._bound[name] = (prepared, binding)
         return self._portals[name]
+
+    async def _execute_modes(self, frame: Frame, modes: ConstraintModes) -> None:
+        """A relayed SET CONSTRAINTS."""
+        if not await self._settle():
+            return
+        if await prepare_modes(self, modes) is not None:
+            await keep_modes(self, modes)
+            self.client.send(answers.CommandComplete("SET CONSTRAINTS"))
+            return
+        self._relay(frame)
+        if await self._settle() and self.transaction.open:
+            await keep_modes(self, modes)
 
     async def _execute_command(self, frame: Frame, command: TransactionCommand) -> None:
         """A relayed statement about the transaction itself: the gateway must know at once what came of it."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from catalog.errors import SluiceError, SqlState
 from gateway import as_of
 from gateway.backend import BackendLostError
+from gateway.constraint_modes import relay_modes
 from gateway.enlistment import analysed
 from gateway.exchange import Exchange, shift
 from gateway.framing import Frame
@@ -21,7 +22,15 @@ from gateway.portal import Binding, Portal
 from gateway.retrying import run_retrying
 from gateway.routing import route
 from planner.routes import Route
-from planner.statements import Statement, TransactionCommand, needs_no_analysis, setting, split, transaction_command
+from planner.statements import (
+    Statement,
+    TransactionCommand,
+    constraint_modes,
+    needs_no_analysis,
+    setting,
+    split,
+    transaction_command,
+)
 
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
@@ -44,6 +53,7 @@ async def answer(session: Exchange, frame: Frame) -> None:
         and transaction_command(statement) is None
         and session.transaction.answering(statement) == statement.text
         and setting(statement, as_of.NAME) is None
+        and constraint_modes(statement) is None
         for statement in statements
     ):
         await session.relay_query(frame.data)
@@ -70,10 +80,7 @@ async def _answer_one(session: Exchange, statement: Statement, raw: bytes, *, al
     if not alone:
         await transaction.begin()
     if needs_no_analysis(statement, enlisted=transaction.enlistment.any):
-        await as_of.check_setting(session, statement)
-        text = transaction.answering(statement)
-        raw = raw if text == statement.text else frontend.Query(text).encode()
-        return await session.relay_query(raw, statement.offset)
+        return await _relay(session, statement, raw)
     good = True
     lake: tuple[int, ...] = ()
 
@@ -103,6 +110,15 @@ async def _answer_one(session: Exchange, statement: Statement, raw: bytes, *, al
         if portal is not None:
             await portal.close()
     return good
+
+
+async def _relay(session: Exchange, statement: Statement, raw: bytes) -> bool:
+    """A statement that PostgreSQL answers, whatever it is."""
+    await as_of.check_setting(session, statement)
+    text = session.transaction.answering(statement)
+    if (modes := constraint_modes(statement)) is not None:
+        return await relay_modes(session, statement, raw, modes)
+    return await session.relay_query(raw if text == statement.text else frontend.Query(text).encode(), statement.offset)
 
 
 async def _command(

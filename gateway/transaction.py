@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
@@ -46,11 +46,13 @@ class Isolation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """A look at a table's keys that holds as long as nobody commits to the table.
+    """A look at what a constraint demands, which holds as long as nobody commits to the table that was looked at.
 
-    `snapshot` is the last that had changed it then; `again` looks anew, at COMMIT, and raises what it finds.
+    `constraint` is its OID, `snapshot` the last that had changed the table then (below 0: there was no look yet);
+    `again` looks anew, and raises what it finds.
     """
 
+    constraint: int
     snapshot: int
     again: Callable[[], Awaitable[None]]
 
@@ -186,6 +188,13 @@ class Transaction:
     def validate(self, oid: int, validation: Validation) -> None:
         """Validate the keys of a table again at COMMIT, where it has changed since."""
         self._validations.setdefault(oid, []).append(validation)
+
+    async def validate_now(self, constraints: Collection[int] | None) -> None:
+        """Look at what was to be looked at when the transaction commits, for these constraints or (None) for all."""
+        for found in list(self._validations.values()):
+            for each in found:
+                if each.snapshot < 0 and (constraints is None or each.constraint in constraints):
+                    await each.again()
 
     async def _validate(self, staged: Sequence[Statement]) -> None:
         """Lock the tables that were looked at; look again at those that others have changed since."""

@@ -152,6 +152,33 @@ def setting(statement: Statement, name: str) -> str | None:
     return value.text[1:-1].replace("''", "'") if value.text.startswith("'") else None
 
 
+@dataclass(frozen=True, slots=True)
+class ConstraintModes:
+    """What SET CONSTRAINTS says: (schema or None, name) of each constraint, or None for ALL."""
+
+    names: tuple[tuple[str | None, str], ...] | None
+    deferred: bool
+
+
+def constraint_modes(statement: Statement) -> ConstraintModes | None:
+    """SET CONSTRAINTS taken apart; None for any other statement, and for what PostgreSQL is going to refuse."""
+    if statement.first_word != "set":
+        return None
+    items = list(tokens(statement.text))[1:]
+    words = [item.text for item in items]
+    if words[:1] != ["constraints"] or words[-1] not in {"deferred", "immediate"}:
+        return None
+    deferred = words[-1] == "deferred"
+    if words[1:-1] == ["all"] and items[1].kind is Kind.WORD:
+        return ConstraintModes(None, deferred)
+    names: list[tuple[str | None, str]] = []
+    for separated, group in itertools.groupby(words[1:-1], lambda word: word == ","):
+        parts = [word for word in group if word != "."]
+        if not separated:
+            names.append((parts[-2] if len(parts) > 1 else None, parts[-1]))
+    return ConstraintModes(tuple(names), deferred) if names else None
+
+
 def explained(text: str) -> tuple[int, dict[str, str]]:
     """Where the statement inside an EXPLAIN begins, and the options (lower case, value "true" for a bare one)."""
     items = list(tokens(text))

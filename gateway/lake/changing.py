@@ -6,18 +6,19 @@ one at Sync. Killed at any moment it leaves nothing but files that no snapshot n
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Mapping
 from types import TracebackType
 from typing import Final, Protocol, Self
 
 import numpy as np
 
-from catalog.constraints import ForeignKey, Key
 from catalog.errors import SluiceError, SqlState
 from catalog.model import Table, TableVersion
 from catalog.publish import Deletion, RowChange
+from gateway import constraint_modes
 from gateway.analysis import SchemaMark
 from gateway.backend import BackendLostError, Statement
+from gateway.constraint_modes import deferred_now
 from gateway.enlistment import SchemaChangedError
 from gateway.exchange import Exchange
 from gateway.lake.actions import carry_out
@@ -33,7 +34,8 @@ _SETTINGS: Final = Statement(
     "SELECT (extract(epoch FROM current_setting('statement_timeout')::interval) * 1000)::bigint,"
     " current_setting('transaction_read_only'), current_setting('transaction_isolation'),"
     " current_setting('idle_in_transaction_session_timeout'),"
-    " set_config('idle_in_transaction_session_timeout', '0', true), pg_sluice.schema_mark()"
+    " set_config('idle_in_transaction_session_timeout', '0', true),"
+    f" {constraint_modes.ASKED}, pg_sluice.schema_mark()"
 )
 _RESTORE: Final = "SELECT set_config('idle_in_transaction_session_timeout', $1, true)"
 
@@ -63,13 +65,15 @@ class Changing:
         self._changes: list[RowChange] = []
         self._idle_timeout = "0"
         self.mark = SchemaMark(0, 0)  # as the statement begins
+        self._modes: Mapping[str, bool] = {}
 
     async def __aenter__(self) -> Self:
         settings = await self._transaction.begin_statement(_SETTINGS, *self._locks)
-        milliseconds, read_only, level, idle, _, _ = (
+        milliseconds, read_only, level, idle, *_ = (
             str(value, "ascii") for value in settings.rows[0] if value is not None
         )
         self.mark = SchemaMark.of(settings.rows[0][-1])
+        self._modes = constraint_modes.modes_from(settings.rows[0][-2])
         self._idle_timeout = idle
         if read_only == "on":
             raise SluiceError(
@@ -118,7 +122,7 @@ class Changing:
         if not (result.data_files or result.delete_files):
             return
         session, table, change = self.session, version.table, row_change(result, version)
-        deferred = self._deferred(table.keys) | self._deferred(table.foreign_keys)
+        deferred = deferred_now([*table.keys, *table.foreign_keys], self._modes)
         await keep_keys(session, table, change, assigned, deferred)
         if change.data_files:
             await keep_references(session, table, change, assigned, deferred)
@@ -134,7 +138,7 @@ class Changing:
             foreign_keys,
             sources=result.sources,
             updated=assigned is not None,
-            deferred=self._deferred(foreign_keys),
+            deferred=deferred_now(foreign_keys, self._modes),
         )
         if not following:
             self.add(change)
@@ -142,10 +146,6 @@ class Changing:
         await self._transaction.stage(change)
         for consequence in following:
             await carry_out(self, consequence)
-
-    def _deferred(self, constraints: Iterable[Key | ForeignKey]) -> frozenset[int]:
-        """Those, by OID, that are to be looked at when the transaction commits."""
-        return frozenset(each.oid for each in constraints if each.deferred)
 
     def add(self, change: RowChange) -> None:
         """Add a change that has no files of its own."""

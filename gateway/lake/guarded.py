@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, unsupported
 from gateway.backend import Statement
+from gateway.constraint_modes import KEEP_OWN
 from gateway.framing import Frame
 from gateway.messages import backend as answers
 from gateway.messages import frontend
@@ -39,7 +40,7 @@ class GuardedPortal(StatementPortal):
         try:
             [before] = await backend.run(_SCANS)
             tag = await relay_statement(self.session, self.binding)
-            [after] = await backend.run(_SCANS)
+            [after, _] = await backend.run(_SCANS, KEEP_OWN)
             if after.rows != before.rows:
                 self.session.cursors.read_unseen()
                 raise unsupported("a function that reads a lake table")

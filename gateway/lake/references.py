@@ -81,7 +81,9 @@ async def keep_references(
             own = [each for each in child.files if each.file.data_file_id is None]
             await _look_up(session, child.table, foreign_key, own, await current(session, foreign_key.parent, None))
 
-        session.transaction.validate(foreign_key.parent, Validation(-1 if late else parent.snapshot, again))
+        session.transaction.validate(
+            foreign_key.parent, Validation(foreign_key.oid, -1 if late else parent.snapshot, again)
+        )
 
 
 async def _look_up(
@@ -170,7 +172,9 @@ async def consequences(
         ) -> None:
             await _validate(session, table.oid, foreign_key, gone, seen)
 
-        session.transaction.validate(foreign_key.child, Validation(-1 if late else child.snapshot, again))
+        session.transaction.validate(
+            foreign_key.child, Validation(foreign_key.oid, -1 if late else child.snapshot, again)
+        )
     return wanted
 
 

@@ -54,13 +54,14 @@ async def keep_keys(
     now = await current(session, table.oid, change)
     for key in soon:
         now = await _check(session, key, change, now, chunks.get(key))
-    late = len(soon) < len(keys)
-    seen = frozenset[int | None]() if late else now.published
+    for key in keys:
+        late = key not in soon
+        seen = frozenset[int | None]() if late else now.published
 
-    async def again() -> None:
-        await _validate(session, table.oid, seen)
+        async def again(key: Key = key, seen: Collection[int | None] = seen) -> None:
+            await _validate(session, table.oid, key, seen)
 
-    session.transaction.validate(table.oid, Validation(-1 if late else now.snapshot, again))
+        session.transaction.validate(table.oid, Validation(key.oid, -1 if late else now.snapshot, again))
 
 
 def _chunks(session: Exchange, table: Table, key: Key, new: Sequence[LiveFile]) -> Iterator[KeyChunk]:
@@ -93,12 +94,12 @@ async def _check(
         now = await current(session, now.table.oid, change)
 
 
-async def _validate(session: Exchange, oid: int, seen: Collection[int | None]) -> None:
-    """At COMMIT: the transaction's own rows, against those committed by others that it has not seen yet."""
+async def _validate(session: Exchange, oid: int, key: Key, seen: Collection[int | None]) -> None:
+    """The transaction's own rows, against those committed by others that it has not seen yet."""
     now = await current(session, oid, None)
     own = [each for each in now.files if each.file.data_file_id is None]
     others = [each for each in now.files if each.file.data_file_id is not None and each.file.data_file_id not in seen]
-    for key in now.table.keys:
+    if key in now.table.keys:
         found = await _duplicate(session, now.table, key, own, others)
         if found is not None:
             raise unique_violation(now.table, key, found.columns)

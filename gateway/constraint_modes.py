@@ -1,0 +1,107 @@
+"""SET CONSTRAINTS: which constraints are looked at when the transaction commits, in place of at each statement's end.
+
+The backend says what is wrong with the statement. What it sets is kept as a setting of the backend's, for then
+savepoints and the transaction's end take it back; `"all"` stands for every constraint that is not named since. The
+gateway's own constraints at the backend, which publish at COMMIT, must stay deferred whatever clients say: so the backend
+never hears of ALL IMMEDIATE, and their names are nobody's.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Final
+
+from catalog.constraints import ForeignKey, Key
+from catalog.errors import SluiceError
+from gateway.backend import Statement
+from gateway.messages import frontend
+from planner.statements import Statement as SourceStatement
+
+if TYPE_CHECKING:
+    from gateway.exchange import Exchange
+    from planner.statements import ConstraintModes
+
+NAME: Final = "sluice.constraints"
+# What a statement asks for, beside its other questions.
+ASKED: Final = f"coalesce(pg_catalog.current_setting('{NAME}', true), '')"
+_OWN_PREFIX: Final = "pg_sluice_"
+_NAMED: Final = """
+SELECT k.oid::bigint
+FROM unnest($1::text[], $2::text[]) AS given (namespace, name)
+JOIN pg_catalog.pg_constraint k ON k.conname = given.name AND k.condeferrable
+JOIN pg_catalog.pg_namespace n ON n.oid = k.connamespace
+WHERE n.nspname = given.namespace OR given.namespace IS NULL AND n.nspname = ANY (pg_catalog.current_schemas(true))
+"""
+_TEMPORARY: Final = """
+SELECT pg_catalog.string_agg(pg_catalog.format('%I.%I', n.nspname, k.conname), ', ')
+FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_namespace n ON n.oid = k.connamespace
+WHERE k.condeferrable AND n.oid = pg_catalog.pg_my_temp_schema()
+"""
+_ALL_DEFERRED: Final = "SET CONSTRAINTS ALL DEFERRED"
+# After a statement that may have run SET CONSTRAINTS inside a function.
+KEEP_OWN: Final = Statement("SET CONSTRAINTS pg_sluice.pg_sluice_publish DEFERRED")
+
+
+async def relay_modes(session: Exchange, statement: SourceStatement, raw: bytes, modes: ConstraintModes) -> bool:
+    """SET CONSTRAINTS as a simple query; False where the backend has refused it."""
+    raw = await prepare_modes(session, modes) or raw
+    good = await session.relay_query(raw, statement.offset)
+    if good and session.transaction.open:
+        await keep_modes(session, modes)
+    return good
+
+
+async def prepare_modes(session: Exchange, modes: ConstraintModes) -> bytes | None:
+    """Look at what becomes immediate; a query for the backend where it must not have the client's own."""
+    names = () if modes.names is None else modes.names
+    for _, name in names:
+        if name.startswith(_OWN_PREFIX):
+            raise SluiceError("42704", f'constraint "{name}" does not exist')
+    if modes.deferred or not session.transaction.open:
+        return None
+    await session.transaction.validate_now(None if modes.names is None else await _named(session, modes))
+    return frontend.Query(_ALL_DEFERRED).encode() if modes.names is None else None
+
+
+async def keep_modes(session: Exchange, modes: ConstraintModes) -> None:
+    """The backend has carried out SET CONSTRAINTS in a block."""
+    if modes.names is None:
+        text = json.dumps({"all": modes.deferred})
+        if not modes.deferred:
+            [temporary] = await session.backend.run(Statement(_TEMPORARY))
+            if (listed := temporary.rows[0][0]) is not None:
+                await session.backend.run(Statement(f"SET CONSTRAINTS {listed.decode()} IMMEDIATE"))
+    else:
+        [before] = await session.backend.run(Statement(f"SELECT {ASKED}"))
+        named = {str(oid): modes.deferred for oid in await _named(session, modes)}
+        text = json.dumps({**modes_from(before.rows[0][0]), **named})
+    await session.backend.run(Statement("SELECT pg_catalog.set_config($1, $2, true)", (NAME, text)))
+
+
+async def _named(session: Exchange, modes: ConstraintModes) -> frozenset[int]:
+    namespaces, names = (_array(each) for each in zip(*(modes.names or ()), strict=True))
+    [found] = await session.backend.run(Statement(_NAMED, (namespaces, names)))
+    return frozenset(int(oid) for (oid,) in found.rows if oid is not None)
+
+
+def modes_from(answer: bytes | None) -> Mapping[str, bool]:
+    """The backend's answer to `ASKED`."""
+    modes: dict[str, bool] = json.loads(answer) if answer else {}
+    return modes
+
+
+def deferred_now(constraints: Iterable[Key | ForeignKey], modes: Mapping[str, bool]) -> frozenset[int]:
+    """Those of the constraints, by OID, that are to be looked at when the transaction commits."""
+    every = modes.get("all")
+    return frozenset(
+        each.oid
+        for each in constraints
+        if each.deferrable and modes.get(str(each.oid), each.deferred if every is None else every)
+    )
+
+
+def _array(texts: Iterable[str | None]) -> str:
+    """An array in PostgreSQL's text form."""
+    escaped = (None if text is None else text.replace("\\", "\\\\").replace('"', '\\"') for text in texts)
+    return "{" + ",".join("NULL" if text is None else f'"{text}"' for text in escaped) + "}"
