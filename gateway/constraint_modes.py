@@ -2,8 +2,8 @@
 
 The backend says what is wrong with the statement. What it sets is kept as a setting of the backend's, for then
 savepoints and the transaction's end take it back; `"all"` stands for every constraint that is not named since. The
-gateway's own constraints at the backend, which publish at COMMIT, must stay deferred whatever clients say: so the backend
-never hears of ALL IMMEDIATE, and their names are nobody's.
+gateway's own constraints at the backend, which publish at COMMIT, must stay deferred whatever clients say: so the
+backend never hears of ALL IMMEDIATE, and their names are nobody's.
 """
 
 from __future__ import annotations
