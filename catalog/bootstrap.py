@@ -25,6 +25,9 @@ DUCKLAKE_VERSION: Final = "1.0"
 _FILES: Final = (
     "ducklake.sql",
     "sluice.sql",
+    "ddl.sql",
+    "staging.sql",
+    "publish.sql",
     "keys.sql",
     "versions.sql",
     "enlistment.sql",

@@ -1,6 +1,6 @@
 """The commit's vocabulary: what a transaction did to the rows of one table, as `pg_sluice.stage` takes it.
 
-Pure. The catalog's side, with the JSON's shape, is `publish_rows` in catalog/sql/sluice.sql.
+Pure. The catalog's side, with the JSON's shape, is `publish_rows` in catalog/sql/publish.sql.
 """
 
 from __future__ import annotations

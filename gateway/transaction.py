@@ -1,7 +1,7 @@
 """A session's transaction as far as the lake is concerned.
 
 The session's backend is in the same transaction and is the truth of it: what statements wrote is *staged* there, so
-that savepoints undo it, and COMMIT publishes it (catalog/sql/sluice.sql). Kept here is what the backend cannot know:
+that savepoints undo it, and COMMIT publishes it (catalog/sql/publish.sql). Kept here is what the backend cannot know:
 the files that were written, the snapshot that is read, and whether the client began the transaction or the gateway.
 
 The backend itself is always at READ COMMITTED, for what it publishes must be joined to what others have published

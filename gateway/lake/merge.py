@@ -21,11 +21,11 @@ from gateway.enlistment import analysed
 from gateway.lake.changing import Changing
 from gateway.lake.insert import target_oid
 from gateway.lake.reading import read, runnable
-from gateway.lake.rehearsal import PROPOSED, Loaded, gone, load, nothing_loaded, places_of, rehearse, send_own
+from gateway.lake.rehearsal import PROPOSED, Loaded, conclude, gone, load, nothing_loaded, places_of, rehearse, send_own
 from gateway.lake.row_locks import Strength
 from gateway.lake.select import open_stream
 from gateway.lake.shadow import copy_values, quoted
-from gateway.messages.backend import CommandComplete, FieldDescription
+from gateway.messages.backend import FieldDescription
 from gateway.portal import StatementPortal
 from gateway.routing import route
 from gateway.values import ResultColumn
@@ -68,13 +68,7 @@ class MergePortal(StatementPortal):
                     break
                 await session.backend.run(_EMPTY)
             await session.backend.run(Statement(f"DROP TABLE pg_temp.{PROPOSED}"))
-            every = [column.attnum for column in version.table.columns]
-            await changing.wrote(result, version, every if replaced else None)
-            for data in outcome.answers:
-                session.client.write(data)
-                await session.client.drain()
-            await changing.finish()
-        session.client.send(CommandComplete(outcome.tag))
+            await conclude(changing, version, outcome, result)
 
     async def _analyse(self, sql: str) -> Analysis:
         """A query made of the statement's parts."""

@@ -17,12 +17,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from catalog.model import Column, DataFile, Table
+from catalog.model import Column, DataFile, Table, TableVersion
 from gateway.analysis import UNDO
 from gateway.backend import Statement
 from gateway.lake.guarded import relay_rows
 from gateway.lake.shadow import begin_shadow, copy_rows, qualified, shadow_rows, to_lake_form
 from gateway.messages import frontend
+from gateway.messages.backend import CommandComplete
 from gateway.portal import Binding
 from gateway.values import OutputSettings
 from gateway.values.text import text_cells
@@ -31,6 +32,8 @@ from storage.keys import read_positions
 
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
+    from gateway.lake.changing import Changing
+    from storage.write import WriteResult
 
 _STATEMENT: Final = Statement("SAVEPOINT pg_sluice_statement")
 AGAIN: Final = Statement("ROLLBACK TO SAVEPOINT pg_sluice_statement")
@@ -120,6 +123,18 @@ async def rehearse(
         shadow_rows(session, table, made(mark)), shadow_rows(session, table, f"xmin::text = '{mark}'"), *UNDO
     )
     return Outcome(answers, tag, rows_of(table, fresh.bodies), rows_of(table, kept.bodies))
+
+
+async def conclude(changing: Changing, version: TableVersion, outcome: Outcome, result: WriteResult) -> None:
+    """What came of the statement has been written: keep the constraints, answer the client, stage or commit."""
+    client = changing.session.client
+    every = [column.attnum for column in version.table.columns]
+    await changing.wrote(result, version, every if result.positions else None)
+    for data in outcome.answers:
+        client.write(data)
+        await client.drain()
+    await changing.finish()
+    client.send(CommandComplete(outcome.tag))
 
 
 def made(mark: str) -> str:

@@ -29,6 +29,7 @@ from gateway.lake.rehearsal import (
     Loaded,
     Outcome,
     begin,
+    conclude,
     gone,
     load,
     made,
@@ -41,7 +42,6 @@ from gateway.lake.rehearsal import (
 )
 from gateway.lake.row_locks import Strength
 from gateway.lake.shadow import copy_rows, qualified, quoted, shadow_rows
-from gateway.messages.backend import CommandComplete
 from gateway.portal import StatementPortal
 from gateway.transaction import Isolation
 from gateway.visibility import current, latest, rules, used
@@ -84,13 +84,7 @@ class UpsertPortal(StatementPortal):
                     break
                 loaded, version = nothing_loaded(version.table), await latest(session, oid)
             await self._forget()
-            every = [column.attnum for column in version.table.columns]
-            await changing.wrote(result, version, every if replaced else None)
-            for data in outcome.answers:
-                session.client.write(data)
-                await session.client.drain()
-            await changing.finish()
-        session.client.send(CommandComplete(outcome.tag))
+            await conclude(changing, version, outcome, result)
 
     def _check_visible(self, version: TableVersion, loaded: Loaded) -> None:
         """A level above READ COMMITTED must not act on a row that it does not see."""

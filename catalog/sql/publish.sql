@@ -1,0 +1,306 @@
+-- COMMIT: deferred triggers on `dirty` and `staged` publish schema and rows as one DuckLake snapshot. And, for all the files
+-- until here, who may call what.
+
+-- The lesser (or, for direction > 0, the greater) of two bounds in DuckLake's texts; NULL where either is unknown.
+CREATE FUNCTION pg_sluice.bound(ducklake text, direction integer, a text, b text) RETURNS text
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog AS $$
+DECLARE
+    a_first boolean;
+BEGIN
+    IF a IS NULL OR b IS NULL THEN
+        RETURN NULL;
+    END IF;
+    a_first := CASE
+        WHEN ducklake LIKE 'int%' OR ducklake LIKE 'decimal%' THEN a::numeric <= b::numeric
+        WHEN ducklake LIKE 'float%' THEN a::float8 <= b::float8
+        WHEN ducklake = 'date' THEN a::date <= b::date
+        WHEN ducklake = 'timestamp' THEN a::timestamp <= b::timestamp
+        WHEN ducklake = 'timestamptz' THEN a::timestamptz <= b::timestamptz
+        ELSE a COLLATE "C" <= b COLLATE "C" END;
+    RETURN CASE WHEN a_first = (direction < 0) THEN a ELSE b END;
+END $$;
+
+
+-- Bring DuckLake's rows of one schema up to the catalog; returns what changed, in DuckLake's words.
+CREATE FUNCTION pg_sluice.publish_schema(snapshot bigint, namespace name) RETURNS text LANGUAGE plpgsql
+SET search_path = pg_catalog AS $$
+DECLARE
+    present boolean := EXISTS (SELECT FROM pg_namespace WHERE nspname = namespace);
+    id bigint := (SELECT schema_id FROM pg_ducklake.ducklake_schema
+                  WHERE schema_name = namespace AND end_snapshot IS NULL);
+BEGIN
+    IF present AND id IS NULL THEN
+        INSERT INTO pg_ducklake.ducklake_schema VALUES (
+            nextval('pg_sluice.catalog_id'), gen_random_uuid(), snapshot, NULL, namespace,
+            format('%s/', regexp_replace(namespace, '[^A-Za-z0-9_]', '_', 'g')), true);
+        RETURN format('created_schema:"%s"', replace(namespace, '"', '""'));
+    ELSIF NOT present AND id IS NOT NULL THEN
+        UPDATE pg_ducklake.ducklake_schema SET end_snapshot = snapshot WHERE schema_id = id AND end_snapshot IS NULL;
+        RETURN format('dropped_schema:%s', id);
+    END IF;
+    RETURN NULL;
+END $$;
+
+
+CREATE FUNCTION pg_sluice.publish_table(snapshot bigint, shadow oid) RETURNS text[] LANGUAGE plpgsql
+SET search_path = pg_catalog AS $$
+DECLARE
+    r pg_sluice.relation; c record; t pg_ducklake.ducklake_table; schema_of bigint; changes text[];
+    renamed boolean; columns_changed bigint;
+BEGIN
+    SELECT * INTO r FROM pg_sluice.relation WHERE relid = shadow;
+    IF NOT FOUND THEN
+        RETURN changes;  -- made and dropped in this transaction
+    END IF;
+    SELECT * INTO t FROM pg_ducklake.ducklake_table WHERE table_id = r.table_id AND end_snapshot IS NULL;
+    SELECT k.relname, n.nspname INTO c FROM pg_class k JOIN pg_namespace n ON n.oid = k.relnamespace
+        WHERE k.oid = shadow;
+    IF NOT FOUND THEN
+        UPDATE pg_ducklake.ducklake_table SET end_snapshot = snapshot
+            WHERE table_id = r.table_id AND end_snapshot IS NULL;
+        UPDATE pg_ducklake.ducklake_column SET end_snapshot = snapshot
+            WHERE table_id = r.table_id AND end_snapshot IS NULL;
+        PERFORM pg_sluice.end_files(snapshot, r.table_id);
+        DELETE FROM pg_sluice.constraint_known WHERE relid = shadow;
+        DELETE FROM pg_sluice.relation WHERE relid = shadow;
+        DELETE FROM pg_sluice.writer WHERE relid IN (
+            SELECT w.relid FROM pg_sluice.writer w WHERE w.relid = shadow FOR UPDATE SKIP LOCKED);
+        RETURN CASE WHEN t.table_id IS NULL THEN changes ELSE changes || format('dropped_table:%s', r.table_id) END;
+    END IF;
+
+    changes := changes || pg_sluice.publish_schema(snapshot, c.nspname);
+    SELECT schema_id INTO STRICT schema_of FROM pg_ducklake.ducklake_schema
+        WHERE schema_name = c.nspname AND end_snapshot IS NULL;
+    renamed := t.table_id IS NOT NULL AND (t.table_name, t.schema_id) IS DISTINCT FROM (c.relname::varchar, schema_of);
+    IF renamed THEN
+        UPDATE pg_ducklake.ducklake_table SET end_snapshot = snapshot
+            WHERE table_id = r.table_id AND end_snapshot IS NULL;
+    END IF;
+    IF t.table_id IS NULL OR renamed THEN
+        -- The path is written as absolute below the data path (see `path_of`): a rename moves no file.
+        INSERT INTO pg_ducklake.ducklake_table VALUES (
+            r.table_id, r.table_uuid, snapshot, NULL, schema_of, c.relname,
+            CASE WHEN r.schema_path = (SELECT path FROM pg_ducklake.ducklake_schema
+                                       WHERE schema_id = schema_of AND end_snapshot IS NULL)
+                 THEN r.path
+                 ELSE (SELECT value FROM pg_ducklake.ducklake_metadata WHERE key = 'data_path')
+                      || r.schema_path || r.path END,
+            r.schema_path = (SELECT path FROM pg_ducklake.ducklake_schema
+                             WHERE schema_id = schema_of AND end_snapshot IS NULL));
+        changes := changes || CASE WHEN renamed THEN format('altered_table:%s', r.table_id)
+            ELSE format('created_table:"%s"."%s"', replace(c.nspname, '"', '""'), replace(c.relname, '"', '""')) END;
+    END IF;
+    IF t.table_id IS NULL THEN
+        INSERT INTO pg_ducklake.ducklake_table_stats VALUES (r.table_id, 0, 0, 0);
+    END IF;
+
+    WITH wanted AS (
+        SELECT f.field_id, a.attnum, f.field_name, f.field_type, l.initial_default, f.parent_id,
+               CASE WHEN f.parent_id IS NULL THEN NOT a.attnotnull ELSE true END AS nullable,
+               CASE WHEN f.parent_id IS NULL THEN l.initial_default END AS first_value
+        FROM pg_attribute a
+        JOIN pg_sluice.attribute l ON l.relid = a.attrelid AND l.attnum = a.attnum
+        CROSS JOIN LATERAL pg_sluice.fields(a.attname, a.atttypid, a.atttypmod, l.column_id, NULL) f
+        WHERE a.attrelid = shadow AND NOT a.attisdropped
+    ), ended AS (
+        UPDATE pg_ducklake.ducklake_column k SET end_snapshot = snapshot
+        WHERE k.table_id = r.table_id AND k.end_snapshot IS NULL AND NOT EXISTS (
+            SELECT FROM wanted w WHERE w.field_id = k.column_id AND w.field_name = k.column_name
+                AND w.field_type = k.column_type AND w.nullable = k.nulls_allowed)
+        RETURNING k.column_id
+    ), added AS (
+        INSERT INTO pg_ducklake.ducklake_column
+        SELECT w.field_id, snapshot, NULL, r.table_id, w.field_id, w.field_name, w.field_type, w.first_value,
+               coalesce(w.first_value, 'NULL'), w.nullable, w.parent_id, 'literal', 'duckdb'
+        FROM wanted w
+        WHERE NOT EXISTS (SELECT FROM pg_ducklake.ducklake_column k WHERE k.table_id = r.table_id
+                          AND k.column_id = w.field_id AND k.end_snapshot IS NULL
+                          AND k.column_name = w.field_name AND k.column_type = w.field_type
+                          AND k.nulls_allowed = w.nullable)
+        RETURNING column_id
+    )
+    SELECT (SELECT count(*) FROM ended) + (SELECT count(*) FROM added) INTO columns_changed;
+    IF columns_changed > 0 AND t.table_id IS NOT NULL AND NOT renamed THEN
+        changes := changes || format('altered_table:%s', r.table_id);
+    END IF;
+    DELETE FROM pg_sluice.attribute l WHERE l.relid = shadow AND NOT EXISTS (
+        SELECT FROM pg_attribute a WHERE a.attrelid = shadow AND a.attnum = l.attnum AND NOT a.attisdropped);
+    IF cardinality(changes) > 0 THEN
+        INSERT INTO pg_ducklake.ducklake_schema_versions
+            VALUES (snapshot, currval('pg_sluice.schema_version'), r.table_id);
+    END IF;
+    -- Also for what DuckLake does not hold, such as a constraint: what is kept of the table is out of date.
+    UPDATE pg_sluice.relation SET changed_snapshot = snapshot WHERE relid = shadow;
+    RETURN changes;
+END $$;
+
+
+CREATE FUNCTION pg_sluice.end_files(snapshot bigint, of_table bigint) RETURNS void LANGUAGE sql
+SET search_path = pg_catalog AS $$
+    UPDATE pg_ducklake.ducklake_data_file SET end_snapshot = snapshot
+        WHERE table_id = of_table AND end_snapshot IS NULL;
+    UPDATE pg_ducklake.ducklake_delete_file SET end_snapshot = snapshot
+        WHERE table_id = of_table AND end_snapshot IS NULL;
+$$;
+
+
+-- One staged change of one table:
+--   {"relid": …, "truncate": bool,
+--    "data_files":   [{"path", "record_count", "size_bytes", "footer_size",
+--                      "statistics": {column_id: {value_count, null_count, size_bytes, minimum, maximum,
+--                                                 contains_nan}}}],
+--    "delete_files": [{"data_path", "data_file_id" (null for a data file of the same change),
+--                      "replaces": delete_file_id or null, "path", "delete_count", "size_bytes", "footer_size"}]}
+-- A delete file whose predecessor is no longer the live one, or whose data file is gone, means that another
+-- transaction changed the same rows' file: 40001.
+CREATE FUNCTION pg_sluice.publish_rows(snapshot bigint, change jsonb) RETURNS text[] LANGUAGE plpgsql
+SET search_path = pg_catalog AS $$
+DECLARE
+    id bigint := (SELECT table_id FROM pg_sluice.relation WHERE relid = (change ->> 'relid')::oid);
+    f jsonb; file bigint; first_row bigint; live bigint; changes text[];
+BEGIN
+    IF id IS NULL THEN
+        RAISE EXCEPTION 'could not serialize access: the table was dropped meanwhile'
+            USING ERRCODE = 'serialization_failure';
+    END IF;
+    IF (change ->> 'truncate')::boolean THEN
+        PERFORM pg_sluice.end_files(snapshot, id);
+        UPDATE pg_ducklake.ducklake_table_stats SET record_count = 0, file_size_bytes = 0 WHERE table_id = id;
+        DELETE FROM pg_ducklake.ducklake_table_column_stats WHERE table_id = id;
+        changes := changes || format('deleted_from_table:%s', id);
+    END IF;
+
+    FOR f IN SELECT * FROM jsonb_array_elements(change -> 'data_files') LOOP
+        file := nextval('pg_sluice.file_id');
+        UPDATE pg_ducklake.ducklake_table_stats SET
+            record_count = record_count + (f ->> 'record_count')::bigint,
+            next_row_id = next_row_id + (f ->> 'record_count')::bigint,
+            file_size_bytes = file_size_bytes + (f ->> 'size_bytes')::bigint
+            WHERE table_id = id RETURNING next_row_id - (f ->> 'record_count')::bigint INTO STRICT first_row;
+        INSERT INTO pg_ducklake.ducklake_data_file VALUES (
+            file, id, snapshot, NULL, NULL, f ->> 'path', true, 'parquet', (f ->> 'record_count')::bigint,
+            (f ->> 'size_bytes')::bigint, (f ->> 'footer_size')::bigint, first_row, NULL, NULL, NULL, NULL);
+        INSERT INTO pg_ducklake.ducklake_file_column_stats
+            SELECT file, id, s.key::bigint, (s.value ->> 'size_bytes')::bigint, (s.value ->> 'value_count')::bigint,
+                   (s.value ->> 'null_count')::bigint, s.value ->> 'minimum', s.value ->> 'maximum',
+                   (s.value ->> 'contains_nan')::boolean, NULL
+            FROM jsonb_each(f -> 'statistics') s;
+        PERFORM pg_sluice.widen(id, file);
+    END LOOP;
+    IF jsonb_array_length(change -> 'data_files') > 0 THEN
+        changes := changes || format('inserted_into_table:%s', id);
+    END IF;
+
+    FOR f IN SELECT * FROM jsonb_array_elements(change -> 'delete_files') LOOP
+        SELECT d.data_file_id INTO file FROM pg_ducklake.ducklake_data_file d
+            WHERE d.table_id = id AND d.end_snapshot IS NULL AND CASE
+                WHEN f ->> 'data_file_id' IS NULL THEN d.begin_snapshot = snapshot AND d.path = f ->> 'data_path'
+                ELSE d.data_file_id = (f ->> 'data_file_id')::bigint END;
+        IF NOT FOUND THEN
+            RAISE EXCEPTION 'could not serialize access due to concurrent delete'
+                USING ERRCODE = 'serialization_failure';
+        END IF;
+        SELECT d.delete_file_id INTO live FROM pg_ducklake.ducklake_delete_file d
+            WHERE d.data_file_id = file AND d.end_snapshot IS NULL;
+        IF live IS DISTINCT FROM (f ->> 'replaces')::bigint THEN
+            RAISE EXCEPTION 'could not serialize access due to concurrent update'
+                USING ERRCODE = 'serialization_failure';
+        END IF;
+        UPDATE pg_ducklake.ducklake_delete_file SET end_snapshot = snapshot WHERE delete_file_id = live;
+        INSERT INTO pg_ducklake.ducklake_delete_file VALUES (
+            nextval('pg_sluice.file_id'), id, snapshot, NULL, file, f ->> 'path', true, 'parquet',
+            (f ->> 'delete_count')::bigint, (f ->> 'size_bytes')::bigint, (f ->> 'footer_size')::bigint, NULL, NULL);
+    END LOOP;
+    IF jsonb_array_length(change -> 'delete_files') > 0 THEN
+        changes := changes || format('deleted_from_table:%s', id);
+    END IF;
+    UPDATE pg_sluice.relation SET changed_snapshot = snapshot WHERE table_id = id;
+    RETURN changes;
+END $$;
+
+
+-- Widen the table's column statistics by those of a new file. A file of nothing but NULLs widens no bound.
+CREATE FUNCTION pg_sluice.widen(of_table bigint, file bigint) RETURNS void LANGUAGE sql
+SET search_path = pg_catalog AS $$
+    UPDATE pg_ducklake.ducklake_table_column_stats t SET
+        contains_null = t.contains_null OR s.null_count > 0,
+        contains_nan = t.contains_nan OR s.contains_nan,
+        min_value = pg_sluice.bound(k.column_type, -1, t.min_value, s.min_value),
+        max_value = pg_sluice.bound(k.column_type, 1, t.max_value, s.max_value)
+    FROM pg_ducklake.ducklake_file_column_stats s
+    JOIN pg_ducklake.ducklake_column k
+        ON k.table_id = of_table AND k.column_id = s.column_id AND k.end_snapshot IS NULL
+    WHERE s.table_id = of_table AND s.data_file_id = file AND t.table_id = of_table AND t.column_id = s.column_id
+        AND (s.null_count < s.value_count OR s.null_count > 0 OR s.min_value IS NOT NULL);
+    INSERT INTO pg_ducklake.ducklake_table_column_stats
+        SELECT of_table, s.column_id, s.null_count > 0, s.contains_nan, s.min_value, s.max_value, NULL
+        FROM pg_ducklake.ducklake_file_column_stats s
+        WHERE s.table_id = of_table AND s.data_file_id = file AND NOT EXISTS (
+            SELECT FROM pg_ducklake.ducklake_table_column_stats t
+            WHERE t.table_id = of_table AND t.column_id = s.column_id);
+$$;
+
+
+CREATE FUNCTION pg_sluice.publish() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+DECLARE
+    snapshot bigint; changes text[]; schema_changes text[]; row_changes text[]; d record; s record; version bigint;
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_sluice.dirty) AND NOT EXISTS (SELECT FROM pg_sluice.staged) THEN
+        RETURN NULL;  -- an earlier firing in this COMMIT has published everything
+    END IF;
+    PERFORM pg_sluice.lock_changed();
+    LOCK TABLE pg_sluice.head IN EXCLUSIVE MODE;
+    -- What was staged for a table that the transaction itself has dropped since.
+    DELETE FROM pg_sluice.staged gone USING pg_sluice.dirty made
+        WHERE gone.relid = made.relid AND NOT EXISTS (SELECT FROM pg_class WHERE oid = gone.relid);
+    snapshot := nextval('pg_sluice.snapshot_id');
+    IF EXISTS (SELECT FROM pg_sluice.dirty) THEN
+        version := nextval('pg_sluice.schema_version');
+        FOR d IN SELECT DISTINCT namespace FROM pg_sluice.dirty WHERE namespace IS NOT NULL LOOP
+            schema_changes := schema_changes || pg_sluice.publish_schema(snapshot, d.namespace);
+        END LOOP;
+        FOR d IN SELECT DISTINCT relid FROM pg_sluice.dirty WHERE relid <> 0 ORDER BY relid LOOP
+            schema_changes := schema_changes || pg_sluice.publish_table(snapshot, d.relid);
+            PERFORM pg_sluice.record_steps(snapshot, d.relid);
+        END LOOP;
+        DELETE FROM pg_sluice.dirty;
+    ELSE
+        SELECT last_value INTO version FROM pg_sluice.schema_version;
+    END IF;
+    FOR s IN SELECT DISTINCT relid FROM pg_sluice.staged ORDER BY relid LOOP
+        row_changes := row_changes || pg_sluice.publish_rows(snapshot, pg_sluice.squashed(s.relid));
+    END LOOP;
+    DELETE FROM pg_sluice.staged;
+    SELECT array_agg(DISTINCT change) INTO changes FROM unnest(schema_changes || row_changes) change
+        WHERE change IS NOT NULL;
+    IF changes IS NULL THEN
+        RETURN NULL;  -- such as GRANT: the lake does not hold it
+    END IF;
+    INSERT INTO pg_ducklake.ducklake_snapshot VALUES (
+        snapshot, clock_timestamp(), version,
+        (SELECT last_value + 1 FROM pg_sluice.catalog_id), (SELECT last_value + 1 FROM pg_sluice.file_id));
+    INSERT INTO pg_ducklake.ducklake_snapshot_changes
+        VALUES (snapshot, array_to_string(changes, ','), session_user, NULL, NULL);
+    RETURN NULL;
+END $$;
+
+CREATE CONSTRAINT TRIGGER pg_sluice_publish AFTER INSERT ON pg_sluice.dirty DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW EXECUTE FUNCTION pg_sluice.publish();
+CREATE CONSTRAINT TRIGGER pg_sluice_publish AFTER INSERT ON pg_sluice.staged DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW EXECUTE FUNCTION pg_sluice.publish();
+
+REVOKE ALL ON ALL FUNCTIONS IN SCHEMA pg_sluice FROM PUBLIC;
+GRANT USAGE ON SCHEMA pg_sluice TO PUBLIC;
+GRANT EXECUTE ON FUNCTION
+    pg_sluice.describe(oid[]), pg_sluice.stage(text, jsonb), pg_sluice.uncommitted(text, oid[]),
+    pg_sluice.prepare_commit(text, jsonb), pg_sluice.shadow_rows(text, oid, text, text),
+    pg_sluice.shadow_scans() TO PUBLIC;
+
+CREATE EVENT TRIGGER pg_sluice_ddl ON ddl_command_end EXECUTE FUNCTION pg_sluice.on_ddl();
+CREATE EVENT TRIGGER pg_sluice_drop ON sql_drop EXECUTE FUNCTION pg_sluice.on_drop();
+CREATE EVENT TRIGGER pg_sluice_rewrite ON table_rewrite EXECUTE FUNCTION pg_sluice.on_rewrite();
+-- Members of an extension are left out of pg_dump.
+ALTER EXTENSION plpgsql ADD EVENT TRIGGER pg_sluice_ddl;
+ALTER EXTENSION plpgsql ADD EVENT TRIGGER pg_sluice_drop;
+ALTER EXTENSION plpgsql ADD EVENT TRIGGER pg_sluice_rewrite;

@@ -1,0 +1,127 @@
+-- Rows by the gateway: staged at the session's backend until COMMIT, and made ready for it.
+
+-- Only a gateway knows the token; the client whose backend this is does not (nor may it read `setting`).
+CREATE FUNCTION pg_sluice.authorize(token text) RETURNS void LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_sluice.setting s
+                   WHERE s.name = 'token' AND s.value = authorize.token) THEN
+        RAISE EXCEPTION 'permission denied for the lake''s metadata' USING ERRCODE = 'insufficient_privilege';
+    END IF;
+END $$;
+
+CREATE FUNCTION pg_sluice.stage(token text, change jsonb) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+BEGIN
+    PERFORM pg_sluice.authorize(token);
+    INSERT INTO pg_sluice.staged (relid, change) VALUES ((stage.change ->> 'relid')::oid, stage.change);
+END $$;
+
+
+-- What the transaction has staged for a table so far, as one change (see publish_rows): of the delete files of one data
+-- file the last counts, and TRUNCATE takes all before it away. NULL where nothing is staged.
+CREATE FUNCTION pg_sluice.squashed(shadow oid) RETURNS jsonb LANGUAGE sql STABLE
+SET search_path = pg_catalog AS $$
+    WITH counting AS (
+        SELECT s.staged_id, s.change FROM pg_sluice.staged s
+        WHERE s.relid = shadow AND s.staged_id >= coalesce((
+            SELECT max(t.staged_id) FROM pg_sluice.staged t
+            WHERE t.relid = shadow AND (t.change ->> 'truncate')::boolean), 0)
+    ), deleted AS (
+        SELECT DISTINCT ON (f ->> 'data_path') staged_id, f
+        FROM counting CROSS JOIN LATERAL jsonb_array_elements(change -> 'delete_files') f
+        ORDER BY f ->> 'data_path', staged_id DESC
+    )
+    SELECT jsonb_build_object(
+        'relid', shadow::bigint,
+        'truncate', bool_or((change ->> 'truncate')::boolean),
+        'data_files', coalesce((
+            SELECT jsonb_agg(f ORDER BY staged_id, place)
+            FROM counting CROSS JOIN LATERAL jsonb_array_elements(change -> 'data_files') WITH ORDINALITY e (f, place)
+        ), '[]'),
+        'delete_files', coalesce((SELECT jsonb_agg(f ORDER BY staged_id) FROM deleted), '[]'))
+    FROM counting HAVING count(*) > 0
+$$;
+
+
+-- What the transaction sees of these relations that is not committed: its own lake tables' descriptions where it made
+-- or altered them (NULL where not), and what it has staged (NULL for nothing).
+CREATE FUNCTION pg_sluice.uncommitted(token text, relids oid[])
+RETURNS TABLE (relid bigint, description jsonb, change jsonb)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+BEGIN
+    PERFORM pg_sluice.authorize(token);
+    RETURN QUERY SELECT r.relid::bigint,
+        CASE WHEN EXISTS (SELECT FROM pg_sluice.dirty d WHERE d.relid = r.relid)
+             THEN (SELECT d.description FROM pg_sluice.describe(ARRAY[r.relid]) d) END,
+        pg_sluice.squashed(r.relid)
+        FROM pg_sluice.relation r WHERE r.relid = ANY (relids);
+END $$;
+
+
+-- Before COMMIT. Locks what publish() will lock, and in its order, so that what is said here stays true until COMMIT:
+-- `stale` lists the staged delete files whose data file has got another live delete file meanwhile (`live`; the rows are
+-- others, for row locks keep them apart), which have to be staged anew with both in one. `kept` are the files that COMMIT
+-- will publish, by table folder. `reads` maps the tables that a SERIALIZABLE transaction read to the snapshot at which
+-- it read them: one that has changed since is a 40001.
+CREATE FUNCTION pg_sluice.prepare_commit(token text, reads jsonb) RETURNS jsonb
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+DECLARE
+    found jsonb;
+BEGIN
+    PERFORM pg_sluice.authorize(token);
+    PERFORM pg_sluice.lock_changed();
+    IF reads <> '{}' THEN
+        LOCK TABLE pg_sluice.head IN EXCLUSIVE MODE;
+    END IF;
+    IF EXISTS (SELECT FROM jsonb_each_text(reads) r LEFT JOIN pg_sluice.relation k ON k.relid = r.key::oid
+               WHERE k.changed_snapshot IS NULL OR k.changed_snapshot > r.value::bigint) THEN
+        RAISE EXCEPTION 'could not serialize access due to read/write dependencies among transactions'
+            USING ERRCODE = 'serialization_failure', HINT = 'The transaction might succeed if retried.';
+    END IF;
+    WITH changed AS (
+        SELECT r.relid, r.table_id, r.schema_path || r.path AS folder, pg_sluice.squashed(r.relid) AS change
+        FROM pg_sluice.relation r WHERE r.relid IN (SELECT s.relid FROM pg_sluice.staged s)
+            AND EXISTS (SELECT FROM pg_class c WHERE c.oid = r.relid)  -- not dropped by the transaction itself
+    ), deleted AS (
+        SELECT c.relid, f, d.delete_file_id, d.path, d.delete_count, d.file_size_bytes, d.footer_size
+        FROM changed c CROSS JOIN LATERAL jsonb_array_elements(c.change -> 'delete_files') f
+        LEFT JOIN pg_ducklake.ducklake_delete_file d
+            ON d.data_file_id = (f ->> 'data_file_id')::bigint AND d.end_snapshot IS NULL
+        WHERE f ->> 'data_file_id' IS NOT NULL
+    )
+    SELECT jsonb_build_object(
+        'stale', coalesce((SELECT jsonb_agg(jsonb_build_object('relid', relid::bigint, 'own', f, 'live', jsonb_build_object(
+                'delete_file_id', delete_file_id, 'path', path, 'delete_count', delete_count,
+                'size_bytes', file_size_bytes, 'footer_size', footer_size)))
+            FROM deleted WHERE delete_file_id IS DISTINCT FROM (f ->> 'replaces')::bigint), '[]'),
+        'kept', coalesce((SELECT jsonb_agg(c.folder || (f ->> 'path'))
+            FROM changed c CROSS JOIN LATERAL
+                jsonb_array_elements((c.change -> 'data_files') || (c.change -> 'delete_files')) f), '[]'))
+        INTO found;
+    RETURN found;
+END $$;
+
+CREATE FUNCTION pg_sluice.lock_changed() RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog AS $$
+BEGIN
+    PERFORM FROM pg_sluice.relation
+        WHERE relid IN (SELECT s.relid FROM pg_sluice.staged s UNION SELECT d.relid FROM pg_sluice.dirty d)
+        ORDER BY relid FOR UPDATE;
+END $$;
+
+-- The rows that a validated INSERT left in a shadow, inside the savepoint that will undo it.
+CREATE FUNCTION pg_sluice.shadow_rows(token text, shadow oid, columns text, condition text) RETURNS SETOF record
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+BEGIN
+    PERFORM pg_sluice.authorize(token);
+    RETURN QUERY EXECUTE format('SELECT %s FROM ONLY %s WHERE %s', columns, shadow::regclass, condition);
+END $$;
+
+
+-- How often this transaction has scanned a shadow: more than before a statement that PostgreSQL alone ran means that
+-- the statement read an empty table in place of the lake.
+CREATE FUNCTION pg_sluice.shadow_scans() RETURNS bigint
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog AS $$
+    SELECT coalesce(sum(pg_stat_get_xact_numscans(relid)), 0)::bigint FROM pg_sluice.relation
+$$;
