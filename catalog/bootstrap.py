@@ -34,6 +34,7 @@ _FILES: Final = (
     "row_locks.sql",
     "table_locks.sql",
     "as_of.sql",
+    "event_triggers.sql",
 )
 CLIENT_ROLE: Final = "sluice"
 CLIENT_DATABASE: Final = "sluice"

@@ -24,6 +24,7 @@ from gateway.exchange import Exchange
 from gateway.framing import Frame
 from gateway.lake import open_portal
 from gateway.lake.cursor import ExecutedCursorPortal, bind_portal, present_cursor
+from gateway.lake.select_locking import locks_rows
 from gateway.messages import backend as answers
 from gateway.messages import frontend
 from gateway.messages.backend import ErrorResponse, NoticeResponse, ReadyForQuery
@@ -257,7 +258,7 @@ class Session(Exchange):
             result_formats=message.result_formats,
             canonical=await canonical_parameters(self.backend, types, message.parameters, formats),
         )
-        if message.portal and prepared.routed.route is Route.SELECT:
+        if message.portal and prepared.routed.route is Route.SELECT and not locks_rows(prepared.routed):
             await bind_portal(self, prepared.analysis, prepared.routed, binding, message)
         else:
             self._portals[message.portal] = await open_portal(self, prepared.analysis, prepared.routed, binding)

@@ -296,11 +296,3 @@ GRANT EXECUTE ON FUNCTION
     pg_sluice.describe(oid[]), pg_sluice.stage(text, jsonb), pg_sluice.uncommitted(text, oid[]),
     pg_sluice.prepare_commit(text, jsonb), pg_sluice.shadow_rows(text, oid, text, text),
     pg_sluice.shadow_scans() TO PUBLIC;
-
-CREATE EVENT TRIGGER pg_sluice_ddl ON ddl_command_end EXECUTE FUNCTION pg_sluice.on_ddl();
-CREATE EVENT TRIGGER pg_sluice_drop ON sql_drop EXECUTE FUNCTION pg_sluice.on_drop();
-CREATE EVENT TRIGGER pg_sluice_rewrite ON table_rewrite EXECUTE FUNCTION pg_sluice.on_rewrite();
--- Members of an extension are left out of pg_dump.
-ALTER EXTENSION plpgsql ADD EVENT TRIGGER pg_sluice_ddl;
-ALTER EXTENSION plpgsql ADD EVENT TRIGGER pg_sluice_drop;
-ALTER EXTENSION plpgsql ADD EVENT TRIGGER pg_sluice_rewrite;

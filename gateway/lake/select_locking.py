@@ -24,8 +24,13 @@ if TYPE_CHECKING:
 
 def select_portal(session: Exchange, analysis: Analysis, routed: Routed, binding: Binding) -> Portal:
     """The portal of a query, which may lock rows."""
-    locks = strongest(routed.query) is not None or subqueries(routed.query)
-    return (LockingSelectPortal if locks else SelectPortal)(session, analysis, routed, binding)
+    portal = LockingSelectPortal if locks_rows(routed) else SelectPortal
+    return portal(session, analysis, routed, binding)
+
+
+def locks_rows(routed: Routed) -> bool:
+    """Whether a query locks rows, be it in a subquery."""
+    return strongest(routed.query) is not None or bool(subqueries(routed.query))
 
 
 class LockingSelectPortal(SelectPortal):

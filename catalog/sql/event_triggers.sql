@@ -1,0 +1,9 @@
+-- From here on, DDL is that of clients. The last of the files: what they make themselves is none of the lake.
+
+CREATE EVENT TRIGGER pg_sluice_ddl ON ddl_command_end EXECUTE FUNCTION pg_sluice.on_ddl();
+CREATE EVENT TRIGGER pg_sluice_drop ON sql_drop EXECUTE FUNCTION pg_sluice.on_drop();
+CREATE EVENT TRIGGER pg_sluice_rewrite ON table_rewrite EXECUTE FUNCTION pg_sluice.on_rewrite();
+-- Members of an extension are left out of pg_dump.
+ALTER EXTENSION plpgsql ADD EVENT TRIGGER pg_sluice_ddl;
+ALTER EXTENSION plpgsql ADD EVENT TRIGGER pg_sluice_drop;
+ALTER EXTENSION plpgsql ADD EVENT TRIGGER pg_sluice_rewrite;
