@@ -7,6 +7,7 @@ from typing import Protocol
 
 from catalog.store import Store
 from gateway.backend import Address
+from gateway.live_cursors import LiveCursors
 from planner.builtins import Builtins
 from storage.engine import SparkEngine
 
@@ -33,3 +34,4 @@ class GatewayContext:
     database: str
     data_path: str
     sessions: dict[int, Cancellable] = field(default_factory=dict)
+    live_cursors: LiveCursors = field(default_factory=LiveCursors)

@@ -17,6 +17,7 @@ from typing import Final
 import pyarrow as pa
 
 from catalog.errors import SluiceError, SqlState
+from gateway.live_cursors import LiveCursors
 from gateway.messages.backend import FieldDescription
 from storage.engine import ResultStream
 from storage.kept import KeptRows
@@ -64,12 +65,21 @@ class Declaration:
 
 
 class Cursor:
-    """`held` is true once it has outlived its transaction; `failed` after an error: it cannot be run again."""
+    """`held` is true once it has outlived its transaction; `failed` after an error: it cannot be run again.
 
-    def __init__(self, declared: Declaration, run: Callable[[], Awaitable[ResultStream]]) -> None:
+    `used` is when it was read last, on the event loop's clock; `draining` while it reads on without being asked to.
+    """
+
+    def __init__(self, declared: Declaration, run: Callable[[], Awaitable[ResultStream]], live: LiveCursors) -> None:
         self.declared = declared
         self.held = False
         self.failed = False
+        self.draining = False
+        self.used = asyncio.get_running_loop().time()
+        self._live = live
+        self._lock = asyncio.Lock()
+        self._failure: SluiceError | None = None
+        self._keeps_all = declared.keeping is Keeping.ALL
         self._run = run
         self._scrolls = declared.keeping is not Keeping.NONE
         self._at_start = True
@@ -86,15 +96,18 @@ class Cursor:
         if self.failed:
             raise SluiceError(SqlState.OBJECT_NOT_IN_PREREQUISITE_STATE, f'portal "{self.declared.name}" cannot be run')
         try:
-            return await self._fetch(direction, count, sink)
-        except SluiceError as error:
+            async with self._lock:
+                return await self._fetch(direction, count, sink)
+        except SluiceError:
             # A refusal to go back leaves PostgreSQL's portal as unusable as any other error.
             self.failed = True
             await self.close()
-            raise error
+            raise
         except asyncio.CancelledError:
             self.failed = True
             raise
+        finally:
+            self.used = asyncio.get_running_loop().time()
 
     async def execute(self, limit: int, sink: Sink) -> int:
         """The protocol's Execute: the next rows, all where `limit` is 0. The end was reached where it is `at_end`."""
@@ -105,22 +118,39 @@ class Cursor:
         """Whether it stands behind the last row, and knows."""
         return self._at_end
 
+    @property
+    def runs(self) -> bool:
+        """Whether Spark has more rows to give for it."""
+        return self._stream is not None and not self._exhausted and not self.failed and self._failure is None
+
     async def hold(self) -> None:
         """The transaction ends, and the cursor does not: read what is left of its rows."""
-        if self._scrolls:
-            while await self._read():
-                pass
-        elif not self._at_end:
-            await self._keep_rest()
+        async with self._lock:
+            if not self._at_end:
+                while await self._keep_more():
+                    pass
         self.held = True
+
+    async def drain(self) -> None:
+        """Read what is left of the rows into a file, beside FETCH; an error comes behind the rows before it."""
+        self.draining = True
+        try:
+            more = True
+            while more:
+                async with self._lock:
+                    more = self.runs and await self._keep_more()
+        except SluiceError as error:
+            self._failure = error
 
     async def close(self) -> None:
         """Give up what is held; closing twice is fine."""
         stream, self._stream, self._batches = self._stream, None, None
+        self._exhausted = True
         if stream is not None:
             await stream.close()
-        if self._kept is not None:
-            self._kept.close()
+        async with self._lock:
+            if self._kept is not None:
+                self._kept.close()
 
     # ── PostgreSQL's movements ──────────────────────────────────────────────────────────────────────────
 
@@ -265,13 +295,16 @@ class Cursor:
 
     async def _read(self) -> bool:
         """Take the next rows from Spark, which are kept or become the rest; False at the end."""
+        if self._failure is not None:
+            raise self._failure
         if self._exhausted:
             return False
         if self._batches is None:
             self._stream = await self._run()
             self._batches = aiter(self._stream)
-            if self._scrolls:
-                self._kept = KeptRows(self._stream.schema)
+            self._live.started(self)
+            if self._scrolls or self._keeps_all:
+                self._kept = KeptRows(self._stream.schema, self._position)
         try:
             batch = await anext(self._batches)
         except StopAsyncIteration:
@@ -281,24 +314,23 @@ class Cursor:
             return True
         if self._kept is None:
             self._rest = batch
-        elif self.declared.keeping is Keeping.WHILE_FEW and self._kept.bytes + batch.nbytes > _FEW_BYTES:
+        elif not self._keeps_all and self._kept.bytes + batch.nbytes > _FEW_BYTES:
             self._kept.close()
             self._kept, self._rest, self._scrolls = None, batch, False
         else:
             await _either(self._kept, self._kept.append, batch)
         return True
 
-    async def _keep_rest(self) -> None:
-        """From a cursor that only goes forward: the rows that it has not handed out."""
-        if self._rest is None and not await self._read():
-            return
-        assert self._stream is not None
-        kept = KeptRows(self._stream.schema, self._position)
-        while self._rest is not None or await self._read():
+    async def _keep_more(self) -> bool:
+        """Read on without handing out; False at the end."""
+        self._keeps_all = True
+        if self._kept is None and self._stream is not None:
+            # It only goes forward: what is left begins where it stands.
+            self._kept = KeptRows(self._stream.schema, self._position)
             if self._rest is not None:
-                await _either(kept, kept.append, self._rest)
+                await _either(self._kept, self._kept.append, self._rest)
                 self._rest = None
-        self._kept = kept
+        return await self._read()
 
 
 async def _either(kept: KeptRows, work: Callable[..., pa.RecordBatch], *arguments: object) -> pa.RecordBatch:

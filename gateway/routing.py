@@ -15,7 +15,7 @@ from gateway.backend import Statement
 from gateway.enlistment import analysed
 from gateway.visibility import lake_relations
 from planner import routes, statements
-from planner.nodes import Node, parse, walk
+from planner.nodes import Node, name_of, parse, walk
 from planner.references import FIRST_USER_OID, relations, runs_unseen, views
 from planner.routes import Route
 
@@ -185,14 +185,14 @@ async def _declare(session: Exchange, analysis: Analysis, query: Node) -> Routed
 
 async def _fetch(session: Exchange, query: Node, utility: Node) -> Routed:
     """By the name's owner. A cursor that a function has opened is watched as functions are."""
-    cursor = await session.cursors.find(str(utility.portalname), sync=session.simple)
+    cursor = await session.cursors.find(name_of(utility.portalname), sync=session.simple)
     if cursor is not None:
         return Routed(Route.FETCH, query, cursor=cursor, late=True)
     return Routed(Route.GUARDED if session.ran_functions else Route.RELAY, query, late=True)
 
 
 async def _execute(session: Exchange, query: Node, utility: Node) -> Routed:
-    found = await prepared_text(session, str(utility.name))
+    found = await prepared_text(session, name_of(utility.name))
     if found is None:
         return Routed(Route.RELAY, query, late=True)
     inner = await analysed(

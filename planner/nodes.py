@@ -227,6 +227,14 @@ def text(value: Any) -> str | None:
     return None if value is None else str(value)
 
 
+def name_of(value: Any) -> str:
+    """A field that holds the name of something that must have one."""
+    found = text(value)
+    if found is None:
+        raise malformed("a name is missing")
+    return found
+
+
 def walk(tree: Any) -> Iterator[Node]:
     """Every node of the tree, outermost first."""
     pending = [tree]

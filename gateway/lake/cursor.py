@@ -22,6 +22,7 @@ from gateway.messages.backend import CommandComplete, PortalSuspended
 from gateway.portal import Binding, Portal, StatementPortal, timed_out, with_formats
 from gateway.prepared import bind
 from gateway.values import OutputSettings
+from planner.nodes import name_of
 from planner.select import plan_select
 from storage.kept import KeptRows
 
@@ -48,7 +49,7 @@ class DeclarePortal(StatementPortal):
         assert inner is not None
         assert inner_routed is not None
         statement = self.routed.query.utilityStmt
-        name, options = str(statement.portalname), int(statement.options)
+        name, options = name_of(statement.portalname), int(statement.options)
         holds = bool(options & _HOLD)
         if session.has_portal(name):
             raise SluiceError("42P03", f'cursor "{name}" already exists')
@@ -116,7 +117,12 @@ async def _add(
         holds,
         f"{session.tag}-cursor-{next(_numbers)}",
     )
-    await session.cursors.add(Cursor(declaration, lambda: session.gateway.engine.stream(query, declaration.tag)))
+    cursor = Cursor(
+        declaration,
+        lambda: session.gateway.engine.stream(query, declaration.tag),
+        session.gateway.live_cursors,
+    )
+    await session.cursors.add(cursor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +161,7 @@ class FetchPortal(Portal):
             return
         self.started = True
         session = self.session
-        name = str(self._statement.portalname)
+        name = name_of(self._statement.portalname)
         cursor, self._settings = await present_cursor(session, name)
         if cursor is None:
             raise SluiceError(SqlState.INVALID_CURSOR_NAME, f'cursor "{name}" does not exist')

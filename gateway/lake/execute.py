@@ -9,6 +9,7 @@ from gateway.messages import frontend
 from gateway.parameters import canonical_parameters
 from gateway.portal import Binding, Portal, with_formats
 from gateway.prepared import check_bind, evaluated
+from planner.nodes import name_of
 from planner.statements import executed
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class ExecutePortal(Portal):
         if self._relays:
             return await self._open_portal(self.session, inner, inner_routed, self._binding)
         backend, types = self.session.backend, inner.parameter_types
-        name = str(self._routed.query.utilityStmt.name)
+        name = name_of(self._routed.query.utilityStmt.name)
         start, end = executed(self._analysis.sql)
         values = tuple(await evaluated(backend, name, types, self._analysis.sql[start:end], start))
         formats = (1,) * len(types)

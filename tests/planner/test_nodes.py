@@ -41,6 +41,19 @@ def test_values() -> None:
     }  # fmt: skip
 
 
+def test_what_is_not_analysed_may_begin_with_a_word(postgres: EmbeddedPostgres) -> None:
+    """EXECUTE's arguments come as PostgreSQL's grammar made them."""
+    sql = "EXECUTE \"true\" (NULL, 1 = ANY ('{1}'), 2 IN (3), 4 BETWEEN 5 AND 6, NULLIF(7, 8), 9.5)"
+    # To describe it, PostgreSQL looks the prepared statement up.
+    text = analysed(postgres, sql)
+    (query,) = nodes.parse(text)
+    execute = query.utilityStmt
+    assert nodes.name_of(execute.name) == "true"
+    assert [argument.fields.get("kind") for argument in execute.params] == [
+        "NULL", "ANY", "IN", "BETWEEN", "NULLIF", None,
+    ]  # fmt: skip
+
+
 def test_names_come_back_as_they_were_written(postgres: EmbeddedPostgres) -> None:
     names = ["true", ":x", "a b", "1", "-1", "<>", "(", "{x}", "\\", "täx", 'q"q', "x\ny"]
     selected = ", ".join(f'{number} AS "{name.replace(chr(34), chr(34) * 2)}"' for number, name in enumerate(names))
