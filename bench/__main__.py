@@ -20,10 +20,11 @@ import pyarrow.csv
 from bench import measure
 from bench.bare_spark import BareSpark
 from bench.report import Figure, Report
+from bench.transactions import INSERTS, MIXED, SESSIONS, DuckLake, on_server
 from tests.clients import tpch
 from tests.servers import PSQL_18, GatewayProcess, Server, open_directory, start_oracle
 
-PARTS = ("tpch", "rows", "copy", "latency")
+PARTS = ("tpch", "rows", "copy", "latency", "transactions")
 _SCHEMA = "bench"
 
 
@@ -162,6 +163,25 @@ class Bench:
             for label, mine, theirs in zip(("p50", "p99"), ours, other, strict=True):
                 self.report.add(Figure(f"{name}, {label}", mine * 1e3, theirs * 1e3, "ms", "PostgreSQL"))
 
+    def transactions(self) -> None:
+        """Sessions that commit side by side."""
+        (self.directory / "duck").mkdir()
+        duck = DuckLake(self.postgres, self.directory / "duck")
+        seconds = self.options.seconds
+        try:
+            for load in (INSERTS, MIXED):
+                self.report.heading(f"transactions a second ({load}), more is better")
+                for sessions in SESSIONS:
+                    ours, other = (
+                        asyncio.run(on_server(server, load, sessions, seconds))
+                        for server in (self.gateway, self.postgres)
+                    )
+                    theirs = duck.run(load, sessions, seconds)
+                    self.report.add(Figure(f"{sessions} sessions", ours, other, "/s", "PostgreSQL"))
+                    self.report.add(Figure(f"{sessions} sessions", ours, theirs, "/s", "DuckDB"))
+        finally:
+            duck.close()
+
 
 def live_in(server: Server, schema: str) -> None:
     """Let sessions to come find tables in this schema."""
@@ -200,6 +220,7 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=0.1, help="TPC-H's scale factor")
     parser.add_argument("--rows", type=int, default=5_000_000, help="rows to read out")
     parser.add_argument("--repeat", type=int, default=3, help="runs of each, of which the median counts")
+    parser.add_argument("--seconds", type=float, default=5.0, help="how long sessions commit")
     options = parser.parse_args()
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"no such part: {', '.join(sorted(unknown))}")

@@ -21,6 +21,16 @@ from catalog.errors import SluiceError, SqlState
 # Raised whenever catalog/sql changes in a way that an existing catalog does not fit.
 CATALOG_VERSION: Final = "2"
 DUCKLAKE_VERSION: Final = "1.0"
+# catalog/sql, in the order in which they are run.
+_FILES: Final = (
+    "ducklake.sql",
+    "sluice.sql",
+    "keys.sql",
+    "versions.sql",
+    "enlistment.sql",
+    "row_locks.sql",
+    "table_locks.sql",
+)
 CLIENT_ROLE: Final = "sluice"
 CLIENT_DATABASE: Final = "sluice"
 
@@ -88,8 +98,9 @@ async def bootstrap(dsn: str, data_path: str) -> str:
 
 
 async def _create(connection: asyncpg.Connection, data_path: str) -> None:
-    await connection.execute("SET LOCAL allow_system_table_mods = on")
-    for name in ("ducklake.sql", "sluice.sql", "enlistment.sql", "row_locks.sql", "table_locks.sql"):
+    # Functions may call what a later file defines.
+    await connection.execute("SET LOCAL allow_system_table_mods = on; SET LOCAL check_function_bodies = off")
+    for name in _FILES:
         await connection.execute((files("catalog") / "sql" / name).read_text())
     await connection.executemany(
         "INSERT INTO pg_sluice.datatype VALUES ($1, $2, $3)",

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from catalog.constraints import ForeignKey, Key
 from catalog.datatypes import LakeForm, lake_form
 
 
@@ -47,6 +48,8 @@ class Table:
     name: str
     path: str
     columns: tuple[Column, ...]
+    keys: tuple[Key, ...] = ()
+    foreign_keys: tuple[ForeignKey, ...] = ()
     schema_version: int = 0
 
     def column(self, attnum: int) -> Column:

@@ -8,18 +8,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import asyncpg
 
 from catalog.compatibility import SchemaStep
+from catalog.constraints import foreign_key_from_json, key_from_json
 from catalog.errors import SluiceError, SqlState
 from catalog.model import Column, ColumnStatistics, DataFile, DeleteFile, Table, TableVersion
 from catalog.row_locks import RowLocks
 
+_LAKE: Final = "SELECT relid::bigint FROM pg_sluice.relation WHERE relid = ANY ($1::oid[])"
+
+# The tables' last snapshots, and what each has become since the one that is kept (NULL for none).
 _CHANGED: Final = """
-SELECT relid::bigint, changed_snapshot, schema_version FROM pg_sluice.relation WHERE relid = ANY ($1::oid[])
+SELECT r.relid::bigint, r.changed_snapshot,
+       CASE WHEN r.changed_snapshot > k.snapshot OR r.schema_version <> k.schema_version
+            THEN pg_sluice.version_since(r.relid, k.snapshot) END AS since
+FROM unnest($1::oid[], $2::bigint[], $3::bigint[]) AS k (relid, snapshot, schema_version)
+JOIN pg_sluice.relation r ON r.relid = k.relid
 """
 
 _DESCRIBE: Final = "SELECT description FROM pg_sluice.describe($1::oid[])"
@@ -112,6 +120,8 @@ def table_from_description(description: Mapping[str, Any]) -> Table:
             )
             for column in description["columns"] or ()
         ),
+        keys=tuple(key_from_json(key) for key in description["keys"] or ()),
+        foreign_keys=tuple(foreign_key_from_json(each) for each in description["foreign_keys"] or ()),
         schema_version=description["schema_version"],
     )
 
@@ -178,7 +188,7 @@ class Store:
         wanted = list(relation_oids)
         if not wanted:
             return frozenset()
-        return frozenset(row["relid"] for row in await self.pool.fetch(_CHANGED, wanted))
+        return frozenset(row["relid"] for row in await self.pool.fetch(_LAKE, wanted))
 
     async def newest_snapshot(self) -> int:
         """The last snapshot that was committed."""
@@ -205,22 +215,27 @@ class Store:
         if not wanted:
             return {}
         async with self.pool.acquire() as connection:
-            changed = {
-                row["relid"]: (row["changed_snapshot"], row["schema_version"])
-                for row in await connection.fetch(_CHANGED, wanted)
-            }
-            found = {
-                oid: kept
-                for oid, at in changed.items()
-                if (kept := self._kept.get(oid)) is not None and (kept.snapshot_id, kept.table.schema_version) == at
-            }
-            missing = [oid for oid in changed if oid not in found]
-            if missing:
+            found = await self._changed(connection, wanted)
+            if any(version is None for version in found.values()):
                 async with connection.transaction(isolation="repeatable_read", readonly=True):
-                    for oid in missing:
-                        version = await self._load(connection, oid)
-                        if version is not None:
-                            found[oid] = self._keep(version)
+                    found = await self._changed(connection, wanted)
+                    for oid, version in found.items():
+                        found[oid] = version or self._keep(await self._load(connection, oid))
+        return {oid: version for oid, version in found.items() if version is not None}
+
+    async def _changed(
+        self, connection: asyncpg.pool.PoolConnectionProxy, wanted: Sequence[int]
+    ) -> dict[int, TableVersion | None]:
+        """The lake tables among these relations, by what is kept of them and has become of it; None where none is."""
+        kept = {oid: self._kept.get(oid) for oid in wanted}
+        snapshots = [None if version is None else version.snapshot_id for version in kept.values()]
+        schemas = [None if version is None else version.table.schema_version for version in kept.values()]
+        found: dict[int, TableVersion | None] = {}
+        for row in await connection.fetch(_CHANGED, wanted, snapshots, schemas):
+            version = kept[row["relid"]]
+            if version is not None and row["since"] is not None:
+                version = self._keep(_since(version, row["changed_snapshot"], json.loads(row["since"])))
+            found[row["relid"]] = version
         return found
 
     async def published(self, paths: Collection[str]) -> set[str]:
@@ -257,11 +272,8 @@ class Store:
                 found.append(TableVersion(table, row["snapshot"], await _files(connection, table, row["snapshot"])))
         return found
 
-    async def _load(self, connection: asyncpg.pool.PoolConnectionProxy, oid: int) -> TableVersion | None:
-        text = await connection.fetchval(_DESCRIBE, [oid])
-        if text is None:
-            return None
-        description = json.loads(text)
+    async def _load(self, connection: asyncpg.pool.PoolConnectionProxy, oid: int) -> TableVersion:
+        description = json.loads(await connection.fetchval(_DESCRIBE, [oid]))
         table = table_from_description(description)
         snapshot = description["changed"]
         return TableVersion(table, snapshot, await _files(connection, table, snapshot))
@@ -276,6 +288,30 @@ class Store:
         """Rows of a query of the gateway's own."""
         rows: Sequence[asyncpg.Record] = await self.pool.fetch(sql, *arguments)
         return rows
+
+
+def _since(kept: TableVersion, snapshot: int, since: Mapping[str, Any]) -> TableVersion:
+    """The table at `snapshot` from what is kept of it and what `pg_sluice.version_since` says."""
+    deletes = {each.pop("data_file_id"): DeleteFile(**each) for each in since["deletes"]}
+    ended = set(since["ended"])
+    files = kept.files
+    if ended or deletes:
+        files = tuple(
+            replace(file, delete_file=deletes[file.data_file_id]) if file.data_file_id in deletes else file
+            for file in files
+            if file.data_file_id not in ended
+        )
+    new = tuple(
+        DataFile(
+            **{
+                **file,
+                "statistics": {int(key): ColumnStatistics(**value) for key, value in file["statistics"].items()},
+                "delete_file": deletes.get(file["data_file_id"]),
+            }
+        )
+        for file in since["files"]
+    )
+    return TableVersion(table_from_description(since["description"]), snapshot, files + new)
 
 
 async def _files(connection: asyncpg.pool.PoolConnectionProxy, table: Table, snapshot: int) -> tuple[DataFile, ...]:

@@ -283,8 +283,12 @@ class Backend:
                 return
 
     async def copy_in(self, sql: str, messages: bytes) -> None:
-        """Carry out a COPY … FROM STDIN of the gateway's own; `messages` are its CopyData, whole."""
-        self.send(frontend.Query(sql).encode())
+        """Carry out a COPY … FROM STDIN of the gateway's own; `messages` are its CopyData, whole.
+
+        In the extended protocol, for a simple query would take the client's unnamed statement away.
+        """
+        begin, end = _encoded(Statement(sql))
+        self.send(begin + frontend.Flush().encode())
         error: SluiceError | None = None
         sent = False
         while True:
@@ -294,12 +298,14 @@ class Backend:
                 break
             if frame.type == ErrorResponse.type:
                 error = ErrorResponse.decode(frame.body, strict=False).to_error()
+                if not sent:
+                    self.send(frontend.Sync().encode())
             elif frame.type == CopyInResponse.type and not sent:
                 sent = True
                 for start in range(0, len(messages), _COPY_BYTES):
                     self.send(messages[start : start + _COPY_BYTES])
                     await self.drain()
-                self.send(CopyDone().encode())
+                self.send(CopyDone().encode() + end + frontend.Sync().encode())
         if error is not None:
             raise error
 
@@ -327,16 +333,19 @@ def encode_statement(statement: Statement) -> bytes:
 
     Both outlive an error (the portal until ROLLBACK), so the names are freed before as well as after.
     """
+    return b"".join(_encoded(statement))
+
+
+def _encoded(statement: Statement) -> tuple[bytes, bytes]:
+    """Everything up to Execute, and what comes after it."""
     values = tuple(value.encode() if isinstance(value, str) else value for value in statement.parameters)
-    return b"".join(
-        message.encode()
-        for message in (
-            frontend.Close(b"S", _PORTAL),
-            frontend.Close(b"P", _PORTAL),
-            frontend.Parse(_PORTAL, statement.sql, tuple(statement.parameter_types)),
-            frontend.Bind(_PORTAL, _PORTAL, tuple(statement.parameter_formats), values, (statement.result_format,)),
-            frontend.Execute(_PORTAL),
-            frontend.Close(b"P", _PORTAL),
-            frontend.Close(b"S", _PORTAL),
-        )
+    before = (
+        frontend.Close(b"S", _PORTAL),
+        frontend.Close(b"P", _PORTAL),
+        frontend.Parse(_PORTAL, statement.sql, tuple(statement.parameter_types)),
+        frontend.Bind(_PORTAL, _PORTAL, tuple(statement.parameter_formats), values, (statement.result_format,)),
+        frontend.Execute(_PORTAL),
     )
+    after = (frontend.Close(b"P", _PORTAL), frontend.Close(b"S", _PORTAL))
+    first, last = (b"".join(message.encode() for message in messages) for messages in (before, after))
+    return first, last

@@ -1,4 +1,4 @@
-"""`sluice check`: whether the files of the lake are what the catalog says, at every snapshot."""
+"""`sluice check`: whether the lake's files are what the catalog says, at every snapshot, and rows keep constraints."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from catalog.errors import SluiceError, SqlState
 from catalog.store import Store
 from gateway.data_directory import DataDirectory
 from storage.check import check_files
+from storage.consistency import check_constraints
 
 
 async def check(directory: DataDirectory, catalog: str | None) -> list[str]:
@@ -36,7 +37,14 @@ async def _check(dsn: str) -> list[str]:
     try:
         versions = await store.history()
         rows = await store.fetch("SELECT value FROM pg_ducklake.ducklake_metadata WHERE key = 'data_path'")
-        findings = await asyncio.to_thread(check_files, rows[0]["value"], versions)
+        data_path = rows[0]["value"]
+        findings = await asyncio.to_thread(check_files, data_path, versions)
+        relations = await store.fetch("SELECT relid::bigint FROM pg_sluice.relation")
+        newest = await store.versions([row["relid"] for row in relations])
+        # What cannot be read has been said already.
+        broken = {finding.path.rpartition("/")[0] + "/" for finding in findings if finding.kind != "orphan"}
+        whole = [version for version in newest.values() if version.table.path not in broken]
+        findings += await asyncio.to_thread(check_constraints, data_path, whole)
     finally:
         await store.close()
     return [f"{finding.kind}: {finding.path}: {finding.message}" for finding in findings]

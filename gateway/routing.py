@@ -65,8 +65,6 @@ async def _optimizable(session: Exchange, tree: Any, query: Node) -> Routed:
     kind = routes.command(query)
     if query.hasModifyingCTE:
         raise unsupported("a data-modifying statement in WITH")
-    if kind is Route.MERGE:
-        raise unsupported("MERGE")
     if kind is not Route.SELECT:
         target = query.rtable[int(query.resultRelation) - 1]
         if int(target.relid) not in lake:

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
@@ -28,6 +29,7 @@ from planner.statements import TransactionCommand, shows_isolation
 _LOG: Final = logging.getLogger("sluice.transaction")
 _STAGE: Final = "SELECT pg_sluice.stage($1, $2::jsonb)"
 _PREPARE: Final = "SELECT pg_sluice.prepare_commit($1, $2::jsonb)"
+_LOCK_CHECKED: Final = "SELECT pg_sluice.lock_checked($1, $2::jsonb)"
 _LEVEL: Final = Statement("SHOW transaction_isolation")
 _BEGIN: Final = Statement("BEGIN ISOLATION LEVEL READ COMMITTED")
 _READ_COMMITTED: Final = Statement("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
@@ -39,6 +41,17 @@ class Isolation(StrEnum):
     READ_COMMITTED = "read committed"
     REPEATABLE_READ = "repeatable read"
     SERIALIZABLE = "serializable"
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """A look at a table's keys that holds as long as nobody commits to the table.
+
+    `snapshot` is the last that had changed it then; `again` looks anew, at COMMIT, and raises what it finds.
+    """
+
+    snapshot: int
+    again: Callable[[], Awaitable[None]]
 
 
 class Transaction:
@@ -61,6 +74,7 @@ class Transaction:
         self._staged = False
         self._kept: set[str] | None = None
         self._read: set[int] = set()
+        self._validations: dict[int, list[Validation]] = {}
         self.enlistment = Enlistment(gateway.store)
 
     @property
@@ -137,11 +151,15 @@ class Transaction:
         if not (self.written or self._staged or changes):
             await self.enlistment.decide_reading()
             return
+        staged = self._stages(changes)
+        if self._validations:
+            await self._validate(staged)
+            staged = []
         reads = {str(oid): self.snapshot for oid in self._read}
         statement = Statement(_PREPARE, (self._gateway.token, json.dumps(reads)))
         holding = self.enlistment.holding(self._gateway.token)
         try:
-            *results, result = await self._backend.run(*self._stages(changes), *holding, statement)
+            *results, result = await self._backend.run(*staged, *holding, statement)
         except SluiceError as error:
             if error.sqlstate == SqlState.SERIALIZATION_FAILURE:
                 await self.enlistment.decide_reading()  # a change of schema is the better reason
@@ -155,6 +173,23 @@ class Transaction:
         for stale in prepared["stale"]:
             kept.add(await self._merge_stale(stale))
         self._kept = kept
+
+    def validate(self, oid: int, validation: Validation) -> None:
+        """Validate the keys of a table again at COMMIT, where it has changed since."""
+        self._validations.setdefault(oid, []).append(validation)
+
+    async def _validate(self, staged: Sequence[Statement]) -> None:
+        """Lock the tables that were looked at; look again at those that others have changed since."""
+        self.fresh = False
+        looked = {str(oid): min(each.snapshot for each in found) for oid, found in self._validations.items()}
+        *_, result = await self._backend.run(
+            *staged, Statement(_LOCK_CHECKED, (self._gateway.token, json.dumps(looked)))
+        )
+        value = result.rows[0][0]
+        assert value is not None
+        for oid in json.loads(value):
+            for validation in self._validations[oid]:
+                await validation.again()
 
     async def _merge_stale(self, stale: dict[str, Any]) -> str:
         """Others have deleted other rows of a file that this transaction deleted rows of: one delete file for both."""
@@ -247,6 +282,7 @@ class Transaction:
         self.isolation = Isolation.READ_COMMITTED
         self.snapshot = None
         self._read.clear()
+        self._validations.clear()
         self.enlistment.clear()
         if not written:
             return

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from catalog.errors import SluiceError, SqlState
-from catalog.model import Table, TableVersion
-from catalog.publish import applied, change_from_json
+from catalog.model import DeleteFile, Table, TableVersion
+from catalog.publish import RowChange, applied, change_from_json
 from catalog.store import TableRules, rules_from_description, table_from_description
 from gateway.analysis import SAVEPOINT, UNDO, SchemaMark
 from gateway.backend import Result, Statement
 from gateway.enlistment import SchemaChangedError, hold_schema
+from storage.keys import LiveFile
 
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
@@ -69,11 +70,60 @@ async def _with_own(session: Exchange, version: TableVersion, change: dict[str, 
     return applied(seen, staged)[0]
 
 
+@dataclass(frozen=True, slots=True)
+class Current:
+    """A table as it would be if the transaction committed now, whatever snapshot it reads.
+
+    `snapshot` is the last that changed the table, `published` the IDs of the committed data files.
+    """
+
+    table: Table
+    snapshot: int
+    files: tuple[LiveFile, ...]
+
+    @property
+    def published(self) -> frozenset[int | None]:
+        """The IDs of the data files that are committed."""
+        return frozenset(each.file.data_file_id for each in self.files if each.file.data_file_id is not None)
+
+
+async def current(session: Exchange, oid: int, pending: RowChange | None) -> Current:
+    """What is committed, with what the transaction has staged, and `pending`, which is not staged yet."""
+    transaction = session.transaction
+    changes: list[RowChange] = []
+    version = (await session.gateway.store.versions([oid])).get(oid)
+    if transaction.open and not transaction.fresh:
+        [own] = await session.backend.run(uncommitted(session, [oid]))
+        for _, description, change in own.rows:
+            if description is not None:
+                table = table_from_description(json.loads(description))
+                version = TableVersion(table, 0, ()) if version is None else replace(version, table=table)
+            if change is not None:
+                changes.append(change_from_json(json.loads(change)))
+    if version is None:
+        raise _dropped()
+    changes += [] if pending is None else [pending]
+    files = [] if any(change.truncate for change in changes) else list(version.files)
+    deletes: dict[str, tuple[DeleteFile, ...]] = {
+        file.path: () if file.delete_file is None else (file.delete_file,) for file in files
+    }
+    for each in changes:
+        files += each.data_files
+        for deletion in each.deleted:
+            deletes[deletion.data_path] = (*deletes.get(deletion.data_path, ()), deletion.file)
+    live = tuple(LiveFile(file, deletes.get(file.path, ())) for file in files)
+    return Current(version.table, version.snapshot_id, live)
+
+
+def _dropped() -> SluiceError:
+    return SluiceError(SqlState.UNDEFINED_TABLE, "the table was dropped meanwhile")
+
+
 async def latest(session: Exchange, oid: int) -> TableVersion:
     """One table as a statement of the session sees it."""
     version = (await versions(session, [oid])).get(oid)
     if version is None:
-        raise SluiceError(SqlState.UNDEFINED_TABLE, "the table was dropped meanwhile")
+        raise _dropped()
     return version
 
 

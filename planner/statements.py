@@ -214,6 +214,100 @@ def table_as(text: str) -> TableAs:
     return TableAs(f"CREATE TABLE {target} AS {query} WITH NO DATA", query, 0, True)
 
 
+@dataclass(frozen=True, slots=True)
+class Upsert:
+    """INSERT … ON CONFLICT taken apart: `INSERT INTO name [AS alias]`, what is inserted, and `ON CONFLICT …`."""
+
+    head: str
+    source: str
+    conflict: str
+
+
+def upsert(text: str) -> Upsert:
+    """The parts of an INSERT … ON CONFLICT; what stands before INSERT (WITH) is left out of the head."""
+    items = list(tokens(text))
+    start = _find(items, 0, "insert")
+    last = start + 2
+    while items[last + 1].text == ".":
+        last += 2
+    if items[last + 1].text == "as" and items[last + 1].kind is Kind.WORD:
+        last += 2
+    at = (
+        max(
+            index
+            for index, token in enumerate(items)
+            if token.kind is Kind.WORD
+            and token.text == "conflict"
+            and token.depth == 0
+            and items[index - 1].text == "on"
+            and items[index + 1].text in {"do", "(", "on"}
+        )
+        - 1
+    )
+    end = items[at].start
+    return Upsert(text[items[start].start : items[last].end], text[:end], text[end:])
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """MERGE taken apart. `common` is the WITH before it; `alias` is what the rest calls the source.
+
+    `by_source` tells whether rows of the target matter that no row of the source matches.
+    """
+
+    common: str
+    target: str
+    source: str
+    alias: str
+    condition: str
+    actions: str
+    by_source: bool
+
+
+def merge(text: str) -> Merge:
+    """MERGE INTO target USING source ON condition WHEN …; a join as its source is refused."""
+    items = [token for token in tokens(text) if token.depth == 0]
+    start = _find(items, 0, "merge")
+    using = _find(items, start, "using")
+    when = next(
+        index
+        for index in range(using, len(items))
+        if items[index].text == "when" and items[index + 1].text in {"matched", "not"}
+    )
+    on = max(index for index in range(using, when) if items[index].text == "on" and items[index].kind is Kind.WORD)
+    words = [token.text for token in items[when:]]
+    by_source = any(words[index : index + 4] == ["not", "matched", "by", "source"] for index in range(len(words)))
+    return Merge(
+        common=text[: items[start].start],
+        target=text[items[start + 2].start : items[using].start],
+        source=text[items[using].end : items[on].start],
+        alias=_alias(text, items[using + 1 : on]),
+        condition=text[items[on].end : items[when].start],
+        actions=text[items[when].start :],
+        by_source=by_source,
+    )
+
+
+def _alias(text: str, items: Sequence[Token]) -> str:
+    """What a table or a subquery in FROM is called."""
+    place = 1
+    if items[0].text == "(" and items[0].kind is Kind.SYMBOL:
+        place = 2  # the subquery's closing parenthesis
+    else:
+        while place + 1 < len(items) and items[place].text == ".":
+            place += 2
+    name = items[place - 1]
+    if place < len(items) and items[place].text == "as":
+        place += 1
+    if place < len(items) and items[place].kind is not Kind.SYMBOL:
+        name = items[place]
+        place += 1
+    rest = [token.text for token in items[place:]]
+    if rest not in ([], ["(", ")"]):
+        raise unsupported("MERGE with a join or a function as its source")
+    return text[name.start : name.end]
+
+
 def prepared(text: str) -> int:
     """Where the statement inside PREPARE name [(types)] AS … begins."""
     items = list(tokens(text))

@@ -28,7 +28,10 @@ _THREADS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One fault: `kind` is "orphan", "missing", "size", "unreadable", "record count", "field ids" or "deletes"."""
+    """One fault of a file: "orphan", "missing", "size", "unreadable", "record count", "field ids" or "deletes".
+
+    Of a table's rows (storage.consistency): "null", "duplicate key" or "dangling reference", and the table's folder.
+    """
 
     kind: str
     path: str

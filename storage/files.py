@@ -119,6 +119,15 @@ class LakeFiles:
             except (pa.ArrowInvalid, OSError) as error:
                 raise corrupt_file(path, str(error).splitlines()[0]) from error
 
+    @contextmanager
+    def parquet(self, path: str) -> Iterator[pq.ParquetFile]:
+        """A Parquet file to be read in portions. Errors as `footer`, also those of reading it."""
+        with self._guard(path), self._system.open_input_file(self.full_path(path)) as source:
+            try:
+                yield pq.ParquetFile(source)
+            except pa.ArrowException as error:
+                raise corrupt_file(path, str(error).splitlines()[0]) from error
+
     def read_column(self, path: str, column: str) -> pa.ChunkedArray:
         """One column of a Parquet file, whole. Errors as `footer`."""
         with self._guard(path), self._system.open_input_file(self.full_path(path)) as source:

@@ -117,8 +117,10 @@ class RunnableUpdate:
 
     The query's columns: `_file`, `_position`, then the table's columns (new values, all of them, in the order of
     `version.table.columns`, in lake form), then what RETURNING gives back. The query is evaluated once. Of several rows
-    for the same old row one is taken, as PostgreSQL does for an UPDATE … FROM that joins it more than once.
+    for the same old row one is taken, as PostgreSQL does for an UPDATE … FROM that joins it more than once. With
+    `sources` the result says which old row each new one replaces.
     """
 
     source: RunnableQuery
     version: TableVersion
+    sources: bool = False

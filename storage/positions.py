@@ -56,14 +56,9 @@ class DeletedPositions:
         self.count += int(fresh.sum())
         return fresh
 
-    def published(self) -> dict[int, npt.NDArray[np.int64]]:
-        """The positions that were marked here, ascending, by the ID of their data file; unpublished files left out."""
-        found = {}
-        for path, deleted in self._deleted.items():
-            data_file_id = self._files[path].data_file_id
-            if data_file_id is not None:
-                found[data_file_id] = np.flatnonzero(deleted)
-        return found
+    def marked(self) -> dict[str, npt.NDArray[np.int64]]:
+        """The positions that were marked here, ascending, by the path of their data file."""
+        return {path: np.flatnonzero(deleted) for path, deleted in self._deleted.items()}
 
     def write(self, files: LakeFiles) -> dict[str, DeleteFile]:
         """Write and sync a delete file for every data file that lost a row; on failure none is left."""

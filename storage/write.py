@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Final, Protocol
@@ -26,7 +26,7 @@ import pyarrow as pa
 from py4j.java_gateway import JavaObject
 
 from catalog.errors import SluiceError, SqlState
-from catalog.model import Column, DataFile, DeleteFile, Table
+from catalog.model import Column, DataFile, DeleteFile, Table, TableVersion
 from storage import layout
 from storage.arrow_types import has_list, leaf_types, spark_field
 from storage.files import LakeFiles
@@ -49,14 +49,16 @@ class WriteResult:
     `data_files` are new; `delete_files` maps the path of an existing data file to the delete file that replaces the
     one it had. Paths are relative to the table's folder. `row_count` is what the command tag says; `returning` holds
     the RETURNING columns (None where the query asked for none), to be read once. `positions` are the rows that the
-    statement itself deleted, by the ID of their published data file, ascending.
+    statement itself deleted, by the path of their data file, ascending; `sources` (of an UPDATE that was asked for
+    them) says of each new row which one it replaces: `file` and `position`, in the order of the new files' rows.
     """
 
     data_files: tuple[DataFile, ...] = ()
     delete_files: Mapping[str, DeleteFile] = field(default_factory=dict)
     row_count: int = 0
     returning: pa.RecordBatchReader | None = None
-    positions: Mapping[int, npt.NDArray[np.int64]] = field(default_factory=dict)
+    positions: Mapping[str, npt.NDArray[np.int64]] = field(default_factory=dict)
+    sources: pa.Table | None = None
 
     def paths(self, table_path: str) -> list[str]:
         """Every file of the result, relative to the data path."""
@@ -112,7 +114,7 @@ def delete(work: Work, data_path: str, command: RunnableDelete) -> WriteResult:
         returning.write(_only(batch, fresh))
     work.statement.check()
     delete_files = positions.write(LakeFiles(data_path))
-    return WriteResult((), delete_files, positions.count, returning.reader(), positions.published())
+    return WriteResult((), delete_files, positions.count, returning.reader(), positions.marked())
 
 
 def update(work: Work, data_path: str, command: RunnableUpdate) -> WriteResult:
@@ -122,9 +124,16 @@ def update(work: Work, data_path: str, command: RunnableUpdate) -> WriteResult:
     returning = _Returning(rows.schema, 2 + width)
     positions = DeletedPositions(command.version)
     writer = ParquetWriter(data_path, command.version.table)
+    sources: list[pa.RecordBatch] = []
     try:
         for batch in rows:
             fresh = _only(batch, positions.add(batch.column(0), batch.column(1)))
+            if command.sources:
+                sources.append(
+                    pa.RecordBatch.from_arrays(
+                        [fresh.column(0).dictionary_encode(), fresh.column(1)], names=["file", "position"]
+                    )
+                )
             writer.write(fresh.select(range(2, 2 + width)))
             returning.write(fresh)
         work.statement.check()
@@ -133,7 +142,30 @@ def update(work: Work, data_path: str, command: RunnableUpdate) -> WriteResult:
     except BaseException:
         writer.abort()
         raise
-    return WriteResult(data_files, delete_files, positions.count, returning.reader(), positions.published())
+    paired = pa.Table.from_batches(sources) if sources else None
+    return WriteResult(data_files, delete_files, positions.count, returning.reader(), positions.marked(), paired)
+
+
+def replace_rows(
+    data_path: str,
+    version: TableVersion,
+    gone: Mapping[str, npt.NDArray[np.int64]],
+    rows: Iterable[pa.RecordBatch | pa.Table] = (),
+) -> WriteResult:
+    """Delete the rows at these positions, by the path of their data file, and write others. Without Spark."""
+    positions = DeletedPositions(version)
+    writer = ParquetWriter(data_path, version.table)
+    try:
+        for path, places in gone.items():
+            positions.add(pa.array([path]).take(pa.array(np.zeros(len(places), np.int64))), pa.array(places))
+        for batch in rows:
+            writer.write(batch)
+        data_files = writer.finish()
+        delete_files = positions.write(LakeFiles(data_path))
+    except BaseException:
+        writer.abort()
+        raise
+    return WriteResult(data_files, delete_files, positions.count, None, positions.marked())
 
 
 class _Returning:

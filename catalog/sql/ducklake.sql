@@ -274,8 +274,9 @@ CREATE TABLE pg_ducklake.ducklake_view (
 
 CREATE INDEX ON pg_ducklake.ducklake_table (table_id);
 CREATE INDEX ON pg_ducklake.ducklake_column (table_id);
-CREATE INDEX ON pg_ducklake.ducklake_data_file (table_id);
-CREATE INDEX ON pg_ducklake.ducklake_delete_file (table_id);
+CREATE INDEX ON pg_ducklake.ducklake_data_file (table_id, begin_snapshot);
+CREATE INDEX ON pg_ducklake.ducklake_data_file (table_id, end_snapshot);
+CREATE INDEX ON pg_ducklake.ducklake_delete_file (table_id, begin_snapshot);
 CREATE INDEX ON pg_ducklake.ducklake_delete_file (data_file_id);
 CREATE INDEX ON pg_ducklake.ducklake_file_column_stats (table_id, data_file_id);
 CREATE INDEX ON pg_ducklake.ducklake_table_stats (table_id);

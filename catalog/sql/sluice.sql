@@ -104,7 +104,8 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog AS $$
             WHERE a.attrelid = r.relid AND NOT a.attisdropped),
         'checks', (SELECT jsonb_agg(jsonb_build_object('name', k.conname, 'expression', k.conbin::text)
                                     ORDER BY k.conname)
-            FROM pg_constraint k WHERE k.conrelid = r.relid AND k.contype = 'c'))
+            FROM pg_constraint k WHERE k.conrelid = r.relid AND k.contype = 'c'),
+        'keys', pg_sluice.keys(r.relid), 'foreign_keys', pg_sluice.foreign_keys(r.relid))
     FROM pg_sluice.relation r
     JOIN pg_class c ON c.oid = r.relid
     JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -197,7 +198,8 @@ BEGIN
         IF command.object_type <> 'index' AND EXISTS (SELECT FROM pg_sluice.relation WHERE relid = parent) THEN
             PERFORM pg_sluice.refuse(command.command_tag);
         ELSIF command.object_type = 'index' AND command.command_tag = 'CREATE INDEX' AND parent IS NOT NULL
-              AND EXISTS (SELECT FROM pg_sluice.relation WHERE relid = parent) THEN
+              AND EXISTS (SELECT FROM pg_sluice.relation WHERE relid = parent)
+              AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = command.objid) THEN
             PERFORM pg_sluice.refuse(command.command_tag);
         END IF;
         IF command.classid <> 'pg_class'::regclass OR command.object_type = 'sequence' THEN
@@ -234,21 +236,8 @@ BEGIN
             PERFORM pg_sluice.refuse_unvalidated(c.oid);
         END IF;
         PERFORM pg_sluice.number_columns(c.oid, created);
-        PERFORM pg_sluice.refuse_constraints(c.oid);
+        PERFORM pg_sluice.adopt_constraints(c.oid);
         INSERT INTO pg_sluice.dirty VALUES (c.oid, NULL);
-    END LOOP;
-END $$;
-
-
--- Constraints whose enforcement over the lake is not there yet.
-CREATE FUNCTION pg_sluice.refuse_constraints(shadow regclass) RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog AS $$
-DECLARE
-    k record;
-BEGIN
-    FOR k IN SELECT * FROM pg_constraint WHERE conrelid = shadow AND contype IN ('p', 'u', 'f', 'x') LOOP
-        PERFORM pg_sluice.refuse(CASE k.contype WHEN 'p' THEN 'PRIMARY KEY' WHEN 'u' THEN 'UNIQUE'
-                                 WHEN 'f' THEN 'FOREIGN KEY' ELSE 'EXCLUDE' END);
     END LOOP;
 END $$;
 
@@ -262,9 +251,10 @@ SET search_path = pg_catalog AS $$
 DECLARE
     k record;
 BEGIN
-    FOR k IN SELECT * FROM pg_constraint c WHERE conrelid = shadow AND contype IN ('c', 'n')
+    FOR k IN SELECT * FROM pg_constraint c WHERE conrelid = shadow AND contype IN ('c', 'n', 'p', 'u', 'f')
              AND NOT EXISTS (SELECT FROM pg_sluice.constraint_known o WHERE o.constraint_oid = c.oid)
-             AND EXISTS (SELECT FROM pg_sluice.relation r WHERE r.relid = shadow AND r.changed_snapshot > 0) LOOP
+             AND (EXISTS (SELECT FROM pg_sluice.relation r WHERE r.relid = shadow AND r.changed_snapshot > 0)
+                  OR EXISTS (SELECT FROM pg_sluice.staged s WHERE s.relid = shadow)) LOOP
         PERFORM pg_sluice.refuse(format('adding constraint "%s" to an existing table', k.conname));
     END LOOP;
 END $$;
@@ -407,11 +397,11 @@ BEGIN
 END $$;
 
 -- The rows that a validated INSERT left in a shadow, inside the savepoint that will undo it.
-CREATE FUNCTION pg_sluice.shadow_rows(token text, shadow oid, columns text) RETURNS SETOF record
+CREATE FUNCTION pg_sluice.shadow_rows(token text, shadow oid, columns text, condition text) RETURNS SETOF record
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
 BEGIN
     PERFORM pg_sluice.authorize(token);
-    RETURN QUERY EXECUTE format('SELECT %s FROM ONLY %s', columns, shadow::regclass);
+    RETURN QUERY EXECUTE format('SELECT %s FROM ONLY %s WHERE %s', columns, shadow::regclass, condition);
 END $$;
 
 
@@ -554,8 +544,9 @@ BEGIN
     IF cardinality(changes) > 0 THEN
         INSERT INTO pg_ducklake.ducklake_schema_versions
             VALUES (snapshot, currval('pg_sluice.schema_version'), r.table_id);
-        UPDATE pg_sluice.relation SET changed_snapshot = snapshot WHERE relid = shadow;
     END IF;
+    -- Also for what DuckLake does not hold, such as a constraint: what is kept of the table is out of date.
+    UPDATE pg_sluice.relation SET changed_snapshot = snapshot WHERE relid = shadow;
     RETURN changes;
 END $$;
 
@@ -719,7 +710,8 @@ REVOKE ALL ON ALL FUNCTIONS IN SCHEMA pg_sluice FROM PUBLIC;
 GRANT USAGE ON SCHEMA pg_sluice TO PUBLIC;
 GRANT EXECUTE ON FUNCTION
     pg_sluice.describe(oid[]), pg_sluice.stage(text, jsonb), pg_sluice.uncommitted(text, oid[]),
-    pg_sluice.prepare_commit(text, jsonb), pg_sluice.shadow_rows(text, oid, text), pg_sluice.shadow_scans() TO PUBLIC;
+    pg_sluice.prepare_commit(text, jsonb), pg_sluice.shadow_rows(text, oid, text, text),
+    pg_sluice.shadow_scans() TO PUBLIC;
 
 CREATE EVENT TRIGGER pg_sluice_ddl ON ddl_command_end EXECUTE FUNCTION pg_sluice.on_ddl();
 CREATE EVENT TRIGGER pg_sluice_drop ON sql_drop EXECUTE FUNCTION pg_sluice.on_drop();

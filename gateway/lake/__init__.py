@@ -15,10 +15,12 @@ from gateway.lake.explain import ExplainPortal
 from gateway.lake.guarded import GuardedPortal
 from gateway.lake.insert import InsertRowsPortal
 from gateway.lake.insert_query import InsertQueryPortal
+from gateway.lake.merge import MergePortal
 from gateway.lake.select_locking import select_portal
 from gateway.lake.table_as import TableAsPortal
 from gateway.lake.table_locks import LockTablePortal
 from gateway.lake.truncate import TruncatePortal
+from gateway.lake.upsert import UpsertPortal, UpsertQueryPortal
 from planner.nodes import walk
 from planner.routes import Route
 
@@ -43,7 +45,9 @@ def insert_portal(session: Exchange, analysis: Analysis, routed: Routed, binding
     """The way that suits the statement."""
     assert routed.query is not None
     if routed.query.onConflict is not None:
-        raise unsupported("ON CONFLICT")
+        excluded = int(routed.query.onConflict.exclRelIndex) > 0  # a row of the target, which so stands there twice
+        upserting = UpsertQueryPortal if _lake_references(routed) > 1 + excluded else UpsertPortal
+        return upserting(session, analysis, routed, binding)
     if _lake_references(routed) > 1:
         return InsertQueryPortal(session, analysis, routed, binding)
     return InsertRowsPortal(session, analysis, routed, binding)
@@ -62,6 +66,7 @@ _PORTALS: Final[dict[Route, Callable[[Exchange, Analysis, Routed, Binding], Port
     Route.INSERT: insert_portal,
     Route.UPDATE: UpdatePortal,
     Route.DELETE: DeletePortal,
+    Route.MERGE: MergePortal,
     Route.COPY: copy_portal,
     Route.TABLE_AS: TableAsPortal,
     Route.TRUNCATE: TruncatePortal,

@@ -7,7 +7,9 @@ is computed again on what that one committed; appends, readers, and writers of o
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Collection
 
+from catalog.model import Table
 from gateway.lake.changing import Changing
 from gateway.lake.insert import target_oid
 from gateway.lake.insert_query import check_conditions, with_rules
@@ -25,10 +27,9 @@ from storage.write import WriteResult
 
 
 class _ChangePortal(StatementPortal):
-    """What UPDATE and DELETE share. `word` is the command's name in its tag, `strength` how it locks its rows."""
+    """What UPDATE and DELETE share. `word` is the command's name in its tag."""
 
     word: str
-    strength: Strength
 
     async def run(self) -> None:
         session = self.session
@@ -40,10 +41,11 @@ class _ChangePortal(StatementPortal):
                 reading = await with_subqueries_locked(session, self.routed.query, fresh)
                 if reading is None:
                     continue
-                result = await self._write(reading)
-                if await changing.claim(result, reading.versions[target], self.strength):
+                version = reading.versions[target]
+                result, assigned = await self._write(reading)
+                if await changing.claim(result, version, _strength(version.table, assigned)):
                     break
-            changing.wrote(result, reading.versions[target])
+            await changing.wrote(result, version, assigned)
             if self.columns is not None and result.returning is not None:
                 self.announce()
                 sender = RowSender(session, self.columns, reading)
@@ -53,30 +55,28 @@ class _ChangePortal(StatementPortal):
         session.client.send(CommandComplete(f"{self.word} {result.row_count}"))
 
     @abstractmethod
-    async def _write(self, reading: Reading) -> WriteResult:
-        """Plan the change and let Spark write it."""
+    async def _write(self, reading: Reading) -> tuple[WriteResult, Collection[int] | None]:
+        """Plan the change and let Spark write it; also the columns (attnums) that an UPDATE sets."""
 
 
 class DeletePortal(_ChangePortal):
     """DELETE … USING … RETURNING."""
 
     word = "DELETE"
-    strength = Strength.UPDATE
 
-    async def _write(self, reading: Reading) -> WriteResult:
+    async def _write(self, reading: Reading) -> tuple[WriteResult, Collection[int] | None]:
         assert self.routed.query is not None
         plan = plan_delete(self.routed.query, reading.context)
         delete = RunnableDelete(runnable(plan.query, reading), reading.versions[plan.table_oid])
-        return await self.session.gateway.engine.delete(delete, self.session.tag)
+        return await self.session.gateway.engine.delete(delete, self.session.tag), None
 
 
 class UpdatePortal(_ChangePortal):
     """UPDATE … FROM … RETURNING."""
 
     word = "UPDATE"
-    strength = Strength.NO_KEY_UPDATE
 
-    async def _write(self, reading: Reading) -> WriteResult:
+    async def _write(self, reading: Reading) -> tuple[WriteResult, Collection[int] | None]:
         assert self.routed.query is not None
         table = reading.versions[target_oid(self.routed.query)].table
         kept = await rules(self.session, table)
@@ -90,5 +90,13 @@ class UpdatePortal(_ChangePortal):
             before=(FILE_COLUMN, POSITION_COLUMN),
             after=returned,
         )
-        update = RunnableUpdate(runnable(checked, reading), reading.versions[plan.table_oid])
-        return await self.session.gateway.engine.update(update, self.session.tag)
+        # Only where another table may refer to what it sets, it matters which row became which.
+        referred = any(not set(key.attnums).isdisjoint(plan.assigned) for key in table.keys)
+        update = RunnableUpdate(runnable(checked, reading), reading.versions[plan.table_oid], sources=referred)
+        return await self.session.gateway.engine.update(update, self.session.tag), plan.assigned
+
+
+def _strength(table: Table, assigned: Collection[int] | None) -> Strength:
+    """How a change locks its rows: the weaker way where it leaves them and their keys."""
+    keys_stay = assigned is not None and all(set(key.attnums).isdisjoint(assigned) for key in table.keys)
+    return Strength.NO_KEY_UPDATE if keys_stay else Strength.UPDATE

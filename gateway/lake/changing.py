@@ -6,11 +6,13 @@ one at Sync. Killed at any moment it leaves nothing but files that no snapshot n
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from types import TracebackType
 from typing import Final, Protocol, Self
 
 import numpy as np
 
+from catalog.constraints import ForeignKey, Key
 from catalog.errors import SluiceError, SqlState
 from catalog.model import Table, TableVersion
 from catalog.publish import Deletion, RowChange
@@ -18,8 +20,11 @@ from gateway.analysis import SchemaMark
 from gateway.backend import BackendLostError, Statement
 from gateway.enlistment import SchemaChangedError
 from gateway.exchange import Exchange
+from gateway.lake.actions import carry_out
+from gateway.lake.references import consequences, keep_references, referring
 from gateway.lake.row_locks import Strength, changed_meanwhile, lock_rows, untouched
 from gateway.lake.table_locks import ROW_EXCLUSIVE, lock_tables
+from gateway.lake.uniqueness import keep_keys
 from gateway.transaction import Isolation
 from storage.write import WriteResult
 
@@ -51,7 +56,7 @@ class Changing:
 
     def __init__(self, portal: Timed, what: str, *targets: int, mode: str = ROW_EXCLUSIVE) -> None:
         self._portal = portal
-        self._session = portal.session
+        self.session = portal.session
         self._transaction = portal.session.transaction
         self._what = what
         self._locks = [lock_tables(portal.session.gateway.token, targets, mode)] if targets else []
@@ -80,13 +85,18 @@ class Changing:
         False where another transaction has replaced any of them since: then the result has been discarded, and is to be
         computed again. Where the isolation level forbids that, 40001.
         """
-        rows = {data_file_id: each for data_file_id, each in result.positions.items() if len(each)}
+        ids = {file.path: file.data_file_id for file in version.files}
+        rows = {
+            data_file_id: each
+            for path, each in result.positions.items()
+            if (data_file_id := ids[path]) is not None and len(each)
+        }
         if not rows:
             return True
         files = np.repeat(np.fromiter(rows, np.int64), [len(each) for each in rows.values()])
         try:
-            await lock_rows(self._session, version, files, np.concatenate(list(rows.values())), strength)
-            if await untouched(self._session, rows, version):
+            await lock_rows(self.session, version, files, np.concatenate(list(rows.values())), strength)
+            if await untouched(self.session, rows, version):
                 return True
         except BaseException:
             await self._discard(result, version.table)
@@ -97,13 +107,45 @@ class Changing:
         return False
 
     async def _discard(self, result: WriteResult, table: Table) -> None:
-        await self._session.gateway.engine.discard(result, table.path)
+        await self.session.gateway.engine.discard(result, table.path)
 
-    def wrote(self, result: WriteResult, version: TableVersion) -> None:
-        """Add what a job wrote on top of a version of the table."""
+    async def wrote(self, result: WriteResult, version: TableVersion, assigned: Collection[int] | None = None) -> None:
+        """Add what a job wrote on top of a version of the table, where no constraint forbids it.
+
+        `assigned` are the columns that an UPDATE has set. What foreign keys do about rows that are gone is done.
+        """
         self._transaction.written.update(path.lstrip("/") for path in result.paths(version.table.path))
-        if result.data_files or result.delete_files:
-            self.add(row_change(result, version))
+        if not (result.data_files or result.delete_files):
+            return
+        session, table, change = self.session, version.table, row_change(result, version)
+        deferred = self._deferred(table.keys) | self._deferred(table.foreign_keys)
+        await keep_keys(session, table, change, assigned, deferred)
+        if change.data_files:
+            await keep_references(session, table, change, assigned, deferred)
+        foreign_keys = await referring(session, table, assigned) if result.positions else []
+        if not foreign_keys:
+            self.add(change)
+            return
+        following = await consequences(
+            session,
+            version,
+            change,
+            result.positions,
+            foreign_keys,
+            sources=result.sources,
+            updated=assigned is not None,
+            deferred=self._deferred(foreign_keys),
+        )
+        if not following:
+            self.add(change)
+            return
+        await self._transaction.stage(change)
+        for consequence in following:
+            await carry_out(self, consequence)
+
+    def _deferred(self, constraints: Iterable[Key | ForeignKey]) -> frozenset[int]:
+        """Those, by OID, that are to be looked at when the transaction commits."""
+        return frozenset(each.oid for each in constraints if each.deferred)
 
     def add(self, change: RowChange) -> None:
         """Add a change that has no files of its own."""
@@ -111,7 +153,7 @@ class Changing:
 
     async def finish(self) -> None:
         """Stage everything; a transaction of the gateway's own that ends with this statement is committed."""
-        if self._transaction.implicit and self._session.ends_with_statement:
+        if self._transaction.implicit and self.session.ends_with_statement:
             await self._transaction.commit(*self._changes)
             return
         await self._transaction.stage(*self._changes)
@@ -119,7 +161,7 @@ class Changing:
 
     async def _restore_timeout(self) -> None:
         if self._idle_timeout != "0":
-            await self._session.backend.run(Statement(_RESTORE, (self._idle_timeout,)))
+            await self.session.backend.run(Statement(_RESTORE, (self._idle_timeout,)))
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -127,7 +169,7 @@ class Changing:
         # In any other block, the session makes the transaction fail; the files go when it ends.
         if error is None or isinstance(error, BackendLostError):
             return
-        if self._transaction.implicit and self._session.ends_with_statement:
+        if self._transaction.implicit and self.session.ends_with_statement:
             await self._transaction.roll_back()
         elif isinstance(error, SchemaChangedError) and self._transaction.open:
             await self._restore_timeout()

@@ -23,11 +23,10 @@ from catalog.store import TableRules
 from gateway.analysis import SAVEPOINT, UNDO
 from gateway.backend import Statement
 from gateway.copy import BinaryReader, CopyBatch, CopyFormat, CopyOptions, CopyWriter, TextReader
-from gateway.enlistment import hold_schema
 from gateway.lake.changing import Changing
-from gateway.lake.copy_out import copy_options, quoted
-from gateway.lake.insert import take_shadow_rows
+from gateway.lake.copy_out import copy_options
 from gateway.lake.reading import session_values
+from gateway.lake.shadow import begin_shadow, qualified, quoted, take_shadow_rows
 from gateway.messages import frontend
 from gateway.messages.backend import CommandComplete
 from gateway.messages.copy import CopyDone, CopyFail, CopyInResponse
@@ -72,7 +71,7 @@ class CopyInPortal(StatementPortal):
             await session.client.drain()
             load = _Load(session, table, kept, columns, options, time_zone=values.time_zone)
             result = await load.run(self._data())
-            changing.wrote(result, version)
+            await changing.wrote(result, version)
             await changing.finish()
         session.client.send(CommandComplete(f"COPY {result.row_count}"))
 
@@ -105,8 +104,7 @@ class CopyInPortal(StatementPortal):
             return
         names = ", ".join(quoted(column.name) for column in columns)
         defaults = ", ".join(["DEFAULT"] * len(columns))
-        target = f"{quoted(table.schema)}.{quoted(table.name)}"
-        explaining = Statement(f"EXPLAIN INSERT INTO {target} ({names}) VALUES ({defaults})")
+        explaining = Statement(f"EXPLAIN INSERT INTO {qualified(table)} ({names}) VALUES ({defaults})")
         await self.session.backend.run(SAVEPOINT, explaining, *UNDO)
 
     async def _data(self) -> AsyncIterator[bytes]:
@@ -254,10 +252,9 @@ class _Load:
     async def _through_shadow(self, fields: pa.RecordBatch, lines: pa.Int64Array) -> list[pa.RecordBatch]:
         """Rows that PostgreSQL takes or refuses: copied into the shadow and read back in lake form."""
         backend = self._session.backend
-        [_, held] = await backend.run(SAVEPOINT, hold_schema(self._session.gateway.token, [self._table.oid]))
-        self._session.transaction.enlistment.confirm_held(self._table, held)
+        await begin_shadow(self._session, self._table)
         names = ", ".join(quoted(column.name) for column in self._columns)
-        target = f"{quoted(self._table.schema)}.{quoted(self._table.name)}"
+        target = qualified(self._table)
         binary = self._options.format is CopyFormat.BINARY
         types = [ResultColumn(BYTEA if binary else TEXT, -1, int(binary)) for _ in self._columns]
         options = CopyOptions(format=CopyFormat.BINARY if binary else CopyFormat.TEXT)

@@ -7,6 +7,7 @@ import asyncio
 from gateway.copy import CopyFormat, CopyOptions, CopyWriter
 from gateway.enlistment import analysed
 from gateway.lake.select import open_stream
+from gateway.lake.shadow import qualified, quoted
 from gateway.messages.backend import CommandComplete
 from gateway.messages.copy import CopyDone, CopyOutResponse
 from gateway.portal import Binding, StatementPortal
@@ -28,11 +29,6 @@ def _value(argument: object) -> object:
     if isinstance(argument, Node):
         return "*" if argument.type == "A_STAR" else argument.fields.get("val", argument)
     return list(argument) if isinstance(argument, tuple) else argument
-
-
-def quoted(name: str) -> str:
-    """An identifier, quoted."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 class CopyOutPortal(StatementPortal):
@@ -68,6 +64,5 @@ class CopyOutPortal(StatementPortal):
         assert self.routed.query is not None
         statement: Node = self.routed.query.utilityStmt
         version = await latest(self.session, self.routed.lake[0])
-        table = f"{quoted(version.table.schema)}.{quoted(version.table.name)}"
         columns = ", ".join(quoted(name) for name in statement.attlist) if statement.attlist else "*"
-        return f"SELECT {columns} FROM ONLY {table}"
+        return f"SELECT {columns} FROM ONLY {qualified(version.table)}"

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 _SCANS: Final = Statement("SELECT pg_sluice.shadow_scans()::text")
 
+# What answers the gateway's own messages around the client's statement.
+_UNTOLD: Final = (answers.ParseComplete.type, answers.BindComplete.type, answers.CloseComplete.type)
+
 
 class GuardedPortal(StatementPortal):
     """Relays a statement inside a transaction, and looks before it commits."""
@@ -49,6 +52,12 @@ class GuardedPortal(StatementPortal):
 
 async def relay_statement(session: Exchange, binding: Binding) -> str:
     """Let the backend carry out the client's own statement; see `relay_rows`."""
+    send_statement(session, binding)
+    return await relay_rows(session)
+
+
+def send_statement(session: Exchange, binding: Binding) -> None:
+    """Send the client's own statement to the backend."""
     if binding.raw_query is not None:
         session.backend.send(binding.raw_query)
     else:
@@ -56,26 +65,29 @@ async def relay_statement(session: Exchange, binding: Binding) -> str:
             "", binding.statement, binding.parameter_formats, binding.parameters, binding.result_formats
         )
         session.backend.send(bind.encode() + frontend.Execute("").encode() + frontend.Sync().encode())
-    return await relay_rows(session)
 
 
-async def relay_rows(session: Exchange) -> str:
+async def relay_rows(session: Exchange, kept: list[bytes] | None = None) -> str:
     """Pass on the rows and notices of a statement that is under way; returns its tag, raises its error.
 
-    RowDescription comes only in a simple query, where it is wanted. ReadyForQuery ends it.
+    RowDescription comes only in a simple query, where it is wanted. ReadyForQuery ends it. Where `kept` is given,
+    everything is put there in place of being sent.
     """
     try:
-        return await _relay_rows(session)
+        return await _relay_rows(session, kept)
     except asyncio.CancelledError:
         await session.backend.give_up()
         raise
 
 
-async def _relay_rows(session: Exchange) -> str:
+async def _relay_rows(session: Exchange, kept: list[bytes] | None) -> str:
     tag, error = "", None
     while True:
         item = await session.backend.next()
         if not isinstance(item, Frame):
+            if kept is not None:
+                kept.append(bytes(item))
+                continue
             session.client.write(item)
             await session.client.drain()
         elif item.type == answers.ReadyForQuery.type:
@@ -84,8 +96,11 @@ async def _relay_rows(session: Exchange) -> str:
             error = answers.ErrorResponse.decode(item.body, strict=False).to_error()
         elif item.type == CommandComplete.type:
             tag = CommandComplete.decode(item.body, strict=False).tag
-        elif item.type != answers.BindComplete.type:
-            session.client.write(item.data)
+        elif item.type not in _UNTOLD:
+            if kept is not None:
+                kept.append(bytes(item.data))
+            else:
+                session.client.write(item.data)
     if error is not None:
         raise error
     return tag

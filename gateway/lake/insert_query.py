@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -62,7 +62,7 @@ class InsertQueryPortal(StatementPortal):
             version = reading.versions[target]
             kept = await rules(session, version.table)
             result, returning = await insert_rows(session, query, version, kept, reading)
-            changing.wrote(result, version)
+            await changing.wrote(result, version)
             if self.columns is not None and returning is not None:
                 self.announce()
                 sender = RowSender(session, self.columns, reading)
@@ -106,11 +106,34 @@ async def insert_rows(
 async def _numbered(
     session: Exchange, table: Table, query: SparkQuery, sequences: Sequence[SequenceColumn], reading: Reading
 ) -> WriteResult:
-    """The rows come home to be numbered: PostgreSQL's sequences are the only source of their values."""
+    """Rows with values of sequences, written here: PostgreSQL is the only source of these."""
+    writer = ParquetWriter(session.gateway.data_path, table)
+    try:
+        async for batch in _numbered_batches(session, table, query, sequences, reading):
+            await asyncio.to_thread(writer.write, batch)
+        files = await asyncio.to_thread(writer.finish)
+    except BaseException:
+        await asyncio.to_thread(writer.abort)
+        raise
+    return WriteResult(data_files=files, row_count=sum(file.record_count for file in files))
+
+
+async def insert_batches(
+    session: Exchange, query: Node, table: Table, kept: TableRules, reading: Reading
+) -> AsyncIterator[pa.RecordBatch]:
+    """The rows that an analysed INSERT … SELECT proposes, in lake form, unchecked."""
+    plan = plan_insert(query, with_rules(reading.context, table, kept))
+    async for batch in _numbered_batches(session, table, plan.query, plan.sequences, reading):
+        yield batch
+
+
+async def _numbered_batches(
+    session: Exchange, table: Table, query: SparkQuery, sequences: Sequence[SequenceColumn], reading: Reading
+) -> AsyncIterator[pa.RecordBatch]:
+    """The rows come home to be numbered."""
     schema = arrow_schema(table)
     places = {sequence.attnum: sequence.sequence_oid for sequence in sequences}
     stream = await session.gateway.engine.stream(runnable(query, reading), session.tag)
-    writer = ParquetWriter(session.gateway.data_path, table)
     try:
         async for batch in stream:
             arrays = list(batch.columns)
@@ -118,15 +141,9 @@ async def _numbered(
                 if column.attnum in places:
                     values = await next_values(session, places[column.attnum], batch.num_rows)
                     arrays[place] = pa.array(values).cast(schema.field(place).type)
-            rows = pa.RecordBatch.from_arrays(arrays, names=[field.name for field in schema])
-            await asyncio.to_thread(writer.write, rows)
-        files = await asyncio.to_thread(writer.finish)
-    except BaseException:
-        await asyncio.to_thread(writer.abort)
-        raise
+            yield pa.RecordBatch.from_arrays(arrays, names=[field.name for field in schema])
     finally:
         await stream.close()
-    return WriteResult(data_files=files, row_count=sum(file.record_count for file in files))
 
 
 async def next_values(session: Exchange, sequence_oid: int, count: int) -> np.ndarray:

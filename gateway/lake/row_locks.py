@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from catalog.datatypes import BY_OID, INT8
+from catalog.datatypes import INT8
 from catalog.errors import SluiceError, SqlState
 from catalog.model import TableVersion
 from gateway.backend import Statement
-from gateway.values.binary import binary_cells
+from gateway.values.binary import binary_array
 
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
@@ -65,7 +65,8 @@ async def lock_rows(  # noqa: PLR0917
         if len(positions) > _ROWS_MAX:
             [answer] = await session.backend.run(Statement(_LOCK_ALL, (token, oid, waiting)))
             return np.full(len(positions), answer.rows[0][0] == b"t")
-        parameters = (token, oid, _int8_array(data_file_ids), _int8_array(positions), strength, waiting)
+        files, places = (binary_array(pa.array(each, pa.int64()), INT8) for each in (data_file_ids, positions))
+        parameters = (token, oid, files, places, strength, waiting)
         lock = Statement(_LOCK_ROWS, parameters, parameter_formats=(0, 0, 1, 1, 0, 0), result_format=1)
         numbers: bytes | None = None
         while numbers is None:
@@ -104,11 +105,3 @@ async def untouched(session: Exchange, rows: Rows, version: TableVersion) -> boo
 def changed_meanwhile() -> SluiceError:
     """What a transaction above READ COMMITTED is told of rows that somebody else has replaced."""
     return SluiceError(SqlState.SERIALIZATION_FAILURE, "could not serialize access due to concurrent update")
-
-
-def _int8_array(values: npt.NDArray[np.int64]) -> bytes:
-    """A bigint[] in PostgreSQL's binary form."""
-    array = pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), pa.array(values, pa.int64()))
-    [cell] = binary_cells(array, BY_OID[INT8].array_oid)
-    form: bytes = cell.as_py()
-    return form

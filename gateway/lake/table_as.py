@@ -8,13 +8,13 @@ from typing import Final
 from catalog.errors import SluiceError, unsupported
 from catalog.model import TableVersion
 from catalog.store import TableRules, table_from_description
-from gateway.analysis import analyse
+from gateway.analysis import SAVEPOINT, analyse
 from gateway.backend import Statement
 from gateway.lake.changing import Changing
-from gateway.lake.copy_out import quoted
-from gateway.lake.insert import take_shadow_rows, write_rows
+from gateway.lake.insert import write_rows
 from gateway.lake.insert_query import insert_rows
 from gateway.lake.reading import read
+from gateway.lake.shadow import qualified, take_shadow_rows
 from gateway.messages.backend import CommandComplete, NoticeResponse
 from gateway.portal import StatementPortal
 from gateway.routing import resolve
@@ -53,7 +53,7 @@ class TableAsPortal(StatementPortal):
             if parts.with_data:
                 result = await self._fill(version, parts.query)
                 rows = result.row_count
-                changing.wrote(result, version)
+                await changing.wrote(result, version)
             await changing.finish()
         tag = f"SELECT {rows}" if parts.with_data else "CREATE TABLE AS"
         session.client.send(CommandComplete(tag))
@@ -67,7 +67,7 @@ class TableAsPortal(StatementPortal):
         assert inner is not None
         assert inner_routed is not None
         table = version.table
-        name = f"{quoted(table.schema)}.{quoted(table.name)}"
+        name = qualified(table)
         if inner_routed.route is Route.SELECT:
             # The table that has just been made is a change of schema, so what was known of the query before is stale.
             insert = await analyse(session.backend, f"INSERT INTO {name} {query}", name="pg_sluice", sync=True)
@@ -80,7 +80,7 @@ class TableAsPortal(StatementPortal):
             raise unsupported("CREATE TABLE AS over this statement")
         # PostgreSQL computes the rows, into the shadow, inside a savepoint that is undone.
         backend = session.backend
-        await backend.run(Statement("SAVEPOINT pg_sluice"))
+        await backend.run(SAVEPOINT)
         try:
             await backend.run(
                 Statement(

@@ -183,3 +183,11 @@ def _empty_header(element_oid: int) -> pa.BinaryArray:
     header = np.zeros(1, _ARRAY_HEADER)
     header["element"] = element_oid
     return pa.array([header.tobytes()[:_EMPTY_ARRAY_BYTES]], pa.binary())
+
+
+def binary_array(values: pa.Array, type_oid: int) -> bytes:
+    """One array of PostgreSQL's, of elements of this type."""
+    array = pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values)
+    [cell] = binary_cells(array, datatypes.BY_OID[type_oid].array_oid)
+    form: bytes = cell.as_py()
+    return form

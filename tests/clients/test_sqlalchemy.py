@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import exc
 from sqlalchemy.dialects import postgresql as pg
-from sqlalchemy.orm import DeclarativeBase, Mapped, Session
+from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column, relationship
 
 from tests.clients import story
 from tests.servers import Server
@@ -150,12 +150,12 @@ class Base(DeclarativeBase):
 
 
 class Measurement(Base):
-    """A mapped class. Its key is the mapper's alone: lake tables have no PRIMARY KEY so far."""
+    """A mapped class with a column of every kind."""
 
     __table__ = sa.Table(
         "measurement",
         Base.metadata,
-        sa.Column("id", sa.Integer, sa.Identity(), nullable=False),
+        sa.Column("id", sa.Integer, sa.Identity(), primary_key=True),
         sa.Column("name", sa.Text, nullable=False),
         sa.Column("price", sa.Numeric(12, 2)),
         sa.Column("taken", sa.DateTime(timezone=True), nullable=False),
@@ -165,7 +165,6 @@ class Measurement(Base):
         sa.Column("info", pg.JSONB),
         sa.Column("words", pg.ARRAY(sa.Text)),
     )
-    __mapper_args__ = {"primary_key": [__table__.c.id]}  # noqa: RUF012
     id: Mapped[int]
     name: Mapped[str]
     price: Mapped[Decimal | None]
@@ -177,9 +176,64 @@ class Measurement(Base):
     words: Mapped[list[str] | None]
 
 
+class Station(Base):
+    """A parent, whose children go with it."""
+
+    __tablename__ = "station"
+    id: Mapped[int] = mapped_column(sa.Integer, primary_key=True)
+    code: Mapped[str] = mapped_column(sa.String(8), unique=True)
+    sensors: Mapped[list[Sensor]] = relationship(back_populates="station", cascade="all, delete", passive_deletes=True)
+
+
+class Sensor(Base):
+    """A child."""
+
+    __tablename__ = "sensor"
+    __table_args__ = (sa.UniqueConstraint("station_id", "name", name="one_name_each"),)
+    id: Mapped[int] = mapped_column(sa.BigInteger, primary_key=True)
+    name: Mapped[str] = mapped_column(sa.Text)
+    station_id: Mapped[int] = mapped_column(sa.ForeignKey("story.station.id", ondelete="CASCADE"))
+    station: Mapped[Station] = relationship(back_populates="sensors")
+
+
+def test_orm_with_keys(engine: sa.Engine, target_schema: str) -> None:
+    """Serial keys, references, a unit of work that cascades, upserts, and reflection of all that."""
+    engine = engine.execution_options(schema_translate_map={"story": target_schema}, isolation_level="READ COMMITTED")
+    tables = [Station.__table__, Sensor.__table__]
+    Base.metadata.create_all(engine, tables)
+    with Session(engine) as session:
+        session.add(Station(code="north", sensors=[Sensor(name="a"), Sensor(name="b")]))
+        session.add(Station(code="south", sensors=[Sensor(name="a")]))
+        session.commit()
+        session.add(Station(code="north"))
+        with pytest.raises(exc.IntegrityError, match="station_code_key"):
+            session.commit()
+        session.rollback()
+        session.add(Sensor(name="lost", station_id=99))
+        with pytest.raises(exc.IntegrityError, match="sensor_station_id_fkey"):
+            session.flush()
+        session.rollback()
+        station = session.scalars(sa.select(Station).where(Station.code == "north")).one()
+        assert sorted(sensor.name for sensor in station.sensors) == ["a", "b"]
+        session.delete(station)
+        session.commit()
+        assert session.scalars(sa.select(Sensor.name)).all() == ["a"]
+        put = pg.insert(Station).values(code="south")
+        put = put.on_conflict_do_update(index_elements=["code"], set_={"code": sa.func.upper(put.excluded.code)})
+        assert session.scalar(put.returning(Station.code)) == "SOUTH"
+        session.commit()
+    inspector = sa.inspect(engine)
+    assert inspector.get_pk_constraint("sensor", schema=target_schema)["constrained_columns"] == ["id"]
+    [unique] = inspector.get_unique_constraints("sensor", schema=target_schema)
+    assert (unique["name"], unique["column_names"]) == ("one_name_each", ["station_id", "name"])
+    [reference] = inspector.get_foreign_keys("sensor", schema=target_schema)
+    assert (reference["referred_table"], reference["options"]) == ("station", {"ondelete": "CASCADE"})
+    Base.metadata.drop_all(engine, tables)
+
+
 def test_orm(engine: sa.Engine, target_schema: str) -> None:
     engine = engine.execution_options(schema_translate_map={"story": target_schema})
-    Base.metadata.create_all(engine)
+    Base.metadata.create_all(engine, [Measurement.__table__])
     taken = datetime(2024, 2, 29, 1, 2, 3, 456_789, tzinfo=UTC)
     with Session(engine) as session:
         first = Measurement(
@@ -206,4 +260,4 @@ def test_orm(engine: sa.Engine, target_schema: str) -> None:
         session.execute(sa.update(Measurement).where(Measurement.price.is_(None)).values(price=9))
         session.commit()
         assert set(session.scalars(sa.select(Measurement.price))) == {Decimal("1.50"), Decimal("9.00")}
-    Base.metadata.drop_all(engine)
+    Base.metadata.drop_all(engine, [Measurement.__table__])

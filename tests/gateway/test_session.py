@@ -184,14 +184,15 @@ def test_superusers_of_the_catalog_stay_out(gateway: Server) -> None:
 @pytest.mark.parametrize(
     "sql",
     [
-        f"MERGE INTO {_TABLE} USING (VALUES (1)) v(n) ON false WHEN NOT MATCHED THEN INSERT VALUES (9)",
+        f"MERGE INTO {_TABLE} USING generate_series(1, 2) v(n) ON false WHEN NOT MATCHED THEN INSERT VALUES (9)",
+        f"MERGE INTO {_TABLE} t USING {_TABLE} a JOIN {_TABLE} b ON a.n = b.n ON t.n = a.n WHEN MATCHED THEN DELETE",
+        f"MERGE INTO {_TABLE} USING (VALUES (1)) v(m) ON n = m WHEN MATCHED AND EXISTS (TABLE {_TABLE}) THEN DELETE",
         f"PREPARE p AS SELECT * FROM {_TABLE}",
         f"CREATE TEMP TABLE x AS SELECT * FROM {_TABLE}",
         f"WITH d AS (DELETE FROM {_TABLE} RETURNING n) SELECT * FROM d",
         f"COPY {_TABLE} FROM PROGRAM 'true'",
         f"DO $$ BEGIN PERFORM count(*) FROM {_TABLE}; END $$",
         f"DO $$ BEGIN INSERT INTO {_TABLE} VALUES (1); END $$",
-        f"INSERT INTO {_TABLE} VALUES (1) ON CONFLICT DO NOTHING",
     ],
 )
 def test_what_cannot_be_answered_is_refused(gateway: Server, both: tuple[Server, Server], sql: str) -> None:

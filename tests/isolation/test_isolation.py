@@ -22,3 +22,4 @@ def test_same_transcript(oracle: Server, gateway: Server, path: Path, level: str
         transcripts.append(run(server, schema, read(path, level)))
         server.psql("-qc", f"SET client_min_messages = warning; DROP SCHEMA {schema} CASCADE")
     assert transcripts[1] == transcripts[0]
+    assert ("deadlock" in path.stem) == any("40P01" in line for line in transcripts[0])

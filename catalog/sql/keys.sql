@@ -1,0 +1,130 @@
+-- PRIMARY KEY, UNIQUE and FOREIGN KEY over the lake. The shadow has them as PostgreSQL's own, for clients to see and for
+-- the rows of one statement; that they hold over all rows the gateway sees to, with what is here:
+--
+--   claim_keys       whoever writes the same key waits for the other's transaction, as at a unique index
+--   lock_checked     before COMMIT: which tables have changed since their keys were looked up
+
+CREATE UNLOGGED TABLE pg_sluice.key_claim (constraint_oid oid, key uuid, PRIMARY KEY (constraint_oid, key));
+
+
+-- Columns of one class are equal exactly when their keys are (storage.keys); NULL for a type that is no key's.
+CREATE FUNCTION pg_sluice.key_class(type_oid oid, typmod integer) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog AS $$
+    SELECT CASE
+        WHEN $1 IN (20, 21, 23) OR pg_sluice.column_type($1, $2) LIKE 'decimal%' THEN 'number'
+        WHEN $1 IN (700, 701) THEN 'float'
+        WHEN $1 IN (25, 1043) THEN 'text'
+        WHEN $1 IN (16, 17, 1042, 1082, 1083, 1114, 1184, 1700, 2950) THEN $1::regtype::text END
+$$;
+
+
+-- Refuse the constraints of a table that the lake cannot keep; let no trigger of PostgreSQL's look for the rows that
+-- foreign keys refer to, for shadows have none.
+CREATE FUNCTION pg_sluice.adopt_constraints(shadow regclass) RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog SET allow_system_table_mods = on AS $$
+DECLARE
+    k record; a record;
+BEGIN
+    FOR k IN SELECT * FROM pg_constraint WHERE conrelid = shadow AND contype IN ('p', 'u', 'f', 'x') LOOP
+        IF k.contype = 'x' THEN
+            PERFORM pg_sluice.refuse('EXCLUDE');
+        ELSIF k.conperiod THEN
+            PERFORM pg_sluice.refuse('a key with a period');
+        ELSIF k.confmatchtype = 'f' AND cardinality(k.conkey) > 1 THEN
+            PERFORM pg_sluice.refuse('MATCH FULL over several columns');
+        END IF;
+        FOR a IN SELECT c.attname, format_type(c.atttypid, c.atttypmod) AS type, o.collisdeterministic,
+                        pg_sluice.key_class(c.atttypid, c.atttypmod) AS class,
+                        pg_sluice.key_class(p.atttypid, p.atttypmod) AS parent_class
+                 FROM unnest(k.conkey, k.confkey) AS u (attnum, parent_attnum)
+                 JOIN pg_attribute c ON c.attrelid = k.conrelid AND c.attnum = u.attnum
+                 LEFT JOIN pg_collation o ON o.oid = c.attcollation
+                 LEFT JOIN pg_attribute p ON p.attrelid = k.confrelid AND p.attnum = u.parent_attnum LOOP
+            IF a.class IS NULL OR NOT a.collisdeterministic THEN
+                PERFORM pg_sluice.refuse(format('a key column of type %s', a.type));
+            ELSIF k.contype = 'f' AND a.class IS DISTINCT FROM a.parent_class THEN
+                PERFORM pg_sluice.refuse(format('a foreign key between different types (column "%s")', a.attname));
+            END IF;
+        END LOOP;
+        IF k.contype = 'f' THEN
+            UPDATE pg_trigger SET tgenabled = 'R' WHERE tgconstraint = k.oid AND tgenabled <> 'R';
+            -- Every session's cached description of the two tables is out of date.
+            UPDATE pg_class SET relname = relname WHERE oid IN (k.conrelid, k.confrelid);
+        END IF;
+    END LOOP;
+END $$;
+
+
+-- The keys of a table, as JSON for catalog.constraints; NULL for none.
+CREATE FUNCTION pg_sluice.keys(shadow oid) RETURNS jsonb LANGUAGE sql STABLE
+SET search_path = pg_catalog AS $$
+    SELECT jsonb_agg(jsonb_build_object(
+        'oid', k.oid::bigint, 'name', k.conname, 'attnums', k.conkey, 'nulls_distinct', NOT i.indnullsnotdistinct,
+        'deferrable', k.condeferrable, 'deferred', k.condeferred) ORDER BY k.contype, k.oid)
+    FROM pg_constraint k JOIN pg_index i ON i.indexrelid = k.conindid
+    WHERE k.conrelid = shadow AND k.contype IN ('p', 'u')
+$$;
+
+CREATE FUNCTION pg_sluice.foreign_key(k pg_constraint) RETURNS jsonb LANGUAGE sql IMMUTABLE
+SET search_path = pg_catalog AS $$
+    SELECT jsonb_build_object(
+        'oid', k.oid::bigint, 'name', k.conname, 'child', k.conrelid::bigint, 'attnums', k.conkey,
+        'parent', k.confrelid::bigint, 'parent_attnums', k.confkey, 'on_delete', k.confdeltype,
+        'on_update', k.confupdtype, 'deferrable', k.condeferrable,
+        'deferred', k.condeferred, 'set_attnums', k.confdelsetcols)
+$$;
+
+CREATE FUNCTION pg_sluice.foreign_keys(shadow oid) RETURNS jsonb LANGUAGE sql STABLE
+SET search_path = pg_catalog AS $$
+    SELECT jsonb_agg(pg_sluice.foreign_key(k) ORDER BY k.conname)
+    FROM pg_constraint k WHERE k.conrelid = shadow AND k.contype = 'f' AND k.conenforced
+$$;
+
+-- The foreign keys that refer to a table.
+CREATE FUNCTION pg_sluice.referring(shadow oid) RETURNS jsonb LANGUAGE sql STABLE
+SECURITY DEFINER SET search_path = pg_catalog AS $$
+    SELECT coalesce(jsonb_agg(pg_sluice.foreign_key(k) ORDER BY k.conname), '[]')
+    FROM pg_constraint k WHERE k.confrelid = shadow AND k.contype = 'f' AND k.conenforced
+$$;
+
+
+-- Claim keys that are about to be written. Waits for other transactions that claim any of them.
+CREATE FUNCTION pg_sluice.claim_keys(token text, of_constraint oid, keys bytea[]) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+BEGIN
+    PERFORM pg_sluice.authorize(token);
+    INSERT INTO pg_sluice.key_claim SELECT DISTINCT of_constraint, md5(k)::uuid FROM unnest(keys) k ORDER BY 2;
+    DELETE FROM pg_sluice.key_claim c USING unnest(keys) k
+        WHERE c.constraint_oid = of_constraint AND c.key = md5(k)::uuid;
+END $$;
+
+
+-- Before COMMIT, and before prepare_commit: lock what the transaction has changed, and against changes by others the
+-- tables whose keys it has looked up; `checked` maps these to the snapshot at which. Those changed since are returned.
+CREATE FUNCTION pg_sluice.lock_checked(token text, checked jsonb) RETURNS jsonb
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+DECLARE
+    r record;
+BEGIN
+    PERFORM pg_sluice.authorize(token);
+    FOR r IN SELECT c.relid, bool_or(c.changes) AS changes
+             FROM (SELECT s.relid, true FROM pg_sluice.staged s UNION SELECT d.relid, true FROM pg_sluice.dirty d
+                   UNION SELECT k.key::oid, false FROM jsonb_each(checked) k) AS c (relid, changes)
+             GROUP BY c.relid ORDER BY c.relid LOOP
+        IF r.changes THEN
+            PERFORM FROM pg_sluice.relation k WHERE k.relid = r.relid FOR UPDATE;
+        ELSE
+            PERFORM FROM pg_sluice.relation k WHERE k.relid = r.relid FOR SHARE;
+        END IF;
+    END LOOP;
+    RETURN (SELECT coalesce(jsonb_agg(k.relid::bigint), '[]')
+            FROM pg_sluice.relation k JOIN jsonb_each_text(checked) c ON c.key::oid = k.relid
+            WHERE k.changed_snapshot > c.value::bigint);
+END $$;
+
+REVOKE ALL ON FUNCTION
+    pg_sluice.key_class(oid, integer), pg_sluice.adopt_constraints(regclass), pg_sluice.keys(oid),
+    pg_sluice.foreign_key(pg_constraint), pg_sluice.foreign_keys(oid), pg_sluice.referring(oid),
+    pg_sluice.claim_keys(text, oid, bytea[]), pg_sluice.lock_checked(text, jsonb) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION
+    pg_sluice.referring(oid), pg_sluice.claim_keys(text, oid, bytea[]), pg_sluice.lock_checked(text, jsonb) TO PUBLIC;

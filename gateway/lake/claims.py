@@ -1,0 +1,27 @@
+"""Claims on keys that a transaction is about to write, until it ends.
+
+Whoever claims the same waits for its end; PostgreSQL finds the deadlocks (catalog/sql/keys.sql).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from catalog.datatypes import BYTEA
+from gateway.backend import Statement
+from gateway.values.binary import binary_array
+
+if TYPE_CHECKING:
+    from gateway.exchange import Exchange
+
+_CLAIM_KEYS: Final = "SELECT pg_sluice.claim_keys($1, $2::bigint::oid, $3::bytea[])"
+# A statement that writes more rows than this claims no keys.
+CLAIMS_MAX: Final = 10_000
+
+
+async def claim_keys(session: Exchange, constraint_oid: int, keys: pa.Array) -> None:
+    """Claim keys (storage.keys) of a constraint."""
+    parameters = (session.gateway.token, str(constraint_oid), binary_array(keys, BYTEA))
+    await session.backend.run(Statement(_CLAIM_KEYS, parameters, parameter_formats=(0, 0, 1)))

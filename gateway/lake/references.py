@@ -1,0 +1,293 @@
+"""FOREIGN KEY: what new rows refer to is there, and what goes takes its referring rows along, or stays.
+
+Both sides look at what is committed by now and at what the transaction itself has. Whoever commits second of a new
+reference and a deletion of its key finds the other's at COMMIT, when both tables are locked (`Transaction.validate`).
+Source: PostgreSQL's ri_triggers.c for messages, and for when an action is carried out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from catalog.constraints import Action, ForeignKey, foreign_key_from_json
+from catalog.errors import SluiceError, unsupported
+from catalog.model import Column, Table, TableVersion
+from catalog.publish import RowChange
+from gateway.backend import Statement
+from gateway.lake.uniqueness import described_key
+from gateway.transaction import Validation
+from gateway.visibility import Current, current
+from storage.keys import Found, LiveFile, bounds_of, distinct, find, key_chunks, keys_of, read_positions
+
+if TYPE_CHECKING:
+    from gateway.exchange import Exchange
+
+_REFERRING: Final = "SELECT pg_sluice.referring($1::bigint::oid)"
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """Keys of a table's that a statement took away, each once, with the columns that they are made of.
+
+    `replaced` are the new ones in parallel, where the statement gave the rows others.
+    """
+
+    keys: pa.Array
+    columns: pa.RecordBatch
+    replaced: pa.RecordBatch | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Consequence:
+    """Rows of a child table that an action of a foreign key changes."""
+
+    foreign_key: ForeignKey
+    action: Action
+    parent: Table
+    gone: Gone
+    found: Found
+
+
+async def renewed(session: Exchange, consequence: Consequence) -> Consequence:
+    """The same with the referring rows that are there by now; the parent's change is staged."""
+    child = await current(session, consequence.foreign_key.child, None)
+    found = await _children(session, consequence.parent, consequence.foreign_key, consequence.gone, child, child.files)
+    return replace(consequence, found=found)
+
+
+async def keep_references(
+    session: Exchange, table: Table, change: RowChange, assigned: Collection[int] | None, deferred: Collection[int]
+) -> None:
+    """Raise 23503 where new rows of the change, which is not staged yet, refer to what is not there."""
+    for foreign_key in table.foreign_keys:
+        if assigned is not None and set(foreign_key.attnums).isdisjoint(assigned):
+            continue
+        parent = await current(session, foreign_key.parent, change if foreign_key.parent == table.oid else None)
+        late = foreign_key.oid in deferred
+        if not late:
+            await _look_up(session, table, foreign_key, [LiveFile(file) for file in change.data_files], parent)
+
+        async def again(foreign_key: ForeignKey = foreign_key) -> None:
+            child = await current(session, foreign_key.child, None)
+            own = [each for each in child.files if each.file.data_file_id is None]
+            await _look_up(session, child.table, foreign_key, own, await current(session, foreign_key.parent, None))
+
+        session.transaction.validate(foreign_key.parent, Validation(-1 if late else parent.snapshot, again))
+
+
+async def _look_up(
+    session: Exchange, table: Table, foreign_key: ForeignKey, new: Sequence[LiveFile], parent: Current
+) -> None:
+    columns = [table.column(attnum) for attnum in foreign_key.attnums]
+    parents = [parent.table.column(attnum) for attnum in foreign_key.parent_attnums]
+    data_path = session.gateway.data_path
+
+    def look() -> pa.RecordBatch | None:
+        for chunk in key_chunks(data_path, table, new, columns, nulls_distinct=True):
+            values, places = distinct(chunk.keys)
+            bounds = bounds_of(columns, parents, chunk.columns.columns)
+            found = find(data_path, parent.table, parents, parent.files, values, bounds)
+            missing = np.setdiff1d(np.arange(len(values)), found.wanted)
+            if len(missing):
+                row: pa.RecordBatch = chunk.columns.slice(int(places[missing].min()), 1)
+                return row
+        return None
+
+    row = await asyncio.to_thread(look)
+    if row is not None:
+        key = described_key(table, foreign_key.attnums, row)
+        raise SluiceError(
+            "23503",
+            f'insert or update on table "{table.name}" violates foreign key constraint "{foreign_key.name}"',
+            detail=f'Key {key} is not present in table "{parent.table.name}".',
+            schema=table.schema,
+            table=table.name,
+            constraint=foreign_key.name,
+        )
+
+
+async def referring(session: Exchange, table: Table, assigned: Collection[int] | None) -> list[ForeignKey]:
+    """The foreign keys that refer to columns that a statement deletes (None) or assigns."""
+    if not table.keys:
+        return []
+    [result] = await session.backend.run(Statement(_REFERRING, (str(table.oid),)))
+    value = result.rows[0][0]
+    assert value is not None
+    found = [foreign_key_from_json(each) for each in json.loads(value)]
+    return [each for each in found if assigned is None or not set(each.parent_attnums).isdisjoint(assigned)]
+
+
+async def consequences(
+    session: Exchange,
+    version: TableVersion,
+    change: RowChange,
+    rows: Mapping[str, npt.NDArray[np.int64]],
+    foreign_keys: Sequence[ForeignKey],
+    *,
+    sources: pa.Table | None,
+    updated: bool,
+    deferred: Collection[int],
+) -> list[Consequence]:
+    """What foreign keys do about rows of `version` that the change, which is not staged yet, deletes or replaces.
+
+    Raises 23503 or 23001 where one forbids it.
+    """
+    wanted: list[Consequence] = []
+    table = version.table
+    for foreign_key in foreign_keys:
+        action = foreign_key.on_update if updated else foreign_key.on_delete
+        gone = await asyncio.to_thread(_gone, session.gateway.data_path, version, change, rows, foreign_key, sources)
+        if updated:
+            gone = await _without_present(session, await current(session, table.oid, change), foreign_key, gone)
+        if not len(gone.keys):
+            continue
+        own = change if foreign_key.child == table.oid else None
+        child = await current(session, foreign_key.child, own)
+        late = foreign_key.oid in deferred and action is Action.NO_ACTION
+        if not late:
+            found = await _children(session, table, foreign_key, gone, child, child.files)
+            if len(found) and action in (Action.NO_ACTION, Action.RESTRICT):
+                row = gone.columns.slice(int(found.wanted[0]), 1)
+                raise _still_referenced(table, child.table, foreign_key, action, row)
+            if len(found) and updated and action is Action.CASCADE and gone.replaced is None:
+                raise unsupported("a change of keys that ON UPDATE CASCADE follows, by other than an UPDATE,")
+            if len(found):
+                wanted.append(Consequence(foreign_key, action, table, gone, found))
+
+        seen = frozenset[int | None]() if late else child.published
+
+        async def again(
+            foreign_key: ForeignKey = foreign_key, gone: Gone = gone, seen: Collection[int | None] = seen
+        ) -> None:
+            await _validate(session, table.oid, foreign_key, gone, seen)
+
+        session.transaction.validate(foreign_key.child, Validation(-1 if late else child.snapshot, again))
+    return wanted
+
+
+def _gone(  # noqa: PLR0917
+    data_path: str,
+    version: TableVersion,
+    change: RowChange,
+    rows: Mapping[str, npt.NDArray[np.int64]],
+    foreign_key: ForeignKey,
+    sources: pa.Table | None,
+) -> Gone:
+    """The referred columns of rows at these positions, by the path of their data file; with `sources`, of the rows that
+    new ones replace, in their order. Blocking."""
+    table = version.table
+    columns = [table.column(attnum) for attnum in foreign_key.parent_attnums]
+    files = {file.path: file for file in version.files}
+    old = {path: read_positions(data_path, table, files[path], columns, places) for path, places in rows.items()}
+    replaced: pa.RecordBatch | None = None
+    if sources is None:
+        taken = pa.concat_tables(old.values())
+    else:
+        taken = _in_order(old, rows, sources)
+        new = key_chunks(
+            data_path, table, [LiveFile(file) for file in change.data_files], columns, nulls_distinct=False
+        )
+        replaced = _one_batch(pa.Table.from_batches([chunk.columns for chunk in new], taken.schema))
+    batch = _one_batch(taken)
+    keys = keys_of(columns, batch.columns)
+    has_key = keys.is_valid()
+    keys, batch = keys.filter(has_key), batch.filter(has_key)
+    if replaced is not None:
+        replaced = replaced.filter(has_key)
+    keys, places = distinct(keys)
+    chosen = pa.array(places)
+    return Gone(keys, batch.take(chosen), None if replaced is None else replaced.take(chosen))
+
+
+def _in_order(old: Mapping[str, pa.Table], rows: Mapping[str, npt.NDArray[np.int64]], sources: pa.Table) -> pa.Table:
+    """The old rows in the order of the new ones."""
+    offsets = dict(zip(old, np.cumsum([0, *(len(rows[path]) for path in old)])[:-1], strict=True))
+    order = np.empty(sources.num_rows, np.int64)
+    files = pc.cast(sources["file"], pa.string()).combine_chunks()
+    positions = sources["position"].to_numpy()
+    for path in old:
+        here = np.flatnonzero(pc.equal(files, path).to_numpy(zero_copy_only=False))
+        order[here] = offsets[path] + np.searchsorted(rows[path], positions[here])
+    return pa.concat_tables(old.values()).take(pa.array(order))
+
+
+def _one_batch(table: pa.Table) -> pa.RecordBatch:
+    batches = table.combine_chunks().to_batches()
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], table.schema)
+
+
+async def _without_present(session: Exchange, now: Current, foreign_key: ForeignKey, gone: Gone) -> Gone:
+    """The keys that the table no longer has: another row may have got one of them."""
+    columns = [now.table.column(attnum) for attnum in foreign_key.parent_attnums]
+    found = await asyncio.to_thread(_find, session.gateway.data_path, now.table, columns, now.files, columns, gone)
+    kept = pa.array(np.setdiff1d(np.arange(len(gone.keys)), found.wanted))
+    replaced = None if gone.replaced is None else gone.replaced.take(kept)
+    return Gone(gone.keys.take(kept), gone.columns.take(kept), replaced)
+
+
+async def _children(  # noqa: PLR0917
+    session: Exchange,
+    parent: Table,
+    foreign_key: ForeignKey,
+    gone: Gone,
+    child: Current,
+    files: Sequence[LiveFile],
+) -> Found:
+    """The rows of the child that refer to keys that are gone."""
+    columns = [child.table.column(attnum) for attnum in foreign_key.attnums]
+    parents = [parent.column(attnum) for attnum in foreign_key.parent_attnums]
+    return await asyncio.to_thread(_find, session.gateway.data_path, child.table, columns, files, parents, gone)
+
+
+def _find(  # noqa: PLR0917
+    data_path: str,
+    table: Table,
+    columns: Sequence[Column],
+    files: Sequence[LiveFile],
+    of: Sequence[Column],
+    gone: Gone,
+) -> Found:
+    """The rows of files of `table` that have one of the keys, which are made of columns like `of`. Blocking."""
+    return find(data_path, table, columns, files, gone.keys, bounds_of(of, columns, gone.columns.columns))
+
+
+async def _validate(
+    session: Exchange, parent_oid: int, foreign_key: ForeignKey, gone: Gone, seen: Collection[int | None]
+) -> None:
+    """At COMMIT: nobody has come to refer to a key that is gone; it may be there again."""
+    parent = await current(session, parent_oid, None)
+    rest = await _without_present(session, parent, foreign_key, gone)
+    if not len(rest.keys):
+        return
+    child = await current(session, foreign_key.child, None)
+    files = [each for each in child.files if each.file.data_file_id is None or each.file.data_file_id not in seen]
+    found = await _children(session, parent.table, foreign_key, rest, child, files)
+    if len(found):
+        row = rest.columns.slice(int(found.wanted[0]), 1)
+        raise _still_referenced(parent.table, child.table, foreign_key, Action.NO_ACTION, row)
+
+
+def _still_referenced(
+    parent: Table, child: Table, foreign_key: ForeignKey, action: Action, row: pa.RecordBatch
+) -> SluiceError:
+    key = described_key(parent, foreign_key.parent_attnums, row)
+    restricted = action is Action.RESTRICT
+    violates = "violates RESTRICT setting of foreign key" if restricted else "violates foreign key"
+    verb = "referenced" if restricted else "still referenced"
+    return SluiceError(
+        "23001" if restricted else "23503",
+        f'update or delete on table "{parent.name}" {violates} constraint "{foreign_key.name}" on table "{child.name}"',
+        detail=f'Key {key} is {verb} from table "{child.name}".',
+        schema=child.schema,
+        table=child.name,
+        constraint=foreign_key.name,
+    )

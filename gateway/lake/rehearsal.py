@@ -1,0 +1,192 @@
+"""A statement that PostgreSQL carries out in the shadow, over those rows of the lake that it concerns.
+
+The rows are copied into the shadow, the statement runs, what it made of them is read back, and all of it is undone. A
+loaded row that is no longer there as it was is to be deleted from the lake; a row that the statement made, inserted. Of
+rows that are equal in every column, it does not matter which goes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from catalog.model import Column, DataFile, Table
+from gateway.analysis import UNDO
+from gateway.backend import Statement
+from gateway.lake.guarded import relay_rows
+from gateway.lake.shadow import begin_shadow, copy_rows, qualified, shadow_rows, to_lake_form
+from gateway.messages import frontend
+from gateway.portal import Binding
+from gateway.values import OutputSettings
+from gateway.values.text import text_cells
+from storage.arrow_types import arrow_type
+from storage.keys import read_positions
+
+if TYPE_CHECKING:
+    from gateway.exchange import Exchange
+
+_STATEMENT: Final = Statement("SAVEPOINT pg_sluice_statement")
+AGAIN: Final = Statement("ROLLBACK TO SAVEPOINT pg_sluice_statement")
+_LOADED: Final = (
+    "SELECT min(number::text) FROM pg_sluice.shadow_rows($1, $2::bigint::oid, 'xmin', 'true') AS rows (number xid)"
+)
+_POSITION_BITS: Final = 40
+_NULL: Final = pa.scalar(b"N", pa.binary())
+_NOTHING: Final = pa.scalar(b"", pa.binary())
+# Where rows wait that the statement is to read, in a temporary table; and the name of the gateway's own statement.
+PROPOSED: Final = "pg_sluice_proposed"
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Rows of the lake, in parallel: the file, the row's number in it, all its columns."""
+
+    files: tuple[DataFile, ...]
+    file_numbers: npt.NDArray[np.int64]
+    positions: npt.NDArray[np.int64]
+    rows: pa.Table
+
+    def by_path(self, chosen: npt.NDArray[np.bool_]) -> dict[str, npt.NDArray[np.int64]]:
+        """The positions of the chosen rows, ascending, by the path of their data file."""
+        found = {}
+        for number, file in enumerate(self.files):
+            positions = self.positions[chosen & (self.file_numbers == number)]
+            if len(positions):
+                found[file.path] = np.sort(positions)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of the statement: its answers to the client, the rows that it made, the loaded rows that it left."""
+
+    answers: list[bytes]
+    tag: str
+    fresh: pa.Table
+    kept: pa.Table
+
+
+def nothing_loaded(table: Table) -> Loaded:
+    """No rows."""
+    empty = np.empty(0, np.int64)
+    return Loaded((), empty, empty, _schema(table).empty_table())
+
+
+def places_of(file_numbers: npt.NDArray[np.int64], positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """A file's number and a row's in it as one number, for each row."""
+    return (file_numbers << _POSITION_BITS) | positions
+
+
+def load(data_path: str, table: Table, files: Sequence[DataFile], places: npt.NDArray[np.int64]) -> Loaded:
+    """The rows at these places, each once, ascending. Blocking."""
+    file_numbers, positions = places >> _POSITION_BITS, places & ((1 << _POSITION_BITS) - 1)
+    parts = [
+        read_positions(data_path, table, file, table.columns, positions[file_numbers == number])
+        for number, file in enumerate(files)
+    ]
+    return Loaded(tuple(files), file_numbers, positions, pa.concat_tables([_schema(table).empty_table(), *parts]))
+
+
+async def begin(session: Exchange, table: Table, columns: Sequence[Column], loaded: Loaded) -> str:
+    """Put the loaded rows into the shadow (`columns`: all but the generated ones); their mark for `finish`."""
+    await begin_shadow(session, table)
+    mark = "-1"
+    if loaded.rows.num_rows:
+        await copy_rows(session, qualified(table), columns, loaded.rows.select([column.name for column in columns]))
+        [result] = await session.backend.run(Statement(_LOADED, (session.gateway.token, str(table.oid))))
+        [[number]] = result.rows
+        assert number is not None
+        mark = number.decode()
+    await session.backend.run(_STATEMENT)
+    return mark
+
+
+async def rehearse(
+    session: Exchange, table: Table, columns: Sequence[Column], loaded: Loaded, send: Callable[[], Awaitable[None]]
+) -> Outcome:
+    """Carry out the statement that `send` sends to the backend. On an error the savepoints are left as they are."""
+    mark = await begin(session, table, columns, loaded)
+    answers: list[bytes] = []
+    await send()
+    tag = await relay_rows(session, answers)
+    fresh, kept, *_ = await session.backend.run(
+        shadow_rows(session, table, made(mark)), shadow_rows(session, table, f"xmin::text = '{mark}'"), *UNDO
+    )
+    return Outcome(answers, tag, rows_of(table, fresh.bodies), rows_of(table, kept.bodies))
+
+
+def made(mark: str) -> str:
+    """The condition on rows of the shadow that they were made by the statement."""
+    return f"xmin::text <> '{mark}'"
+
+
+def send_own(session: Exchange, sql: str, binding: Binding, parameter_types: Sequence[int]) -> None:
+    """Send a statement that stands for the client's, for its parameters and with its result formats."""
+    if session.simple:
+        session.backend.send(frontend.Query(sql).encode())
+        return
+    messages = (
+        frontend.Parse(PROPOSED, sql, tuple(parameter_types)),
+        frontend.Bind("", PROPOSED, binding.parameter_formats, binding.parameters, binding.result_formats),
+        frontend.Execute(""),
+        frontend.Close(b"S", PROPOSED),
+        frontend.Sync(),
+    )
+    session.backend.send(b"".join(message.encode() for message in messages))
+
+
+def rows_of(table: Table, bodies: list[bytes]) -> pa.Table:
+    """Rows of the shadow in lake form."""
+    batches = [batch.cast(_schema(table)) for batch in to_lake_form(table, bodies)]
+    return pa.Table.from_batches(batches, _schema(table))
+
+
+async def gone(table: Table, loaded: Loaded, kept: pa.Table) -> dict[str, npt.NDArray[np.int64]]:
+    """The loaded rows that are no longer as they were: their positions, by the path of their data file."""
+
+    def compare() -> dict[str, npt.NDArray[np.int64]]:
+        before, after = _contents(table, loaded.rows), _contents(table, kept)
+        encoded = before.dictionary_encode()
+        numbers = encoded.indices.to_numpy(zero_copy_only=False)
+        matches = pc.index_in(after, encoded.dictionary).to_numpy(zero_copy_only=False).astype(np.int64)
+        left = np.bincount(matches, minlength=len(encoded.dictionary))
+        # Of equal rows, the first so many are those that were left.
+        order = np.argsort(numbers, kind="stable")
+        starts = np.searchsorted(numbers[order], numbers[order])
+        rank = np.empty(len(numbers), np.int64)
+        rank[order] = np.arange(len(numbers)) - starts
+        return loaded.by_path(rank >= left[numbers])
+
+    return await asyncio.to_thread(compare)
+
+
+def _contents(table: Table, rows: pa.Table) -> pa.Array:
+    """Each row's values as one binary value."""
+    settings, pieces = OutputSettings(), []
+    for column in table.columns:
+        array = one_array(rows, column)
+        text = text_cells(array, column.type_oid, settings)
+        valid = array.is_valid()
+        length = pc.binary_length(text).cast(pa.string()).cast(pa.binary())
+        pieces += [
+            pc.if_else(valid, length, pa.scalar(b"N", pa.binary())),
+            pc.if_else(valid, text, pa.scalar(b"", pa.binary())),
+        ]
+    return pc.binary_join_element_wise(*pieces, pa.scalar(b":", pa.binary()))
+
+
+def one_array(rows: pa.Table, column: Column) -> pa.Array:
+    """A column of rows as one array."""
+    chunked = rows[column.name]
+    return pa.concat_arrays(chunked.chunks) if chunked.num_chunks else pa.nulls(0, chunked.type)
+
+
+def _schema(table: Table) -> pa.Schema:
+    return pa.schema([(column.name, arrow_type(column.form)) for column in table.columns])

@@ -1,0 +1,126 @@
+"""Rows that PostgreSQL is to make or to judge: into the shadow, in a savepoint, and back in lake form.
+
+The shadow has the table's defaults, identity, generated columns, CHECK, NOT NULL and lengths. The savepoint is undone,
+so that the shadow is empty again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from catalog.datatypes import BY_ARRAY_OID, BY_OID
+from catalog.errors import unsupported
+from catalog.model import Column, Table
+from gateway.analysis import SAVEPOINT, UNDO
+from gateway.backend import Statement
+from gateway.copy import BinaryReader, CopyFormat, CopyOptions, CopyWriter
+from gateway.enlistment import SchemaChangedError, hold_schema
+from gateway.values import OutputSettings, ResultColumn, convert_binary
+
+if TYPE_CHECKING:
+    from gateway.exchange import Exchange
+
+# COPY's binary signature, flags and header extension, and its end.
+_COPY_HEADER: Final = b"PGCOPY\n\xff\r\n\0" + bytes(8)
+_COPY_TRAILER: Final = b"\xff\xff"
+
+
+def quoted(name: str) -> str:
+    """An identifier as SQL takes it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def qualified(table: Table) -> str:
+    """The table's name as SQL takes it."""
+    return f"{quoted(table.schema)}.{quoted(table.name)}"
+
+
+async def begin_shadow(session: Exchange, table: Table) -> None:
+    """Begin the savepoint, and keep the table's schema as it is until that is undone."""
+    [_, held] = await session.backend.run(SAVEPOINT, hold_schema(session.gateway.token, [table.oid]))
+    try:
+        session.transaction.enlistment.confirm_held(table, held)
+    except SchemaChangedError:
+        await session.backend.run(*UNDO)
+        raise
+
+
+async def take_shadow_rows(session: Exchange, table: Table) -> list[pa.RecordBatch]:
+    """The rows in the shadow, in lake form; afterwards the shadow is empty again (the savepoint undone)."""
+    if not table.columns:
+        raise unsupported("a row without columns")
+    [result, *_] = await session.backend.run(shadow_rows(session, table), *UNDO)
+    return await asyncio.to_thread(to_lake_form, table, result.bodies)
+
+
+def shadow_rows(session: Exchange, table: Table, condition: str = "true") -> Statement:
+    """To ask the backend for those of the shadow's rows that meet a condition of the gateway's own."""
+    names = ", ".join(quoted(column.name) for column in table.columns)
+    types = ", ".join(f"c{column.attnum} {_sql_type(column.type_oid)}" for column in table.columns)
+    return Statement(
+        f"SELECT * FROM pg_sluice.shadow_rows($1, $2::bigint::oid, $3, $4) AS rows ({types})",
+        (session.gateway.token, str(table.oid), names, condition),
+        result_format=1,
+        bodies_only=True,
+    )
+
+
+def _sql_type(type_oid: int) -> str:
+    element = BY_ARRAY_OID.get(type_oid)
+    return f"pg_catalog.{element.name}[]" if element else f"pg_catalog.{BY_OID[type_oid].name}"
+
+
+def to_lake_form(table: Table, bodies: list[bytes]) -> list[pa.RecordBatch]:
+    """A DataRow's body in binary is a tuple of COPY's binary format, so its reader serves here."""
+    reader = BinaryReader([column.name for column in table.columns], table.name)
+    batches = [*reader.feed(b"".join((_COPY_HEADER, *bodies, _COPY_TRAILER))), *reader.finish()]
+    return [binary_to_lake_form(table, batch.fields) for batch in batches]
+
+
+def binary_to_lake_form(table: Table, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Columns of PostgreSQL's binary values in lake form; a value that lake tables cannot hold is 0A000."""
+    arrays = []
+    for column, values in zip(table.columns, batch.columns, strict=True):
+        converted = convert_binary(values, column.type_oid, column.typmod, from_postgres=True)
+        if converted.refused is not None and converted.refused.true_count:
+            raise unsupported(f'this value of column "{column.name}"')
+        arrays.append(converted.array)
+    return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in table.columns])
+
+
+async def copy_values(
+    session: Exchange,
+    target: str,
+    names: Sequence[str],
+    types: Sequence[ResultColumn],
+    rows: pa.RecordBatch | pa.Table,
+) -> None:
+    """Copy rows of values of these types into columns of the table that `target` names."""
+    writer = CopyWriter(CopyOptions(format=CopyFormat.TEXT), types, names, OutputSettings())
+
+    def encode() -> bytes:
+        batches = rows.combine_chunks().to_batches() if isinstance(rows, pa.Table) else [rows]
+        return b"".join(writer.rows(batch) for batch in batches) + writer.finish()
+
+    messages = await asyncio.to_thread(encode)
+    listed = ", ".join(map(quoted, names))
+    await session.backend.copy_in(f"COPY {target} ({listed}) FROM STDIN", messages)
+
+
+async def copy_rows(session: Exchange, target: str, columns: Sequence[Column], rows: pa.RecordBatch | pa.Table) -> None:
+    """Copy rows of these columns into the table that `target` names."""
+    types = [ResultColumn(column.type_oid, column.typmod) for column in columns]
+    await copy_values(session, target, [column.name for column in columns], types, rows)
+
+
+async def through_shadow(
+    session: Exchange, table: Table, columns: Sequence[Column], types: Sequence[ResultColumn], rows: pa.RecordBatch
+) -> list[pa.RecordBatch]:
+    """Rows with only these columns given, as PostgreSQL makes and judges them."""
+    await begin_shadow(session, table)
+    await copy_values(session, qualified(table), [column.name for column in columns], types, rows)
+    return await take_shadow_rows(session, table)

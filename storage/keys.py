@@ -1,0 +1,346 @@
+"""Keys in the lake's files: what rows have as a key, and where rows with given keys are.
+
+A key is one binary value: columns of one class (`pg_sluice.key_class`) are equal in PostgreSQL exactly when these are
+equal, whatever their scale, width or padding. NULL stands for a row that has no key. Files whose statistics exclude the
+wanted keys are not opened, nor are row groups; memory holds the wanted keys and one batch of rows.
+
+Blocking: call it in a thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import UUID
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from catalog import datatypes
+from catalog.errors import unsupported
+from catalog.model import Column, DataFile, DeleteFile, Table
+from storage import layout
+from storage.arrow_types import FIELD_ID, arrow_type
+from storage.files import LakeFiles
+from storage.plan import Comparison
+from storage.positions import deleted_positions
+from storage.pruning import prune
+
+_BATCH_ROWS: Final = 131_072
+_MIDNIGHT: Final = 86_400_000_000
+# New keys are looked up so many at a time.
+_CHUNK_ROWS: Final = 2_000_000
+# Up to so many wanted keys, files are told apart by each of them; beyond, by the least and the greatest.
+_COMPARED_MAX: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class LiveFile:
+    """A data file with everything that deletes rows of it."""
+
+    file: DataFile
+    deletes: tuple[DeleteFile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Rows with wanted keys, in parallel: the file, the row's number in it, and which of the wanted keys it has."""
+
+    files: list[LiveFile]
+    file_numbers: npt.NDArray[np.int64]
+    positions: npt.NDArray[np.int64]
+    wanted: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyChunk:
+    """Some rows that have a key: the keys, and the columns that they are made of."""
+
+    keys: pa.Array
+    columns: pa.RecordBatch
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicate:
+    """The key columns of a row (one row) whose key another has: that one's place, where it is not a new row itself."""
+
+    columns: pa.RecordBatch
+    file: DataFile | None
+    position: int
+
+
+def keys_of(columns: Sequence[Column], arrays: Sequence[pa.Array], *, nulls_distinct: bool = True) -> pa.Array:
+    """The key of each row; NULL where any column is NULL and `nulls_distinct`."""
+    parts = [_canonical(column, array) for column, array in zip(columns, arrays, strict=True)]
+    if len(parts) == 1 and nulls_distinct:
+        return parts[0]
+    pieces: list[Any] = []
+    for part in parts:
+        length = pc.binary_length(part).cast(pa.string()).cast(pa.binary())
+        pieces += [pc.fill_null(length, b""), pc.fill_null(part, b"")] if not nulls_distinct else [length, part]
+    return pc.binary_join_element_wise(*pieces, pa.scalar(b":", pa.binary()))
+
+
+def _canonical(column: Column, array: pa.Array) -> pa.Array:
+    """Equal values as equal bytes."""
+    text: pa.Array
+    match column.type_oid:
+        case datatypes.BYTEA:
+            return array
+        case datatypes.TEXT | datatypes.VARCHAR | datatypes.UUID:
+            text = array
+        case datatypes.BPCHAR:
+            text = pc.utf8_rtrim(array, characters=" ")
+        case datatypes.NUMERIC:
+            text = _number_text(array)
+        case datatypes.FLOAT4 | datatypes.FLOAT8:
+            text = pc.add(array.cast(pa.float64()), 0.0).cast(pa.string())  # -0 is 0
+        case datatypes.DATE:
+            text = array.cast(pa.int32()).cast(pa.string())
+        case datatypes.TIME | datatypes.TIMESTAMP | datatypes.TIMESTAMPTZ:
+            text = array.cast(pa.int64()).cast(pa.string())
+        case datatypes.BOOL | datatypes.INT2 | datatypes.INT4 | datatypes.INT8:
+            text = array.cast(pa.string())
+        case _:
+            raise unsupported(f'a key column "{column.name}" of this type')
+    return text.cast(pa.binary())
+
+
+def _number_text(array: pa.Array) -> pa.Array:
+    """A numeric's text without its scale; every decimal at one scale first, so that tiny ones are spelled alike."""
+    text = array
+    if pa.types.is_decimal(array.type):
+        text = array.cast(pa.decimal256(76, 38)).cast(pa.string())
+        text = pc.replace_substring_regex(text, r"^0E[-+]?\d+$", "0")
+    text = pc.replace_substring_regex(text, r"(\.\d*?)0+$", r"\1")
+    return pc.replace_substring_regex(text, r"\.$", "")
+
+
+def read_rows(
+    files: LakeFiles, table: Table, file: DataFile, columns: Sequence[Column], row_groups: Sequence[int] | None = None
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The columns of a data file in lake form, batch by batch, each with the number of its first row in the file."""
+    path = layout.join(table.path, file.path)
+    with files.parquet(path) as parquet:
+        names = _names_by_id(parquet)
+        present = [names[column.column_id] for column in columns if column.column_id in names]
+        groups = range(parquet.metadata.num_row_groups) if row_groups is None else row_groups
+        counts = [parquet.metadata.row_group(group).num_rows for group in range(parquet.num_row_groups)]
+        starts = np.cumsum([0, *counts])
+        for group in groups:
+            first = int(starts[group])
+            for batch in parquet.iter_batches(_BATCH_ROWS, row_groups=[group], columns=present, use_threads=False):
+                yield first, _in_lake_form(batch, columns, names)
+                first += batch.num_rows
+
+
+def _names_by_id(parquet: pq.ParquetFile) -> dict[int, str]:
+    found = {}
+    for field in parquet.schema_arrow:
+        identity = (field.metadata or {}).get(FIELD_ID)
+        if identity is not None:
+            found[int(identity)] = field.name
+    return found
+
+
+def _in_lake_form(batch: pa.RecordBatch, columns: Sequence[Column], names: dict[int, str]) -> pa.RecordBatch:
+    arrays = []
+    for column in columns:
+        kind = arrow_type(column.form)
+        name = names.get(column.column_id)
+        if name is not None:
+            array = batch.column(name)
+            arrays.append(array if array.type == kind else array.cast(kind))
+        elif column.initial_default is None:
+            arrays.append(pa.nulls(batch.num_rows, kind))
+        else:
+            arrays.append(_repeated(column, kind, batch.num_rows))
+    return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in columns])
+
+
+def _repeated(column: Column, kind: pa.DataType, count: int) -> pa.Array:
+    """The column's initial default, `count` times: PostgreSQL's text as a value in lake form."""
+    text = column.initial_default
+    assert text is not None
+    if column.form.children:
+        raise unsupported(f'an initial default of column "{column.name}", which is an array or an interval')
+    if column.type_oid == datatypes.BYTEA:
+        return pa.repeat(pa.scalar(bytes.fromhex(text.removeprefix("\\x")), kind), count)
+    if column.type_oid == datatypes.BOOL:
+        return pa.repeat(pa.scalar(text in {"t", "true"}), count)
+    return pa.repeat(pa.scalar(text).cast(kind), count)
+
+
+def key_chunks(
+    data_path: str, table: Table, new: Iterable[LiveFile], columns: Sequence[Column], *, nulls_distinct: bool
+) -> Iterator[KeyChunk]:
+    """The keys of all live rows of files, some at a time; rows without one are left out."""
+    files = LakeFiles(data_path)
+    pending: list[KeyChunk] = []
+    count = 0
+    for each in new:
+        deleted = _deleted(files, table, each)
+        for first, batch in read_rows(files, table, each.file, columns):
+            keys = keys_of(columns, batch.columns, nulls_distinct=nulls_distinct)
+            wanted = keys.is_valid()
+            if len(deleted):
+                places = np.arange(first, first + batch.num_rows)
+                wanted = pc.and_(wanted, pa.array(~np.isin(places, deleted)))
+            pending.append(KeyChunk(keys.filter(wanted), batch.filter(wanted)))
+            count += len(pending[-1].keys)
+            if count >= _CHUNK_ROWS:
+                yield _joined(pending)
+                pending, count = [], 0
+    if count:
+        yield _joined(pending)
+
+
+def _joined(pending: Sequence[KeyChunk]) -> KeyChunk:
+    columns = pa.Table.from_batches([chunk.columns for chunk in pending]).combine_chunks()
+    return KeyChunk(pa.concat_arrays([chunk.keys for chunk in pending]), columns.to_batches()[0])
+
+
+def _deleted(files: LakeFiles, table: Table, each: LiveFile) -> npt.NDArray[np.int64]:
+    parts = [deleted_positions(files, table.path, delete) for delete in each.deletes]
+    return np.concatenate(parts) if parts else np.empty(0, np.int64)
+
+
+def duplicate(  # noqa: PLR0917
+    data_path: str,
+    table: Table,
+    columns: Sequence[Column],
+    chunks: Iterable[KeyChunk],
+    new: Sequence[LiveFile],
+    others: Sequence[LiveFile],
+    *,
+    nulls_distinct: bool,
+) -> Duplicate | None:
+    """The first row of `chunks` whose key an earlier one has, or a row of `others`; None where all are unique.
+
+    The chunks are those of the files `new`.
+    """
+    for number, chunk in enumerate(chunks):
+        values, places = distinct(chunk.keys)
+        repeated = np.ones(len(chunk.keys), np.bool_)
+        repeated[places] = False
+        if repeated.any():
+            return Duplicate(chunk.columns.slice(int(np.argmax(repeated)), 1), None, 0)
+        bounds = bounds_of(columns, columns, chunk.columns.columns)
+        found = find(data_path, table, columns, others, values, bounds, nulls_distinct=nulls_distinct)
+        if len(found):
+            first = int(np.argmin(places[found.wanted]))
+            file = found.files[found.file_numbers[first]].file
+            row = int(places[found.wanted[first]])
+            return Duplicate(chunk.columns.slice(row, 1), file, int(found.positions[first]))
+        if number:  # there is a chunk before it
+            again = find(data_path, table, columns, new, values, bounds, nulls_distinct=nulls_distinct)
+            counts = np.bincount(again.wanted, minlength=len(values))
+            if (counts > 1).any():
+                return Duplicate(chunk.columns.slice(int(places[np.argmax(counts > 1)]), 1), None, 0)
+    return None
+
+
+def distinct(keys: pa.Array) -> tuple[pa.Array, npt.NDArray[np.int64]]:
+    """The distinct keys, and the row where each is first."""
+    encoded = keys.dictionary_encode()
+    _, places = np.unique(encoded.indices.to_numpy(zero_copy_only=False), return_index=True)
+    return encoded.dictionary, places.astype(np.int64)
+
+
+def find(  # noqa: PLR0917
+    data_path: str,
+    table: Table,
+    columns: Sequence[Column],
+    live: Sequence[LiveFile],
+    wanted: pa.Array,
+    bounds: Sequence[Comparison],
+    *,
+    nulls_distinct: bool = True,
+) -> Found:
+    """The live rows whose key over `columns` is one of `wanted` (distinct, no NULLs).
+
+    `bounds` are necessary conditions on the rows that have one (`bounds_of`).
+    """
+    files = LakeFiles(data_path)
+    kept, _ = prune([each.file for each in live], table, bounds)
+    names = {file.path for file in kept}
+    chosen = [each for each in live if each.file.path in names]
+    file_numbers, positions, matches = [], [], []
+    for number, each in enumerate(chosen):
+        deleted: npt.NDArray[np.int64] | None = None  # read where it matters
+        for first, batch in read_rows(files, table, each.file, columns):
+            keys = keys_of(columns, batch.columns, nulls_distinct=nulls_distinct)
+            found = pc.index_in(keys, wanted)
+            rows = np.flatnonzero(found.is_valid().to_numpy(zero_copy_only=False))
+            if not len(rows):
+                continue
+            if deleted is None:
+                deleted = _deleted(files, table, each)
+            places = rows + first
+            alive = ~np.isin(places, deleted)
+            positions.append(places[alive])
+            matches.append(found.take(pa.array(rows[alive])).to_numpy(zero_copy_only=False).astype(np.int64))
+            file_numbers.append(np.full(int(alive.sum()), number))
+    empty = [np.empty(0, np.int64)]
+    return Found(
+        chosen,
+        np.concatenate(file_numbers or empty),
+        np.concatenate(positions or empty),
+        np.concatenate(matches or empty),
+    )
+
+
+def bounds_of(columns: Sequence[Column], parents: Sequence[Column], values: Sequence[pa.Array]) -> list[Comparison]:
+    """Necessary conditions on rows whose `parents` columns equal a row of `values`, which are of `columns`."""
+    found = []
+    for column, parent, array in zip(columns, parents, values, strict=True):
+        chosen = pc.unique(array).drop_null() if len(array) <= _COMPARED_MAX else array
+        if len(chosen) > _COMPARED_MAX:
+            ends = _ends(column, array)
+            if ends is not None:
+                found += [Comparison(parent.attnum, ">=", (ends[0],)), Comparison(parent.attnum, "<=", (ends[1],))]
+        elif len(chosen) and array.null_count == 0 and (listed := _python(column, chosen)) is not None:
+            found.append(Comparison(parent.attnum, "in", tuple(listed)))
+    return found
+
+
+def _ends(column: Column, array: pa.Array) -> list[Any] | None:
+    if array.null_count or pa.types.is_floating(array.type):
+        return None
+    ends = pc.min_max(array)
+    return _python(column, pa.array([ends["min"].as_py(), ends["max"].as_py()], array.type))
+
+
+def _python(column: Column, array: pa.Array) -> list[Any] | None:
+    """At most a few values as constants of a comparison; None where one has no such form (an infinite date)."""
+    if column.type_oid == datatypes.TIME and pc.any(pc.equal(array.cast(pa.int64()), _MIDNIGHT)).as_py():
+        return None  # 24:00, which Python does not have
+    try:
+        values: list[Any] = array.to_pylist()
+    except (OverflowError, ValueError):
+        return None
+    if column.type_oid == datatypes.UUID:
+        return [UUID(value) for value in values]
+    if column.type_oid in (datatypes.FLOAT4, datatypes.FLOAT8) or pa.types.is_decimal(array.type):
+        return None if column.type_oid != datatypes.NUMERIC else values
+    return values
+
+
+def read_positions(
+    data_path: str, table: Table, file: DataFile, columns: Sequence[Column], positions: npt.NDArray[np.int64]
+) -> pa.Table:
+    """These columns of the rows at `positions` (ascending) of a data file, in lake form."""
+    schema = pa.schema([(column.name, arrow_type(column.form)) for column in columns])
+    parts = []
+    for first, batch in read_rows(LakeFiles(data_path), table, file, columns):
+        low, high = np.searchsorted(positions, [first, first + batch.num_rows])
+        if low < high:
+            parts.append(batch.take(pa.array(positions[low:high] - first)))
+    return pa.Table.from_batches(parts, schema).combine_chunks() if parts else schema.empty_table()

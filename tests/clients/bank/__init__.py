@@ -1,0 +1,1 @@
+"""A Django application: a bank with branches and accounts."""
