@@ -30,6 +30,7 @@ _FILES: Final = (
     "enlistment.sql",
     "row_locks.sql",
     "table_locks.sql",
+    "as_of.sql",
 )
 CLIENT_ROLE: Final = "sluice"
 CLIENT_DATABASE: Final = "sluice"

@@ -117,7 +117,9 @@ async def analyse(  # noqa: C901  one case for each kind of answer
             case NoticeResponse(fields):
                 texts = dict(fields)
                 if texts["M"] == _TREE:
-                    if closed == begins:  # the others are those of the gateway's own statements
+                    # The others are those of the gateway's own statements; to describe EXECUTE may bring that of
+                    # what was prepared.
+                    if closed == begins and tree is None:
                         tree = texts["D"]
                 elif texts.get("V") != "LOG":
                     analysis.notices.append(message)

@@ -6,10 +6,14 @@ handed the exchange.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
 from catalog.errors import SluiceError
 from gateway.backend import Backend
 from gateway.client import Client
 from gateway.context import GatewayContext
+from gateway.cursors import Cursors
 from gateway.framing import Frame
 from gateway.messages import frontend
 from gateway.messages.backend import BACKEND, ErrorResponse, NoticeResponse, ReadyForQuery
@@ -17,13 +21,16 @@ from gateway.messages.copy import CopyDone, CopyFail, CopyInResponse
 from gateway.messages.layout import Message
 from gateway.states import Action, Machine, State
 from gateway.transaction import Transaction
+from planner.statements import Statement
 
 
 class Exchange:
-    """`machine` is the wire's state, `tag` the engine's name for what this session runs.
+    """`machine` is the wire's state, `tag` the engine's name for what this session runs, `running` for what runs now.
 
     `ends_with_statement`: the statement under way is the last of a simple query, and its transaction ends with it.
     `unsynced`: the backend has carried out something since the last Sync, in an implicit transaction.
+    `ran_functions`: something ran that may have opened cursors past the gateway. `names_by_sql`: what a prepared
+    statement's name stands for may have been changed by SQL.
     """
 
     def __init__(self, gateway: GatewayContext, client: Client, backend: Backend, user: str) -> None:
@@ -34,9 +41,13 @@ class Exchange:
         self.machine = Machine()
         self.machine.state = State.IDLE
         self.tag = f"session-{backend.process_id}-{id(self):x}"
-        self.transaction = Transaction(gateway, backend)
+        self.running = self.tag
+        self.cursors = Cursors(self)
+        self.transaction = Transaction(gateway, backend, self.cursors.hold)
         self.ends_with_statement = False
         self.unsynced = False
+        self.ran_functions = False
+        self.names_by_sql = False
         self.lake_active = False
         self.cancelled = False
         backend.forward = client.write
@@ -51,16 +62,35 @@ class Exchange:
         """Whether the backend may hold something that is not committed."""
         return self.backend.status != b"I" or self.unsynced
 
+    def note_names(self, statements: Sequence[Statement]) -> None:
+        """Before statements are carried out unseen: those that give names of prepared statements, or take them away."""
+        if any(statement.first_word in {"prepare", "deallocate", "discard"} for statement in statements):
+            self.names_by_sql = True
+
+    def has_portal(self, _: str) -> bool:
+        """Whether the protocol has a portal of that name that the backend does not know of."""
+        return False
+
     def send_noted(self, message: Message) -> None:
         """Send a message that may change the wire's state."""
         self.machine.sent(type(message))
         self.client.send(message)
 
+    @contextmanager
+    def cancellable(self, tag: str) -> Iterator[None]:
+        """While it lasts, a CancelRequest stops what the engine runs under this tag."""
+        before = self.running, self.lake_active
+        self.running, self.lake_active = tag, True
+        try:
+            yield
+        finally:
+            self.running, self.lake_active = before
+
     async def cancel(self) -> None:
         """A CancelRequest came for this session: stop what runs, at the backend or in Spark."""
         if self.lake_active:
             self.cancelled = True
-            self.gateway.engine.cancel(self.tag)
+            self.gateway.engine.cancel(self.running)
         await self.backend.request_cancel()
 
     async def relay_query(self, raw: bytes, offset: int = 0, hidden: str | None = None) -> bool:

@@ -13,11 +13,16 @@ _STYLES: Final = "SELECT set_config('DateStyle', $1, true), set_config('Interval
 
 
 async def canonical_parameters(
-    backend: Backend, types: Sequence[int], values: Sequence[bytes | None], formats: Sequence[int]
+    backend: Backend,
+    types: Sequence[int],
+    values: Sequence[bytes | None],
+    formats: Sequence[int],
+    *,
+    sync: bool = False,
 ) -> tuple[Parameter, ...]:
-    """Each value as text in DateStyle ISO, IntervalStyle postgres and bytea hex; in the implicit transaction.
+    """Each value as text in DateStyle ISO, IntervalStyle postgres and bytea hex.
 
-    Raises PostgreSQL's own error for a value that is none of its type.
+    Without `sync` the implicit transaction stays open. Raises PostgreSQL's own error for what is no value of its type.
     """
     if not types:
         return ()
@@ -28,10 +33,10 @@ async def canonical_parameters(
     read = Statement(f"SELECT {expressions}", values, types, formats)
     dates, intervals = backend.parameters.get("DateStyle", ""), backend.parameters.get("IntervalStyle", "")
     if dates.startswith("ISO") and intervals == "postgres":
-        [result] = await backend.run(read, sync=False)
+        [result] = await backend.run(read, sync=sync)
     else:
         canonical = Statement(_STYLES, ("ISO", "postgres"))
-        _, result, _ = await backend.run(canonical, read, Statement(_STYLES, (dates, intervals)), sync=False)
+        _, result, _ = await backend.run(canonical, read, Statement(_STYLES, (dates, intervals)), sync=sync)
     return tuple(
         Parameter(type_oid, None if text is None else text.decode())
         for type_oid, text in zip(types, result.rows[0], strict=True)

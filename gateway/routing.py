@@ -15,16 +15,18 @@ from gateway.backend import Statement
 from gateway.enlistment import analysed
 from gateway.visibility import lake_relations
 from planner import routes, statements
-from planner.nodes import Node, parse
-from planner.references import functions, relations, views
+from planner.nodes import Node, parse, walk
+from planner.references import FIRST_USER_OID, relations, runs_unseen, views
 from planner.routes import Route
 
 if TYPE_CHECKING:
+    from gateway.cursor import Cursor
     from gateway.exchange import Exchange
 
+_PREPARED: Final = (
+    "SELECT statement, from_sql, parameter_types::oid[]::text FROM pg_catalog.pg_prepared_statements WHERE name = $1"
+)
 _RELATION: Final = Statement("SELECT pg_catalog.to_regclass($1)::oid::bigint::text")
-# Functions made by users have OIDs from here on (FirstNormalObjectId): what they read is not in the tree.
-_FIRST_USER_OID: Final = 16384
 
 
 @dataclass(slots=True)
@@ -32,7 +34,8 @@ class Routed:
     """A route with what was learnt on the way to it.
 
     `lake` holds the OIDs of the lake tables in the statement, or, for COPY and TRUNCATE, of its targets in order;
-    `inner` is the analysis of the statement inside (EXPLAIN, CREATE TABLE AS, COPY (query) TO).
+    `inner` is the analysis of the statement inside (EXPLAIN, CREATE TABLE AS, COPY (query) TO, DECLARE, EXECUTE).
+    `cursor` is what FETCH and MOVE read. `late`: the same tree may go another way when it is bound the next time.
     """
 
     route: Route
@@ -41,6 +44,21 @@ class Routed:
     inner: Analysis | None = None
     inner_routed: Routed | None = None
     options: dict[str, str] = field(default_factory=dict)
+    cursor: Cursor | None = None
+    late: bool = False
+
+    @property
+    def is_relayed(self) -> bool:
+        """Whether PostgreSQL carries it out unwatched."""
+        return self.route is Route.RELAY
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedText:
+    """A prepared statement as the backend has it: its own text, without SQL's PREPARE around it."""
+
+    text: str
+    parameter_types: tuple[int, ...]
 
 
 async def route(session: Exchange, analysis: Analysis) -> Routed:
@@ -58,11 +76,15 @@ async def route(session: Exchange, analysis: Analysis) -> Routed:
 
 
 async def _optimizable(session: Exchange, tree: Any, query: Node) -> Routed:
-    lake = await lake_relations(session, (oid for oid in relations(tree) if oid >= _FIRST_USER_OID))
+    lake = await lake_relations(session, (oid for oid in relations(tree) if oid >= FIRST_USER_OID))
     if not lake:
-        watched = any(oid >= _FIRST_USER_OID for oid in functions(tree))
-        return Routed(Route.GUARDED if watched else Route.RELAY, query)
+        watched = runs_unseen(tree, session.gateway.builtins)
+        # Names of tables that are not PostgreSQL's own may mean others the next time.
+        late = any(oid >= FIRST_USER_OID for oid in relations(tree))
+        return Routed(Route.GUARDED if watched else Route.RELAY, query, late=late)
     kind = routes.command(query)
+    if any(node.type == "CURRENTOFEXPR" for node in walk(query)):
+        raise unsupported("WHERE CURRENT OF")
     if query.hasModifyingCTE:
         raise unsupported("a data-modifying statement in WITH")
     if kind is not Route.SELECT:
@@ -92,18 +114,18 @@ async def _utility(session: Exchange, analysis: Analysis, query: Node) -> Routed
             inner = routed.inner_routed
             assert inner is not None
             if inner.route in (Route.RELAY, Route.GUARDED):
-                return Routed(Route.RELAY, query)
+                return Routed(inner.route, query)
+            if inner.route is Route.EXECUTE:
+                raise unsupported("EXPLAIN EXECUTE")
             return Routed(Route.EXPLAIN, query, inner.lake, routed.inner, inner, options)
         case Route.TABLE_AS:
             return await _table_as(session, analysis, query, utility)
-        case Route.PREPARE | Route.DECLARE:
-            start = statements.prepared if kind is Route.PREPARE else statements.declared
-            offset = start(analysis.sql)
-            routed = await _inner(session, analysis, offset, analysis.sql[offset:])
-            assert routed.inner_routed is not None
-            if routed.inner_routed.route is not Route.RELAY:
-                raise unsupported("PREPARE" if kind is Route.PREPARE else "DECLARE CURSOR")
-            return Routed(Route.RELAY, query)
+        case Route.DECLARE:
+            return await _declare(session, analysis, query)
+        case Route.FETCH:
+            return await _fetch(session, query, utility)
+        case Route.EXECUTE:
+            return await _execute(session, query, utility)
         case _:
             await session.transaction.enlistment.undisturbed()
             return Routed(kind, query)
@@ -115,7 +137,7 @@ async def _lock(session: Exchange, query: Node, utility: Node) -> Routed:
     for oid, relation in zip(found, utility.relations, strict=True):
         if oid is not None and oid not in lake:
             inner = await analysed(session, f"TABLE {quoted_name(relation)}", name="pg_sluice", sync=session.simple)
-            if await lake_relations(session, (oid for oid in relations(parse(inner.tree)) if oid >= _FIRST_USER_OID)):
+            if await lake_relations(session, (oid for oid in relations(parse(inner.tree)) if oid >= FIRST_USER_OID)):
                 raise unsupported("LOCK TABLE of a view")
     return Routed(Route.LOCK if lake else Route.RELAY, query, tuple(oid for oid in found if oid in lake))
 
@@ -131,7 +153,7 @@ async def _copy(session: Exchange, analysis: Analysis, query: Node, utility: Nod
     if routed.inner_routed.route is not Route.SELECT:
         if routed.inner_routed.route not in (Route.RELAY, Route.GUARDED):
             raise unsupported("COPY of a data-modifying statement")
-        return Routed(Route.RELAY, query)
+        return Routed(routed.inner_routed.route, query)
     return Routed(Route.COPY, query, routed.inner_routed.lake, routed.inner, routed.inner_routed)
 
 
@@ -143,14 +165,66 @@ async def _table_as(session: Exchange, analysis: Analysis, query: Node, utility:
     if persistence == "t":
         if routed.inner_routed.route not in (Route.RELAY, Route.GUARDED):
             raise unsupported("a temporary table made from lake tables")
-        return Routed(Route.RELAY, query)
+        return Routed(routed.inner_routed.route, query)
     return Routed(Route.TABLE_AS, query, routed.inner_routed.lake, routed.inner, routed.inner_routed)
+
+
+async def _declare(session: Exchange, analysis: Analysis, query: Node) -> Routed:
+    offset = statements.declared(analysis.sql)
+    routed = await _inner(session, analysis, offset, analysis.sql[offset:])
+    inner = routed.inner_routed
+    assert inner is not None
+    match inner.route:
+        case Route.RELAY:
+            return Routed(Route.RELAY, query)
+        case Route.SELECT:
+            return Routed(Route.DECLARE, query, inner.lake, routed.inner, inner)
+        case _:
+            raise unsupported("DECLARE CURSOR over a function made by users")
+
+
+async def _fetch(session: Exchange, query: Node, utility: Node) -> Routed:
+    """By the name's owner. A cursor that a function has opened is watched as functions are."""
+    cursor = await session.cursors.find(str(utility.portalname), sync=session.simple)
+    if cursor is not None:
+        return Routed(Route.FETCH, query, cursor=cursor, late=True)
+    return Routed(Route.GUARDED if session.ran_functions else Route.RELAY, query, late=True)
+
+
+async def _execute(session: Exchange, query: Node, utility: Node) -> Routed:
+    found = await prepared_text(session, str(utility.name))
+    if found is None:
+        return Routed(Route.RELAY, query, late=True)
+    inner = await analysed(
+        session, found.text, name="pg_sluice", parameter_types=found.parameter_types, sync=session.simple
+    )
+    routed = await route(session, inner)
+    if routed.route in (Route.RELAY, Route.GUARDED):
+        return Routed(routed.route, query, late=True)
+    return Routed(Route.EXECUTE, query, routed.lake, inner, routed, late=True)
+
+
+async def prepared_text(session: Exchange, name: str) -> PreparedText | None:
+    """The prepared statement of that name; None where there is none."""
+    [result] = await session.backend.run(Statement(_PREPARED, (name,)), sync=session.simple)
+    if not result.rows:
+        return None
+    statement, from_sql, types = result.rows[0]
+    assert statement is not None
+    assert types is not None
+    text = statement.decode()
+    if from_sql == b"t":
+        text = text[statements.prepared(text) :].rstrip().removesuffix(";")
+    listed = types.decode().strip("{}")
+    return PreparedText(text, tuple(map(int, listed.split(","))) if listed else ())
 
 
 async def _inner(session: Exchange, analysis: Analysis, offset: int, text: str) -> Routed:
     """Analyse the statement inside; the backend must not be waiting for Sync."""
     try:
-        inner = await analysed(session, text, name="pg_sluice", sync=session.simple)
+        inner = await analysed(
+            session, text, name="pg_sluice", parameter_types=analysis.parameter_types, sync=session.simple
+        )
     except SluiceError as error:
         if error.fields.get("P"):
             error.fields["P"] = str(int(error.fields["P"]) + offset)

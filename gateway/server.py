@@ -9,6 +9,7 @@ import ssl
 from typing import Final
 
 from catalog.errors import SluiceError, SqlState
+from gateway import as_of
 from gateway.authentication import log_in, startup_message
 from gateway.backend import Backend
 from gateway.client import Client, ClientGoneError
@@ -102,6 +103,7 @@ class Server:
         backend = await Backend.connect(self._gateway.address, login.parameters, login.keys)
         process_id = backend.process_id
         try:
+            await backend.run(as_of.DEFINE)
             session = Session(self._gateway, client, backend, login.user)
             key = secrets.token_bytes(_CANCEL_KEY_BYTES)
             self._keys[process_id] = key

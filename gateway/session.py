@@ -11,12 +11,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
 from typing import Final
 
 from catalog.errors import SluiceError, SqlState
-from gateway import simple_query
-from gateway.analysis import Analysis
+from gateway import as_of, simple_query
 from gateway.backend import Backend, BackendLostError, Statement
 from gateway.client import Client
 from gateway.context import GatewayContext
@@ -24,18 +22,20 @@ from gateway.enlistment import analysed
 from gateway.exchange import Exchange
 from gateway.framing import Frame
 from gateway.lake import open_portal
+from gateway.lake.cursor import ExecutedCursorPortal, bind_portal, present_cursor
 from gateway.messages import backend as answers
 from gateway.messages import frontend
 from gateway.messages.backend import ErrorResponse, NoticeResponse, ReadyForQuery
 from gateway.messages.copy import CopyInResponse
 from gateway.messages.layout import Message
 from gateway.parameters import canonical_parameters
-from gateway.portal import Binding, Portal, result_formats, with_formats
+from gateway.portal import Binding, Portal, result_formats, run_portal
+from gateway.prepared import Prepared, check_bind, renewed
 from gateway.retrying import must_be_alike, run_retrying
-from gateway.routing import Routed, route
+from gateway.routing import route
 from gateway.states import Action, State
 from planner.routes import Route
-from planner.statements import TransactionCommand, needs_no_analysis, split, transaction_command
+from planner.statements import TransactionCommand, needs_no_analysis, setting, split, transaction_command
 
 _LOG: Final = logging.getLogger("sluice.session")
 
@@ -55,20 +55,14 @@ _ENDS: Final = {
 _FAIL: Final = Statement("SELECT pg_catalog.int4div(1, 0)")
 
 
-@dataclass(slots=True)
-class Prepared:
-    """A prepared statement of the lake, as the client named it."""
-
-    analysis: Analysis
-    routed: Routed
-
-
 class Session(Exchange):
     """The session's loop. `run` returns when the client has gone or the session was ended."""
 
     def __init__(self, gateway: GatewayContext, client: Client, backend: Backend, user: str) -> None:
         super().__init__(gateway, client, backend, user)
         self._prepared: dict[str, Prepared] = {}
+        # A simple query ends the unnamed statement, at the backend too where it gets there.
+        self._unnamed = False
         self._portals: dict[str, Portal] = {}
         self._bound: dict[str, tuple[Prepared, Binding]] = {}  # what the portals were made of
         self._outstanding: list[tuple[int, ...]] = []
@@ -90,6 +84,7 @@ class Session(Exchange):
                     await self.client.drain()
         finally:
             await self._close_portals()
+            await self.cursors.close()
             await self.transaction.abandon()
 
     async def _next_frame(self) -> Frame:
@@ -140,6 +135,7 @@ class Session(Exchange):
             self.ends_with_statement = False
             if self.backend.status != b"T":
                 await self._close_portals()
+            await self.cursors.look()
             self._ready()
 
     async def _fail(self, error: SluiceError) -> None:
@@ -179,6 +175,7 @@ class Session(Exchange):
     # ── simple query ────────────────────────────────────────────────────────────────────────────────────
 
     async def _query(self, frame: Frame) -> None:
+        self._unnamed = False
         await simple_query.answer(self, frame)
 
     async def _function_call(self, frame: Frame) -> None:
@@ -188,14 +185,21 @@ class Session(Exchange):
 
     async def _parse(self, frame: Frame) -> None:
         message = frontend.Parse.decode(frame.body)
-        self._prepared.pop(message.statement, None)
+        if not message.statement:  # of any other name, the backend refuses a second one
+            self._prepared.pop("", None)
+            self._unnamed = True
         statements = split(message.query)
+        self.note_names(statements)
         self._commands.pop(message.statement, None)
         if len(statements) == 1 and (command := transaction_command(statements[0])) is not None:
             self._commands[message.statement] = command
         if self.backend.status == b"E" or all(
             needs_no_analysis(statement, enlisted=self.transaction.enlistment.any) for statement in statements
         ):
+            if self.backend.status != b"E" and len(statements) == 1 and setting(statements[0], as_of.NAME) is not None:
+                if not await self._settle():
+                    return
+                await as_of.check_setting(self, statements[0])
             if len(statements) == 1 and (text := self.transaction.answering(statements[0])) != statements[0].text:
                 data = frontend.Parse(message.statement, text, message.parameter_types).encode()
                 frame = Frame(frame.type, data)
@@ -208,32 +212,32 @@ class Session(Exchange):
         )
         routed = await route(self, analysis)
         self.client.send(*analysis.notices)
-        if routed.route is not Route.RELAY:
+        self._prepared.pop(message.statement, None)
+        if routed.late or not routed.is_relayed:
             self._prepared[message.statement] = Prepared(analysis, routed)
         self.send_noted(answers.ParseComplete())
 
     async def _bind(self, frame: Frame) -> None:
         message = frontend.Bind.decode(frame.body)
+        self._check_named(message.statement)
         prepared = self._prepared.get(message.statement)
         self._portal_commands.pop(message.portal, None)
-        if prepared is None:
+        if prepared is not None or (message.statement and self.names_by_sql and self.backend.status != b"E"):
+            if not await self._settle():
+                return
+            prepared = await renewed(self, message.statement, prepared)
+        if prepared is None or prepared.relayed:
             await self._forget_portal(message.portal)
             if message.statement in self._commands:
                 self._portal_commands[message.portal] = self._commands[message.statement]
             self._relay(frame)
             return
-        if not await self._settle():
-            return
         if message.portal and message.portal in self._portals:
             raise SluiceError("42P03", f'cursor "{message.portal}" already exists')
+        await check_bind(self.backend, message, sync=False)
         await self._forget_portal(message.portal)
+        self._prepared[message.statement] = prepared
         types = prepared.analysis.parameter_types
-        if len(message.parameters) != len(types):
-            raise SluiceError(
-                SqlState.PROTOCOL_VIOLATION,
-                f"bind message supplies {len(message.parameters)} parameters, but prepared statement "
-                f'"{message.statement}" requires {len(types)}',
-            )
         formats = result_formats(message.parameter_formats, len(types))
         binding = Binding(
             statement=message.statement,
@@ -242,8 +246,11 @@ class Session(Exchange):
             result_formats=message.result_formats,
             canonical=await canonical_parameters(self.backend, types, message.parameters, formats),
         )
-        self._portals[message.portal] = await open_portal(self, prepared.analysis, prepared.routed, binding)
-        self._bound[message.portal] = (prepared, binding)
+        if message.portal and prepared.routed.route is Route.SELECT:
+            await bind_portal(self, prepared.analysis, prepared.routed, binding, message)
+        else:
+            self._portals[message.portal] = await open_portal(self, prepared.analysis, prepared.routed, binding)
+            self._bound[message.portal] = (prepared, binding)
         self.send_noted(answers.BindComplete())
 
     async def _describe(self, frame: Frame) -> None:
@@ -251,20 +258,27 @@ class Session(Exchange):
         if message.kind == b"P" and (portal := self._portals.get(message.name)) is not None:
             await self._settle()
             self.send_noted(_description(portal.columns))
-        elif message.kind == b"S" and (prepared := self._prepared.get(message.name)) is not None:
-            await self._settle()
-            if self.machine.state is State.EXTENDED_QUERY:
-                analysis = prepared.analysis
-                self.send_noted(answers.ParameterDescription(analysis.parameter_types))
-                self.send_noted(_description(None if analysis.columns is None else with_formats(analysis.columns, ())))
         else:
+            if message.kind == b"S":
+                self._check_named(message.name)
             self._relay(frame)
+
+    def _check_named(self, statement: str) -> None:
+        if not statement and not self._unnamed:
+            raise SluiceError(SqlState.INVALID_SQL_STATEMENT_NAME, "unnamed prepared statement does not exist")
 
     async def _execute(self, frame: Frame) -> None:
         message = frontend.Execute.decode(frame.body)
         portal = self._portals.get(message.portal)
         if portal is None:
             command = self._portal_commands.get(message.portal)
+            if message.portal in self.cursors and self.backend.status != b"E":
+                if not await self._settle():
+                    return
+                cursor, present = await present_cursor(self, message.portal)
+                if cursor is not None:
+                    await run_portal(ExecutedCursorPortal(self, cursor, present), message.limit_rows)
+                    return
             if command is None or self.backend.status == b"E":
                 self.unsynced = True
                 self._relay(frame)
@@ -354,7 +368,11 @@ class Session(Exchange):
             await self._close_portals()
         if self.backend.status == b"I":
             await self.transaction.ended()
+        await self.cursors.look()
         self._ready()
+
+    def has_portal(self, name: str) -> bool:
+        return name in self._portals
 
     def _relay(self, frame: Frame) -> None:
         self.backend.send(frame.data)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState
+from gateway import as_of
 from gateway.backend import BackendLostError
 from gateway.enlistment import analysed
 from gateway.exchange import Exchange, shift
@@ -20,7 +21,7 @@ from gateway.portal import Binding, Portal
 from gateway.retrying import run_retrying
 from gateway.routing import route
 from planner.routes import Route
-from planner.statements import Statement, TransactionCommand, needs_no_analysis, split, transaction_command
+from planner.statements import Statement, TransactionCommand, needs_no_analysis, setting, split, transaction_command
 
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
@@ -37,10 +38,12 @@ async def answer(session: Exchange, frame: Frame) -> None:
     text = frontend.Query.decode(frame.body).query
     standard = session.backend.parameters.get("standard_conforming_strings", "on") == "on"
     statements = split(text, standard_strings=standard)
+    session.note_names(statements)
     if session.backend.status != b"E" and all(
         needs_no_analysis(statement, enlisted=session.transaction.enlistment.any)
         and transaction_command(statement) is None
         and session.transaction.answering(statement) == statement.text
+        and setting(statement, as_of.NAME) is None
         for statement in statements
     ):
         await session.relay_query(frame.data)
@@ -67,6 +70,7 @@ async def _answer_one(session: Exchange, statement: Statement, raw: bytes, *, al
     if not alone:
         await transaction.begin()
     if needs_no_analysis(statement, enlisted=transaction.enlistment.any):
+        await as_of.check_setting(session, statement)
         text = transaction.answering(statement)
         raw = raw if text == statement.text else frontend.Query(text).encode()
         return await session.relay_query(raw, statement.offset)
@@ -78,7 +82,7 @@ async def _answer_one(session: Exchange, statement: Statement, raw: bytes, *, al
         if hold:
             await transaction.hold_schemas(lake)
         try:
-            analysis = await analysed(session, statement.text, sync=True)
+            analysis = await analysed(session, statement.text, name="pg_sluice", sync=True)
         except BackendLostError:
             raise
         except SluiceError as error:

@@ -31,6 +31,7 @@ _STAGE: Final = "SELECT pg_sluice.stage($1, $2::jsonb)"
 _PREPARE: Final = "SELECT pg_sluice.prepare_commit($1, $2::jsonb)"
 _LOCK_CHECKED: Final = "SELECT pg_sluice.lock_checked($1, $2::jsonb)"
 _LEVEL: Final = Statement("SHOW transaction_isolation")
+_IS_PAST: Final = Statement("SELECT coalesce(pg_catalog.current_setting('sluice.as_of', true), '') <> ''")
 _BEGIN: Final = Statement("BEGIN ISOLATION LEVEL READ COMMITTED")
 _READ_COMMITTED: Final = Statement("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
 
@@ -62,9 +63,11 @@ class Transaction:
     `snapshot` is what a level above READ COMMITTED reads, from its first look on.
     """
 
-    def __init__(self, gateway: GatewayContext, backend: Backend) -> None:
+    def __init__(self, gateway: GatewayContext, backend: Backend, before_commit: Callable[[], Awaitable[None]]) -> None:
+        """`before_commit` is called when a transaction is about to be committed, and may fail it."""
         self._gateway = gateway
         self._backend = backend
+        self._before_commit = before_commit
         self.implicit = False
         self.fresh = False
         self.isolation = Isolation.READ_COMMITTED
@@ -95,12 +98,17 @@ class Transaction:
             self.implicit = True
 
     async def begin_statement(self, question: Statement, *more: Statement) -> Result:
-        """`begin` for a statement that changes the lake, and the answer to a question that it has; `more` have none."""
+        """`begin` for a statement that changes the lake, and the answer to a question that it has; `more` have none.
+
+        25006 in a session that reads the lake as it was.
+        """
         if self.open:
-            [answer, *_] = await self._backend.run(question, *more)
-            return answer
-        [_, answer, *_] = await self._backend.run(_BEGIN, question, *more)
-        self.implicit = self.fresh = True
+            [past, answer, *_] = await self._backend.run(_IS_PAST, question, *more)
+        else:
+            [_, past, answer, *_] = await self._backend.run(_BEGIN, _IS_PAST, question, *more)
+            self.implicit = self.fresh = True
+        if past.rows[0][0] == b"t":
+            raise SluiceError(SqlState.READ_ONLY_SQL_TRANSACTION, "cannot change lake tables while sluice.as_of is set")
         return answer
 
     async def hold_schemas(self, oids: Iterable[int]) -> None:
@@ -148,6 +156,7 @@ class Transaction:
 
         Nobody else publishes to these tables until then.
         """
+        await self._before_commit()
         if not (self.written or self._staged or changes):
             await self.enlistment.decide_reading()
             return

@@ -36,6 +36,8 @@ _TOKEN: Final = re.compile(
 )
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 _DEPTH_MAX: Final = 5000
+# Nodes of what is not analysed yet (EXECUTE's arguments) that may begin with a word that belongs to no field.
+_WITH_KIND: Final = frozenset({"A_CONST", "A_EXPR"})
 
 
 class Bitmapset(frozenset[int]):
@@ -146,6 +148,9 @@ def parse(text: str) -> Any:  # noqa: C901
         if items is not None:
             items.append(value)
         elif node is not None:
+            if name is None and not node and kind in _WITH_KIND:
+                node["kind"] = value
+                continue
             if name is None:
                 raise malformed(f"a value without a field, at character {found.start()}")
             node[name] = value if name not in node else _more(node[name], value)

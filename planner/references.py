@@ -4,10 +4,24 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from planner.builtins import Builtins
 from planner.nodes import walk
 
 _RTE_RELATION: Final = 0
 _RTE_SUBQUERY: Final = 1
+# What RTEPermissionInfo adds to an attribute's number (FirstLowInvalidHeapAttributeNumber).
+_ATTRIBUTE_OFFSET: Final = 7
+# PostgreSQL's own functions that run SQL which is not in the tree: given as text, or that of a cursor.
+_RUNS_SQL: Final = frozenset(
+    {
+        "ts_stat", "ts_rewrite", "query_to_xml", "query_to_xmlschema", "query_to_xml_and_xmlschema", "cursor_to_xml",
+        "cursor_to_xmlschema", "table_to_xml", "table_to_xmlschema", "table_to_xml_and_xmlschema", "schema_to_xml",
+        "schema_to_xmlschema", "schema_to_xml_and_xmlschema", "database_to_xml", "database_to_xmlschema",
+        "database_to_xml_and_xmlschema",
+    }
+)  # fmt: skip
+# Functions made by users have OIDs from here on (FirstNormalObjectId): what they read is not in the tree either.
+FIRST_USER_OID: Final = 16384
 _FUNCTION_FIELDS: Final = ("funcid", "opfuncid", "aggfnoid", "winfnoid")
 
 
@@ -37,3 +51,25 @@ def functions(tree: Any) -> frozenset[int]:
     return frozenset(
         int(node.fields[name]) for node in walk(tree) for name in _FUNCTION_FIELDS if node.fields.get(name)
     )
+
+
+def selected_columns(tree: Any) -> dict[int, frozenset[int]]:
+    """The columns that the tree reads of each relation, by OID: attribute numbers, 0 for the row as a whole.
+
+    They are those for which PostgreSQL demands the privilege to read; views below are in it with all that they read.
+    """
+    found: dict[int, frozenset[int]] = {}
+    for node in walk(tree):
+        if node.type == "RTEPERMISSIONINFO":
+            numbers = frozenset(number - _ATTRIBUTE_OFFSET for number in node.selectedCols)
+            found[int(node.relid)] = found.get(int(node.relid), frozenset()) | numbers
+    return found
+
+
+def runs_unseen(tree: Any, builtins: Builtins) -> bool:
+    """Whether the tree calls a function that may read relations which are not in it."""
+    for oid in functions(tree):
+        known = builtins.functions.get(oid)
+        if oid >= FIRST_USER_OID or (known is not None and known.name in _RUNS_SQL):
+            return True
+    return False

@@ -28,8 +28,9 @@ class Route(Enum):
     TRUNCATE = "truncate"
     LOCK = "lock table"
     EXPLAIN = "explain"
-    PREPARE = "prepare"
     DECLARE = "declare"
+    FETCH = "fetch"
+    EXECUTE = "execute"
     GUARDED = "guarded"  # PostgreSQL, watched for reads of shadows
 
 
@@ -40,8 +41,9 @@ UTILITY_ROUTES: Final[Mapping[str, Route]] = {
     "TRUNCATESTMT": Route.TRUNCATE,
     "LOCKSTMT": Route.LOCK,
     "EXPLAINSTMT": Route.EXPLAIN,
-    "PREPARESTMT": Route.PREPARE,
     "DECLARECURSORSTMT": Route.DECLARE,
+    "FETCHSTMT": Route.FETCH,
+    "EXECUTESTMT": Route.EXECUTE,
     "DOSTMT": Route.GUARDED,
     "CALLSTMT": Route.GUARDED,
 }

@@ -28,7 +28,7 @@ class Statement:
 RELAYED_FIRST_WORDS: Final = frozenset(
     {
         "abort", "analyze", "begin", "checkpoint", "close", "comment", "commit", "deallocate", "discard", "end",
-        "fetch", "grant", "listen", "load", "move", "notify", "reassign", "release", "reset", "revoke", "rollback",
+        "grant", "listen", "load", "notify", "prepare", "reassign", "release", "reset", "revoke", "rollback",
         "savepoint", "security", "set", "show", "start", "unlisten", "vacuum", "",
     }
 )  # fmt: skip
@@ -133,6 +133,23 @@ def shows_isolation(statement: Statement) -> bool:
         return False
     words = [token.text for token in tokens(statement.text)][1:]
     return words in (["transaction_isolation"], ["transaction", "isolation", "level"])
+
+
+def setting(statement: Statement, name: str) -> str | None:
+    """The value that the statement SETs `name` to, where it says it plainly; None for any other statement."""
+    if statement.first_word != "set":
+        return None
+    items = list(tokens(statement.text))[1:]
+    if items and items[0].text in {"local", "session"}:
+        items = items[1:]
+    if len(items) < 3:
+        return None
+    *names, sign, value = items
+    if sign.text not in {"=", "to"} or "".join(item.text for item in names) != name or value.text == "default":
+        return None
+    if value.kind is not Kind.STRING:
+        return value.text
+    return value.text[1:-1].replace("''", "'") if value.text.startswith("'") else None
 
 
 def explained(text: str) -> tuple[int, dict[str, str]]:
@@ -318,6 +335,14 @@ def declared(text: str) -> int:
     """Where the query inside DECLARE name … CURSOR … FOR query begins."""
     items = list(tokens(text))
     return items[_find(items, 0, "for")].end
+
+
+def executed(text: str) -> tuple[int, int]:
+    """Start and end of the arguments of EXECUTE name [(…)], with their parentheses; an empty stretch for none."""
+    items = list(tokens(text))
+    if len(items) > 2 and items[2].text == "(" and items[2].kind is Kind.SYMBOL:
+        return items[2].start, items[-1].end
+    return items[-1].end, items[-1].end
 
 
 def _find(items: Sequence[Token], start: int, word: str) -> int:

@@ -237,13 +237,15 @@ BEGIN
         END IF;
         PERFORM pg_sluice.number_columns(c.oid, created);
         PERFORM pg_sluice.adopt_constraints(c.oid);
+        INSERT INTO pg_sluice.constraint_known
+            SELECT oid, conrelid FROM pg_constraint WHERE conrelid = c.oid ON CONFLICT DO NOTHING;
         INSERT INTO pg_sluice.dirty VALUES (c.oid, NULL);
     END LOOP;
 END $$;
 
 
 -- A constraint put on a table that exists was checked by PostgreSQL against an empty shadow: refuse it.
--- What was there before is known from the DuckLake columns and from `constraint_known`.
+-- What was there before is in `constraint_known`.
 CREATE TABLE pg_sluice.constraint_known (constraint_oid oid PRIMARY KEY, relid oid NOT NULL);
 
 CREATE FUNCTION pg_sluice.refuse_unvalidated(shadow regclass) RETURNS void LANGUAGE plpgsql
@@ -539,8 +541,6 @@ BEGIN
     END IF;
     DELETE FROM pg_sluice.attribute l WHERE l.relid = shadow AND NOT EXISTS (
         SELECT FROM pg_attribute a WHERE a.attrelid = shadow AND a.attnum = l.attnum AND NOT a.attisdropped);
-    INSERT INTO pg_sluice.constraint_known
-        SELECT oid, conrelid FROM pg_constraint WHERE conrelid = shadow ON CONFLICT DO NOTHING;
     IF cardinality(changes) > 0 THEN
         INSERT INTO pg_ducklake.ducklake_schema_versions
             VALUES (snapshot, currval('pg_sluice.schema_version'), r.table_id);

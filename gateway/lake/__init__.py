@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Final
 from catalog.errors import unsupported
 from gateway.lake.change import DeletePortal, UpdatePortal
 from gateway.lake.copying import copy_portal
+from gateway.lake.cursor import DeclarePortal, FetchPortal
+from gateway.lake.execute import ExecutePortal
 from gateway.lake.explain import ExplainPortal
 from gateway.lake.guarded import GuardedPortal
 from gateway.lake.insert import InsertRowsPortal
@@ -53,6 +55,14 @@ def insert_portal(session: Exchange, analysis: Analysis, routed: Routed, binding
     return InsertRowsPortal(session, analysis, routed, binding)
 
 
+def execute_portal(session: Exchange, analysis: Analysis, routed: Routed, binding: Binding) -> Portal:
+    """EXECUTE, with the portal of what was prepared inside it."""
+    inner = routed.inner_routed
+    assert inner is not None
+    relays = inner.route is Route.INSERT and _lake_references(inner) == 1
+    return ExecutePortal(session, analysis, routed, binding, open_portal, relays=relays)
+
+
 def _lake_references(routed: Routed) -> int:
     """How often lake tables stand in the statement, the target included."""
     lake = set(routed.lake)
@@ -73,4 +83,7 @@ _PORTALS: Final[dict[Route, Callable[[Exchange, Analysis, Routed, Binding], Port
     Route.LOCK: LockTablePortal,
     Route.EXPLAIN: ExplainPortal,
     Route.GUARDED: GuardedPortal,
+    Route.DECLARE: DeclarePortal,
+    Route.FETCH: FetchPortal,
+    Route.EXECUTE: execute_portal,
 }

@@ -31,6 +31,8 @@ class GuardedPortal(StatementPortal):
 
     async def run(self) -> None:
         backend = self.session.backend
+        self.session.cursors.check_unread()
+        self.session.ran_functions = self.session.names_by_sql = True
         alone = backend.status == b"I"
         if alone:
             await backend.run(Statement("BEGIN"))
@@ -39,6 +41,7 @@ class GuardedPortal(StatementPortal):
             tag = await relay_statement(self.session, self.binding)
             [after] = await backend.run(_SCANS)
             if after.rows != before.rows:
+                self.session.cursors.read_unseen()
                 raise unsupported("a function that reads a lake table")
             if alone:
                 await backend.run(Statement("COMMIT"))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState
 from catalog.model import TableVersion
+from gateway import as_of
 from gateway.analysis import SAVEPOINT, UNDO, SchemaMark
 from gateway.backend import BackendLostError, Result, Statement
 from gateway.lake.table_locks import ACCESS_SHARE, lock_tables
@@ -31,7 +32,8 @@ _VALUES: Final = Statement(
     " current_setting('TimeZone'), current_user, session_user, current_database(), current_schema(),"
     " current_setting('DateStyle'), current_setting('IntervalStyle'), current_setting('extra_float_digits')::int,"
     " current_setting('bytea_output'),"
-    " (extract(epoch FROM current_setting('statement_timeout')::interval) * 1000)::bigint, pg_sluice.schema_mark()"
+    " (extract(epoch FROM current_setting('statement_timeout')::interval) * 1000)::bigint,"
+    f" {as_of.UNDERSTOOD}, pg_sluice.schema_mark()"
 )
 
 
@@ -46,9 +48,16 @@ class Reading:
 
 
 async def session_values(session: Exchange) -> tuple[SessionValues, float | None]:
-    """The session's clock and settings alone."""
-    [result] = await session.backend.run(_VALUES)
-    return _session_values(result)
+    """The session's clock and settings alone, and its statement_timeout."""
+    values, timeout, _ = await session_values_and(session)
+    return values, timeout
+
+
+async def session_values_and(session: Exchange, *others: Statement) -> tuple[SessionValues, float | None, list[Result]]:
+    """`session_values`, and the answers to other questions in the same round trip."""
+    [result, *results] = await session.backend.run(_VALUES, *others)
+    values, timeout, _ = _session_values(result)
+    return values, timeout, results
 
 
 async def read(
@@ -81,9 +90,13 @@ async def read(
         raise
     except SluiceError as error:
         raise await session.transaction.enlistment.cause(error) from error
-    values, timeout = _session_values(results[0])
-    seen = await versions(session, lake, results[-1] if changed else None)
-    await use(session, lake, seen, analysis.mark, SchemaMark.of(results[0].rows[0][-1]), analysis.views)
+    values, timeout, past = _session_values(results[0])
+    own = results[-1] if changed else None
+    if past:
+        seen = await as_of.past_versions(session, analysis, lake, past, own)
+    else:
+        seen = await versions(session, lake, own)
+        await use(session, lake, seen, analysis.mark, SchemaMark.of(results[0].rows[0][-1]), analysis.views)
     context = Context(
         session.gateway.builtins, {oid: version.table for oid, version in seen.items()}, values, binding.canonical
     )
@@ -101,9 +114,10 @@ def output_settings(values: SessionValues) -> OutputSettings:
     )
 
 
-def _session_values(result: Result) -> tuple[SessionValues, float | None]:
+def _session_values(result: Result) -> tuple[SessionValues, float | None, str]:
     texts = [None if value is None else value.decode() for value in result.rows[0]]
-    now, statement_now, zone, user, session_user, database, schema, dates, intervals, digits, output, timeout, _ = texts
+    *texts, past, _ = texts
+    now, statement_now, zone, user, session_user, database, schema, dates, intervals, digits, output, timeout = texts
     assert now is not None
     assert statement_now is not None
     assert zone is not None
@@ -115,6 +129,7 @@ def _session_values(result: Result) -> tuple[SessionValues, float | None]:
     assert digits is not None
     assert output is not None
     assert timeout is not None
+    assert past is not None
     values = SessionValues(
         now=int(now),
         statement_now=int(statement_now),
@@ -128,7 +143,7 @@ def _session_values(result: Result) -> tuple[SessionValues, float | None]:
         extra_float_digits=int(digits),
         bytea_output=output,
     )
-    return values, int(timeout) / 1000 or None
+    return values, int(timeout) / 1000 or None, past
 
 
 def runnable(query: SparkQuery, reading: Reading) -> RunnableQuery:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import pyarrow as pa
 
 from gateway.lake.reading import Reading, read, runnable
 from gateway.messages.backend import CommandComplete, FieldDescription, PortalSuspended
 from gateway.portal import Binding, Portal, timed_out, with_formats
-from gateway.values import ResultColumn, encode_rows
+from gateway.values import OutputSettings, ResultColumn, encode_rows
 from planner.select import plan_select
 from storage.engine import ResultStream
 
@@ -39,10 +39,18 @@ async def open_stream(
     return reading, await session.gateway.engine.stream(runnable(query, reading), session.tag)
 
 
+class Presenting(Protocol):
+    """What knows how values are to be written: a `Reading`, or the settings of a later moment."""
+
+    @property
+    def output(self) -> OutputSettings:
+        """The settings."""
+
+
 class RowSender:
     """Encodes batches for one client and sends them as fast as it takes them."""
 
-    def __init__(self, session: Exchange, columns: tuple[FieldDescription, ...], reading: Reading) -> None:
+    def __init__(self, session: Exchange, columns: tuple[FieldDescription, ...], reading: Presenting) -> None:
         self._client = session.client
         self._columns = [ResultColumn(column.type_oid, column.typmod, column.format) for column in columns]
         self._settings = reading.output

@@ -31,7 +31,7 @@ import org.postgresql.util.PSQLException;
  *
  * A line is fields between tabs, with \t, \n, \r, \\ for those characters and \N for null. `run SQL (TYPE VALUE)...`
  * executes a prepared statement; `batch SQL COUNT (TYPE...) (VALUE...)...` many rows of one; `copy SQL DATA` copies in;
- * `columns SCHEMA TABLE` asks the metadata. Values come and go as PostgreSQL's texts; what is between is Java's.
+ * `stream SQL FETCH_SIZE OTHER_SQL` reads a large result in portions; `columns SCHEMA TABLE` asks the metadata. Values come and go as PostgreSQL's texts; what is between is Java's.
  */
 public final class Story {
     private static final PrintStream OUT = new PrintStream(System.out, true, StandardCharsets.UTF_8);
@@ -94,6 +94,32 @@ public final class Story {
             case "copy" -> {
                 var copies = connection.unwrap(PGConnection.class).getCopyAPI();
                 print("count", String.valueOf(copies.copyIn(sql, new StringReader(fields.get(2)))));
+            }
+            case "stream" -> {
+                // Row by row within a transaction, the driver asking for so many at a time; a second statement between.
+                connection.setAutoCommit(false);
+                try (PreparedStatement statement = connection.prepareStatement(sql);
+                        PreparedStatement other = connection.prepareStatement(fields.get(3))) {
+                    statement.setFetchSize(Integer.parseInt(fields.get(2)));
+                    long rows = 0, sum = 0, characters = 0, others = 0;
+                    try (ResultSet result = statement.executeQuery()) {
+                        while (result.next()) {
+                            sum += result.getLong(1);
+                            characters += result.getString(2).length();
+                            if (++rows % 50000 == 0) {
+                                try (ResultSet answer = other.executeQuery()) {
+                                    answer.next();
+                                    others += answer.getLong(1);
+                                }
+                            }
+                        }
+                    }
+                    print("streamed", String.valueOf(rows), String.valueOf(sum), String.valueOf(characters),
+                        String.valueOf(others));
+                    connection.commit();
+                } finally {
+                    connection.setAutoCommit(true);
+                }
             }
             case "columns" -> {
                 try (ResultSet columns = connection.getMetaData().getColumns(null, sql, fields.get(2), null)) {

@@ -64,10 +64,10 @@ class Java:
             f"?user={server.user}&currentSchema={schema}&{options}"
         )
 
-    def perform(self, calls: Sequence[Call]) -> list[list[list[Field]]]:
+    def perform(self, calls: Sequence[Call], memory: str = "256m") -> list[list[list[Field]]]:
         """What came of each call: lines of fields."""
         done = subprocess.run(
-            ["java", "-Xmx256m", "-Duser.timezone=UTC", "-cp", self._classpath, "Story", self._url],
+            ["java", f"-Xmx{memory}", "-Duser.timezone=UTC", "-cp", self._classpath, "Story", self._url],
             input="".join("\t".join(map(escape, call)) + "\n" for call in calls).encode(),
             capture_output=True,
             check=False,
@@ -176,3 +176,20 @@ def test_metadata(java: Java, target_schema: str) -> None:
     assert [by_name[name][0] for name in ("small", "code", "flag", "instant", "numbers")] == [
         "int2", "varchar", "bpchar", "timestamptz", "_int4",
     ]  # fmt: skip
+
+
+# In simple mode the driver reads a result as a whole, on PostgreSQL too.
+@pytest.mark.parametrize("java", [TEXT, BINARY], indirect=True)
+def test_a_large_result_in_fetches(java: Java) -> None:
+    """setFetchSize without autocommit: 300 MB through a driver that has 64 MB, with other statements between."""
+    rows = 300_000
+    query = "SELECT n, rpad(t, 1000, 'x') FROM wide"
+    *_, lines = java.perform(
+        [
+            ("run", "CREATE TABLE wide (n bigint, t text)"),
+            ("run", f"INSERT INTO wide SELECT n, 'row ' || n FROM generate_series(1, {rows}) n"),
+            ("stream", query, "2000", "SELECT count(*) FROM wide WHERE n <= 10"),
+        ],
+        memory="64m",
+    )
+    assert lines == [["streamed", str(rows), str(rows * (rows + 1) // 2), str(rows * 1000), str(rows // 50_000 * 10)]]

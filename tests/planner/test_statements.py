@@ -7,10 +7,12 @@ import pytest
 from catalog.errors import SluiceError
 from planner.statements import (
     declared,
+    executed,
     explained,
     needs_no_analysis,
     parenthesised,
     prepared,
+    setting,
     split,
     table_as,
 )
@@ -107,3 +109,35 @@ def test_create_table_as_execute_is_refused() -> None:
     with pytest.raises(SluiceError, match="EXECUTE") as refusal:
         table_as("create table x as execute p")
     assert refusal.value.sqlstate == "0A000"
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments"),
+    [
+        ("EXECUTE p", ""),
+        ("execute p(1, 'a)')", "(1, 'a)')"),
+        ('EXECUTE "a b" /* ( */ ((1), f(2)) -- )', "((1), f(2))"),
+    ],
+)
+def test_arguments_of_execute(text: str, arguments: str) -> None:
+    start, end = executed(text)
+    assert text[start:end] == arguments
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("SET a.b = 5", "5"),
+        ("set local a.b to 'it''s'", "it's"),
+        ("SET SESSION a . b TO word", "word"),
+        ("SET a.b = DEFAULT", None),
+        ("SET a.c = 5", None),
+        ("SET a = b", None),
+        ("SET TIME ZONE 'UTC'", None),
+        ("SET a.b = E'\\x35'", None),
+        ("SHOW a.b", None),
+        ("SET", None),
+    ],
+)
+def test_a_setting(text: str, value: str | None) -> None:
+    assert setting(split(text)[0], "a.b") == value

@@ -1,0 +1,99 @@
+"""Snapshots by number and by time, and what the catalog says of tables at one of them.
+
+Contract: the snapshot of a time is the same whenever it is asked for: a commit that is under way is waited for where it
+might still come before that time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from catalog.errors import SluiceError, SqlState
+from catalog.store import Store
+
+_BY_NUMBER: Final = """
+SELECT EXISTS (SELECT FROM pg_ducklake.ducklake_snapshot WHERE snapshot_id = $1),
+       (SELECT max(snapshot_id) FROM pg_ducklake.ducklake_snapshot)
+"""
+_BY_TIME: Final = """
+SELECT (SELECT max(snapshot_id) FROM pg_ducklake.ducklake_snapshot WHERE snapshot_time <= $1) AS snapshot,
+       (SELECT max(snapshot_time) FROM pg_ducklake.ducklake_snapshot) > $1 AS is_past,
+       clock_timestamp() < $1 AS is_future
+"""
+_TABLES: Final = """
+SELECT r.relid::bigint, s.schema_name, t.table_name, k.column_id, k.column_name, k.column_type
+FROM pg_sluice.relation r
+JOIN pg_ducklake.ducklake_table t ON t.table_id = r.table_id
+    AND t.begin_snapshot <= $2 AND (t.end_snapshot IS NULL OR t.end_snapshot > $2)
+JOIN pg_ducklake.ducklake_schema s ON s.schema_id = t.schema_id
+    AND s.begin_snapshot <= $2 AND (s.end_snapshot IS NULL OR s.end_snapshot > $2)
+LEFT JOIN pg_ducklake.ducklake_column k ON k.table_id = r.table_id AND k.parent_column IS NULL
+    AND k.begin_snapshot <= $2 AND (k.end_snapshot IS NULL OR k.end_snapshot > $2)
+WHERE r.relid = ANY ($1::oid[])
+"""
+_TYPES: Final = """
+SELECT type_oid::bigint, typmod, pg_sluice.column_type(type_oid::oid, typmod) AS ducklake
+FROM unnest($1::bigint[], $2::integer[]) AS t (type_oid, typmod)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class PastTable:
+    """A table as a snapshot has it; `columns` maps column IDs to name and DuckLake type."""
+
+    schema: str
+    name: str
+    columns: Mapping[int, tuple[str, str]]
+
+
+async def snapshot_of_number(store: Store, number: int) -> int:
+    """That snapshot; 22023 where there is none."""
+    exists, newest = False, None
+    if number < 2**63:
+        [(exists, newest)] = await store.fetch(_BY_NUMBER, number)
+    if not exists:
+        raise SluiceError(
+            SqlState.INVALID_PARAMETER_VALUE,
+            f"there is no snapshot {number}",
+            hint=None if newest is None else f"The newest is {newest}.",
+        )
+    return number
+
+
+async def snapshot_of_time(store: Store, instant: datetime) -> int:
+    """The last snapshot that was committed until then; 22023 before the first one, and in the future."""
+    async with store.pool.acquire() as connection:
+        [found] = await connection.fetch(_BY_TIME, instant)
+        if not found["is_past"] and not found["is_future"]:
+            # Nobody can be committing a snapshot of an earlier time once this lock is had.
+            async with connection.transaction():
+                await connection.execute("LOCK TABLE pg_sluice.head IN SHARE MODE")
+                [found] = await connection.fetch(_BY_TIME, instant)
+    if found["is_future"]:
+        raise SluiceError(SqlState.INVALID_PARAMETER_VALUE, "the lake cannot be read as of a time in the future")
+    if found["snapshot"] is None:
+        raise SluiceError(SqlState.INVALID_PARAMETER_VALUE, "the lake did not exist at that time")
+    snapshot: int = found["snapshot"]
+    return snapshot
+
+
+async def tables_at(store: Store, relation_oids: Iterable[int], snapshot: int) -> dict[int, PastTable]:
+    """Those of the lake tables that the snapshot has, whatever they are called today."""
+    found: dict[int, PastTable] = {}
+    columns: dict[int, dict[int, tuple[str, str]]] = {}
+    for oid, schema, name, column_id, column, type_name in await store.fetch(_TABLES, list(relation_oids), snapshot):
+        known = columns.setdefault(oid, {})
+        if column_id is not None:
+            known[column_id] = (column, type_name)
+        found[oid] = PastTable(schema, name, known)
+    return found
+
+
+async def ducklake_types(store: Store, types: Iterable[tuple[int, int]]) -> dict[tuple[int, int], str]:
+    """DuckLake's name of each type, given as PostgreSQL's OID and typmod."""
+    pairs = sorted(set(types))
+    rows = await store.fetch(_TYPES, [oid for oid, _ in pairs], [typmod for _, typmod in pairs])
+    return {(oid, typmod): ducklake for oid, typmod, ducklake in rows}

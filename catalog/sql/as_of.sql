@@ -1,0 +1,20 @@
+-- Reading the lake as it was: the snapshots that there are, for all to see, and no DDL in a session that reads an old one.
+
+CREATE VIEW pg_sluice.snapshots AS
+    SELECT snapshot_id, snapshot_time FROM pg_ducklake.ducklake_snapshot;
+GRANT SELECT ON pg_sluice.snapshots TO PUBLIC;
+
+-- For ALTER ROLE … SET.
+GRANT SET ON PARAMETER "sluice.as_of" TO PUBLIC;
+
+CREATE FUNCTION pg_sluice.refuse_in_the_past() RETURNS event_trigger
+LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+BEGIN
+    IF coalesce(current_setting('sluice.as_of', true), '') <> '' THEN
+        RAISE EXCEPTION 'cannot execute % while sluice.as_of is set', tg_tag
+            USING ERRCODE = 'read_only_sql_transaction';
+    END IF;
+END $$;
+
+CREATE EVENT TRIGGER pg_sluice_as_of ON ddl_command_start EXECUTE FUNCTION pg_sluice.refuse_in_the_past();
+ALTER EXTENSION plpgsql ADD EVENT TRIGGER pg_sluice_as_of;

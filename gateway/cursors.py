@@ -1,0 +1,98 @@
+"""The cursors over the lake that a session has: declared by SQL, or bound as portals with a name, which is the same.
+
+The backend has each of them too, made by the client's own statement over the empty shadows. So names, options,
+duplicates, savepoints, CLOSE, the end of the transaction and `pg_cursors` are PostgreSQL's own; it is asked each time
+whether a cursor is still the one that was declared. Only the rows are the gateway's: what reads them (FETCH, MOVE, the
+protocol's Execute) never reaches the backend. A function could still fetch from the backend's cursor, whose shadows are
+empty; its scans are noticed (`gateway.lake.guarded`) while there are scans to notice, and else it is not run.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from catalog.errors import unsupported
+from gateway.backend import Result, Statement
+
+if TYPE_CHECKING:
+    from gateway.cursor import Cursor
+    from gateway.exchange import Exchange
+
+CREATED: Final = "(extract(epoch FROM creation_time) * 1000000)::bigint"
+_ALIVE: Final = f"SELECT name, {CREATED} FROM pg_catalog.pg_cursors WHERE name = ANY ($1::text[])"
+
+
+class Cursors:
+    """By name. `close` gives up everything."""
+
+    def __init__(self, session: Exchange) -> None:
+        self._session = session
+        self._open: dict[str, Cursor] = {}
+        self._read_unseen = False
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._open
+
+    async def add(self, cursor: Cursor) -> None:
+        """A cursor was declared. One of the same name that is still known has ended unseen."""
+        before = self._open.pop(cursor.declared.name, None)
+        if before is not None:
+            await before.close()
+        self._open[cursor.declared.name] = cursor
+
+    async def find(self, name: str, *, sync: bool = True) -> Cursor | None:
+        """The lake's cursor of that name; None where the name is the backend's alone, or nobody's."""
+        if name in self._open:
+            [alive] = await self._session.backend.run(self.question(name), sync=sync)
+            return await self.found(name, alive)
+        return None
+
+    async def found(self, name: str, alive: Result) -> Cursor | None:
+        """`find` with the answer to `question`."""
+        if name in self._open:
+            await self._forget_dead([name], alive)
+        return self._open.get(name)
+
+    def question(self, *names: str) -> Statement:
+        """What the backend is asked about cursors of these names."""
+        quoted = ",".join('"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"' for name in names)
+        return Statement(_ALIVE, ("{" + quoted + "}",))
+
+    async def look(self) -> None:
+        """Give up the cursors that the backend no longer has."""
+        if self._open and self._session.backend.status != b"E":
+            [alive] = await self._session.backend.run(self.question(*self._open))
+            await self._forget_dead(list(self._open), alive)
+
+    async def hold(self) -> None:
+        """COMMIT is next: cursors WITH HOLD read the rest of their rows."""
+        if not any(cursor.declared.holds and not cursor.held for cursor in self._open.values()):
+            return
+        await self.look()
+        for cursor in self._open.values():
+            if cursor.declared.holds and not cursor.held and not cursor.failed:
+                with self._session.cancellable(cursor.declared.tag):
+                    await cursor.hold()
+
+    def read_unseen(self) -> None:
+        """A function has scanned a shadow: it may have moved the backend's cursors, which give no sign from then on."""
+        self._read_unseen = bool(self._open)
+
+    def check_unread(self) -> None:
+        """Before a function is run: refuse where it could read a cursor without a sign."""
+        if not self._open:
+            self._read_unseen = False
+        if self._read_unseen or any(cursor.held for cursor in self._open.values()):
+            raise unsupported("a function while a cursor is open that it might read")
+
+    async def close(self) -> None:
+        """The session is over."""
+        for cursor in self._open.values():
+            await cursor.close()
+        self._open.clear()
+
+    async def _forget_dead(self, names: list[str], alive: Result) -> None:
+        created = {str(name, "utf-8"): int(when) for name, when in alive.rows if name is not None and when is not None}
+        for name in names:
+            if created.get(name) != self._open[name].declared.created:
+                await self._open.pop(name).close()

@@ -1,0 +1,137 @@
+"""Prepared statements of the lake, the protocol's and SQL's: PostgreSQL keeps both by name, in one place.
+
+The backend has every prepared statement, so `pg_prepared_statements`, DEALLOCATE and all errors are its own. What a
+statement means is asked anew whenever it is bound: the schema, the search path or a temporary table may have changed
+since, and then PostgreSQL plans it again too, or says that its result would be another one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from catalog.errors import SluiceError
+from gateway.analysis import Analysis
+from gateway.backend import Backend, Statement
+from gateway.enlistment import analysed
+from gateway.framing import Frame
+from gateway.messages import backend as answers
+from gateway.messages import frontend
+from gateway.routing import Routed, prepared_text, route
+
+if TYPE_CHECKING:
+    from gateway.exchange import Exchange
+
+_NAME: Final = "pg_sluice"
+# Evaluates the arguments of EXECUTE, by PostgreSQL's own rules for them.
+_ARGUMENTS: Final = "pg_sluice_arguments"
+
+
+@dataclass(slots=True)
+class Prepared:
+    """A prepared statement as it was last bound. `analysis.columns` are those of its first analysis."""
+
+    analysis: Analysis
+    routed: Routed
+
+    @property
+    def relayed(self) -> bool:
+        """Whether it touches no lake table now."""
+        return self.routed.is_relayed
+
+
+async def renewed(session: Exchange, name: str, known: Prepared | None) -> Prepared | None:
+    """The statement of that name as it is to be understood now; None where the backend alone knows it.
+
+    The backend must not be waiting for Sync.
+    """
+    if name and session.names_by_sql:
+        found = await prepared_text(session, name)
+        if found is None:
+            return None
+        if known is None or known.analysis.sql != found.text:
+            analysis = await analysed(
+                session, found.text, name=_NAME, parameter_types=found.parameter_types, sync=session.simple
+            )
+            return Prepared(analysis, await route(session, analysis))
+    if known is None:
+        return None
+    analysis = await analysed(
+        session,
+        known.analysis.sql,
+        name=_NAME,
+        parameter_types=known.analysis.parameter_types,
+        sync=session.simple,
+    )
+    if analysis.tree != known.analysis.tree or known.routed.late:
+        analysis.columns = known.analysis.columns
+        return Prepared(analysis, await route(session, analysis))
+    return known
+
+
+async def check_bind(backend: Backend, message: frontend.Bind, *, sync: bool) -> None:
+    """Let the backend bind its own statement, as `message` says, to a portal of the gateway's; nothing is carried out.
+
+    What is wrong with the parameters, or that the result would be another one than was described, it says itself.
+    """
+    bind = replace(message, portal=_NAME)
+    close = frontend.Close(b"P", _NAME)
+    await _exchange(backend, (close, bind, close), sync=sync, ends=2)
+
+
+async def bind(backend: Backend, message: frontend.Bind) -> None:
+    """Let the backend bind its own statement as `message` says, and keep the portal."""
+    await _exchange(backend, (message,), sync=True)
+
+
+async def evaluated(backend: Backend, name: str, types: tuple[int, ...], text: str, offset: int) -> list[bytes | None]:
+    """The arguments of EXECUTE `name` in binary form; `text` are they with their parentheses, `offset` is where they
+    begin in the statement."""
+    if not types and not text:
+        return []
+    values = ", ".join(f"${number}" for number in range(1, len(types) + 1))
+    close = frontend.Close(b"S", _ARGUMENTS)
+    parse = frontend.Parse(_ARGUMENTS, f"SELECT {values}", types)
+    await _exchange(backend, (close, parse), sync=True)
+    call = f"EXECUTE {_ARGUMENTS}"
+    try:
+        [result] = await backend.run(Statement(call + text, result_format=1))
+    except SluiceError as error:
+        error.fields["M"] = error.message = error.message.replace(f'"{_ARGUMENTS}"', f'"{name}"')
+        if "P" in error.fields:
+            error.fields["P"] = str(int(error.fields["P"]) - len(call) + offset)
+        raise
+    finally:
+        await _exchange(backend, (close,), sync=True)
+    return list(result.rows[0])
+
+
+async def _exchange(
+    backend: Backend,
+    messages: tuple[frontend.Parse | frontend.Bind | frontend.Close, ...],
+    *,
+    sync: bool,
+    ends: int = 0,
+) -> None:
+    """Send messages whose answers say nothing but whether they were good; without `sync`, `ends` are the Closes."""
+    last = frontend.Sync() if sync else frontend.Flush()
+    backend.send(b"".join(message.encode() for message in (*messages, last)))
+    error: SluiceError | None = None
+    closed = 0
+    while True:
+        item = await backend.next()
+        assert isinstance(item, Frame)
+        if item.type == answers.ReadyForQuery.type:
+            break
+        if item.type == answers.ErrorResponse.type:
+            error = answers.ErrorResponse.decode(item.body, strict=False).to_error()
+            if not sync:
+                break
+        elif item.type == answers.CloseComplete.type:
+            closed += 1
+            if not sync and closed == ends:
+                break
+        elif item.type in (answers.ParameterStatus.type, answers.NotificationResponse.type):
+            backend.forward(item.data)
+    if error is not None:
+        raise error
