@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gateway.exchange import Exchange
 
 _HOLD: Final = "SELECT table_id, schema_version FROM pg_sluice.hold_schema($1, $2::oid[])"
-_HOLD_STEPS: Final = "SELECT pg_sluice.hold_steps_since($1, $2::jsonb)"
+_HOLD_STEPS: Final = "SELECT pg_sluice.hold_steps_since($1, $2::jsonb, $3::oid[])"
 # Classes of errors that a change of schema causes in a statement that was right before: names that are gone, types that
 # are others. A syntax error is in the statement itself.
 _NAMING_CLASSES: Final = ("42", "3F")
@@ -120,6 +120,14 @@ class Enlistment:
             if in_block and enlisted is None:
                 self._enlist(table.table_id, Enlisted(oid, table.name, table.schema_version), mark)
 
+    def meet(self, table: Table, mark: SchemaMark) -> None:
+        """A statement changes this table too, though it does not name it: in the version in which it is found."""
+        enlisted = self._tables.get(table.table_id)
+        if enlisted is None:
+            self._enlist(table.table_id, Enlisted(table.oid, table.name, table.schema_version), mark)
+        elif table.schema_version != enlisted.version:
+            raise self._doomed(enlisted, [])
+
     async def use_views(
         self, views: Mapping[int, str], analysed_at: SchemaMark, now: SchemaMark, *, in_block: bool
     ) -> None:
@@ -167,11 +175,14 @@ class Enlistment:
                 return self._doomed(self._tables[table_id], steps)
         return error
 
-    def holding(self, token: str) -> list[Statement]:
-        """What to ask the backend before COMMIT of a transaction that changes something; `decide` takes the answer."""
+    def holding(self, token: str, checked: Iterable[int]) -> list[Statement]:
+        """What to ask the backend before COMMIT of a transaction that changes something; `decide` takes the answer.
+
+        `checked` are the tables whose keys were looked up, which are locked as well.
+        """
         if not self._tables:
             return []
-        return [Statement(_HOLD_STEPS, (token, json.dumps(self._versions())))]
+        return [Statement(_HOLD_STEPS, (token, json.dumps(self._versions()), _oids(checked)))]
 
     def decide(self, answer: bytes | None) -> None:
         """Whether COMMIT may follow."""
@@ -226,4 +237,8 @@ async def analysed(
 
 def hold_schema(token: str, oids: Iterable[int]) -> Statement:
     """Keep the schemas of these tables as they are until the savepoint around it is undone."""
-    return Statement(_HOLD, (token, "{" + ",".join(map(str, oids)) + "}"))
+    return Statement(_HOLD, (token, _oids(oids)))
+
+
+def _oids(oids: Iterable[int]) -> str:
+    return "{" + ",".join(map(str, oids)) + "}"

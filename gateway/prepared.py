@@ -66,6 +66,7 @@ async def renewed(session: Exchange, name: str, known: Prepared | None) -> Prepa
     if analysis.tree != known.analysis.tree or known.routed.late:
         analysis.columns = known.analysis.columns
         return Prepared(analysis, await route(session, analysis))
+    known.analysis.mark = analysis.mark
     return known
 
 

@@ -15,6 +15,7 @@ from typing import Final
 
 from catalog.errors import SluiceError, SqlState
 from gateway import as_of, simple_query
+from gateway.analysis import UNDO
 from gateway.backend import Backend, BackendLostError, Statement
 from gateway.client import Client
 from gateway.constraint_modes import keep_modes, prepare_modes
@@ -152,16 +153,24 @@ class Session(Exchange):
         """Tell the client, and bring the backend's transaction into the same state."""
         self._outstanding.clear()
         if self.backend.status == b"T" or self.unsynced:
-            try:
-                await self.backend.run(_FAIL)
-            except BackendLostError:
-                raise
-            except SluiceError:
-                pass  # which is what it is for
+            await self._run_failing(_FAIL)
         elif self.machine.state is State.EXTENDED_QUERY:
             await self._end_implicit_transaction()
+        if self.backend.status == b"E" and await self._run_failing(*UNDO):
+            # It failed within a savepoint of the gateway's own. PostgreSQL would have given all locks back at once.
+            await self._run_failing(_FAIL)
         self.machine.sent(ErrorResponse)
         self.client.send_error(error)
+
+    async def _run_failing(self, *statements: Statement) -> bool:
+        """Carry out what may fail, or is there to fail; whether it did not."""
+        try:
+            await self.backend.run(*statements)
+        except BackendLostError:
+            raise
+        except SluiceError:
+            return False
+        return True
 
     async def _end_own_block(self) -> None:
         """Commit or roll back a block that the gateway began; an error of COMMIT is sent."""

@@ -163,12 +163,16 @@ class Transaction:
             await self.enlistment.decide_reading()
             return
         staged = self._stages(changes)
+        holding = self.enlistment.holding(self._gateway.token, self._validations)
         if self._validations:
+            if holding:  # first, for it locks all that is to be locked in one order
+                *_, held = await self._backend.run(*staged, *holding)
+                self.enlistment.decide(held.rows[0][0])
+                staged, holding = [], []
             await self._validate(staged)
             staged = []
         reads = {str(oid): self.snapshot for oid in self._read}
         statement = Statement(_PREPARE, (self._gateway.token, json.dumps(reads)))
-        holding = self.enlistment.holding(self._gateway.token)
         try:
             *results, result = await self._backend.run(*staged, *holding, statement)
         except SluiceError as error:

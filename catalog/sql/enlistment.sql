@@ -177,22 +177,25 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog AS $$
 $$;
 
 
--- Before COMMIT: `steps_since`, so that it stays true until COMMIT. Locks what publish() will lock and what the
--- transaction only read, in one order.
-CREATE FUNCTION pg_sluice.hold_steps_since(token text, enlisted jsonb) RETURNS jsonb
+-- Before COMMIT: `steps_since`, so that it stays true until COMMIT. Locks what publish() and lock_checked() will lock
+-- (`checked`: the relations whose keys were looked up) and what the transaction only read, all in one order.
+CREATE FUNCTION pg_sluice.hold_steps_since(token text, enlisted jsonb, checked oid[]) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
 DECLARE
     r record;
 BEGIN
     PERFORM pg_sluice.authorize(token);
-    FOR r IN SELECT k.relid, k.relid IN (SELECT s.relid FROM pg_sluice.staged s UNION SELECT d.relid FROM pg_sluice.dirty d)
-                 AS changed
-             FROM pg_sluice.relation k
-             WHERE k.table_id IN (SELECT key::bigint FROM jsonb_each(enlisted))
-                 OR k.relid IN (SELECT s.relid FROM pg_sluice.staged s UNION SELECT d.relid FROM pg_sluice.dirty d)
-             ORDER BY k.relid LOOP
+    FOR r IN SELECT u.relid, bool_or(u.changed) AS changed, bool_or(u.looked) AS looked
+             FROM (SELECT s.relid, true, false FROM pg_sluice.staged s
+                   UNION SELECT d.relid, true, false FROM pg_sluice.dirty d
+                   UNION SELECT c.relid, false, true FROM unnest(checked) c (relid)
+                   UNION SELECT k.relid, false, false FROM pg_sluice.relation k
+                         WHERE k.table_id IN (SELECT key::bigint FROM jsonb_each(enlisted))) u (relid, changed, looked)
+             GROUP BY u.relid ORDER BY u.relid LOOP
         IF r.changed THEN
             PERFORM FROM pg_sluice.relation k WHERE k.relid = r.relid FOR UPDATE;
+        ELSIF r.looked THEN
+            PERFORM FROM pg_sluice.relation k WHERE k.relid = r.relid FOR SHARE;
         ELSE
             PERFORM FROM pg_sluice.relation k WHERE k.relid = r.relid FOR KEY SHARE;
         END IF;
@@ -205,7 +208,7 @@ REVOKE ALL ON FUNCTION
     pg_sluice.shape(oid), pg_sluice.steps_between(jsonb, jsonb), pg_sluice.record_steps(bigint, oid),
     pg_sluice.on_related(), pg_sluice.steps_since(jsonb) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION
-    pg_sluice.schema_mark(), pg_sluice.hold_schema(text, oid[]), pg_sluice.hold_steps_since(text, jsonb) TO PUBLIC;
+    pg_sluice.schema_mark(), pg_sluice.hold_schema(text, oid[]), pg_sluice.hold_steps_since(text, jsonb, oid[]) TO PUBLIC;
 
 CREATE EVENT TRIGGER pg_sluice_related ON ddl_command_end WHEN TAG IN ('ALTER TABLE', 'CREATE VIEW', 'ALTER VIEW')
     EXECUTE FUNCTION pg_sluice.on_related();

@@ -33,6 +33,7 @@ async def carry_out(changing: Changing, consequence: Consequence) -> None:
     session, foreign_key = changing.session, consequence.foreign_key
     while len(consequence.found):
         version = (await versions(session, [foreign_key.child]))[foreign_key.child]
+        session.transaction.enlistment.meet(version.table, changing.mark)
         rows = _Rows(consequence, version)
         result, assigned = await _write(changing, consequence, version, rows)
         strength = Strength.UPDATE if assigned is None else Strength.NO_KEY_UPDATE

@@ -44,7 +44,7 @@ from gateway.lake.row_locks import Strength
 from gateway.lake.shadow import copy_rows, qualified, quoted, shadow_rows
 from gateway.portal import StatementPortal
 from gateway.transaction import Isolation
-from gateway.visibility import current, latest, rules, used
+from gateway.visibility import current, rules, used
 from planner.nodes import Node, walk
 from planner.statements import upsert
 from storage.keys import bounds_of, distinct, find, keys_of
@@ -74,7 +74,7 @@ class UpsertPortal(StatementPortal):
                 outcome = await self._try(version.table, columns, loaded)
                 more = await conflicts(session, version.table, outcome.fresh, loaded)
                 if more is not None:
-                    loaded, version = more, await latest(session, oid)
+                    loaded, version = more, await used(session, oid, self.analysis.mark, changing.mark)
                     self._check_visible(version, loaded)
                     continue
                 replaced = await gone(version.table, loaded, outcome.kept)
@@ -82,7 +82,10 @@ class UpsertPortal(StatementPortal):
                 result = await asyncio.to_thread(replace_rows, path, version, replaced, [outcome.fresh])
                 if await changing.claim(result, version, Strength.UPDATE):
                     break
-                loaded, version = nothing_loaded(version.table), await latest(session, oid)
+                loaded, version = (
+                    nothing_loaded(version.table),
+                    await used(session, oid, self.analysis.mark, changing.mark),
+                )
             await self._forget()
             await conclude(changing, version, outcome, result)
 

@@ -91,7 +91,7 @@ async def test_who_commits_holds_off_who_changes_a_schema(lake: CatalogUnderTest
         async with lake.client.transaction():
             asked = json.dumps({str(table_id): version})
             text = await lake.client.fetchval(
-                "SELECT pg_sluice.hold_steps_since($1, $2::text::jsonb)", lake.token, asked
+                "SELECT pg_sluice.hold_steps_since($1, $2::text::jsonb, '{}')", lake.token, asked
             )
             assert steps_from_json(text) == {}
             await other.execute("SET lock_timeout = '300ms'")
@@ -103,6 +103,11 @@ async def test_who_commits_holds_off_who_changes_a_schema(lake: CatalogUnderTest
 
 
 async def test_clients_cannot_hold_anything_without_the_token(lake: CatalogUnderTest) -> None:
-    for call in ("hold_steps_since('guess', '{}')", "hold_schema('guess', '{}')", "steps_since('{}')", "shape(0)"):
+    for call in (
+        "hold_steps_since('guess', '{}', '{}')",
+        "hold_schema('guess', '{}')",
+        "steps_since('{}')",
+        "shape(0)",
+    ):
         with pytest.raises(asyncpg.InsufficientPrivilegeError):
             await lake.client.execute(f"SELECT pg_sluice.{call}")

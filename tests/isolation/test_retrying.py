@@ -141,3 +141,25 @@ def test_a_prepared_statement_keeps_its_result(target: Server, target_schema: st
         other.execute("DROP TABLE t")
         with pytest.raises(psycopg.errors.UndefinedTable):
             one.execute("SELECT * FROM t", prepare=True)
+
+
+def test_upserts_and_cascades_beside_changes(gateway: Server, schema: str) -> None:
+    """Statements that change rows which they do not name keep the values of columns that came meanwhile."""
+    with psycopg.connect(gateway.url, autocommit=True, options=f"-csearch_path={schema}") as connection:
+        connection.execute("CREATE TABLE owner (id integer PRIMARY KEY)")
+        connection.execute(
+            "CREATE TABLE busy (n integer PRIMARY KEY, owner integer REFERENCES owner ON DELETE SET NULL,"
+            " kept integer DEFAULT 9)"
+        )
+        connection.execute("INSERT INTO owner VALUES (1), (2)")
+        connection.execute("INSERT INTO busy VALUES (1, 1, 1), (2, 2, 2)")
+        with changing_schema(gateway, schema):
+            for n in range(1, 6):
+                connection.execute(
+                    "INSERT INTO busy (n, owner) VALUES (%s, 2) ON CONFLICT (n) DO UPDATE SET kept = busy.kept + 10",
+                    [n],
+                )
+            connection.execute("DELETE FROM owner WHERE id = 1")
+        assert connection.execute("SELECT n, owner, kept FROM busy ORDER BY n").fetchall() == [
+            (1, None, 11), (2, 2, 12), (3, 2, 9), (4, 2, 9), (5, 2, 9),
+        ]  # fmt: skip
