@@ -60,7 +60,7 @@ class DeclarePortal(StatementPortal):
         await _add(
             session, name, inner, inner_routed, self.binding, formats=(form,), executed_formats=(0,), options=options
         )
-        if holds and session.transaction.implicit and session.ends_with_statement:
+        if holds and session.transaction.implicit and session.simple and session.ends_with_statement:
             await session.transaction.commit()
         session.client.send(CommandComplete(tag))
 

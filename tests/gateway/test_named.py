@@ -324,7 +324,7 @@ _REFUSED: dict[str, tuple[list[str], str]] = {
     ),
     "FOR UPDATE": (
         ["BEGIN", f"DECLARE c CURSOR FOR {_QUERY} FOR UPDATE"],
-        "FOR UPDATE or FOR SHARE is not supported on lake tables",
+        "FOR UPDATE or FOR SHARE in this place is not supported on lake tables",
     ),
     "EXPLAIN of what was prepared": (
         [f"PREPARE p AS {_QUERY}", "EXPLAIN EXECUTE p"],
