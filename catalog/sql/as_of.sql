@@ -15,6 +15,3 @@ BEGIN
             USING ERRCODE = 'read_only_sql_transaction';
     END IF;
 END $$;
-
-CREATE EVENT TRIGGER pg_sluice_as_of ON ddl_command_start EXECUTE FUNCTION pg_sluice.refuse_in_the_past();
-ALTER EXTENSION plpgsql ADD EVENT TRIGGER pg_sluice_as_of;

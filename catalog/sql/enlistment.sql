@@ -209,7 +209,3 @@ REVOKE ALL ON FUNCTION
     pg_sluice.on_related(), pg_sluice.steps_since(jsonb) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION
     pg_sluice.schema_mark(), pg_sluice.hold_schema(text, oid[]), pg_sluice.hold_steps_since(text, jsonb, oid[]) TO PUBLIC;
-
-CREATE EVENT TRIGGER pg_sluice_related ON ddl_command_end WHEN TAG IN ('ALTER TABLE', 'CREATE VIEW', 'ALTER VIEW')
-    EXECUTE FUNCTION pg_sluice.on_related();
-ALTER EXTENSION plpgsql ADD EVENT TRIGGER pg_sluice_related;  -- so pg_dump leaves it out
