@@ -1,0 +1,73 @@
+"""SET CONSTRAINTS and what the gateway has at the backend: nothing that a client says publishes before COMMIT.
+
+What it means for the client's own constraints is in tests/golden/sessions/references.sql, beside PostgreSQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from tests.servers import Server
+
+
+@pytest.fixture
+def connection(gateway: Server) -> Iterator[psycopg.Connection]:
+    gateway.psql("-qc", "CREATE SCHEMA modes")
+    with psycopg.connect(gateway.url, options="-c search_path=modes,pg_sluice") as connection:
+        connection.execute("CREATE TABLE t (n integer UNIQUE DEFERRABLE)")
+        connection.commit()
+        yield connection
+        connection.rollback()
+    gateway.psql("-qc", "SET client_min_messages = warning; DROP SCHEMA modes CASCADE")
+
+
+@pytest.mark.parametrize("name", ["pg_sluice.pg_sluice_publish", "pg_sluice_publish", "modes.pg_sluice_guard"])
+@pytest.mark.parametrize("mode", ["IMMEDIATE", "DEFERRED"])
+def test_the_gateways_own_are_nobodys(connection: psycopg.Connection, name: str, mode: str) -> None:
+    with pytest.raises(psycopg.errors.UndefinedObject):
+        connection.execute(f"SET CONSTRAINTS {name} {mode}".encode())
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SET CONSTRAINTS ALL IMMEDIATE",
+        "DO $$ BEGIN SET CONSTRAINTS ALL IMMEDIATE; SET CONSTRAINTS ALL DEFERRED; END $$",
+    ],
+)
+def test_nothing_is_published_before_commit(gateway: Server, connection: psycopg.Connection, statement: str) -> None:
+    """Others commit meanwhile, which they could not while somebody publishes; and see nothing."""
+    connection.execute(statement.encode())
+    connection.execute("INSERT INTO t VALUES (1)")
+    connection.execute("INSERT INTO t VALUES (2)")
+    with psycopg.connect(gateway.url, autocommit=True, options="-c search_path=modes") as other:
+        other.execute("SET statement_timeout = '60s'")
+        assert other.execute("SELECT n FROM t").fetchall() == []
+        other.execute("CREATE TABLE another (n integer)")
+        other.execute("INSERT INTO another VALUES (1)")
+        connection.commit()
+        assert other.execute("SELECT n FROM t ORDER BY n").fetchall() == [(1,), (2,)]
+
+
+def test_modes_end_with_the_transaction(connection: psycopg.Connection) -> None:
+    connection.execute("INSERT INTO t VALUES (1)")
+    connection.execute("SET CONSTRAINTS ALL DEFERRED")
+    connection.execute("INSERT INTO t VALUES (1)")
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        connection.execute("SET CONSTRAINTS t_n_key IMMEDIATE")
+    connection.rollback()
+    connection.execute("INSERT INTO t VALUES (1)")
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        connection.execute("INSERT INTO t VALUES (1)")
+
+
+def test_prepared(connection: psycopg.Connection) -> None:
+    """The extended protocol, with names."""
+    connection.execute("SET CONSTRAINTS ALL DEFERRED", prepare=True)
+    connection.execute("INSERT INTO t VALUES (1), (2)")
+    connection.execute("INSERT INTO t VALUES (1)")
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        connection.execute("SET CONSTRAINTS ALL IMMEDIATE", prepare=True)
