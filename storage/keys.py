@@ -33,7 +33,7 @@ from storage.pruning import prune
 _BATCH_ROWS: Final = 131_072
 _MIDNIGHT: Final = 86_400_000_000
 # New keys are looked up so many at a time.
-_CHUNK_ROWS: Final = 2_000_000
+_CHUNK_ROWS: Final = 1_000_000
 # Up to so many wanted keys, files are told apart by each of them; beyond, by the least and the greatest.
 _COMPARED_MAX: Final = 64
 
@@ -275,8 +275,7 @@ def find(  # noqa: PLR0917
     file_numbers, positions, matches = [], [], []
     for number, each in enumerate(chosen):
         deleted: npt.NDArray[np.int64] | None = None  # read where it matters
-        for first, batch in read_rows(files, table, each.file, columns):
-            keys = keys_of(columns, batch.columns, nulls_distinct=nulls_distinct)
+        for first, keys in _runs(files, table, each.file, columns, len(wanted), nulls_distinct=nulls_distinct):
             found = pc.index_in(keys, wanted)
             rows = np.flatnonzero(found.is_valid().to_numpy(zero_copy_only=False))
             if not len(rows):
@@ -295,6 +294,24 @@ def find(  # noqa: PLR0917
         np.concatenate(positions or empty),
         np.concatenate(matches or empty),
     )
+
+
+def _runs(
+    files: LakeFiles, table: Table, file: DataFile, columns: Sequence[Column], least: int, *, nulls_distinct: bool
+) -> Iterator[tuple[int, pa.Array]]:
+    """The keys of a file in runs of at least so many rows: to look up a run costs a table of all wanted keys."""
+    start, count = 0, 0
+    pending: list[pa.Array] = []
+    for first, batch in read_rows(files, table, file, columns):
+        if not pending:
+            start = first
+        pending.append(keys_of(columns, batch.columns, nulls_distinct=nulls_distinct))
+        count += batch.num_rows
+        if count >= least:
+            yield start, pa.concat_arrays(pending)
+            pending, count = [], 0
+    if pending:
+        yield start, pa.concat_arrays(pending)
 
 
 def bounds_of(columns: Sequence[Column], parents: Sequence[Column], values: Sequence[pa.Array]) -> list[Comparison]:

@@ -90,8 +90,10 @@ def _live(version: Any) -> list[LiveFile]:
     return [LiveFile(file, () if file.delete_file is None else (file.delete_file,)) for file in version.files]
 
 
-def test_find(tmp_path: Path) -> None:
+@pytest.mark.parametrize("batch", [1, 2, 1000])
+def test_find(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
     """Deleted rows are not found, and files whose statistics exclude the keys are not opened."""
+    monkeypatch.setattr(keys, "_BATCH_ROWS", batch)
     of = table(id=datatypes.INT4, name=datatypes.TEXT)
     version = write(
         tmp_path, of, rows(of, (1, "a"), (2, "b"), (2, "c")), rows(of, (2, "d"), (4, "e")), rows(of, (9, "f"))
