@@ -45,23 +45,24 @@ KEEP_OWN: Final = Statement("SET CONSTRAINTS pg_sluice.pg_sluice_publish DEFERRE
 
 async def relay_modes(session: Exchange, statement: SourceStatement, raw: bytes, modes: ConstraintModes) -> bool:
     """SET CONSTRAINTS as a simple query; False where the backend has refused it."""
-    raw = await prepare_modes(session, modes) or raw
+    if await prepare_modes(session, modes):
+        raw = frontend.Query(_ALL_DEFERRED).encode()
     good = await session.relay_query(raw, statement.offset)
     if good and session.transaction.open:
         await keep_modes(session, modes)
     return good
 
 
-async def prepare_modes(session: Exchange, modes: ConstraintModes) -> bytes | None:
-    """Look at what becomes immediate; a query for the backend where it must not have the client's own."""
+async def prepare_modes(session: Exchange, modes: ConstraintModes) -> bool:
+    """Look at what becomes immediate; whether the backend must not hear of the statement."""
     names = () if modes.names is None else modes.names
     for _, name in names:
         if name.startswith(_OWN_PREFIX):
             raise SluiceError("42704", f'constraint "{name}" does not exist')
     if modes.deferred or not session.transaction.open:
-        return None
+        return False
     await session.transaction.validate_now(None if modes.names is None else await _named(session, modes))
-    return frontend.Query(_ALL_DEFERRED).encode() if modes.names is None else None
+    return modes.names is None
 
 
 async def keep_modes(session: Exchange, modes: ConstraintModes) -> None:

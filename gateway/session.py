@@ -341,7 +341,7 @@ class Session(Exchange):
         """A relayed SET CONSTRAINTS."""
         if not await self._settle():
             return
-        if await prepare_modes(self, modes) is not None:
+        if await prepare_modes(self, modes):
             await keep_modes(self, modes)
             self.client.send(answers.CommandComplete("SET CONSTRAINTS"))
             return

@@ -49,12 +49,13 @@ class Validation:
     """A look at what a constraint demands, which holds as long as nobody commits to the table that was looked at.
 
     `constraint` is its OID, `snapshot` the last that had changed the table then (below 0: there was no look yet);
-    `again` looks anew, and raises what it finds.
+    `again` looks anew, and raises what it finds: with `whole`, at all that the transaction has written.
     """
 
     constraint: int
     snapshot: int
     again: Callable[[], Awaitable[None]]
+    whole: bool = False
 
 
 class Transaction:
@@ -190,8 +191,16 @@ class Transaction:
         self._kept = kept
 
     def validate(self, oid: int, validation: Validation) -> None:
-        """Validate the keys of a table again at COMMIT, where it has changed since."""
-        self._validations.setdefault(oid, []).append(validation)
+        """Validate the keys of a table again at COMMIT, where it has changed since.
+
+        An earlier look at the whole stands for a later one: a thousand INSERTs are validated once.
+        """
+        known = self._validations.setdefault(oid, [])
+        if not validation.whole or all(
+            not each.whole or each.constraint != validation.constraint or each.snapshot > validation.snapshot
+            for each in known
+        ):
+            known.append(validation)
 
     async def validate_now(self, constraints: Collection[int] | None) -> None:
         """Look at what was to be looked at when the transaction commits, for these constraints or (None) for all."""

@@ -52,12 +52,16 @@ async def versions(session: Exchange, oids: Sequence[int], own: Result | None = 
         assert relid is not None
         oid = int(relid)
         if description is not None:
-            table = table_from_description(json.loads(description))
-            known = found.get(oid)
-            found[oid] = TableVersion(table, 0, ()) if known is None else replace(known, table=table)
+            found[oid] = _described(found.get(oid), description)
         if change is not None and oid in found:
             found[oid] = await _with_own(session, found[oid], json.loads(change))
     return found
+
+
+def _described(version: TableVersion | None, description: bytes) -> TableVersion:
+    """The version under the description that the transaction itself has given the table."""
+    table = table_from_description(json.loads(description))
+    return TableVersion(table, 0, ()) if version is None else replace(version, table=table)
 
 
 async def _with_own(session: Exchange, version: TableVersion, change: dict[str, Any]) -> TableVersion:
@@ -96,8 +100,7 @@ async def current(session: Exchange, oid: int, pending: RowChange | None) -> Cur
         [own] = await session.backend.run(uncommitted(session, [oid]))
         for _, description, change in own.rows:
             if description is not None:
-                table = table_from_description(json.loads(description))
-                version = TableVersion(table, 0, ()) if version is None else replace(version, table=table)
+                version = _described(version, description)
             if change is not None:
                 changes.append(change_from_json(json.loads(change)))
     if version is None:

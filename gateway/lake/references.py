@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from catalog.constraints import Action, ForeignKey, foreign_key_from_json
-from catalog.errors import SluiceError, unsupported
+from catalog.errors import SluiceError, SqlState, unsupported
 from catalog.model import Column, Table, TableVersion
 from catalog.publish import RowChange
 from gateway.backend import Statement
@@ -82,7 +82,7 @@ async def keep_references(
             await _look_up(session, child.table, foreign_key, own, await current(session, foreign_key.parent, None))
 
         session.transaction.validate(
-            foreign_key.parent, Validation(foreign_key.oid, -1 if late else parent.snapshot, again)
+            foreign_key.parent, Validation(foreign_key.oid, -1 if late else parent.snapshot, again, whole=True)
         )
 
 
@@ -108,7 +108,7 @@ async def _look_up(
     if row is not None:
         key = described_key(table, foreign_key.attnums, row)
         raise SluiceError(
-            "23503",
+            SqlState.FOREIGN_KEY_VIOLATION,
             f'insert or update on table "{table.name}" violates foreign key constraint "{foreign_key.name}"',
             detail=f'Key {key} is not present in table "{parent.table.name}".',
             schema=table.schema,
@@ -288,7 +288,7 @@ def _still_referenced(
     violates = "violates RESTRICT setting of foreign key" if restricted else "violates foreign key"
     verb = "referenced" if restricted else "still referenced"
     return SluiceError(
-        "23001" if restricted else "23503",
+        SqlState.RESTRICT_VIOLATION if restricted else SqlState.FOREIGN_KEY_VIOLATION,
         f'update or delete on table "{parent.name}" {violates} constraint "{foreign_key.name}" on table "{child.name}"',
         detail=f'Key {key} is {verb} from table "{child.name}".',
         schema=child.schema,

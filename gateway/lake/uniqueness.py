@@ -61,7 +61,7 @@ async def keep_keys(
         async def again(key: Key = key, seen: Collection[int | None] = seen) -> None:
             await _validate(session, table.oid, key, seen)
 
-        session.transaction.validate(table.oid, Validation(key.oid, -1 if late else now.snapshot, again))
+        session.transaction.validate(table.oid, Validation(key.oid, -1 if late else now.snapshot, again, whole=True))
 
 
 def _chunks(session: Exchange, table: Table, key: Key, new: Sequence[LiveFile]) -> Iterator[KeyChunk]:

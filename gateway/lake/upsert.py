@@ -40,7 +40,7 @@ from gateway.lake.rehearsal import (
     rows_of,
     send_own,
 )
-from gateway.lake.row_locks import Strength
+from gateway.lake.row_locks import Strength, changed_meanwhile
 from gateway.lake.shadow import copy_rows, qualified, quoted, shadow_rows
 from gateway.portal import StatementPortal
 from gateway.transaction import Isolation
@@ -73,19 +73,15 @@ class UpsertPortal(StatementPortal):
             while True:
                 outcome = await self._try(version.table, columns, loaded)
                 more = await conflicts(session, version.table, outcome.fresh, loaded)
-                if more is not None:
-                    loaded, version = more, await used(session, oid, self.analysis.mark, changing.mark)
-                    self._check_visible(version, loaded)
-                    continue
-                replaced = await gone(version.table, loaded, outcome.kept)
-                path = session.gateway.data_path
-                result = await asyncio.to_thread(replace_rows, path, version, replaced, [outcome.fresh])
-                if await changing.claim(result, version, Strength.UPDATE):
-                    break
-                loaded, version = (
-                    nothing_loaded(version.table),
-                    await used(session, oid, self.analysis.mark, changing.mark),
-                )
+                if more is None:
+                    replaced = await gone(version.table, loaded, outcome.kept)
+                    path = session.gateway.data_path
+                    result = await asyncio.to_thread(replace_rows, path, version, replaced, [outcome.fresh])
+                    if await changing.claim(result, version, Strength.UPDATE):
+                        break
+                    more = nothing_loaded(version.table)
+                loaded, version = more, await used(session, oid, self.analysis.mark, changing.mark)
+                self._check_visible(version, loaded)
             await self._forget()
             await conclude(changing, version, outcome, result)
 
@@ -95,7 +91,7 @@ class UpsertPortal(StatementPortal):
             return
         seen = {file.path for file in version.files}
         if any(file.path not in seen for file in loaded.files):
-            raise SluiceError(SqlState.SERIALIZATION_FAILURE, "could not serialize access due to concurrent update")
+            raise changed_meanwhile()
 
     async def _try(self, table: Table, columns: Sequence[Column], loaded: Loaded) -> Outcome:
         """The client's statement over the loaded rows, in the shadow."""

@@ -66,6 +66,22 @@ def test_one_row_against_bulk(gateway: Server, schema: str) -> None:
         assert row == (1,)
 
 
+def test_one_look_stands_for_all_rows_of_a_transaction(gateway: Server, schema: str) -> None:
+    """The row that collides came after the look that is repeated at COMMIT."""
+    with connected(gateway, schema) as one, connected(gateway, schema) as other:
+        one.execute("CREATE TABLE number (n integer PRIMARY KEY)")
+        one.commit()
+        copy_numbers(other, 10, CLAIMS_MAX + 1)
+        for n in (1, 2, 15):
+            one.execute("INSERT INTO number VALUES (%s)", [n])
+        other.commit()
+        with pytest.raises(psycopg.errors.UniqueViolation) as raised:
+            one.commit()
+        assert raised.value.diag.message_detail == "Key (n)=(15) already exists."
+        [row] = other.execute("SELECT count(*) FROM number").fetchall()
+        assert row == (CLAIMS_MAX + 1,)
+
+
 @pytest.mark.parametrize("level", ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"])
 @pytest.mark.parametrize("first", ["child", "parent"])
 def test_reference_against_deletion(gateway: Server, schema: str, first: str, level: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 from gateway.messages.backend import CommandComplete, DataRow, ErrorResponse, ReadyForQuery
 from gateway.messages.frontend import Bind, Close, Describe, Execute, Parse, Query, Sync
 from gateway.messages.layout import Message
-from tests.gateway.wire import wire
+from tests.gateway.wire import assert_same_answers, wire
 from tests.servers import Server
 
 _TABLE = "wire_named"
@@ -297,12 +297,7 @@ _SCRIPTS: dict[str, list[list[Message]]] = {
 
 @pytest.mark.parametrize("name", _SCRIPTS)
 def test_answers_as_postgresql_does(both: tuple[Server, Server], name: str) -> None:
-    answers = []
-    for server in both:
-        with wire(server) as connection:
-            answers.append([connection.ask(*messages) for messages in _SCRIPTS[name]])
-    for asked, wanted, found in zip(_SCRIPTS[name], *answers, strict=True):
-        assert found == wanted, asked
+    assert_same_answers(both, _SCRIPTS[name])
 
 
 _READER = f"""

@@ -20,7 +20,7 @@ from gateway.messages.backend import (
 )
 from gateway.messages.frontend import Bind, Close, Describe, Execute, Flush, Parse, Query, Sync
 from gateway.messages.layout import Message
-from tests.gateway.wire import Wire, wire
+from tests.gateway.wire import Wire, assert_same_answers, wire
 from tests.servers import Server
 
 _TABLE = "wire_numbers"
@@ -126,11 +126,7 @@ _SCRIPTS: dict[str, list[list[Message]]] = {
 
 @pytest.mark.parametrize("name", _SCRIPTS)
 def test_answers_as_postgresql_does(both: tuple[Server, Server], name: str) -> None:
-    answers = []
-    for server in both:
-        with wire(server) as connection:
-            answers.append([connection.ask(*messages) for messages in _SCRIPTS[name]])
-    assert answers[1] == answers[0]
+    assert_same_answers(both, _SCRIPTS[name])
 
 
 def test_startup_reports_what_postgresql_does(oracle: Server, gateway: Server) -> None:

@@ -9,7 +9,7 @@ import pytest
 from gateway.messages.backend import ErrorResponse, ReadyForQuery
 from gateway.messages.frontend import Bind, Describe, Execute, Parse, Query, Sync
 from gateway.messages.layout import Message
-from tests.gateway.wire import wire
+from tests.gateway.wire import assert_same_answers, wire
 from tests.servers import GatewayProcess, Server, run_sluice
 
 _TABLE = "wire_entries"
@@ -113,11 +113,7 @@ _SCRIPTS: dict[str, list[list[Message]]] = {
 
 @pytest.mark.parametrize("name", _SCRIPTS)
 def test_answers_as_postgresql_does(both: tuple[Server, Server], name: str) -> None:
-    answers = []
-    for server in both:
-        with wire(server) as connection:
-            answers.append([connection.ask(*messages) for messages in _SCRIPTS[name]])
-    assert answers[1] == answers[0]
+    assert_same_answers(both, _SCRIPTS[name])
 
 
 @pytest.mark.parametrize("setting", ["statement_timeout", "lock_timeout"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -86,3 +86,13 @@ def wire(server: Server, **parameters: str) -> Iterator[Wire]:
         yield connection
     finally:
         connection.close()
+
+
+def assert_same_answers(both: tuple[Server, Server], script: Sequence[Sequence[Message]]) -> None:
+    """What each says to the same messages, asked bit by bit, must be the same; `both` begins with PostgreSQL."""
+    answers = []
+    for server in both:
+        with wire(server) as connection:
+            answers.append([connection.ask(*messages) for messages in script])
+    for asked, wanted, found in zip(script, *answers, strict=True):
+        assert found == wanted, f"{asked}\nis answered by {found}\nin place of {wanted}"
