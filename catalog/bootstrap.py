@@ -7,6 +7,7 @@ another version of Sluice, or another lake, has made is refused in one line.
 from __future__ import annotations
 
 import secrets
+from dataclasses import asdict
 from importlib.resources import files
 from typing import Final
 from urllib.parse import urlsplit
@@ -17,9 +18,13 @@ from catalog.compatibility import COMPATIBILITY
 from catalog.datatypes import DATATYPES
 from catalog.embedded import MAJOR
 from catalog.errors import SluiceError, SqlState
+from catalog.indexes import SIDECAR_ROWS_MIN
+from catalog.maintenance_settings import SETTINGS
+from catalog.states import STEPS
+from catalog.synchronisation import Settings
 
 # Raised whenever catalog/sql changes in a way that an existing catalog does not fit.
-CATALOG_VERSION: Final = "2"
+CATALOG_VERSION: Final = "6"
 DUCKLAKE_VERSION: Final = "1.0"
 # catalog/sql, in the order in which they are run.
 _FILES: Final = (
@@ -29,11 +34,20 @@ _FILES: Final = (
     "staging.sql",
     "publish.sql",
     "keys.sql",
+    "obligations.sql",
     "versions.sql",
     "enlistment.sql",
+    "schema_changes.sql",
+    "indexes.sql",
+    "explain.sql",
+    "materialized_views.sql",
+    "attention.sql",
     "row_locks.sql",
     "table_locks.sql",
     "as_of.sql",
+    "gateways.sql",
+    "maintenance.sql",
+    "synchronisation.sql",
     "event_triggers.sql",
 )
 CLIENT_ROLE: Final = "sluice"
@@ -115,8 +129,22 @@ async def _create(connection: asyncpg.Connection, data_path: str) -> None:
         "INSERT INTO pg_sluice.change_kind VALUES ($1)", [(rule.kind,) for rule in COMPATIBILITY]
     )
     await connection.executemany(
+        "INSERT INTO pg_sluice.element_step VALUES ($1, $2, $3, $4)",
+        [(step.element, step.before, step.after, step.kind) for step in STEPS],
+    )
+    await connection.executemany(
+        "INSERT INTO pg_sluice.maintenance_setting VALUES ($1, $2::text::regtype, $3, $4)", SETTINGS
+    )
+    for name, *_ in SETTINGS:
+        await connection.execute(f'GRANT SET ON PARAMETER "{name}" TO PUBLIC')  # for ALTER DATABASE … SET by its owner
+    await connection.executemany(
         "INSERT INTO pg_sluice.setting VALUES ($1, $2)",
-        [("catalog_version", CATALOG_VERSION), ("token", secrets.token_hex(32))],
+        [
+            ("catalog_version", CATALOG_VERSION),
+            ("token", secrets.token_hex(32)),
+            ("sidecar_rows_min", str(SIDECAR_ROWS_MIN)),
+            *((name, str(value)) for name, value in asdict(Settings()).items()),
+        ],
     )
     await connection.executemany(
         "INSERT INTO pg_ducklake.ducklake_metadata (key, value) VALUES ($1, $2)",

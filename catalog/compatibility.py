@@ -38,13 +38,15 @@ class Rule:
     """A kind of change, and whether a transaction may straddle it.
 
     `unless_after` names kinds: where the same element went through one of those before, within the same transaction's
-    life, it was more than one state away. `phrase` says what happened to the `{subject}`.
+    life, it was more than one state away. `phrase` says what happened to the `{subject}`. What an `unseen` change does
+    is not to be told from what statements read and write: a transaction goes on beside it, and COMMIT judges.
     """
 
     kind: str
     forward_compatible: bool
     phrase: str
     unless_after: tuple[str, ...] = ()
+    unseen: bool = False
 
 
 COMPATIBILITY: Final = (
@@ -58,6 +60,8 @@ COMPATIBILITY: Final = (
     # columns; an added one is nullable or has a default, unless it is called required
     Rule("add column", True, 'column "{subject}" was added'),
     Rule("add required column", False, 'column "{subject}" was added, which is NOT NULL and has no default'),
+    Rule("add computed column", False, 'column "{subject}" was added, with values of its own for rows that were there'),
+    Rule("rewrite column", False, 'column "{subject}" was written anew'),
     Rule("drop column", False, 'column "{subject}" was dropped'),
     Rule("rename column", True, 'column "{subject}" was renamed'),
     Rule("drop not null", True, 'column "{subject}" was made nullable'),
@@ -71,18 +75,20 @@ COMPATIBILITY: Final = (
     Rule("add constraint", False, 'constraint "{subject}" was added'),
     Rule("rename constraint", True, 'constraint "{subject}" was renamed'),
     Rule("drop constraint", True, 'constraint "{subject}" was dropped'),
-    Rule("check constraint", True, 'constraint "{subject}" began to be checked'),
-    Rule("validate constraint", True, 'constraint "{subject}" began to be validated', ("check constraint",)),
-    Rule("publish constraint", True, 'constraint "{subject}" was validated', ("check constraint",)),
-    Rule("suspend constraint", True, 'constraint "{subject}" is about to be dropped'),
+    Rule("check constraint", True, 'constraint "{subject}" began to be checked', unseen=True),
+    Rule(
+        "validate constraint", True, 'constraint "{subject}" began to be validated', ("check constraint",), unseen=True
+    ),
+    Rule("publish constraint", True, 'constraint "{subject}" was validated', ("check constraint",), unseen=True),
+    Rule("suspend constraint", True, 'constraint "{subject}" is about to be dropped', unseen=True),
     # indexes: ABSENT → DELETE → WRITE → REORG → PUBLIC, and PUBLIC → WRITE → DELETE → ABSENT
-    Rule("index deletes", True, 'deletes began to be written to index "{subject}"'),
-    Rule("index writes", True, 'rows began to be written to index "{subject}"', ("index deletes",)),
-    Rule("fill index", True, 'index "{subject}" began to be filled', ("index deletes", "index writes")),
-    Rule("publish index", True, 'index "{subject}" was made', ("index deletes", "index writes")),
-    Rule("index unread", True, 'index "{subject}" is about to be dropped'),
-    Rule("index unwritten", True, 'index "{subject}" is about to be dropped', ("index unread",)),
-    Rule("drop index", True, 'index "{subject}" was dropped', ("index unread", "index unwritten")),
+    Rule("index deletes", True, 'deletes began to be written to index "{subject}"', unseen=True),
+    Rule("index writes", True, 'rows began to be written to index "{subject}"', ("index deletes",), unseen=True),
+    Rule("fill index", True, 'index "{subject}" began to be filled', ("index deletes", "index writes"), unseen=True),
+    Rule("publish index", True, 'index "{subject}" was made', ("index deletes", "index writes"), unseen=True),
+    Rule("index unread", True, 'index "{subject}" is about to be dropped', unseen=True),
+    Rule("index unwritten", True, 'index "{subject}" is about to be dropped', ("index unread",), unseen=True),
+    Rule("drop index", True, 'index "{subject}" was dropped', ("index unread", "index unwritten"), unseen=True),
 )
 
 RULES: Final[Mapping[str, Rule]] = {rule.kind: rule for rule in COMPATIBILITY}

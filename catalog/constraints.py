@@ -24,7 +24,8 @@ class Action(StrEnum):
 class Key:
     """A PRIMARY KEY or UNIQUE constraint over the columns `attnums`, in its own order.
 
-    With `nulls_distinct` a row with a NULL in any of them has no key.
+    With `nulls_distinct` a row with a NULL in any of them has no key. One that is not
+    `public` is kept by new rows only.
     """
 
     oid: int
@@ -33,6 +34,11 @@ class Key:
     nulls_distinct: bool
     deferrable: bool
     deferred: bool
+    public: bool = True
+
+    def is_over(self, other: Key) -> bool:
+        """Whether both demand the same, whatever their names."""
+        return self.attnums == other.attnums and self.nulls_distinct == other.nulls_distinct
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +46,7 @@ class ForeignKey:
     """The columns `attnums` of the table `child` refer to `parent_attnums`, a key of the table `parent` (OIDs).
 
     A row with a NULL among them refers to nothing. `set_attnums` are the columns that ON DELETE SET NULL or SET DEFAULT
-    sets.
+    sets. One that is not `public` is kept by new rows only.
     """
 
     oid: int
@@ -54,6 +60,7 @@ class ForeignKey:
     deferrable: bool
     deferred: bool
     set_attnums: tuple[int, ...]
+    public: bool = True
 
 
 def key_from_json(key: Mapping[str, Any]) -> Key:
@@ -65,6 +72,7 @@ def key_from_json(key: Mapping[str, Any]) -> Key:
         nulls_distinct=key["nulls_distinct"],
         deferrable=key["deferrable"],
         deferred=key["deferred"],
+        public=key["public"],
     )
 
 
@@ -83,4 +91,5 @@ def foreign_key_from_json(foreign_key: Mapping[str, Any]) -> ForeignKey:
         deferrable=foreign_key["deferrable"],
         deferred=foreign_key["deferred"],
         set_attnums=tuple(foreign_key["set_attnums"] or attnums),
+        public=foreign_key["public"],
     )

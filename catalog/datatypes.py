@@ -82,7 +82,7 @@ DATATYPES: Final = (
     DataType(DATE, "date", "date", 1182, 4, "date", "DATE"),
     DataType(TIME, "time", "time without time zone", 1183, 8, "time", "TIME(6)"),
     DataType(TIMESTAMP, "timestamp", "timestamp without time zone", 1115, 8, "timestamp", "TIMESTAMP_NTZ"),
-    DataType(TIMESTAMPTZ, "timestamptz", "timestamp with time zone", 1185, 8, "timestamptz", "TIMESTAMP"),
+    DataType(TIMESTAMPTZ, "timestamptz", "timestamp with time zone", 1185, 8, "timestamptz", "TIMESTAMP_LTZ"),
     DataType(INTERVAL, "interval", "interval", 1187, 16, "struct", "STRUCT"),
     DataType(NUMERIC, "numeric", "numeric", 1231, -1, "varchar", "STRING"),
     DataType(UUID, "uuid", "uuid", 2951, 16, "uuid", "STRING"),

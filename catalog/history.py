@@ -24,7 +24,9 @@ SELECT (SELECT max(snapshot_id) FROM pg_ducklake.ducklake_snapshot WHERE snapsho
        clock_timestamp() < $1 AS is_future
 """
 _TABLES: Final = """
-SELECT r.relid::bigint, s.schema_name, t.table_name, k.column_id, k.column_name, k.column_type
+SELECT r.relid::bigint, s.schema_name, t.table_name, k.column_id, k.column_name, k.column_type,
+       NOT EXISTS (SELECT FROM pg_sluice.unpopulated u WHERE u.table_id = r.table_id
+                   AND u.begin_snapshot <= $2 AND (u.end_snapshot IS NULL OR u.end_snapshot > $2)) AS populated
 FROM pg_sluice.relation r
 JOIN pg_ducklake.ducklake_table t ON t.table_id = r.table_id
     AND t.begin_snapshot <= $2 AND (t.end_snapshot IS NULL OR t.end_snapshot > $2)
@@ -38,15 +40,37 @@ _TYPES: Final = """
 SELECT type_oid::bigint, typmod, pg_sluice.column_type(type_oid::oid, typmod) AS ducklake
 FROM unnest($1::bigint[], $2::integer[]) AS t (type_oid, typmod)
 """
+_SCHEDULED: Final = "SELECT path FROM pg_ducklake.ducklake_files_scheduled_for_deletion"
+# Files that some snapshot has, without the rows of the catalog by which it would find or understand them.
+_UNREADABLE: Final = """
+WITH oldest AS (SELECT min(snapshot_id) AS id FROM pg_ducklake.ducklake_snapshot)
+SELECT d.path, 'a delete file that outlives its data file' AS message
+FROM pg_ducklake.ducklake_delete_file d LEFT JOIN pg_ducklake.ducklake_data_file f USING (data_file_id)
+WHERE f.data_file_id IS NULL OR f.begin_snapshot > d.begin_snapshot
+    OR (f.end_snapshot IS NOT NULL AND coalesce(d.end_snapshot > f.end_snapshot, true))
+UNION ALL
+SELECT f.path, 'a data file of a table that its first snapshot does not have'
+FROM pg_ducklake.ducklake_data_file f CROSS JOIN oldest o
+WHERE NOT EXISTS (SELECT FROM pg_ducklake.ducklake_table t
+    JOIN pg_ducklake.ducklake_schema s ON s.schema_id = t.schema_id
+        AND s.begin_snapshot <= greatest(f.begin_snapshot, o.id)
+        AND (s.end_snapshot IS NULL OR s.end_snapshot > greatest(f.begin_snapshot, o.id))
+    WHERE t.table_id = f.table_id AND t.begin_snapshot <= greatest(f.begin_snapshot, o.id)
+        AND (t.end_snapshot IS NULL OR t.end_snapshot > greatest(f.begin_snapshot, o.id)))
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class PastTable:
-    """A table as a snapshot has it; `columns` maps column IDs to name and DuckLake type."""
+    """A table as a snapshot has it; `columns` maps column IDs to name and DuckLake type.
+
+    A materialized view could be read then if it was `populated`.
+    """
 
     schema: str
     name: str
     columns: Mapping[int, tuple[str, str]]
+    populated: bool
 
 
 async def snapshot_of_number(store: Store, number: int) -> int:
@@ -84,11 +108,12 @@ async def tables_at(store: Store, relation_oids: Iterable[int], snapshot: int) -
     """Those of the lake tables that the snapshot has, whatever they are called today."""
     found: dict[int, PastTable] = {}
     columns: dict[int, dict[int, tuple[str, str]]] = {}
-    for oid, schema, name, column_id, column, type_name in await store.fetch(_TABLES, list(relation_oids), snapshot):
+    rows = await store.fetch(_TABLES, list(relation_oids), snapshot)
+    for oid, schema, name, column_id, column, type_name, populated in rows:
         known = columns.setdefault(oid, {})
         if column_id is not None:
             known[column_id] = (column, type_name)
-        found[oid] = PastTable(schema, name, known)
+        found[oid] = PastTable(schema, name, known, populated)
     return found
 
 
@@ -97,3 +122,13 @@ async def ducklake_types(store: Store, types: Iterable[tuple[int, int]]) -> dict
     pairs = sorted(set(types))
     rows = await store.fetch(_TYPES, [oid for oid, _ in pairs], [typmod for _, typmod in pairs])
     return {(oid, typmod): ducklake for oid, typmod, ducklake in rows}
+
+
+async def scheduled_files(store: Store) -> list[str]:
+    """The files, by their path below the data path, that are about to be removed."""
+    return [row["path"] for row in await store.fetch(_SCHEDULED)]
+
+
+async def unreadable(store: Store) -> list[tuple[str, str]]:
+    """What is wrong with the snapshots that are kept, as far as the catalog can tell: a file, and why."""
+    return [(row["path"], row["message"]) for row in await store.fetch(_UNREADABLE)]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from catalog.constraints import ForeignKey, Key
 from catalog.datatypes import LakeForm, lake_form
+from catalog.indexes import ComputedKey, Index
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +18,8 @@ class Column:
     """A column of a lake table.
 
     `attnum` is its number in the shadow table (pg_attribute.attnum), `column_id` its DuckLake column ID, which
-    is also its Parquet field ID; the fields nested in its form take the IDs that follow, depth first.
+    is also its Parquet field ID; the fields nested in its form take the IDs that follow, depth first. One that is not
+    `nullable` takes no NULL from now on; one that is `not_null` has none.
     """
 
     attnum: int
@@ -27,6 +29,7 @@ class Column:
     typmod: int
     nullable: bool
     initial_default: str | None = None
+    not_null: bool = False
 
     @property
     def form(self) -> LakeForm:
@@ -39,7 +42,7 @@ class Table:
     """A lake table: its shadow's OID in PostgreSQL, its DuckLake ID, and its columns in the order of attnum.
 
     `path` is the folder of its files, relative to the lake's data path, with a trailing slash. `schema_version` is the
-    last published step of its schema.
+    last published step of its schema. A materialized view is a table too; it can be read when it is `populated`.
     """
 
     oid: int
@@ -50,7 +53,11 @@ class Table:
     columns: tuple[Column, ...]
     keys: tuple[Key, ...] = ()
     foreign_keys: tuple[ForeignKey, ...] = ()
+    computed_keys: tuple[ComputedKey, ...] = ()
+    indexes: tuple[Index, ...] = ()
     schema_version: int = 0
+    materialized: bool = False
+    populated: bool = True
 
     def column(self, attnum: int) -> Column:
         """The column numbered `attnum`; KeyError where there is none."""
@@ -107,6 +114,19 @@ class DataFile:
     data_file_id: int | None = None
     row_id_start: int | None = None
     delete_file: DeleteFile | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sidecar:
+    """The keys of a data file's rows, sorted, in `file`, whose path is below the data path (storage/sidecars.py).
+
+    Rows that were deleted by `since_snapshot` may be lacking.
+    """
+
+    index_id: int
+    data_file_id: int
+    file: DataFile
+    since_snapshot: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import asyncpg
 
+from catalog.background import end
 from catalog.errors import SluiceError
 
 if TYPE_CHECKING:
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 
 _LOG: Final = logging.getLogger("sluice.row_locks")
 _PUT: Final = """
-INSERT INTO pg_sluice.row_lock SELECT DISTINCT * FROM unnest($1::bigint[], $2::bigint[]) w (f, p) ORDER BY f, p
+INSERT INTO pg_sluice.row_lock
+SELECT * FROM unnest($1::bigint[], $2::bigint[]) w (f, p)
+UNION SELECT f, p FROM pg_sluice.key_places($3, $4::bytea[]) ORDER BY f, p
 ON CONFLICT DO NOTHING
 """
 _SWEEP: Final = """
@@ -35,9 +38,16 @@ class RowLocks:
         self._store = store
         self._sweeper: asyncio.Task[None] | None = None
 
-    async def put(self, data_file_ids: Sequence[int], positions: Sequence[int]) -> None:
-        """Make rows that can be locked, where there are none."""
-        await self._store.pool.execute(_PUT, data_file_ids, positions)
+    async def put(
+        self,
+        data_file_ids: Sequence[int],
+        positions: Sequence[int],
+        constraint_oid: int = 0,
+        keys: Sequence[bytes] = (),
+    ) -> None:
+        """Make rows that can be locked, for rows of the lake and for keys that a foreign key refers to, where there are
+        none."""
+        await self._store.pool.execute(_PUT, data_file_ids, positions, constraint_oid, keys)
         if self._sweeper is None or self._sweeper.done():
             self._sweeper = asyncio.create_task(self._sweep())
 
@@ -60,6 +70,4 @@ class RowLocks:
     async def close(self) -> None:
         """No sweeping any more."""
         sweeper, self._sweeper = self._sweeper, None
-        if sweeper is not None:
-            sweeper.cancel()
-            await asyncio.wait([sweeper])
+        await end(sweeper)

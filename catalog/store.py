@@ -13,17 +13,28 @@ from typing import Any, Final
 
 import asyncpg
 
+from catalog.compaction import Turn
 from catalog.compatibility import SchemaStep
 from catalog.constraints import foreign_key_from_json, key_from_json
 from catalog.errors import SluiceError, SqlState
+from catalog.indexes import computed_key_from_json, index_from_json
 from catalog.model import Column, ColumnStatistics, DataFile, DeleteFile, Table, TableVersion
+from catalog.pool import Pool
+from catalog.progress import Progress
+from catalog.readers import Readers
 from catalog.row_locks import RowLocks
+from catalog.schema_changes import ChangingElement, Origin, SchemaChange, undo_abandoned
+from catalog.sidecars import Sidecars
+from catalog.undone_rows import UndoneRows
 
 _LAKE: Final = "SELECT relid::bigint FROM pg_sluice.relation WHERE relid = ANY ($1::oid[])"
 
-# The tables' last snapshots, and what each has become since the one that is kept (NULL for none).
+# The tables' last snapshots, and what each has become since the one that is kept (NULL for none). Since one that has
+# expired, nobody knows.
 _CHANGED: Final = """
 SELECT r.relid::bigint, r.changed_snapshot,
+       r.changed_snapshot > k.snapshot AND k.snapshot < (SELECT min(snapshot_id) FROM pg_ducklake.ducklake_snapshot)
+       AS expired,
        CASE WHEN r.changed_snapshot > k.snapshot OR r.schema_version <> k.schema_version
             THEN pg_sluice.version_since(r.relid, k.snapshot) END AS since
 FROM unnest($1::oid[], $2::bigint[], $3::bigint[]) AS k (relid, snapshot, schema_version)
@@ -74,6 +85,14 @@ SELECT path FROM pg_ducklake.ducklake_data_file WHERE path = ANY ($1)
 UNION ALL SELECT path FROM pg_ducklake.ducklake_delete_file WHERE path = ANY ($1)
 """
 
+_REPORT: Final = """
+WITH told AS (
+    UPDATE pg_sluice.schema_change SET step = $2, files_done = $3, files_total = $4, rows_done = $5, rows_total = $6
+    WHERE change_id = $1
+        AND (step, files_done, files_total, rows_done, rows_total) IS DISTINCT FROM ($2, $3, $4, $5, $6))
+SELECT canceled FROM pg_sluice.schema_change WHERE change_id = $1
+"""
+
 _VERSIONS_KEPT_MAX: Final = 1024
 
 
@@ -117,12 +136,17 @@ def table_from_description(description: Mapping[str, Any]) -> Table:
                 typmod=column["typmod"],
                 nullable=column["nullable"],
                 initial_default=column["initial_default"],
+                not_null=column["not_null"],
             )
             for column in description["columns"] or ()
         ),
         keys=tuple(key_from_json(key) for key in description["keys"] or ()),
         foreign_keys=tuple(foreign_key_from_json(each) for each in description["foreign_keys"] or ()),
+        computed_keys=tuple(computed_key_from_json(key) for key in description["computed_keys"] or ()),
+        indexes=tuple(index_from_json(index) for index in description["indexes"] or ()),
         schema_version=description["schema_version"],
+        materialized=description["materialized"],
+        populated=description["populated"],
     )
 
 
@@ -152,32 +176,33 @@ class Store:
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
-        self._pool: asyncpg.Pool | None = None
+        self._pool: Pool | None = None
         self._kept: dict[int, TableVersion] = {}
+        self.gateway_number: int | None = None  # whose changes of schemas these are (catalog/gateways.py)
         self.row_locks = RowLocks(self)
+        self.undone_rows = UndoneRows(self)
+        self.sidecars = Sidecars(self)
+        self.readers = Readers(dsn)
 
     async def open(self) -> None:
         """Connect; raises 57P03 where the catalog cannot be reached."""
-        try:
-            self._pool = await asyncpg.create_pool(
-                # No connection is kept for its own sake: while PostgreSQL restarts, nobody tries to open one in vain.
-                self._dsn,
-                min_size=0,
-                max_size=8,
-                server_settings={"application_name": "sluice gateway"},
-            )
-        except (OSError, asyncpg.PostgresError) as error:
-            raise SluiceError(SqlState.CANNOT_CONNECT_NOW, f"cannot reach the catalog: {error}") from error
+        self._pool = await Pool.open(self._dsn)
 
     async def close(self) -> None:
         """Close every connection of the pool."""
         await self.row_locks.close()
+        await self.undone_rows.close()
+        await self.readers.close()
         if self._pool is not None:
             await self._pool.close()
             self._pool = None
 
+    async def renew(self) -> None:
+        """Give up whatever is waited for: the catalog does not answer."""
+        await self.pool.renew()
+
     @property
-    def pool(self) -> asyncpg.Pool:
+    def pool(self) -> Pool:
         """The open pool."""
         if self._pool is None:
             raise SluiceError(SqlState.CANNOT_CONNECT_NOW, "the catalog is not open")
@@ -233,6 +258,8 @@ class Store:
         found: dict[int, TableVersion | None] = {}
         for row in await connection.fetch(_CHANGED, wanted, snapshots, schemas):
             version = kept[row["relid"]]
+            if row["expired"]:
+                version = None
             if version is not None and row["since"] is not None:
                 version = self._keep(_since(version, row["changed_snapshot"], json.loads(row["since"])))
             found[row["relid"]] = version
@@ -242,6 +269,13 @@ class Store:
         """Which of these files, by their path below the data path, some snapshot has."""
         names = {path.rpartition("/")[2]: path for path in paths}
         return {names[row["path"]] for row in await self.pool.fetch(_PUBLISHED, list(names))}
+
+    async def is_gone(self, process_id: int) -> bool:
+        """Whether there is no backend of that process number; false too while the catalog cannot be asked."""
+        try:
+            return not await self.pool.fetch("SELECT FROM pg_stat_activity WHERE pid = $1", process_id)
+        except SluiceError:
+            return False
 
     async def rules(self, relation_oid: int) -> TableRules:
         """The constraints and defaults of a lake table."""
@@ -283,6 +317,24 @@ class Store:
             self._kept.pop(next(iter(self._kept)))
         self._kept[version.table.oid] = version
         return version
+
+    async def begin_change(self, origin: Origin, elements: Sequence[ChangingElement]) -> SchemaChange:
+        """Begin a change of a table's schema that takes steps of its own."""
+        return await SchemaChange.begin(self._dsn, origin, elements, self.gateway_number)
+
+    async def undo_abandoned(self, relid: int) -> None:
+        """Undo changes of a table that a dead gateway has left."""
+        await undo_abandoned(self._dsn, relid)
+
+    async def take_turn(self, relid: int) -> Turn | None:
+        """The turn to replace files of a table; None while somebody else has it."""
+        return await Turn.take(self._dsn, relid)
+
+    async def report(self, change_id: int, progress: Progress) -> bool:
+        """Tell everybody how far a change is; whether somebody has asked for its end."""
+        done = (progress.step, progress.files_done, progress.files_total, progress.rows_done, progress.rows_total)
+        canceled: bool = await self.pool.fetchval(_REPORT, change_id, *done)
+        return canceled
 
     async def fetch(self, sql: str, *arguments: object) -> Sequence[asyncpg.Record]:
         """Rows of a query of the gateway's own."""

@@ -29,47 +29,98 @@ BEGIN
         format('%s-%s/', regexp_replace(c.relname, '[^A-Za-z0-9_]', '_', 'g'), id),
         format('%s/', regexp_replace(n, '[^A-Za-z0-9_]', '_', 'g')));
     INSERT INTO pg_sluice.writer VALUES (shadow) ON CONFLICT DO NOTHING;
+    INSERT INTO pg_sluice.placed VALUES (shadow) ON CONFLICT DO NOTHING;
     PERFORM pg_sluice.make_table_lock(id);
+    IF c.relkind = 'm' THEN
+        RETURN;  -- PostgreSQL itself lets nobody write into it
+    END IF;
     EXECUTE format('CREATE CONSTRAINT TRIGGER pg_sluice_guard AFTER INSERT ON %s DEFERRABLE INITIALLY DEFERRED '
                    'FOR EACH ROW EXECUTE FUNCTION pg_sluice.refuse_shadow_row()', shadow);
     UPDATE pg_trigger SET tgisinternal = true WHERE tgrelid = shadow AND tgname = 'pg_sluice_guard';
 END $$;
 
 
--- Bring `attribute` up to what the shadow's columns are now; refuse what is not yet done online.
-CREATE FUNCTION pg_sluice.number_columns(shadow regclass, created boolean) RETURNS void LANGUAGE plpgsql
+-- Bring `attribute` up to what the shadow's columns are now. A column whose values have to be computed for rows that are
+-- there, or computed anew, is noted (obligations.sql); one of another type that its files hold already keeps its ID.
+-- Returns the new columns of which every row that is there has a value.
+CREATE FUNCTION pg_sluice.number_columns(shadow regclass) RETURNS smallint[] LANGUAGE plpgsql
 SET search_path = pg_catalog AS $$
 DECLARE
-    a record; known pg_sluice.attribute; next_id bigint;
+    a record; known pg_sluice.attribute; next_id bigint; filled smallint[] := '{}';
+    published boolean := EXISTS (SELECT FROM pg_sluice.published_shape s WHERE s.relid = shadow);
+    computed boolean;
 BEGIN
+    IF published AND EXISTS (
+        SELECT FROM pg_attribute t LEFT JOIN pg_sluice.attribute l ON l.relid = t.attrelid AND l.attnum = t.attnum
+        WHERE t.attrelid = shadow AND t.attnum > 0 AND NOT t.attisdropped
+            AND (l.type_oid, l.typmod) IS DISTINCT FROM (t.atttypid, t.atttypmod)) THEN
+        -- Nobody commits rows without the column between here and COMMIT.
+        PERFORM FROM pg_sluice.relation r WHERE r.relid = shadow FOR UPDATE;
+    END IF;
     SELECT next_column_id INTO next_id FROM pg_sluice.relation WHERE relid = shadow;
     FOR a IN SELECT * FROM pg_attribute WHERE attrelid = shadow AND attnum > 0 AND NOT attisdropped ORDER BY attnum
     LOOP
         SELECT * INTO known FROM pg_sluice.attribute WHERE relid = shadow AND attnum = a.attnum;
-        IF NOT FOUND THEN
-            IF pg_sluice.column_type(a.atttypid, a.atttypmod) IS NULL THEN
-                PERFORM pg_sluice.refuse(format('column "%s" of type %s', a.attname,
-                                                format_type(a.atttypid, a.atttypmod)));
-            END IF;
-            IF NOT created AND (a.attgenerated <> '' OR a.attidentity <> '' OR (a.atthasdef AND NOT a.atthasmissing))
-            THEN
-                PERFORM pg_sluice.refuse(format('adding column "%s" with a computed default', a.attname));
-            END IF;
-            INSERT INTO pg_sluice.attribute VALUES (
-                shadow, a.attnum, next_id, a.atttypid, a.atttypmod, (a.attmissingval::text::text[])[1]);
-            next_id := next_id + (SELECT count(*) FROM pg_sluice.fields('', a.atttypid, a.atttypmod, 0, NULL));
-        ELSIF (known.type_oid, known.typmod) IS DISTINCT FROM (a.atttypid, a.atttypmod) THEN
-            PERFORM pg_sluice.refuse(format('changing the type of column "%s"', a.attname));
+        CONTINUE WHEN FOUND AND (known.type_oid, known.typmod) IS NOT DISTINCT FROM (a.atttypid, a.atttypmod);
+        IF pg_sluice.column_type(a.atttypid, a.atttypmod) IS NULL THEN
+            PERFORM pg_sluice.refuse(format('column "%s" of type %s', a.attname, format_type(a.atttypid, a.atttypmod)));
+        ELSIF FOUND AND pg_sluice.is_stored_alike(known.type_oid, known.typmod, a.atttypid, a.atttypmod) THEN
+            UPDATE pg_sluice.attribute SET type_oid = a.atttypid, typmod = a.atttypmod,
+                initial_default = CASE WHEN known.type_oid = 'float4'::regtype  -- the number that it is, in more digits
+                    THEN initial_default::float4::float8::text ELSE initial_default END
+                WHERE relid = shadow AND attnum = a.attnum;
+            CONTINUE;
+        END IF;
+        computed := (published OR pg_sluice.has_rows(shadow)) AND (
+            known.relid IS NOT NULL OR a.attgenerated <> '' OR a.attidentity <> ''
+            OR (a.atthasdef AND NOT a.atthasmissing));
+        INSERT INTO pg_sluice.attribute VALUES (
+                shadow, a.attnum, next_id, a.atttypid, a.atttypmod, (a.attmissingval::text::text[])[1], computed)
+            ON CONFLICT (relid, attnum) DO UPDATE SET column_id = excluded.column_id, type_oid = excluded.type_oid,
+                typmod = excluded.typmod, initial_default = NULL, computed = excluded.computed;
+        next_id := next_id + (SELECT count(*) FROM pg_sluice.fields('', a.atttypid, a.atttypmod, 0, NULL));
+        IF computed AND pg_sluice.has_rows(shadow) THEN
+            INSERT INTO pg_sluice.column_obligation VALUES (shadow, a.attnum, known.column_id)
+                ON CONFLICT DO NOTHING;
+        ELSIF a.atthasmissing THEN
+            filled := filled || a.attnum;
         END IF;
     END LOOP;
-    UPDATE pg_sluice.relation SET next_column_id = next_id WHERE relid = shadow;
+    -- A change without new columns locks out nobody who commits rows.
+    UPDATE pg_sluice.relation SET next_column_id = next_id WHERE relid = shadow AND next_column_id <> next_id;
+    RETURN filled;
 END $$;
+
+CREATE FUNCTION pg_sluice.has_rows(shadow oid) RETURNS boolean LANGUAGE sql STABLE SET search_path = pg_catalog AS $$
+    SELECT EXISTS (SELECT FROM pg_sluice.relation r JOIN pg_ducklake.ducklake_data_file f USING (table_id)
+                   WHERE r.relid = shadow AND f.end_snapshot IS NULL)
+        OR EXISTS (SELECT FROM pg_sluice.staged s WHERE s.relid = shadow)
+$$;
+
+-- Whether files that hold a column of one type hold it as one of the other too, value for value.
+CREATE FUNCTION pg_sluice.is_stored_alike(old_type oid, old_typmod integer, new_type oid, new_typmod integer)
+RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path = pg_catalog AS $$
+    SELECT CASE
+        WHEN old_type IN ('varchar'::regtype, 'text'::regtype) AND new_type IN ('varchar'::regtype, 'text'::regtype)
+        THEN new_type = 'text'::regtype OR new_typmod < 0
+             OR (old_type = 'varchar'::regtype AND old_typmod BETWEEN 0 AND new_typmod)
+        WHEN old_type IN ('int2'::regtype, 'int4'::regtype) AND new_type IN ('int4'::regtype, 'int8'::regtype)
+        THEN old_type < new_type OR new_type = 'int8'::regtype
+        WHEN old_type = 'float4'::regtype AND new_type = 'float8'::regtype THEN true
+        WHEN old_type <> new_type THEN false
+        WHEN new_type IN ('timestamp'::regtype, 'timestamptz'::regtype, 'time'::regtype)
+        THEN new_typmod < 0 OR (old_typmod BETWEEN 0 AND new_typmod)
+        WHEN new_type = 'numeric'::regtype AND old_typmod >= 4 AND new_typmod >= 4
+        THEN ((old_typmod - 4) & 2047) = ((new_typmod - 4) & 2047)
+             AND (old_typmod - 4) >> 16 <= (new_typmod - 4) >> 16 AND (new_typmod - 4) >> 16 <= 38
+        ELSE false END
+$$;
 
 
 CREATE FUNCTION pg_sluice.on_ddl() RETURNS event_trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
 DECLARE
-    command record; c pg_class; created boolean; has_rows boolean; parent oid;
+    command record; c pg_class; created boolean; has_rows boolean; parent oid; filled smallint[];
 BEGIN
     FOR command IN SELECT * FROM pg_event_trigger_ddl_commands() LOOP
         IF command.object_type = 'schema' THEN
@@ -83,10 +134,12 @@ BEGIN
             WHEN 'policy' THEN (SELECT polrelid FROM pg_policy WHERE oid = command.objid) END;
         IF command.object_type <> 'index' AND EXISTS (SELECT FROM pg_sluice.relation WHERE relid = parent) THEN
             PERFORM pg_sluice.refuse(command.command_tag);
-        ELSIF command.object_type = 'index' AND command.command_tag = 'CREATE INDEX' AND parent IS NOT NULL
-              AND EXISTS (SELECT FROM pg_sluice.relation WHERE relid = parent)
-              AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = command.objid) THEN
-            PERFORM pg_sluice.refuse(command.command_tag);
+        ELSIF command.object_type = 'index' AND EXISTS (SELECT FROM pg_sluice.relation WHERE relid = parent) THEN
+            IF command.command_tag = 'REINDEX' THEN
+                DELETE FROM pg_sluice.lake_index WHERE index_oid = command.objid;  -- its sidecars are made anew
+            END IF;
+            PERFORM pg_sluice.note_indexes(parent);
+            INSERT INTO pg_sluice.dirty VALUES (parent, NULL);
         END IF;
         IF command.classid <> 'pg_class'::regclass OR command.object_type = 'sequence' THEN
             CONTINUE;
@@ -96,10 +149,9 @@ BEGIN
             'pg_catalog'::regnamespace, 'pg_sluice'::regnamespace, 'pg_ducklake'::regnamespace) THEN
             CONTINUE;
         END IF;
-        IF c.relkind IN ('m', 'p', 'f') THEN
-            PERFORM pg_sluice.refuse(CASE c.relkind WHEN 'm' THEN 'a materialized view'
-                                     WHEN 'p' THEN 'PARTITION BY' ELSE 'a foreign table' END);
-        ELSIF c.relkind <> 'r' THEN
+        IF c.relkind IN ('p', 'f') THEN
+            PERFORM pg_sluice.refuse(CASE c.relkind WHEN 'p' THEN 'PARTITION BY' ELSE 'a foreign table' END);
+        ELSIF c.relkind NOT IN ('r', 'm') THEN
             CONTINUE;
         END IF;
         created := NOT EXISTS (SELECT FROM pg_sluice.relation WHERE relid = c.oid);
@@ -112,38 +164,23 @@ BEGIN
         ELSIF c.relrowsecurity THEN
             PERFORM pg_sluice.refuse('ROW LEVEL SECURITY');
         END IF;
-        EXECUTE format('SELECT EXISTS (SELECT FROM ONLY %s)', c.oid::regclass) INTO has_rows;
+        IF c.relkind = 'm' THEN
+            -- The gateway makes each WITH NO DATA, and fills it itself: PostgreSQL has only shadows to fill it from.
+            has_rows := command.command_tag = 'REFRESH MATERIALIZED VIEW' OR (created AND c.relispopulated);
+        ELSE
+            EXECUTE format('SELECT EXISTS (SELECT FROM ONLY %s)', c.oid::regclass) INTO has_rows;
+        END IF;
         IF has_rows THEN
             PERFORM pg_sluice.refuse(command.command_tag || ' from within a function, or over catalog tables,');
         END IF;
         IF created THEN
             PERFORM pg_sluice.adopt(c.oid);
-        ELSE
-            PERFORM pg_sluice.refuse_unvalidated(c.oid);
         END IF;
-        PERFORM pg_sluice.number_columns(c.oid, created);
+        filled := pg_sluice.number_columns(c.oid);
         PERFORM pg_sluice.adopt_constraints(c.oid);
-        INSERT INTO pg_sluice.constraint_known
-            SELECT oid, conrelid FROM pg_constraint WHERE conrelid = c.oid ON CONFLICT DO NOTHING;
+        PERFORM pg_sluice.note_obligations(c.oid, filled);
+        PERFORM pg_sluice.note_indexes(c.oid);
         INSERT INTO pg_sluice.dirty VALUES (c.oid, NULL);
-    END LOOP;
-END $$;
-
-
--- A constraint put on a table that exists was checked by PostgreSQL against an empty shadow: refuse it.
--- What was there before is in `constraint_known`.
-CREATE TABLE pg_sluice.constraint_known (constraint_oid oid PRIMARY KEY, relid oid NOT NULL);
-
-CREATE FUNCTION pg_sluice.refuse_unvalidated(shadow regclass) RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog AS $$
-DECLARE
-    k record;
-BEGIN
-    FOR k IN SELECT * FROM pg_constraint c WHERE conrelid = shadow AND contype IN ('c', 'n', 'p', 'u', 'f')
-             AND NOT EXISTS (SELECT FROM pg_sluice.constraint_known o WHERE o.constraint_oid = c.oid)
-             AND (EXISTS (SELECT FROM pg_sluice.relation r WHERE r.relid = shadow AND r.changed_snapshot > 0)
-                  OR EXISTS (SELECT FROM pg_sluice.staged s WHERE s.relid = shadow)) LOOP
-        PERFORM pg_sluice.refuse(format('adding constraint "%s" to an existing table', k.conname));
     END LOOP;
 END $$;
 
@@ -156,6 +193,8 @@ BEGIN
     FOR o IN SELECT * FROM pg_event_trigger_dropped_objects() LOOP
         IF o.classid = 'pg_class'::regclass AND EXISTS (SELECT FROM pg_sluice.relation WHERE relid = o.objid) THEN
             INSERT INTO pg_sluice.dirty VALUES (o.objid, NULL);
+        ELSIF o.object_type = 'index' THEN
+            INSERT INTO pg_sluice.dirty SELECT x.relid, NULL FROM pg_sluice.lake_index x WHERE x.index_oid = o.objid;
         ELSIF o.object_type = 'schema' AND NOT o.is_temporary THEN
             INSERT INTO pg_sluice.dirty VALUES (0, o.object_name);
         END IF;
@@ -163,10 +202,17 @@ BEGIN
 END $$;
 
 
+-- The shadow is empty: what PostgreSQL would write anew for a default or a type, the gateway does.
 CREATE FUNCTION pg_sluice.on_rewrite() RETURNS event_trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
 BEGIN
-    IF EXISTS (SELECT FROM pg_sluice.relation WHERE relid = pg_event_trigger_table_rewrite_oid()) THEN
+    IF NOT EXISTS (SELECT FROM pg_sluice.relation WHERE relid = pg_event_trigger_table_rewrite_oid()) THEN
+        RETURN;
+    ELSIF pg_event_trigger_table_rewrite_reason() & ~(2 | 4) <> 0 THEN
         PERFORM pg_sluice.refuse('an ALTER TABLE that rewrites the table');
+    ELSIF pg_sluice.has_rows(pg_event_trigger_table_rewrite_oid()) THEN
+        -- Whether by an expression that is not the column itself, its text alone tells.
+        INSERT INTO pg_sluice.column_obligation VALUES (pg_event_trigger_table_rewrite_oid(), 0)
+            ON CONFLICT DO NOTHING;
     END IF;
 END $$;

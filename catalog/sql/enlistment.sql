@@ -32,17 +32,30 @@ CREATE FUNCTION pg_sluice.shape(shadow oid) RETURNS jsonb LANGUAGE sql STABLE SE
     SELECT jsonb_build_object(
         'schema', n.nspname, 'name', c.relname,
         'columns', coalesce((SELECT jsonb_object_agg(l.column_id, jsonb_build_object(
-                'name', a.attname, 'type', jsonb_build_array(a.atttypid::bigint, a.atttypmod),
-                'nullable', NOT a.attnotnull,
+                'name', a.attname, 'attnum', a.attnum, 'computed', l.computed,
+                'type', jsonb_build_array(a.atttypid::bigint, a.atttypmod),
+                'nullable', NOT pg_sluice.is_not_null(a),
                 'default', (SELECT regexp_replace(d.adbin::text, ':location -?\d+', '', 'g') FROM pg_attrdef d
                             WHERE d.adrelid = shadow AND d.adnum = a.attnum) || a.attgenerated::text,
                 'identity', nullif(a.attidentity, '')))
             FROM pg_attribute a JOIN pg_sluice.attribute l ON l.relid = a.attrelid AND l.attnum = a.attnum
             WHERE a.attrelid = shadow AND NOT a.attisdropped), '{}'),
-        'constraints', coalesce((SELECT jsonb_object_agg(k.oid::bigint, k.conname)
-            FROM pg_constraint k WHERE k.conrelid = shadow AND k.contype IN ('c', 'p', 'u', 'f', 'x')), '{}'))
+        'constraints', coalesce((SELECT jsonb_object_agg(k.oid::bigint, jsonb_build_object(
+                'name', k.conname, 'valid', k.convalidated))
+            FROM pg_constraint k
+            WHERE k.conrelid = shadow AND k.contype IN ('c', 'p', 'u', 'f', 'x', CASE WHEN NOT k.convalidated THEN 'n' END)
+            AND NOT EXISTS (SELECT FROM pg_sluice.element e WHERE e.relid = shadow AND e.name = k.conname
+                            AND e.origin = 'absent' AND e.state NOT IN ('public', 'absent'))), '{}'))
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE c.oid = shadow AND EXISTS (SELECT FROM pg_sluice.relation r WHERE r.relid = shadow)
+$$;
+
+
+-- Whether no row has a NULL there. That of a constraint which is not validated is for new rows only.
+CREATE FUNCTION pg_sluice.is_not_null(a pg_attribute) RETURNS boolean LANGUAGE sql STABLE SET search_path = pg_catalog AS $$
+    SELECT a.attnotnull AND NOT EXISTS (
+        SELECT FROM pg_constraint k WHERE k.conrelid = a.attrelid AND k.contype = 'n' AND k.conkey[1] = a.attnum
+        AND NOT k.convalidated)
 $$;
 
 
@@ -54,14 +67,16 @@ RETURNS TABLE (kind text, subject text, detail jsonb) LANGUAGE sql IMMUTABLE SET
         FROM jsonb_each(before -> 'columns') b FULL JOIN jsonb_each(now -> 'columns') n USING (key)
     ), con AS (
         SELECT key::bigint AS id, b.value AS old, n.value AS new
-        FROM jsonb_each_text(before -> 'constraints') b FULL JOIN jsonb_each_text(now -> 'constraints') n USING (key)
+        FROM jsonb_each(before -> 'constraints') b FULL JOIN jsonb_each(now -> 'constraints') n USING (key)
     ), step (place, id, kind, subject, detail) AS (
         SELECT 1, 0, 'rename table', before ->> 'name', '{}'::jsonb
             WHERE before ->> 'name' <> now ->> 'name'
         UNION ALL SELECT 2, 0, 'move table', before ->> 'name', '{}'
             WHERE before ->> 'schema' <> now ->> 'schema'
-        UNION ALL SELECT 3, id, 'drop constraint', old, '{}' FROM con WHERE new IS NULL
-        UNION ALL SELECT 4, id, 'drop column', old ->> 'name', '{}' FROM col WHERE new IS NULL
+        UNION ALL SELECT 3, id, 'drop constraint', old ->> 'name', '{}' FROM con WHERE new IS NULL
+        UNION ALL SELECT 4, id, CASE WHEN (SELECT true FROM col n WHERE n.old IS NULL
+                AND n.new -> 'attnum' = col.old -> 'attnum') THEN 'rewrite column' ELSE 'drop column' END,
+                old ->> 'name', '{}' FROM col WHERE new IS NULL
         UNION ALL SELECT 5, id, 'rename column', old ->> 'name', '{}' FROM col
             WHERE old ->> 'name' <> new ->> 'name'
         UNION ALL SELECT 6, id, 'change type', old ->> 'name',
@@ -75,11 +90,17 @@ RETURNS TABLE (kind text, subject text, detail jsonb) LANGUAGE sql IMMUTABLE SET
             FROM col CROSS JOIN LATERAL (VALUES (coalesce(old ->> 'identity', old ->> 'default'))) had (value)
             CROSS JOIN LATERAL (VALUES (coalesce(new ->> 'identity', new ->> 'default'))) has (value)
             WHERE old IS NOT NULL AND new IS NOT NULL AND had.value IS DISTINCT FROM has.value
-        UNION ALL SELECT 9, id, CASE WHEN (new ->> 'nullable')::boolean OR new ->> 'default' IS NOT NULL
+        UNION ALL SELECT 9, id, CASE WHEN (new ->> 'computed')::boolean THEN 'add computed column'
+                WHEN (new ->> 'nullable')::boolean OR new ->> 'default' IS NOT NULL
                 OR new ->> 'identity' IS NOT NULL THEN 'add column' ELSE 'add required column' END,
                 new ->> 'name', '{}' FROM col WHERE old IS NULL
-        UNION ALL SELECT 10, id, 'rename constraint', old, '{}' FROM con WHERE old <> new
-        UNION ALL SELECT 11, id, 'add constraint', new, '{}' FROM con WHERE old IS NULL
+            AND NOT EXISTS (SELECT FROM col o WHERE o.new IS NULL AND o.old -> 'attnum' = col.new -> 'attnum')
+        UNION ALL SELECT 10, id, 'rename constraint', old ->> 'name', '{}' FROM con
+            WHERE old ->> 'name' <> new ->> 'name'
+        UNION ALL SELECT 11, id, CASE WHEN (new ->> 'valid')::boolean THEN 'add constraint' ELSE 'check constraint' END,
+                new ->> 'name', '{}' FROM con WHERE old IS NULL
+        UNION ALL SELECT 12, id, 'publish constraint', new ->> 'name', '{}' FROM con
+            WHERE NOT (old ->> 'valid')::boolean AND (new ->> 'valid')::boolean
     )
     SELECT kind, subject, detail FROM step ORDER BY place, id
 $$;
@@ -91,6 +112,7 @@ SET search_path = pg_catalog AS $$
 DECLARE
     before pg_sluice.published_shape; now jsonb := pg_sluice.shape(shadow); id bigint; steps bigint;
 BEGIN
+    PERFORM pg_notify('pg_sluice_schema', '');  -- to gateways: heard when this is committed (catalog/schema_news.py)
     SELECT * INTO before FROM pg_sluice.published_shape WHERE relid = shadow;
     SELECT table_id INTO id FROM pg_sluice.relation WHERE relid = shadow;
     IF now IS NULL AND before.relid IS NULL THEN
@@ -110,8 +132,10 @@ BEGIN
         INSERT INTO pg_sluice.published_shape VALUES (shadow, id, now);
     ELSE
         INSERT INTO pg_sluice.schema_step (table_id, snapshot_id, kind, subject, detail)
-            SELECT id, snapshot, s.kind, s.subject, s.detail FROM pg_sluice.steps_between(before.shape, now) s;
+            SELECT id, snapshot, s.kind, s.subject, s.detail FROM pg_sluice.steps_between(before.shape, now) s
+            WHERE NOT pg_sluice.is_step_of_element(shadow, s.kind, s.subject);
         GET DIAGNOSTICS steps = ROW_COUNT;
+        steps := steps + pg_sluice.record_element_steps(snapshot, shadow, id);
         IF steps = 0 THEN
             RETURN;
         END IF;
@@ -130,7 +154,7 @@ BEGIN
     INSERT INTO pg_sluice.dirty (relid)
         SELECT v.oid FROM pg_event_trigger_ddl_commands() c
         JOIN pg_class v ON c.classid = 'pg_class'::regclass AND v.oid = c.objid
-        WHERE v.relkind = 'v' AND v.relpersistence <> 't';
+        WHERE v.relkind = 'v' AND v.relpersistence <> 't' AND v.relnamespace <> 'pg_sluice'::regnamespace;
     INSERT INTO pg_sluice.dirty (relid)
         SELECT k.conrelid FROM pg_event_trigger_ddl_commands() c
         JOIN pg_constraint k ON c.classid = 'pg_constraint'::regclass AND k.oid = c.objid
@@ -141,9 +165,19 @@ END $$;
 -- Up to which step the log is known to whoever asks, and the last change of a schema that its own transaction has made.
 CREATE FUNCTION pg_sluice.schema_mark() RETURNS text
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog AS $$
+DECLARE
+    own bigint := coalesce((SELECT max(dirty_id) FROM pg_sluice.dirty), 0);
+    kept text[] := string_to_array(current_setting('sluice.own_mark', true), ' ');
 BEGIN
     RETURN coalesce((SELECT max(step_id) FROM pg_sluice.schema_step), 0) || ' '
-        || coalesce((SELECT max(dirty_id) FROM pg_sluice.dirty), 0);
+        || CASE WHEN kept[2] = own::text THEN kept[1] ELSE own::text END;
+END $$;
+
+-- What the transaction has changed by now is what it had changed at that mark: it was carried out again.
+CREATE FUNCTION pg_sluice.keep_own_mark(mark bigint) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+BEGIN
+    PERFORM set_config('sluice.own_mark', mark || ' ' || (SELECT max(dirty_id) FROM pg_sluice.dirty), true);
 END $$;
 
 
@@ -158,7 +192,10 @@ BEGIN
     FOREACH held IN ARRAY relids LOOP
         IF EXISTS (SELECT FROM pg_class WHERE oid = held) THEN
             BEGIN
-                EXECUTE format('LOCK TABLE %s IN ACCESS SHARE MODE', held::regclass);
+                -- LOCK TABLE takes no materialized view; to name one locks it as well.
+                EXECUTE format(CASE WHEN EXISTS (SELECT FROM pg_class WHERE oid = held AND relkind = 'm')
+                               THEN 'SELECT FROM %s WHERE false' ELSE 'LOCK TABLE %s IN ACCESS SHARE MODE' END,
+                               held::regclass);
             EXCEPTION WHEN undefined_table OR invalid_schema_name THEN
                 NULL;  -- it went, or goes by another name, since the line above: the version tells
             END;
@@ -205,7 +242,7 @@ END $$;
 
 
 REVOKE ALL ON FUNCTION
-    pg_sluice.shape(oid), pg_sluice.steps_between(jsonb, jsonb), pg_sluice.record_steps(bigint, oid),
+    pg_sluice.shape(oid), pg_sluice.is_not_null(pg_attribute), pg_sluice.steps_between(jsonb, jsonb), pg_sluice.record_steps(bigint, oid),
     pg_sluice.on_related(), pg_sluice.steps_since(jsonb) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION
-    pg_sluice.schema_mark(), pg_sluice.hold_schema(text, oid[]), pg_sluice.hold_steps_since(text, jsonb, oid[]) TO PUBLIC;
+    pg_sluice.schema_mark(), pg_sluice.keep_own_mark(bigint), pg_sluice.hold_schema(text, oid[]), pg_sluice.hold_steps_since(text, jsonb, oid[]) TO PUBLIC;

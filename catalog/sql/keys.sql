@@ -55,14 +55,32 @@ BEGIN
 END $$;
 
 
--- The keys of a table, as JSON for catalog.constraints; NULL for none.
+-- The keys of a table, as JSON for catalog.constraints; NULL for none. Those of an index that is being made are kept by
+-- whoever writes rows, as soon as it is ready for them.
 CREATE FUNCTION pg_sluice.keys(shadow oid) RETURNS jsonb LANGUAGE sql STABLE
 SET search_path = pg_catalog AS $$
     SELECT jsonb_agg(jsonb_build_object(
-        'oid', k.oid::bigint, 'name', k.conname, 'attnums', k.conkey, 'nulls_distinct', NOT i.indnullsnotdistinct,
-        'deferrable', k.condeferrable, 'deferred', k.condeferred) ORDER BY k.contype, k.oid)
-    FROM pg_constraint k JOIN pg_index i ON i.indexrelid = k.conindid
-    WHERE k.conrelid = shadow AND k.contype IN ('p', 'u')
+        'oid', coalesce(k.oid, c.oid)::bigint, 'name', c.relname,
+        'attnums', (SELECT jsonb_agg(u.attnum ORDER BY u.n) FROM unnest(i.indkey) WITH ORDINALITY u (attnum, n)
+                    WHERE u.n <= i.indnkeyatts),
+        'nulls_distinct', NOT i.indnullsnotdistinct, 'public', i.indisvalid,
+        'deferrable', coalesce(k.condeferrable, false), 'deferred', coalesce(k.condeferred, false))
+        ORDER BY k.contype, k.oid, c.oid)
+    FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+    LEFT JOIN pg_constraint k ON k.conindid = i.indexrelid AND k.conrelid = shadow AND k.contype IN ('p', 'u')
+    WHERE i.indrelid = shadow AND i.indisunique AND i.indisready AND i.indexprs IS NULL AND i.indpred IS NULL
+$$;
+
+-- Those over expressions, or over some rows only, with what they are over (indexes.sql).
+CREATE FUNCTION pg_sluice.computed_keys(shadow oid) RETURNS jsonb LANGUAGE sql STABLE
+SET search_path = pg_catalog AS $$
+    SELECT jsonb_agg(jsonb_build_object(
+        'oid', c.oid::bigint, 'name', c.relname, 'labels', to_jsonb(pg_sluice.index_labels(i)),
+        'form', pg_sluice.index_form(i), 'nulls_distinct', NOT i.indnullsnotdistinct, 'public', i.indisvalid,
+        'index_id', (SELECT x.index_id FROM pg_sluice.lake_index x WHERE x.index_oid = i.indexrelid
+                     AND x.form = pg_sluice.index_form(i))) ORDER BY c.oid)
+    FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+    WHERE i.indrelid = shadow AND i.indisunique AND i.indisready AND (i.indexprs IS NOT NULL OR i.indpred IS NOT NULL)
 $$;
 
 CREATE FUNCTION pg_sluice.foreign_key(k pg_constraint) RETURNS jsonb LANGUAGE sql IMMUTABLE
@@ -71,7 +89,7 @@ SET search_path = pg_catalog AS $$
         'oid', k.oid::bigint, 'name', k.conname, 'child', k.conrelid::bigint, 'attnums', k.conkey,
         'parent', k.confrelid::bigint, 'parent_attnums', k.confkey, 'on_delete', k.confdeltype,
         'on_update', k.confupdtype, 'deferrable', k.condeferrable,
-        'deferred', k.condeferred, 'set_attnums', k.confdelsetcols)
+        'deferred', k.condeferred, 'set_attnums', k.confdelsetcols, 'public', k.convalidated)
 $$;
 
 CREATE FUNCTION pg_sluice.foreign_keys(shadow oid) RETURNS jsonb LANGUAGE sql STABLE
@@ -123,7 +141,7 @@ BEGIN
 END $$;
 
 REVOKE ALL ON FUNCTION
-    pg_sluice.key_class(oid, integer), pg_sluice.adopt_constraints(regclass), pg_sluice.keys(oid),
+    pg_sluice.key_class(oid, integer), pg_sluice.adopt_constraints(regclass), pg_sluice.keys(oid), pg_sluice.computed_keys(oid),
     pg_sluice.foreign_key(pg_constraint), pg_sluice.foreign_keys(oid), pg_sluice.referring(oid),
     pg_sluice.claim_keys(text, oid, bytea[]), pg_sluice.lock_checked(text, jsonb) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION

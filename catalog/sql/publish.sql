@@ -52,6 +52,7 @@ BEGIN
     IF NOT FOUND THEN
         RETURN changes;  -- made and dropped in this transaction
     END IF;
+    PERFORM pg_sluice.note_populated(snapshot, r);
     SELECT * INTO t FROM pg_ducklake.ducklake_table WHERE table_id = r.table_id AND end_snapshot IS NULL;
     SELECT k.relname, n.nspname INTO c FROM pg_class k JOIN pg_namespace n ON n.oid = k.relnamespace
         WHERE k.oid = shadow;
@@ -62,6 +63,8 @@ BEGIN
             WHERE table_id = r.table_id AND end_snapshot IS NULL;
         PERFORM pg_sluice.end_files(snapshot, r.table_id);
         DELETE FROM pg_sluice.constraint_known WHERE relid = shadow;
+        DELETE FROM pg_sluice.index_known WHERE relid = shadow;
+        DELETE FROM pg_sluice.lake_index WHERE relid = shadow;
         DELETE FROM pg_sluice.relation WHERE relid = shadow;
         DELETE FROM pg_sluice.writer WHERE relid IN (
             SELECT w.relid FROM pg_sluice.writer w WHERE w.relid = shadow FOR UPDATE SKIP LOCKED);
@@ -96,7 +99,7 @@ BEGIN
 
     WITH wanted AS (
         SELECT f.field_id, a.attnum, f.field_name, f.field_type, l.initial_default, f.parent_id,
-               CASE WHEN f.parent_id IS NULL THEN NOT a.attnotnull ELSE true END AS nullable,
+               CASE WHEN f.parent_id IS NULL THEN NOT pg_sluice.is_not_null(a) ELSE true END AS nullable,
                CASE WHEN f.parent_id IS NULL THEN l.initial_default END AS first_value
         FROM pg_attribute a
         JOIN pg_sluice.attribute l ON l.relid = a.attrelid AND l.attnum = a.attnum
@@ -125,6 +128,7 @@ BEGIN
     END IF;
     DELETE FROM pg_sluice.attribute l WHERE l.relid = shadow AND NOT EXISTS (
         SELECT FROM pg_attribute a WHERE a.attrelid = shadow AND a.attnum = l.attnum AND NOT a.attisdropped);
+    PERFORM pg_sluice.publish_indexes(shadow);
     IF cardinality(changes) > 0 THEN
         INSERT INTO pg_ducklake.ducklake_schema_versions
             VALUES (snapshot, currval('pg_sluice.schema_version'), r.table_id);
@@ -250,7 +254,11 @@ BEGIN
         RETURN NULL;  -- an earlier firing in this COMMIT has published everything
     END IF;
     PERFORM pg_sluice.lock_changed();
+    PERFORM pg_sluice.refuse_unmet();
+    PERFORM pg_sluice.await_settled();
     LOCK TABLE pg_sluice.head IN EXCLUSIVE MODE;
+    PERFORM pg_sluice.confirm_writers();
+    PERFORM pg_sluice.confirm_lease();
     -- What was staged for a table that the transaction itself has dropped since.
     DELETE FROM pg_sluice.staged gone USING pg_sluice.dirty made
         WHERE gone.relid = made.relid AND NOT EXISTS (SELECT FROM pg_class WHERE oid = gone.relid);
@@ -264,6 +272,8 @@ BEGIN
             schema_changes := schema_changes || pg_sluice.publish_table(snapshot, d.relid);
             PERFORM pg_sluice.record_steps(snapshot, d.relid);
         END LOOP;
+        PERFORM pg_sluice.settle_elements();
+        PERFORM pg_sluice.write_update(snapshot, version);
         DELETE FROM pg_sluice.dirty;
     ELSE
         SELECT last_value INTO version FROM pg_sluice.schema_version;
@@ -295,4 +305,5 @@ GRANT USAGE ON SCHEMA pg_sluice TO PUBLIC;
 GRANT EXECUTE ON FUNCTION
     pg_sluice.describe(oid[]), pg_sluice.stage(text, jsonb), pg_sluice.uncommitted(text, oid[]),
     pg_sluice.prepare_commit(text, jsonb), pg_sluice.shadow_rows(text, oid, text, text),
+    pg_sluice.put_as_owner(text, oid, text[], oid[], integer, text[]),
     pg_sluice.shadow_scans() TO PUBLIC;

@@ -22,6 +22,7 @@ BEGIN
     THEN
         RAISE EXCEPTION 'no such lock: % %', strength, waiting USING ERRCODE = 'invalid_parameter_value';
     END IF;
+    PERFORM FROM pg_sluice.placed p WHERE p.relid = shadow FOR KEY SHARE;  -- rows stay where they are (maintenance.sql)
     EXECUTE format('SELECT count(*) FROM (SELECT FROM pg_sluice.writer WHERE relid = $1 FOR KEY SHARE %s) w', waiting)
         INTO present USING shadow;
     IF present = 0 THEN
@@ -53,14 +54,52 @@ BEGIN
     IF waiting NOT IN ('', 'NOWAIT', 'SKIP LOCKED') THEN
         RAISE EXCEPTION 'no such lock: %', waiting USING ERRCODE = 'invalid_parameter_value';
     END IF;
+    PERFORM FROM pg_sluice.placed p WHERE p.relid = shadow FOR KEY SHARE;
     EXECUTE format('SELECT count(*) FROM (SELECT FROM pg_sluice.writer WHERE relid = $1 FOR UPDATE %s) w', waiting)
         INTO present USING shadow;
     RETURN present > 0;
 END $$;
 
+-- A row that is replaced leaves its locks behind, but who refers to it must hold it still. So beside the row its key
+-- has a row here, for each foreign key, in place of file and position.
+CREATE FUNCTION pg_sluice.key_places(of_constraint oid, keys bytea[], OUT f bigint, OUT p bigint) RETURNS SETOF record
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog AS $$
+    SELECT DISTINCT - of_constraint::bigint, hashbyteaextended(k, 0) FROM unnest(keys) k
+$$;
+
+-- Keep rows that new ones refer to, and their keys, as PostgreSQL does for a foreign key: whether the table has changed
+-- since the snapshot in which they were found. NULL as with lock_rows.
+CREATE FUNCTION pg_sluice.lock_referenced(
+    token text, shadow oid, data_file_ids bigint[], positions bigint[], of_constraint oid, keys bytea[], since bigint
+) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+DECLARE
+    files bigint[]; places bigint[];
+BEGIN
+    PERFORM pg_sluice.lock_tables(token, ARRAY[shadow], 'ROW SHARE', false);
+    SELECT array_agg(f), array_agg(p) INTO files, places FROM pg_sluice.key_places(of_constraint, keys);
+    IF pg_sluice.lock_rows(token, shadow, data_file_ids || files, positions || places, 'KEY SHARE', '') IS NULL THEN
+        RETURN NULL;
+    END IF;
+    RETURN coalesce((SELECT r.changed_snapshot > since FROM pg_sluice.relation r WHERE r.relid = shadow), true);
+END $$;
+
+-- Keys are taken away: wait for who refers to them. NULL as with lock_rows.
+CREATE FUNCTION pg_sluice.lock_keys(token text, shadow oid, of_constraint oid, keys bytea[]) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+DECLARE
+    files bigint[]; places bigint[];
+BEGIN
+    SELECT array_agg(f), array_agg(p) INTO files, places FROM pg_sluice.key_places(of_constraint, keys);
+    RETURN CASE WHEN pg_sluice.lock_rows(token, shadow, files, places, 'UPDATE', '') IS NOT NULL THEN true END;
+END $$;
+
 REVOKE ALL ON FUNCTION
     pg_sluice.lock_rows(text, oid, bigint[], bigint[], text, text),
-    pg_sluice.lock_all_rows(text, oid, text) FROM PUBLIC;
+    pg_sluice.lock_all_rows(text, oid, text), pg_sluice.key_places(oid, bytea[]),
+    pg_sluice.lock_referenced(text, oid, bigint[], bigint[], oid, bytea[], bigint),
+    pg_sluice.lock_keys(text, oid, oid, bytea[]) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION
     pg_sluice.lock_rows(text, oid, bigint[], bigint[], text, text),
-    pg_sluice.lock_all_rows(text, oid, text) TO PUBLIC;
+    pg_sluice.lock_all_rows(text, oid, text),
+    pg_sluice.lock_referenced(text, oid, bigint[], bigint[], oid, bytea[], bigint),
+    pg_sluice.lock_keys(text, oid, oid, bytea[]) TO PUBLIC;

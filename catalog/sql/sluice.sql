@@ -32,6 +32,7 @@ CREATE TABLE pg_sluice.attribute (
     type_oid oid NOT NULL,
     typmod integer NOT NULL,
     initial_default text,               -- what rows written before the column hold (pg_attribute.attmissingval)
+    computed boolean NOT NULL DEFAULT false, -- rows that were there before the column were written anew
     PRIMARY KEY (relid, attnum)
 );
 
@@ -93,10 +94,11 @@ CREATE FUNCTION pg_sluice.describe(relids oid[]) RETURNS TABLE (relid oid, descr
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog AS $$
     SELECT r.relid, jsonb_build_object(
         'relid', r.relid::bigint, 'table_id', r.table_id, 'schema', n.nspname, 'name', c.relname,
+        'materialized', c.relkind = 'm', 'populated', c.relispopulated,
         'path', r.schema_path || r.path, 'changed', r.changed_snapshot, 'schema_version', r.schema_version,
         'columns', (SELECT jsonb_agg(jsonb_build_object(
                 'attnum', a.attnum, 'column_id', l.column_id, 'name', a.attname, 'type', a.atttypid::bigint,
-                'typmod', a.atttypmod, 'nullable', NOT a.attnotnull, 'initial_default', l.initial_default,
+                'typmod', a.atttypmod, 'nullable', NOT a.attnotnull, 'not_null', pg_sluice.is_not_null(a), 'initial_default', l.initial_default,
                 'generated', a.attgenerated, 'identity', a.attidentity,
                 'default', (SELECT d.adbin::text FROM pg_attrdef d WHERE d.adrelid = r.relid AND d.adnum = a.attnum)
             ) ORDER BY a.attnum)
@@ -104,8 +106,9 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog AS $$
             WHERE a.attrelid = r.relid AND NOT a.attisdropped),
         'checks', (SELECT jsonb_agg(jsonb_build_object('name', k.conname, 'expression', k.conbin::text)
                                     ORDER BY k.conname)
-            FROM pg_constraint k WHERE k.conrelid = r.relid AND k.contype = 'c'),
-        'keys', pg_sluice.keys(r.relid), 'foreign_keys', pg_sluice.foreign_keys(r.relid))
+            FROM pg_constraint k WHERE k.conrelid = r.relid AND k.contype = 'c' AND k.conenforced),
+        'indexes', pg_sluice.indexes(r.relid),
+        'keys', pg_sluice.keys(r.relid), 'computed_keys', pg_sluice.computed_keys(r.relid), 'foreign_keys', pg_sluice.foreign_keys(r.relid))
     FROM pg_sluice.relation r
     JOIN pg_class c ON c.oid = r.relid
     JOIN pg_namespace n ON n.oid = c.relnamespace

@@ -75,7 +75,7 @@ BEGIN
         LOCK TABLE pg_sluice.head IN EXCLUSIVE MODE;
     END IF;
     IF EXISTS (SELECT FROM jsonb_each_text(reads) r LEFT JOIN pg_sluice.relation k ON k.relid = r.key::oid
-               WHERE k.changed_snapshot IS NULL OR k.changed_snapshot > r.value::bigint) THEN
+               WHERE k.relid IS NULL OR pg_sluice.rows_changed(k) > r.value::bigint) THEN
         RAISE EXCEPTION 'could not serialize access due to read/write dependencies among transactions'
             USING ERRCODE = 'serialization_failure', HINT = 'The transaction might succeed if retried.';
     END IF;
@@ -116,6 +116,30 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
 BEGIN
     PERFORM pg_sluice.authorize(token);
     RETURN QUERY EXECUTE format('SELECT %s FROM ONLY %s WHERE %s', columns, shadow::regclass, condition);
+END $$;
+
+
+-- Put rows into a shadow as the table's owner, who is the one that the actions of foreign keys act as, inside the savepoint
+-- that will undo it. `cells` has the values of the first column, then those of the second, and so on, as text of `types`.
+-- Only a function that the owner owns acts as the owner; the savepoint undoes that too.
+CREATE FUNCTION pg_sluice.put_as_owner(
+    token text, shadow oid, columns text[], types oid[], row_count integer, cells text[]
+) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+DECLARE
+    name text := format('pg_sluice.put_as_owner_%s', pg_backend_pid()); names text; casts text; slices text; aliases text;
+BEGIN
+    PERFORM pg_sluice.authorize(token);
+    SELECT string_agg(quote_ident(c), ', ' ORDER BY n), string_agg(format('c%s::%s', n, format_type(t, -1)), ', ' ORDER BY n),
+           string_agg(format('$1[%s:%s]', (n - 1) * row_count + 1, n * row_count), ', ' ORDER BY n),
+           string_agg(format('c%s', n), ', ' ORDER BY n)
+        INTO names, casts, slices, aliases FROM unnest(columns, types) WITH ORDINALITY u (c, t, n);
+    EXECUTE format('CREATE FUNCTION %s(text[]) RETURNS void LANGUAGE sql SECURITY DEFINER AS %L', name, CASE
+        WHEN names IS NULL THEN format('INSERT INTO %s SELECT FROM generate_series(1, %s)', shadow::regclass, row_count)
+        ELSE format('INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE SELECT %s FROM unnest(%s) AS u (%s)',
+                    shadow::regclass, names, casts, slices, aliases) END);
+    EXECUTE format('ALTER FUNCTION %s(text[]) OWNER TO %s', name,
+                   (SELECT relowner::regrole FROM pg_class WHERE oid = shadow));
+    EXECUTE format('SELECT %s($1)', name) USING cells;
 END $$;
 
 

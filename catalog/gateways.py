@@ -1,0 +1,314 @@
+"""This gateway among those that share the catalog: its number, its heartbeats, and the end of those that are gone.
+
+The catalog's side is catalog/sql/gateways.sql and synchronisation.sql; what is decided here, and why, is in
+catalog/synchronisation.py.
+
+The number is this gateway's as long as a connection of its own holds the lock. Over the same connection go the
+heartbeats, at once where there is word of something (LISTEN). Where it is lost, others may hold the gateway to be gone:
+then it takes another number, and what it wrote under the old one is not published.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import asyncpg
+
+from catalog.background import end
+from catalog.bootstrap import connect
+from catalog.clock import HybridClock, duration, seconds
+from catalog.errors import SluiceError, SqlState
+from catalog.synchronisation import Peer, Replica, Settings, Step, Update, Word, next_step, physical_microseconds
+
+_LOG: Final = logging.getLogger("sluice.gateways")
+_AGAIN_SECONDS: Final = 0.2
+_CONNECT_SECONDS_MAX: Final = 5.0
+_PUBLISHING_SECONDS: Final = 0.003
+LOOK_SECONDS: Final = 60.0
+# As in catalog/sql/enlistment.sql and synchronisation.sql.
+_CHANNELS: Final = ("pg_sluice_schema", "pg_sluice_confirmed")
+_SETTINGS: Final = (
+    "SELECT name, value::float8 FROM pg_sluice.setting WHERE name IN ('delay', 'heartbeat', 'clock_skew')"
+)
+_REGISTER: Final = "SELECT pg_sluice.register_gateway($1, $2)"
+_REPORT: Final = "SELECT pg_sluice.report($1, $2, $3, $4)"
+_STEPS: Final = {Step.ACTIVATE: "SELECT pg_sluice.activate($1)", Step.SETTLE: "SELECT pg_sluice.settle($1)"}
+_END_OWN: Final = "UPDATE pg_sluice.gateway SET ended = now(), granted = 0 WHERE gateway_id = $1 AND ended IS NULL"
+_ENDED: Final = "SELECT gateway_id FROM pg_sluice.gateway WHERE ended IS NOT NULL"
+_CLEANED: Final = "UPDATE pg_sluice.gateway SET cleaned = true WHERE NOT cleaned AND gateway_id = ANY ($1)"
+# A straggler of a gateway's, such as a task on another machine, may write for a while after its end.
+_FORGET: Final = "DELETE FROM pg_sluice.gateway WHERE ended < now() - interval '1 day' AND gateway_id = ANY ($1)"
+_FORGET_SESSIONS: Final = """
+DELETE FROM pg_sluice.session s WHERE NOT EXISTS (
+    SELECT FROM pg_stat_activity a WHERE a.pid = s.process_id AND a.backend_start = s.backend_start)
+"""
+# Rows that are written with every heartbeat: autovacuum is off.
+_TIDY: Final = "VACUUM (SKIP_LOCKED) pg_sluice.clock, pg_sluice.gateway, pg_sluice.session, pg_sluice.schema_update"
+_FAULTS: Final = (SluiceError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError)
+
+
+class Gateways:
+    """`start` registers this one; `close` takes it back.
+
+    `numbered` is called with each number that this gateway gets; `clean` with the numbers of those that have ended,
+    whenever there are new ones: it is to remove what they left. `lost` is called when the lease has run out: what waits
+    for the catalog waits in vain. `address` is where clients reach this gateway, `count` counts its sessions.
+    """
+
+    def __init__(
+        self,
+        dsn: str,
+        numbered: Callable[[int], None],
+        clean: Callable[[frozenset[int]], Awaitable[None]],
+        *,
+        lost: Callable[[], None] = lambda: None,
+        count: Callable[[], int] = lambda: 0,
+        address: str = "",
+    ) -> None:
+        self._dsn = dsn
+        self._numbered = numbered
+        self._clean = clean
+        self._on_lost = lost
+        self._count = count
+        self._address = address
+        self.number: int | None = None
+        self.settings = Settings()
+        self._replica = self._new_replica()
+        self._holder: asyncpg.Connection | None = None
+        self._poked = asyncio.Event()
+        self._reported = asyncio.Condition()
+        self._reports = 0
+        self._unsettled: frozenset[int] = frozenset()
+        self._given_up: set[int] = set()  # numbers of its own, whose locks may not be free yet
+        self._lost_at: float | None = None
+        self._steady_since = 0.0
+        self._last_report = 0.0
+        self._next_look = 0.0
+        self._looking: asyncio.Task[None] | None = None
+        self._keeping: asyncio.Task[None] | None = None
+
+    def _new_replica(self) -> Replica:
+        return Replica(self.settings, HybridClock(physical_microseconds(time.time_ns)))
+
+    async def start(self) -> None:
+        """Register, and clean up after those that are gone."""
+        connection = await connect(self._dsn)
+        try:
+            self.settings = Settings(**{row["name"]: row["value"] for row in await connection.fetch(_SETTINGS)})
+        finally:
+            await connection.close()
+        self._replica = self._new_replica()
+        await self._register()
+        await self._report()
+        self._next_look = time.monotonic() + LOOK_SECONDS
+        self._keeping = asyncio.create_task(self._keep())
+        await self._look_again()
+
+    # ── what sessions ask ───────────────────────────────────────────────────────────────────────────────
+
+    async def serve(self) -> None:
+        """Returns when a statement may be served now; 57P03 where that takes longer than DD."""
+        asked = self._replica.clock.now()
+        if self._replica.serve(asked) is not None:
+            return
+        try:
+            async with asyncio.timeout(self.settings.delay), self._reported:
+                while self._replica.serve(asked) is None:
+                    self._poked.set()
+                    await self._reported.wait()
+        except TimeoutError:
+            raise lost_catalog() from None
+
+    async def settled(self, version: int) -> bool:
+        """Returns when no gateway serves by what was before that update any more; false where it cannot be known."""
+        patience = 3 * (self.settings.delay + self.settings.clock_skew)
+        try:
+            async with asyncio.timeout(patience), self._reported:
+                since = self._reports  # a report that was under way may not have seen the update
+                while self._reports < since + 2 or version in self._unsettled:
+                    self._poked.set()
+                    await self._reported.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    @property
+    def lag(self) -> float:
+        """For how many seconds nothing has been heard."""
+        return max(0.0, seconds(self._replica.clock.now() - self._replica.safe))
+
+    # ── heartbeats ──────────────────────────────────────────────────────────────────────────────────────
+
+    async def _register(self) -> None:
+        old, self._holder = self._holder, None
+        if old is not None:
+            old.terminate()
+        async with asyncio.timeout(_CONNECT_SECONDS_MAX):
+            connection = await connect(self._dsn)
+            try:
+                connection.add_termination_listener(lambda _: self._poked.set())
+                for channel in _CHANNELS:
+                    await connection.add_listener(channel, lambda *_: self._poked.set())
+                number: int = await connection.fetchval(_REGISTER, self._address, self.number)
+            except BaseException:
+                connection.terminate()
+                raise
+        self._numbered(number)
+        if self.number is not None:
+            self._given_up.add(self.number)
+        self._holder, self.number = connection, number
+
+    async def _keep(self) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(self.settings.heartbeat):
+                    await self._poked.wait()
+            except TimeoutError:
+                pass
+            self._poked.clear()
+            try:
+                if self._holder is None or self._holder.is_closed():
+                    await self._register()
+                    self._next_look = 0.0
+                await self._report()
+            except (*_FAULTS, TimeoutError) as fault:
+                self._note_fault(fault)
+                await asyncio.sleep(_AGAIN_SECONDS)
+            if time.monotonic() >= self._next_look and (self._looking is None or self._looking.done()):
+                self._next_look = time.monotonic() + LOOK_SECONDS
+                self._looking = asyncio.create_task(self._look_again())
+
+    def _note_fault(self, fault: BaseException) -> None:
+        """The catalog is restarting, or cannot be reached: the lease tells what may still be served."""
+        if self._holder is not None and not self._holder.is_closed():
+            _LOG.warning("a heartbeat has failed: %s", " ".join(str(fault).split()) or type(fault).__name__)
+            self._holder.terminate()
+        if self._replica.clock.now() > self._replica.lease and self._lost_at is None:
+            self._lost_at = time.monotonic()
+            _LOG.warning("the catalog was not heard for %.1f s: nothing is served until it is", self.lag)
+            self._on_lost()
+
+    async def _report(self) -> None:
+        """One heartbeat, and what is to be done for updates that it tells of; again as long as there is news."""
+        again = True
+        while again:
+            begun = time.monotonic()
+            async with asyncio.timeout(self.settings.delay):
+                told = await self._tell()
+                again = self._hear(told, begun) or await self._attend(told)
+            async with self._reported:
+                self._reports += 1
+                self._reported.notify_all()
+
+    async def _tell(self) -> dict[str, Any]:
+        assert self._holder is not None
+        while True:
+            replica = self._replica
+            arguments = self.number, replica.safe, replica.clock.now(), self._count()
+            text = await self._holder.fetchval(_REPORT, *arguments)
+            if text is not None:
+                told: dict[str, Any] = json.loads(text)
+                told["since"] = arguments[1]
+                return told
+            await asyncio.sleep(_PUBLISHING_SECONDS)
+
+    def _hear(self, told: dict[str, Any], begun: float) -> bool:
+        """Whether there is something to be confirmed at once."""
+        updates = [_update(each) for each in told["updates"]]
+        news = any(max(each.written, each.made_active or 0) > told["since"] for each in updates)
+        self._replica.hear(Word(told["since"], told["safe"], updates))
+        self._unsettled = frozenset(told["unsettled"])
+        if begun - self._last_report > self.settings.delay:
+            self._steady_since = begun
+        self._last_report = begun
+        if self._lost_at is not None:
+            _LOG.warning("the catalog is heard again, after %.1f s", begun - self._lost_at)
+            self._lost_at = None
+        if any(self._is_overdue(each, told["safe"]) for each in told["peers"]):
+            self._next_look = min(self._next_look, begun + self.settings.heartbeat)
+        return news and bool(self._unsettled)
+
+    def _is_overdue(self, peer: dict[str, Any], safe: int) -> bool:
+        """Whether another gateway has been silent for two leases, though this one was heard all the while."""
+        bound = 2 * self.settings.delay + self.settings.clock_skew
+        return (
+            not peer["gone"]
+            and peer["number"] != self.number
+            and peer["granted"] + duration(bound) < safe
+            and self._is_steady
+        )
+
+    @property
+    def _is_steady(self) -> bool:
+        return time.monotonic() - self._steady_since > 2 * self.settings.delay + self.settings.clock_skew
+
+    async def _attend(self, told: dict[str, Any]) -> bool:
+        """Take the next step for updates of this gateway's sessions, and for those that others have left alone."""
+        assert self._holder is not None
+        peers = [Peer(each["number"], each["granted"], each["confirmed"]) for each in told["peers"]]
+        taken = False
+        for each in told["updates"]:
+            if each["settled"]:
+                continue
+            left = told["safe"] - each["written"] > duration(self.settings.heartbeat)
+            step, _ = next_step(_update(each), peers, told["safe"], self.settings)
+            if step in _STEPS and (left or each["gateway_id"] in (self.number, None)):
+                taken = await self._holder.fetchval(_STEPS[step], each["version"]) or taken
+        return taken
+
+    # ── those that are gone ─────────────────────────────────────────────────────────────────────────────
+
+    async def _look(self) -> None:
+        async with asyncio.timeout(LOOK_SECONDS):
+            connection = await connect(self._dsn)
+            try:
+                asked_by = self.number if self._is_steady and self._lost_at is None else None
+                given_up = list(self._given_up)
+                if await connection.fetchval("SELECT pg_sluice.end_gateways($1, $2)", asked_by, given_up):
+                    ended = frozenset(row["gateway_id"] for row in await connection.fetch(_ENDED))
+                    await self._clean(ended)
+                    await connection.execute(_CLEANED, list(ended))
+                    await connection.execute(_FORGET, list(ended))
+                self._given_up.difference_update(given_up)
+                await connection.execute(_FORGET_SESSIONS)
+                await connection.execute(_TIDY)
+            finally:
+                connection.terminate()
+
+    async def _look_again(self) -> None:
+        """A look that may fail: what is left can wait."""
+        try:
+            await self._look()
+        except (*_FAULTS, TimeoutError):
+            _LOG.exception("what gateways that are gone have left is left to the next look")
+
+    async def close(self) -> None:
+        """Be registered no more: nothing is written from here on."""
+        for task in (self._keeping, self._looking):
+            await end(task)
+        self._keeping = self._looking = None
+        if self._holder is not None:
+            try:
+                async with asyncio.timeout(self.settings.delay):
+                    await self._holder.execute(_END_OWN, self.number)
+                    await self._holder.close()
+            except (*_FAULTS, TimeoutError):  # the next to look finds the lock free
+                self._holder.terminate()
+
+
+def _update(told: dict[str, Any]) -> Update:
+    return Update(told["version"], frozenset(told["objects"]), told["written"], told["made_active"], told["settled"])
+
+
+def lost_catalog() -> SluiceError:
+    """What a gateway says that has no lease: it may not know what others have changed."""
+    return SluiceError(
+        SqlState.CANNOT_CONNECT_NOW,
+        "the gateway does not hear its catalog",
+        hint="Try again in a moment, or through another gateway.",
+    )

@@ -1,0 +1,115 @@
+"""Indexes of lake tables, as readers and writers know them. Pure data; the catalog's side is catalog/sql/indexes.sql.
+
+An index is over *keys*: columns, or expressions that stand as PostgreSQL's node text; with a predicate, over some rows
+only. What it is made of are sidecars (storage/sidecars.py), which data files of `SIDECAR_ROWS_MIN` rows or more have.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+# To read a smaller file whole takes about as long as to look it up.
+SIDECAR_ROWS_MIN: Final = 16_384
+
+
+@dataclass(frozen=True, slots=True)
+class IndexKey:
+    """A key: the column `attnum`, 0 for an expression. `plain`: values that differ in their bytes differ."""
+
+    attnum: int
+    type_oid: int
+    typmod: int
+    plain: bool
+
+
+@dataclass(frozen=True, slots=True)
+class IndexForm:
+    """What an index is over. `expressions` are those of the keys with attnum 0, in their order; `attnums` are all
+    columns that it depends on.
+    """
+
+    method: str
+    keys: tuple[IndexKey, ...]
+    expressions: str | None
+    predicate: str | None
+    attnums: frozenset[int]
+
+    @property
+    def is_computed(self) -> bool:
+        """Whether more than columns has to be read for it."""
+        return self.expressions is not None or self.predicate is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An index that readers may use. `unused` says why it has no sidecars, where it can have none."""
+
+    oid: int
+    index_id: int
+    name: str
+    form: IndexForm
+    unused: str | None
+
+    @property
+    def is_used(self) -> bool:
+        """Whether it has sidecars."""
+        return self.unused is None
+
+
+@dataclass(frozen=True, slots=True)
+class ComputedKey:
+    """A UNIQUE index over expressions, or over some rows only. `labels` are its keys as PostgreSQL's errors spell them.
+
+    With `nulls_distinct` a row with a NULL in any of them has no key. One that is not `public` is kept by new rows
+    only.
+    """
+
+    oid: int
+    index_id: int | None
+    name: str
+    labels: tuple[str, ...]
+    form: IndexForm
+    nulls_distinct: bool
+    public: bool = True
+
+    def is_over(self, other: ComputedKey) -> bool:
+        """Whether both demand the same, whatever their names."""
+        return self.form == other.form and self.nulls_distinct == other.nulls_distinct
+
+
+def form_from_json(form: Mapping[str, Any]) -> IndexForm:
+    """What `pg_sluice.index_form` returns."""
+    return IndexForm(
+        method=form["method"],
+        keys=tuple(IndexKey(key["attnum"], key["type"], key["typmod"], key["plain"]) for key in form["keys"]),
+        expressions=form["expressions"],
+        predicate=form["predicate"],
+        attnums=frozenset(int(attnum) for attnum in form["columns"] or ()),
+    )
+
+
+def index_from_json(index: Mapping[str, Any]) -> Index:
+    """One of the `indexes` in what `pg_sluice.describe` returns."""
+    form = form_from_json(index["form"])
+    return Index(index["oid"], index["index_id"], index["name"], form, index["unused"])
+
+
+def index_from_row(index_id: int, oid: int, name: str, form: str) -> Index:
+    """A row of pg_sluice.lake_index that is not unused."""
+    return Index(oid, index_id, name, form_from_json(json.loads(form)), None)
+
+
+def computed_key_from_json(key: Mapping[str, Any]) -> ComputedKey:
+    """One of the `computed_keys` in what `pg_sluice.describe` returns."""
+    return ComputedKey(
+        oid=key["oid"],
+        index_id=key["index_id"],
+        name=key["name"],
+        labels=tuple(key["labels"]),
+        form=form_from_json(key["form"]),
+        nulls_distinct=key["nulls_distinct"],
+        public=key["public"],
+    )

@@ -1,0 +1,98 @@
+"""Connections of the gateway's own to the catalog, of which several statements share a few.
+
+Contract: where the catalog cannot be reached, or ends a connection, that is 57P03, which clients may try again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, Final
+
+import asyncpg
+
+from catalog.errors import SluiceError, SqlState
+
+_CONNECTIONS_MAX: Final = 8
+# What the catalog, or the way to it, says of itself: whatever was asked may be asked again.
+UNREACHABLE: Final = (
+    OSError,
+    asyncpg.InterfaceError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.TooManyConnectionsError,
+)
+
+
+@contextmanager
+def reaching() -> Iterator[None]:
+    """Any such fault of asyncpg's is 57P03."""
+    try:
+        yield
+    except UNREACHABLE as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise SluiceError(SqlState.CANNOT_CONNECT_NOW, f"cannot reach the catalog: {reason}") from error
+
+
+class Pool:
+    """`open` one; `close` it. `renew` gives up whatever it waits for, and begins anew."""
+
+    def __init__(self, dsn: str, pool: asyncpg.Pool) -> None:
+        self._dsn = dsn
+        self._pool = pool
+
+    @classmethod
+    async def open(cls, dsn: str) -> Pool:
+        """57P03 where the catalog cannot be reached."""
+        return cls(dsn, await _open(dsn))
+
+    async def renew(self) -> None:
+        """The catalog is not heard any more: who waits for it meets 57P03 at once."""
+        before, self._pool = self._pool, await _open(self._dsn)
+        before.terminate()
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._pool.close()
+
+    async def fetch(self, sql: str, *arguments: object) -> list[asyncpg.Record]:
+        """All rows."""
+        with reaching():
+            rows: list[asyncpg.Record] = await self._pool.fetch(sql, *arguments)
+        return rows
+
+    async def fetchrow(self, sql: str, *arguments: object) -> asyncpg.Record | None:
+        """The first row."""
+        with reaching():
+            return await self._pool.fetchrow(sql, *arguments)
+
+    async def fetchval(self, sql: str, *arguments: object) -> Any:
+        """The first value of the first row."""
+        with reaching():
+            return await self._pool.fetchval(sql, *arguments)
+
+    async def execute(self, sql: str, *arguments: object) -> None:
+        """Carry out a statement without rows."""
+        with reaching():
+            await self._pool.execute(sql, *arguments)
+
+    async def executemany(self, sql: str, arguments: Iterable[Sequence[object]]) -> None:
+        """Carry out a statement for each of these, in one transaction."""
+        with reaching():
+            await self._pool.executemany(sql, arguments)
+
+    @asynccontextmanager
+    async def acquire(self) -> AsyncIterator[asyncpg.pool.PoolConnectionProxy]:
+        """One connection, for several statements."""
+        with reaching():
+            async with self._pool.acquire() as connection:
+                yield connection
+
+
+async def _open(dsn: str) -> asyncpg.Pool:
+    """No connection is kept for its own sake: while PostgreSQL restarts, nobody tries to open one in vain."""
+    with reaching():
+        settings = {"application_name": "sluice gateway"}
+        return await asyncpg.create_pool(dsn, min_size=0, max_size=_CONNECTIONS_MAX, server_settings=settings)

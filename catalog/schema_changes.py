@@ -1,0 +1,243 @@
+"""Changes of schemas that take time, step by step: each is committed by itself, over a connection of the change's own.
+
+A change holds two advisory locks as long as it is at work: its own, by which others know that it is, and that of its
+table, whose changes are made one after another (catalog/sql/schema_changes.sql). What a dead gateway left is undone by
+the next that changes the same table, or that starts.
+
+No step ever makes others wait for long: it asks for the shadow's lock for a moment, and again when it did not get it.
+
+Contract: where the connection to the catalog fails, that is 57P03; what was at work is undone as a dead gateway's is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, Final, Self
+
+import asyncpg
+
+from catalog.bootstrap import connect
+from catalog.errors import SluiceError, SqlState
+from catalog.pool import reaching
+from catalog.states import Element, State, Step, step, undo_path
+
+_ENTER: Final = "SELECT pg_sluice.enter_as($1)"
+_ORDER: Final = "SELECT pg_advisory_lock(hashtext('sluice change of a table'), $1::bigint::integer)"
+_ALIVE: Final = "SELECT pg_advisory_lock(hashtext('sluice change'), $1::bigint::integer)"
+_IS_DEAD: Final = "SELECT pg_try_advisory_lock(hashtext('sluice change'), $1::bigint::integer)"
+_UNFINISHED: Final = "SELECT change_id, relid::bigint FROM pg_sluice.schema_change WHERE finished IS NULL"
+_INSERT_CHANGE: Final = """
+INSERT INTO pg_sluice.schema_change (relid, relation, statement, started_by, process_id)
+SELECT c.oid, format('%I.%I', n.nspname, c.relname), $2, $3, $4
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $1::bigint::oid RETURNING change_id
+"""
+_INSERT_ELEMENT: Final = """
+INSERT INTO pg_sluice.element
+    (change_id, relid, other_relid, kind, name, of_column, definition, origin, previous, state)
+VALUES ($1, $2::bigint::oid, $3::bigint::oid, $4, $5, $6, $7, $8, $8, $8) RETURNING element_id
+"""
+_ELEMENTS: Final = """
+SELECT element_id, relid::bigint, other_relid::bigint, kind, name::text, of_column::text, definition, origin, state
+FROM pg_sluice.element WHERE change_id = $1 ORDER BY element_id
+"""
+_NAMES: Final = """
+SELECT quote_ident(n.nspname) AS schema, quote_ident(n.nspname) || '.' || quote_ident(c.relname) AS table,
+       quote_ident($2) AS name, quote_literal(quote_ident(n.nspname) || '.' || quote_ident($2)) || '::regclass' AS index
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $1::bigint::oid
+"""
+_DIRTY: Final = "INSERT INTO pg_sluice.dirty (relid) SELECT r FROM unnest($1::bigint[]::oid[]) r WHERE r <> 0"
+_FINISH: Final = """
+UPDATE pg_sluice.schema_change SET finished = clock_timestamp(), error = $2 WHERE change_id = $1 AND finished IS NULL
+"""
+_STEERED: Final = (
+    "SELECT paused, canceled, finished IS NOT NULL AS finished FROM pg_sluice.schema_change WHERE change_id = $1"
+)
+_LOCK_TIMEOUT: Final = "SET LOCAL lock_timeout = '50ms'"
+_RETRY_SECONDS: Final = 0.02
+_POLL_SECONDS: Final = 0.1
+
+
+@dataclass(slots=True)
+class ChangingElement:
+    """An element on its way: `definition` is what makes it, `other_relid` the table that a foreign key refers to."""
+
+    relid: int
+    other_relid: int
+    kind: Element
+    name: str
+    of_column: str | None
+    definition: str
+    origin: State
+    state: State
+    element_id: int = 0
+
+
+def element_from_json(element: Mapping[str, Any]) -> ChangingElement:
+    """One of what `pg_sluice.elements` returns, or a row of the table `element`."""
+    return ChangingElement(
+        relid=element["relid"],
+        other_relid=element["other_relid"],
+        kind=Element(element["kind"]),
+        name=element["name"],
+        of_column=element["of_column"],
+        definition=element["definition"],
+        origin=State(element["origin"]),
+        state=State(element.get("state", element["origin"])),
+        element_id=element.get("element_id", 0),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What a change is of, and whose: the client's session goes by its process number."""
+
+    relid: int
+    statement: str
+    user: str
+    process_id: int
+
+
+@dataclass(slots=True)
+class SchemaChange:
+    """One change at work. `begin` makes one; `close` gives its locks up. `canceled`: its own session wants its end."""
+
+    change_id: int
+    elements: list[ChangingElement]
+    _connection: asyncpg.Connection = field(repr=False)
+    canceled: bool = False
+
+    @classmethod
+    async def begin(
+        cls, dsn: str, origin: Origin, elements: Sequence[ChangingElement], gateway_number: int | None = None
+    ) -> Self:
+        """Wait for other changes of the table, and write this one down. 42P01 where the table is gone."""
+        connection = await connect(dsn)
+        try:
+            with reaching():
+                if gateway_number is not None:
+                    await connection.execute(_ENTER, gateway_number)
+                change_id = await _begin(connection, origin, elements)
+        except BaseException:
+            await connection.close()
+            raise
+        return cls(change_id, list(elements), connection)
+
+    async def close(self) -> None:
+        """Others may change the table."""
+        await self._connection.close()
+
+    async def proceed(self) -> None:
+        """Wait while the change is paused; 57014 where it is canceled."""
+        while True:
+            paused, canceled, _ = await self._steered()
+            if canceled or self.canceled:
+                raise SluiceError(SqlState.QUERY_CANCELED, "canceling statement due to user request")
+            if not paused:
+                break
+            await asyncio.sleep(_POLL_SECONDS)
+
+    async def advance(self, element: ChangingElement, after: State) -> None:
+        """Take one step, when the change may proceed."""
+        taken = step(element.kind, element.state, after)
+        await self.proceed()
+        while not await self._take(element, taken):
+            await asyncio.sleep(_RETRY_SECONDS)
+            await self.proceed()
+
+    async def undo(self, error: str) -> None:
+        """Go back through the states that it came through, unless it has been concluded after all."""
+        _, _, finished = await self._steered()
+        if not finished:
+            with reaching():
+                await _undo(self._connection, self.change_id, error)
+
+    async def _take(self, element: ChangingElement, taken: Step) -> bool:
+        with reaching():
+            return await _take(self._connection, element, taken)
+
+    async def _steered(self) -> tuple[bool, bool, bool]:
+        """Whether it is paused, canceled, finished."""
+        with reaching():
+            row = await self._connection.fetchrow(_STEERED, self.change_id)
+        assert row is not None
+        return row["paused"], row["canceled"], row["finished"]
+
+
+async def undo_abandoned(dsn: str, relid: int | None = None) -> None:
+    """Undo what dead gateways have left, of one table or of all: changes that nobody works on."""
+    connection = await connect(dsn)
+    try:
+        with reaching():
+            await _undo_dead(connection, relid)
+    finally:
+        await connection.close()
+
+
+async def _begin(connection: asyncpg.Connection, origin: Origin, elements: Sequence[ChangingElement]) -> int:
+    """The change's number; the elements get theirs."""
+    await connection.execute(_ORDER, origin.relid)
+    await _undo_dead(connection, origin.relid)
+    async with connection.transaction():
+        change_id: int | None = await connection.fetchval(
+            _INSERT_CHANGE, origin.relid, origin.statement, origin.user, origin.process_id
+        )
+        if change_id is None:
+            raise SluiceError(SqlState.UNDEFINED_TABLE, "the table was dropped meanwhile")
+        await connection.execute(_ALIVE, change_id)
+        for each in elements:
+            each.element_id = await connection.fetchval(
+                _INSERT_ELEMENT,
+                change_id,
+                each.relid,
+                each.other_relid,
+                each.kind,
+                each.name,
+                each.of_column,
+                each.definition,
+                each.origin,
+            )
+    return change_id
+
+
+async def _undo_dead(connection: asyncpg.Connection, relid: int | None) -> None:
+    for row in await connection.fetch(f"{_UNFINISHED} AND ($1::bigint IS NULL OR relid = $1::bigint::oid)", relid):
+        if await connection.fetchval(_IS_DEAD, row["change_id"]):
+            await connection.execute(_ORDER, row["relid"])
+            await _undo(connection, row["change_id"], "the gateway died")
+
+
+async def _undo(connection: asyncpg.Connection, change_id: int, error: str) -> None:
+    for row in reversed(await connection.fetch(_ELEMENTS, change_id)):
+        element = element_from_json(dict(row))
+        for before, after in pairwise(undo_path(element.kind, element.state, element.origin)):
+            taken = step(element.kind, before, after)
+            while not await _take(connection, element, taken):  # noqa: ASYNC110  others' locks send no word
+                await asyncio.sleep(_RETRY_SECONDS)
+    async with connection.transaction():
+        await connection.execute("DELETE FROM pg_sluice.element WHERE change_id = $1", change_id)
+        await connection.execute(_FINISH, change_id, error)
+
+
+async def _take(connection: asyncpg.Connection, element: ChangingElement, taken: Step) -> bool:
+    """Commit one step, unless others hold the shadow's lock: False. Of a table that is gone, there is nothing to do."""
+    try:
+        async with connection.transaction():
+            await connection.execute(_LOCK_TIMEOUT)
+            names = await connection.fetchrow(_NAMES, element.relid, element.name)
+            if names is None:
+                return True
+            for statement in taken.statements:
+                await connection.execute(statement.format(definition=element.definition, **dict(names)))
+            await connection.execute(
+                "UPDATE pg_sluice.element SET state = $2 WHERE element_id = $1", element.element_id, taken.after
+            )
+            await connection.execute(_DIRTY, [element.relid, element.other_relid])
+    except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError):
+        return False
+    except asyncpg.PostgresError as error:
+        raise SluiceError(error.sqlstate or SqlState.INTERNAL_ERROR, str(error)) from error
+    element.state = taken.after
+    return True

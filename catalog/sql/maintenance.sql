@@ -1,0 +1,215 @@
+-- Compaction, and the end of snapshots that nobody needs.
+--
+--   compaction   new files take the place of old ones as one snapshot, in which no row changes
+--   expiry       snapshots before the horizon go, and the files that only they had are scheduled for deletion
+--
+-- The horizon is the oldest snapshot that may still be read: by the retention, by a gateway that is at work on it (`reader`),
+-- or by a session that has chosen it (`pinned`). All that is older goes, nothing that is younger: so no gaps appear.
+
+-- maintenance_settings.py, as rows.
+CREATE TABLE pg_sluice.maintenance_setting (
+    name text PRIMARY KEY, type regtype NOT NULL, preset text NOT NULL, description text NOT NULL);
+
+CREATE VIEW pg_sluice.maintenance_settings AS
+    SELECT m.name, coalesce((
+        SELECT substr(c, length(m.name) + 2) FROM pg_db_role_setting s CROSS JOIN LATERAL unnest(s.setconfig) c
+        WHERE s.setrole = 0 AND s.setdatabase = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+            AND lower(split_part(c, '=', 1)) = m.name), m.preset) AS value, m.preset, m.description
+    FROM pg_sluice.maintenance_setting m;
+GRANT SELECT ON pg_sluice.maintenance_settings TO PUBLIC;
+
+
+-- Whoever names rows of a table by file and position until his transaction ends holds its row here FOR KEY SHARE
+-- (row_locks.sql); compaction, which moves rows, gives way to him.
+CREATE TABLE pg_sluice.placed (relid oid PRIMARY KEY);
+
+-- What compaction did. `rows_changed` is the last snapshot before it in which rows or schema changed.
+CREATE TABLE pg_sluice.compaction (
+    snapshot_id bigint NOT NULL, table_id bigint NOT NULL, rows_changed bigint NOT NULL,
+    files_before integer NOT NULL, files_after integer NOT NULL, bytes_before bigint NOT NULL, bytes_after bigint NOT NULL,
+    row_count bigint NOT NULL, PRIMARY KEY (table_id, snapshot_id));
+
+-- The last snapshot that changed a table's rows or schema, whatever has been compacted since.
+CREATE FUNCTION pg_sluice.rows_changed(r pg_sluice.relation) RETURNS bigint LANGUAGE sql STABLE
+SET search_path = pg_catalog AS $$
+    SELECT coalesce((SELECT c.rows_changed FROM pg_sluice.compaction c
+                     WHERE c.table_id = r.table_id AND c.snapshot_id = r.changed_snapshot), r.changed_snapshot)
+$$;
+
+
+-- New files in place of old ones: `replaced` lists these, each with the delete file that it had when it was read, and
+-- `change` is as publish_rows takes it. Returns why it gives way, and then nothing has happened; NULL where it is done.
+-- The caller's lock_timeout is short: whoever is met here goes first.
+CREATE FUNCTION pg_sluice.publish_compaction(
+    shadow oid, version bigint, replaced jsonb, change jsonb
+) RETURNS text LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+DECLARE
+    r pg_sluice.relation; snapshot bigint; before record; after record; files bigint[];
+BEGIN
+    PERFORM FROM pg_sluice.placed p WHERE p.relid = shadow FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        RETURN 'rows of the table are locked';
+    ELSIF NOT pg_try_advisory_xact_lock(hashtext('sluice change of a table'), shadow::bigint::integer)
+          OR EXISTS (SELECT FROM pg_sluice.schema_change c WHERE c.relid = shadow AND c.finished IS NULL) THEN
+        RETURN 'the table''s schema is being changed';
+    END IF;
+    SELECT * INTO r FROM pg_sluice.relation k WHERE k.relid = shadow FOR UPDATE;
+    IF NOT FOUND OR r.schema_version <> version THEN
+        RETURN 'the table''s schema has changed';
+    END IF;
+    LOCK TABLE pg_sluice.head IN EXCLUSIVE MODE;
+    IF EXISTS (SELECT FROM jsonb_array_elements(change -> 'data_files') f
+               CROSS JOIN LATERAL pg_sluice.writer_of(f ->> 'path') w
+               WHERE w IS NOT NULL AND NOT EXISTS (
+                   SELECT FROM pg_sluice.gateway g WHERE g.gateway_id = w AND g.ended IS NULL)) THEN
+        RETURN 'the gateway had lost the catalog';
+    END IF;
+    SELECT array_agg((o ->> 'data_file_id')::bigint) INTO files FROM jsonb_array_elements(replaced) o;
+    IF EXISTS (
+        SELECT FROM jsonb_array_elements(replaced) o
+        LEFT JOIN pg_ducklake.ducklake_data_file f
+            ON f.data_file_id = (o ->> 'data_file_id')::bigint AND f.table_id = r.table_id AND f.end_snapshot IS NULL
+        LEFT JOIN pg_ducklake.ducklake_delete_file d ON d.data_file_id = f.data_file_id AND d.end_snapshot IS NULL
+        WHERE f.data_file_id IS NULL OR d.delete_file_id IS DISTINCT FROM (o ->> 'delete_file_id')::bigint) THEN
+        RETURN 'rows of the files have changed';
+    END IF;
+    snapshot := nextval('pg_sluice.snapshot_id');
+    SELECT count(*) AS files, sum(file_size_bytes) AS bytes, sum(record_count) AS records INTO before
+        FROM pg_ducklake.ducklake_data_file WHERE data_file_id = ANY (files);
+    UPDATE pg_ducklake.ducklake_data_file SET end_snapshot = snapshot WHERE data_file_id = ANY (files);
+    UPDATE pg_ducklake.ducklake_delete_file SET end_snapshot = snapshot
+        WHERE data_file_id = ANY (files) AND end_snapshot IS NULL;
+    UPDATE pg_ducklake.ducklake_table_stats SET record_count = record_count - before.records,
+        file_size_bytes = file_size_bytes - before.bytes WHERE table_id = r.table_id;
+    PERFORM pg_sluice.publish_rows(snapshot, change);
+    UPDATE pg_sluice.relation SET changed_snapshot = snapshot WHERE relid = shadow;
+    SELECT count(*) AS files, coalesce(sum((f ->> 'size_bytes')::bigint), 0) AS bytes,
+           coalesce(sum((f ->> 'record_count')::bigint), 0) AS records
+        INTO after FROM jsonb_array_elements(change -> 'data_files') f;
+    INSERT INTO pg_sluice.compaction VALUES (
+        snapshot, r.table_id, pg_sluice.rows_changed(r), before.files, after.files, before.bytes, after.bytes, after.records);
+    INSERT INTO pg_ducklake.ducklake_snapshot VALUES (
+        snapshot, clock_timestamp(), (SELECT last_value FROM pg_sluice.schema_version),
+        (SELECT last_value + 1 FROM pg_sluice.catalog_id), (SELECT last_value + 1 FROM pg_sluice.file_id));
+    INSERT INTO pg_ducklake.ducklake_snapshot_changes
+        VALUES (snapshot, format('compacted_table:%s', r.table_id), session_user, NULL, NULL);
+    RETURN NULL;
+END $$;
+
+
+-- Who reads the lake, each with a snapshot before which it reads nothing: one row for a gateway, which holds an advisory
+-- lock for as long as it lives. `refreshed` is when it last said so.
+CREATE TABLE pg_sluice.reader (
+    reader_id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY, floor bigint NOT NULL,
+    refreshed timestamptz NOT NULL DEFAULT clock_timestamp());
+
+-- Snapshots that sessions have chosen (sluice.as_of).
+CREATE TABLE pg_sluice.pinned (
+    reader_id integer NOT NULL REFERENCES pg_sluice.reader ON DELETE CASCADE, snapshot_id bigint NOT NULL,
+    PRIMARY KEY (reader_id, snapshot_id));
+
+-- The first half of the locks' keys.
+CREATE FUNCTION pg_sluice.reader_lock() RETURNS integer LANGUAGE sql IMMUTABLE RETURN hashtext('sluice reader');
+
+-- A new reader's number. The lock is the caller's before anybody can see the number, and nothing expires meanwhile.
+CREATE FUNCTION pg_sluice.register_reader(first bigint) RETURNS integer LANGUAGE plpgsql
+SET search_path = pg_catalog AS $$
+DECLARE
+    id integer;
+BEGIN
+    LOCK TABLE pg_sluice.reader IN ROW EXCLUSIVE MODE;
+    LOOP
+        id := nextval(pg_get_serial_sequence('pg_sluice.reader', 'reader_id'));
+        EXIT WHEN pg_try_advisory_lock(pg_sluice.reader_lock(), id);  -- a client might hold it
+    END LOOP;
+    INSERT INTO pg_sluice.reader (reader_id, floor) OVERRIDING SYSTEM VALUE VALUES (
+        id, coalesce(first, (SELECT max(snapshot_id) FROM pg_ducklake.ducklake_snapshot)));
+    RETURN id;
+END $$;
+
+-- Keep a snapshot; false where there is none of that number any more.
+CREATE FUNCTION pg_sluice.pin(reader integer, snapshot bigint) RETURNS boolean LANGUAGE plpgsql
+SET search_path = pg_catalog AS $$
+BEGIN
+    LOCK TABLE pg_sluice.reader IN ROW EXCLUSIVE MODE;
+    INSERT INTO pg_sluice.pinned SELECT reader, s.snapshot_id FROM pg_ducklake.ducklake_snapshot s
+        WHERE s.snapshot_id = snapshot ON CONFLICT DO NOTHING;
+    RETURN FOUND OR EXISTS (SELECT FROM pg_sluice.pinned p WHERE p.reader_id = reader AND p.snapshot_id = snapshot);
+END $$;
+
+
+-- Let snapshots go that are older than `retention` and that nobody reads; how many. One of them that is the newest before
+-- the retention stays: it is what the lake was when the retention began.
+CREATE FUNCTION pg_sluice.expire_snapshots(retention interval) RETURNS bigint LANGUAGE plpgsql
+SET search_path = pg_catalog AS $$
+DECLARE
+    horizon bigint; expired bigint;
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtext('sluice expiry'), 0);
+    -- No snapshot is pinned and no reader appears between here and COMMIT.
+    LOCK TABLE pg_sluice.reader IN SHARE ROW EXCLUSIVE MODE;
+    DELETE FROM pg_sluice.reader r WHERE pg_try_advisory_xact_lock(pg_sluice.reader_lock(), r.reader_id);
+    SELECT max(snapshot_id) INTO horizon FROM pg_ducklake.ducklake_snapshot
+        WHERE snapshot_time <= clock_timestamp() - retention;
+    horizon := least(coalesce(horizon, 0), (SELECT min(floor) FROM pg_sluice.reader),
+                     (SELECT min(snapshot_id) FROM pg_sluice.pinned));
+    DELETE FROM pg_ducklake.ducklake_snapshot WHERE snapshot_id < horizon;
+    GET DIAGNOSTICS expired = ROW_COUNT;
+    DELETE FROM pg_ducklake.ducklake_snapshot_changes WHERE snapshot_id < horizon;
+    PERFORM pg_sluice.schedule_files(horizon);
+    DELETE FROM pg_ducklake.ducklake_table WHERE end_snapshot <= horizon;
+    DELETE FROM pg_ducklake.ducklake_column WHERE end_snapshot <= horizon;
+    DELETE FROM pg_ducklake.ducklake_schema s WHERE s.end_snapshot <= horizon
+        AND NOT EXISTS (SELECT FROM pg_ducklake.ducklake_table t WHERE t.schema_id = s.schema_id);
+    DELETE FROM pg_ducklake.ducklake_table_stats t
+        WHERE NOT EXISTS (SELECT FROM pg_ducklake.ducklake_table k WHERE k.table_id = t.table_id);
+    DELETE FROM pg_ducklake.ducklake_table_column_stats t
+        WHERE NOT EXISTS (SELECT FROM pg_ducklake.ducklake_table k WHERE k.table_id = t.table_id);
+    DELETE FROM pg_sluice.compaction c WHERE c.snapshot_id < horizon AND NOT EXISTS (
+        SELECT FROM pg_sluice.relation r WHERE r.table_id = c.table_id AND r.changed_snapshot = c.snapshot_id);
+    DELETE FROM pg_sluice.placed p WHERE p.relid IN (
+        SELECT g.relid FROM pg_sluice.placed g WHERE NOT EXISTS (
+            SELECT FROM pg_sluice.relation r WHERE r.relid = g.relid) FOR UPDATE SKIP LOCKED);
+    RETURN expired;
+END $$;
+
+-- The files that no snapshot from `horizon` on has. Their paths are below the data path, as DuckLake has it.
+CREATE FUNCTION pg_sluice.schedule_files(horizon bigint) RETURNS void LANGUAGE sql
+SET search_path = pg_catalog AS $$
+    WITH folder AS (
+        SELECT DISTINCT ON (t.table_id) t.table_id, CASE WHEN t.path_is_relative THEN s.path || t.path
+            ELSE substr(t.path, length(m.value) + 1) END AS path
+        FROM pg_ducklake.ducklake_table t JOIN pg_ducklake.ducklake_schema s ON s.schema_id = t.schema_id
+        CROSS JOIN (SELECT value FROM pg_ducklake.ducklake_metadata WHERE key = 'data_path') m
+    ), data AS (
+        DELETE FROM pg_ducklake.ducklake_data_file WHERE end_snapshot <= horizon RETURNING data_file_id, table_id, path
+    ), deletes AS (
+        DELETE FROM pg_ducklake.ducklake_delete_file WHERE end_snapshot <= horizon
+        RETURNING delete_file_id, table_id, path
+    ), statistics AS (
+        DELETE FROM pg_ducklake.ducklake_file_column_stats s USING data
+        WHERE s.table_id = data.table_id AND s.data_file_id = data.data_file_id
+    )
+    INSERT INTO pg_ducklake.ducklake_files_scheduled_for_deletion
+        SELECT gone.id, folder.path || gone.path, true, clock_timestamp()
+        FROM (SELECT * FROM data UNION ALL SELECT * FROM deletes) AS gone (id, table_id, path) JOIN folder USING (table_id);
+$$;
+
+
+-- How large lake tables are; their shadows are empty, so pg_relation_size and \dt+ say 0.
+CREATE VIEW pg_sluice.table_sizes AS
+    SELECT r.relid::regclass AS relation, count(f.data_file_id) AS files,
+           coalesce(sum(f.record_count), 0)::bigint - coalesce(sum(d.delete_count), 0)::bigint AS row_count,
+           coalesce(sum(d.delete_count), 0)::bigint AS deleted_rows,
+           coalesce(sum(f.file_size_bytes), 0)::bigint + coalesce(sum(d.file_size_bytes), 0)::bigint AS bytes
+    FROM pg_sluice.relation r
+    LEFT JOIN pg_ducklake.ducklake_data_file f ON f.table_id = r.table_id AND f.end_snapshot IS NULL
+    LEFT JOIN pg_ducklake.ducklake_delete_file d ON d.data_file_id = f.data_file_id AND d.end_snapshot IS NULL
+    WHERE has_table_privilege(r.relid, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER, MAINTAIN')
+    GROUP BY r.relid;
+GRANT SELECT ON pg_sluice.table_sizes TO PUBLIC;
+
+REVOKE ALL ON FUNCTION
+    pg_sluice.rows_changed(pg_sluice.relation), pg_sluice.publish_compaction(oid, bigint, jsonb, jsonb),
+    pg_sluice.reader_lock(), pg_sluice.register_reader(bigint), pg_sluice.pin(integer, bigint),
+    pg_sluice.expire_snapshots(interval), pg_sluice.schedule_files(bigint) FROM PUBLIC;

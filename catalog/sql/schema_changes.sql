@@ -1,0 +1,186 @@
+-- Changes of schemas that take time: what is being changed, by whom, and how far each of its elements is (states.py).
+-- Every step of an element is committed by itself, by the gateway's own connection; the last one, to PUBLIC, with the
+-- client's statement, in its transaction. A change whose `finished` is NULL is at work as long as somebody holds its
+-- advisory lock; else it was left behind, and is undone by who meets it.
+
+CREATE TABLE pg_sluice.schema_change (
+    change_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    relid oid NOT NULL,
+    relation text NOT NULL,             -- as it was called when the change began
+    statement text NOT NULL,
+    started_by name NOT NULL,
+    process_id integer NOT NULL,        -- that of the client's session
+    started timestamptz NOT NULL DEFAULT clock_timestamp(),
+    finished timestamptz,
+    error text,
+    step text NOT NULL DEFAULT 'begin',  -- what it does now, and how far that is (catalog/progress.py)
+    files_done bigint NOT NULL DEFAULT 0,
+    files_total bigint NOT NULL DEFAULT 0,
+    rows_done bigint NOT NULL DEFAULT 0,
+    rows_total bigint NOT NULL DEFAULT 0,
+    paused boolean NOT NULL DEFAULT false,
+    canceled boolean NOT NULL DEFAULT false
+);
+CREATE INDEX schema_change_unfinished ON pg_sluice.schema_change (relid) WHERE finished IS NULL;
+
+-- An element of a table, while it is on its way. `previous` is the state that is committed. One that was in state
+-- `origin` before the change is left in it where the change fails.
+CREATE TABLE pg_sluice.element (
+    element_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    change_id bigint NOT NULL REFERENCES pg_sluice.schema_change,
+    relid oid NOT NULL,
+    other_relid oid NOT NULL,           -- the table that a foreign key refers to; 0 for none
+    kind text NOT NULL,
+    name name NOT NULL,
+    of_column name,                     -- of NOT NULL
+    definition text NOT NULL,
+    origin text NOT NULL,
+    previous text NOT NULL,
+    state text NOT NULL
+);
+CREATE INDEX element_relid ON pg_sluice.element (relid);
+
+-- states.py's steps, as rows: the kind of change that each is.
+CREATE TABLE pg_sluice.element_step (
+    element text NOT NULL, before text NOT NULL, after text NOT NULL,
+    kind text NOT NULL REFERENCES pg_sluice.change_kind, PRIMARY KEY (element, before, after));
+
+
+-- Changes of one table are made one after another: whoever alters it holds this, from before he locks the shadow. Whether
+-- there is a change that is not finished: nobody works on it, then.
+CREATE FUNCTION pg_sluice.order_changes(token text, shadow oid) RETURNS boolean LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog AS $$
+BEGIN
+    PERFORM pg_sluice.authorize(token);
+    PERFORM pg_advisory_xact_lock(hashtext('sluice change of a table'), shadow::bigint::integer);
+    RETURN EXISTS (SELECT FROM pg_sluice.schema_change c WHERE c.relid = shadow AND c.finished IS NULL);
+END $$;
+
+
+-- The constraints that the transaction has noted (obligations.sql), as elements to be added one by one before it: those
+-- whose columns others have too.
+CREATE FUNCTION pg_sluice.elements(token text) RETURNS jsonb
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+BEGIN
+    PERFORM pg_sluice.authorize(token);
+    RETURN (
+        SELECT coalesce(jsonb_agg(jsonb_build_object(
+            'relid', k.conrelid::bigint, 'other_relid', k.confrelid::bigint, 'name', k.conname,
+            'constraint', k.oid::bigint,
+            'kind', CASE WHEN k.contype IN ('p', 'u') THEN 'index' ELSE 'constraint' END,
+            'of_column', CASE WHEN k.contype = 'n' THEN a.attname END,
+            'definition', CASE WHEN k.contype IN ('p', 'u') THEN pg_get_indexdef(k.conindid)
+                          ELSE format('CONSTRAINT %I %s', k.conname, pg_get_constraintdef(k.oid)) END,
+            'origin', CASE WHEN EXISTS (SELECT FROM pg_sluice.published_shape s
+                                        WHERE s.relid = k.conrelid AND s.shape -> 'constraints' ? k.oid::text)
+                      THEN 'check' ELSE 'absent' END
+            ) ORDER BY pg_sluice.obligation_place(k), k.oid), '[]')
+        FROM pg_sluice.obligation o JOIN pg_constraint k ON k.oid = o.constraint_oid
+        LEFT JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = k.conkey[1]
+        WHERE NOT EXISTS (
+            SELECT FROM unnest(k.conkey) u (attnum) JOIN pg_sluice.attribute l ON l.relid = k.conrelid
+                AND l.attnum = u.attnum JOIN pg_attribute n ON n.attrelid = k.conrelid AND n.attnum = u.attnum
+            WHERE NOT EXISTS (SELECT FROM pg_sluice.published_shape s WHERE s.relid = k.conrelid
+                              AND s.shape -> 'columns' -> l.column_id::text ->> 'name' = n.attname))
+        AND k.confrelid IN (SELECT 0 UNION SELECT s.relid FROM pg_sluice.published_shape s)
+        -- What PostgreSQL has made anew with a column was there before.
+        AND NOT EXISTS (
+            SELECT FROM pg_sluice.published_shape s CROSS JOIN LATERAL jsonb_each(s.shape -> 'constraints') c
+            WHERE s.relid = k.conrelid AND c.value ->> 'name' = k.conname AND c.key <> k.oid::text)
+        AND NOT (k.contype = 'n' AND EXISTS (
+            SELECT FROM pg_sluice.published_shape s CROSS JOIN LATERAL jsonb_each(s.shape -> 'columns') c
+            WHERE s.relid = k.conrelid AND c.value ->> 'name' = a.attname
+                AND NOT (c.value ->> 'nullable')::boolean))) || pg_sluice.index_elements();
+END $$;
+
+
+-- In the client's transaction, before its statement is carried out: what stood for its constraints goes, and they are
+-- PUBLIC with the commit.
+CREATE FUNCTION pg_sluice.conclude(token text, change bigint) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+DECLARE
+    e record;
+BEGIN
+    PERFORM pg_sluice.authorize(token);
+    FOR e IN SELECT m.*, n.nspname FROM pg_sluice.element m JOIN pg_class c ON c.oid = m.relid
+             JOIN pg_namespace n ON n.oid = c.relnamespace
+             WHERE m.change_id = change AND m.origin = 'absent' ORDER BY m.element_id LOOP
+        IF e.kind = 'index' THEN
+            EXECUTE format('DROP INDEX %I.%I', e.nspname, e.name);
+        ELSE
+            EXECUTE format('ALTER TABLE %s DROP CONSTRAINT %I', e.relid::regclass, e.name);
+        END IF;
+    END LOOP;
+    UPDATE pg_sluice.element SET state = 'public' WHERE change_id = change;
+    INSERT INTO pg_sluice.dirty (relid)
+        SELECT relid FROM pg_sluice.element WHERE change_id = change
+        UNION SELECT other_relid FROM pg_sluice.element WHERE change_id = change AND other_relid <> 0;
+    UPDATE pg_sluice.schema_change SET finished = clock_timestamp() WHERE change_id = change;
+END $$;
+
+
+-- In the log: the steps that elements take in this transaction.
+CREATE FUNCTION pg_sluice.record_element_steps(snapshot bigint, shadow oid, id bigint) RETURNS bigint LANGUAGE plpgsql
+SET search_path = pg_catalog AS $$
+DECLARE
+    steps bigint;
+BEGIN
+    INSERT INTO pg_sluice.schema_step (table_id, snapshot_id, kind, subject)
+        SELECT id, snapshot, s.kind, e.name FROM pg_sluice.element e
+        JOIN pg_sluice.element_step s ON s.element = e.kind AND s.before = e.previous AND s.after = e.state
+        WHERE shadow IN (e.relid, e.other_relid) AND e.state <> e.previous
+            -- An index that is not UNIQUE asks nothing of who writes: its sidecars are made of files that are there.
+            AND NOT (e.kind = 'index' AND e.definition NOT LIKE 'CREATE UNIQUE INDEX %')
+        ORDER BY e.element_id;
+    GET DIAGNOSTICS steps = ROW_COUNT;
+    RETURN steps;
+END $$;
+
+-- Steps that the difference of shapes shows, but that elements have taken in this transaction by themselves.
+CREATE FUNCTION pg_sluice.is_step_of_element(shadow oid, kind text, subject text) RETURNS boolean LANGUAGE sql STABLE
+SET search_path = pg_catalog AS $$
+    SELECT EXISTS (SELECT FROM pg_sluice.element e WHERE e.relid = shadow AND e.state = 'public'
+                   AND (($2 IN ('add constraint', 'publish constraint', 'drop constraint') AND e.name = $3)
+                        OR ($2 = 'set not null' AND e.of_column = $3)))
+$$;
+
+CREATE FUNCTION pg_sluice.settle_elements() RETURNS void LANGUAGE sql
+SET search_path = pg_catalog AS $$
+    DELETE FROM pg_sluice.element WHERE state <> previous AND state IN ('public', 'absent', origin);
+    UPDATE pg_sluice.element SET previous = state WHERE state <> previous;
+$$;
+
+
+-- Changes of schemas, at work and done, for everybody to see.
+CREATE VIEW pg_sluice.schema_changes AS
+    SELECT c.change_id, c.relation, c.statement, c.started_by, c.process_id, c.started, c.finished, c.error, c.paused,
+           c.step, c.files_done, c.files_total, c.rows_done, c.rows_total,
+           e.name AS element, e.kind, e.state
+    FROM pg_sluice.schema_change c LEFT JOIN pg_sluice.element e USING (change_id)
+    WHERE pg_has_role(c.started_by, 'USAGE') OR pg_has_role('pg_monitor', 'USAGE');
+GRANT SELECT ON pg_sluice.schema_changes TO PUBLIC;
+
+-- A change that is paused takes no further step until it is resumed; one that is canceled is undone.
+CREATE FUNCTION pg_sluice.steer(change bigint, pausing boolean, canceling boolean) RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog AS $$
+BEGIN
+    UPDATE pg_sluice.schema_change c SET paused = coalesce(pausing, c.paused), canceled = canceling OR c.canceled
+        WHERE c.change_id = change AND c.finished IS NULL AND pg_has_role(session_user, c.started_by, 'USAGE');
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'there is no change % of yours at work', change USING ERRCODE = 'undefined_object';
+    END IF;
+END $$;
+CREATE FUNCTION pg_sluice.pause(change bigint) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog
+    AS 'SELECT pg_sluice.steer(change, true, false)';
+CREATE FUNCTION pg_sluice.resume(change bigint) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog
+    AS 'SELECT pg_sluice.steer(change, false, false)';
+CREATE FUNCTION pg_sluice.cancel(change bigint) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog
+    AS 'SELECT pg_sluice.steer(change, NULL, true)';
+
+REVOKE ALL ON FUNCTION
+    pg_sluice.order_changes(text, oid), pg_sluice.elements(text), pg_sluice.conclude(text, bigint),
+    pg_sluice.record_element_steps(bigint, oid, bigint), pg_sluice.is_step_of_element(oid, text, text),
+    pg_sluice.settle_elements(), pg_sluice.steer(bigint, boolean, boolean) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION
+    pg_sluice.order_changes(text, oid), pg_sluice.elements(text), pg_sluice.conclude(text, bigint),
+    pg_sluice.pause(bigint), pg_sluice.resume(bigint), pg_sluice.cancel(bigint) TO PUBLIC;

@@ -1,0 +1,64 @@
+"""What undone savepoints leave in the shadows' files: nobody sees it, but whoever scans a shadow reads past it.
+
+Autovacuum is off, and a shadow is empty at all times, so VACUUM takes no time to speak of.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+import asyncpg
+
+from catalog.background import end
+from catalog.errors import SluiceError
+
+if TYPE_CHECKING:
+    from catalog.store import Store
+
+_LOG: Final = logging.getLogger("sluice.undone_rows")
+_NAME: Final = """
+SELECT c.oid::regclass::text AS name, n.nspname::text AS schema, c.relname::text AS table, c.relpages, c.reltuples
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $1
+"""
+# What ANALYZE has said of the lake is not to become what VACUUM says of the shadow.
+_KEEP_SIZE: Final = """
+SELECT pg_restore_relation_stats('schemaname', $1::text, 'relname', $2::text, 'relpages', $3::int4,
+                                 'reltuples', $4::real)
+"""
+_SWEPT_FROM: Final = 20_000
+
+
+class UndoneRows:
+    """`left` is told of rows; a task of its own sweeps where there are many. `close` ends it."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._rows: Counter[int] = Counter()
+        self._sweeper: asyncio.Task[None] | None = None
+
+    def left(self, relation_oid: int, rows: int) -> None:
+        """So many rows were undone in a shadow."""
+        self._rows[relation_oid] += rows
+        if self._rows[relation_oid] >= _SWEPT_FROM and (self._sweeper is None or self._sweeper.done()):
+            self._sweeper = asyncio.create_task(self._sweep())
+
+    async def _sweep(self) -> None:
+        for oid in [oid for oid, rows in self._rows.items() if rows >= _SWEPT_FROM]:
+            del self._rows[oid]
+            try:
+                row = await self._store.pool.fetchrow(_NAME, oid)
+                if row is not None:
+                    await self._store.pool.execute(f"VACUUM (SKIP_LOCKED) {row['name']}")
+                    size = row["relpages"], row["reltuples"]
+                    await self._store.pool.execute(_KEEP_SIZE, row["schema"], row["table"], *size)
+            except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, SluiceError):
+                _LOG.exception("undone rows are left to the next sweep")
+                return
+
+    async def close(self) -> None:
+        """No sweeping any more."""
+        sweeper, self._sweeper = self._sweeper, None
+        await end(sweeper)
