@@ -156,8 +156,8 @@ _FORMS: Final[dict[str, BoundForm]] = {
     "int16": _INTEGER,
     "int32": _INTEGER,
     "int64": _INTEGER,
-    # A float4's text is that of the float4; as a key it is the same number as a float8.
-    "float32": BoundForm(float, _text_of(lambda key: str(np.float32(key))), lambda text: float(np.float32(text))),
+    # All digits of a float4's number: so the text bounds too when the column has become one of float8.
+    "float32": BoundForm(float, _text_of(lambda key: str(np.float64(key))), lambda text: float(np.float32(text))),
     "float64": BoundForm(float, _text_of(lambda key: str(np.float64(key))), float),
     "varchar": _STRING,
     "json": _STRING,

@@ -8,7 +8,7 @@ a gateway is at work, being written right now.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
@@ -28,9 +28,11 @@ _THREADS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One fault of a file: "orphan", "missing", "size", "unreadable", "record count", "field ids" or "deletes".
+    """One fault of a file: "orphan", "missing", "size", "unreadable", "record count", "field ids", "deletes" or
+    "scheduled".
 
-    Of a table's rows (storage.consistency): "null", "duplicate key" or "dangling reference", and the table's folder.
+    Of what the catalog keeps of snapshots: "snapshot". Of a table's rows (storage.consistency): "null", "duplicate key"
+    or "dangling reference", and the table's folder; of its indexes (storage.sidecars): "index".
     """
 
     kind: str
@@ -52,16 +54,39 @@ class _Published:
         return self.data_file.size_bytes if self.delete_file is None else self.delete_file.size_bytes
 
 
-def check_files(data_path: str, published: Iterable[TableVersion]) -> list[Finding]:
-    """Compare the files of a lake with what is published (every version that is still readable). Blocking."""
+def check_files(
+    data_path: str,
+    published: Iterable[TableVersion],
+    sidecars: Mapping[str, int | None] | None = None,
+    scheduled: Collection[str] = (),
+) -> list[Finding]:
+    """Compare the files of a lake with what is published (every version that is still readable). Blocking.
+
+    `sidecars` are those of the indexes (path and size, None where that does not matter), `scheduled` the files that are
+    about to be removed: no version may have them.
+    """
     files = LakeFiles(data_path)
-    named = {each.path: each for version in published for each in _named(version)}
+    named = _by_path(published)
+    known = sidecars or {}
     present = files.list()
-    findings = [_orphan(path) for path in present.keys() - named.keys()]
+    findings = [_orphan(path) for path in present.keys() - named.keys() - known.keys() - set(scheduled)]
+    sizes = [_check_size(path, size, present.get(path)) for path, size in known.items() if size is not None]
+    findings += [finding for finding in sizes if finding is not None]
+    message = "a snapshot still has this file, but it is about to be removed"
+    findings += [Finding("scheduled", path, message) for path in named.keys() & set(scheduled)]
     with ThreadPoolExecutor(_THREADS) as threads:
         for found in threads.map(lambda each: list(_check(files, each, present.get(each.path))), named.values()):
             findings.extend(found)
     return sorted(findings, key=lambda finding: (finding.path, finding.kind))
+
+
+def named_files(published: Iterable[TableVersion]) -> frozenset[str]:
+    """The paths of all files of these versions."""
+    return frozenset(_by_path(published))
+
+
+def _by_path(published: Iterable[TableVersion]) -> dict[str, _Published]:
+    return {each.path: each for version in published for each in _named(version)}
 
 
 def _named(version: TableVersion) -> Iterator[_Published]:
@@ -82,13 +107,21 @@ def _orphan(path: str) -> Finding:
     return Finding("orphan", path, f"no version of any table has this file{age}")
 
 
+def _check_size(path: str, expected: int, size: int | None) -> Finding | None:
+    if size is None:
+        return Finding("missing", path, "the catalog names this file, but it is not there")
+    if size != expected:
+        return Finding("size", path, f"{size} bytes, but {expected} by the catalog")
+    return None
+
+
 def _check(files: LakeFiles, published: _Published, size: int | None) -> Iterator[Finding]:
     path = published.path
+    found = _check_size(path, published.size_bytes, size)
+    if found is not None:
+        yield found
     if size is None:
-        yield Finding("missing", path, "the catalog names this file, but it is not there")
         return
-    if size != published.size_bytes:
-        yield Finding("size", path, f"{size} bytes, but {published.size_bytes} by the catalog")
     try:
         if published.delete_file is None:
             yield from _check_data(files, published)

@@ -24,7 +24,7 @@ def check_constraints(data_path: str, versions: Iterable[TableVersion]) -> list[
         found += list(_nulls(data_path, version))
         found += list(_duplicates(data_path, version))
         for foreign_key in version.table.foreign_keys:
-            if foreign_key.parent in tables:
+            if foreign_key.public and foreign_key.parent in tables:
                 found += list(_dangling(data_path, tables, foreign_key))
     return found
 
@@ -42,7 +42,7 @@ def _nulls(data_path: str, version: TableVersion) -> Iterator[Finding]:
             for each in live_files(version)
             if (statistics := each.file.statistics.get(column.column_id)) is None or statistics.null_count > 0
         ]
-        if column.nullable or column.form.children or not suspected:
+        if not column.not_null or column.form.children or not suspected:
             continue
         rows = replace(version, files=tuple(each.file for each in suspected)).row_count
         as_key = [replace(column, nullable=True)]
@@ -54,6 +54,8 @@ def _nulls(data_path: str, version: TableVersion) -> Iterator[Finding]:
 def _duplicates(data_path: str, version: TableVersion) -> Iterator[Finding]:
     table, live = version.table, live_files(version)
     for key in table.keys:
+        if not key.public:
+            continue
         columns = [table.column(attnum) for attnum in key.attnums]
         chunks = key_chunks(data_path, table, live, columns, nulls_distinct=key.nulls_distinct)
         found = duplicate(data_path, table, columns, chunks, live, [], nulls_distinct=key.nulls_distinct)

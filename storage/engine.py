@@ -270,6 +270,13 @@ class SparkEngine:
         for statement in found:
             self._cancel_soon(statement)
 
+    async def rows_read(self, tag: str) -> int:
+        """How many rows of files the statement running under `tag` has read so far; 0 where there is none."""
+        with self._running_lock:
+            found = [statement for statement in self._running if statement.tag == tag]
+        loop = asyncio.get_running_loop()
+        return sum([await loop.run_in_executor(self._control, statement.rows_read) for statement in found])
+
     def _check_open(self) -> None:
         if self._stopped:
             raise SluiceError(SqlState.CANNOT_CONNECT_NOW, "the gateway is shutting down")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.dataset as pads
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
@@ -127,6 +128,10 @@ class LakeFiles:
                 yield pq.ParquetFile(source)
             except pa.ArrowException as error:
                 raise corrupt_file(path, str(error).splitlines()[0]) from error
+
+    def fragment(self, path: str) -> pads.ParquetFileFragment:
+        """A Parquet file to be read by conditions; its footer is read once. Errors as `footer`, when it is read."""
+        return pads.ParquetFileFormat().make_fragment(self.full_path(path), filesystem=self._system)
 
     def read_column(self, path: str, column: str) -> pa.ChunkedArray:
         """One column of a Parquet file, whole. Errors as `footer`."""

@@ -98,6 +98,8 @@ def spark_settings(settings: EngineSettings, scratch: Path) -> dict[str, str]:
         "spark.master": settings.url,
         "spark.driver.memory": settings.driver_memory,
         "spark.local.dir": str(scratch),
+        # Looking up any name makes the folder of Spark's own tables, by default where the gateway was started.
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
     }
     if settings.url.startswith("local"):
         cores = _local_cores(settings.url)
@@ -146,6 +148,7 @@ class SparkJvm:
             self.session: Any = builder.getOrCreate()
             self.context: Any = self.session.sparkContext()
             self.parallelism = int(self.context.defaultParallelism())
+            self.heap_bytes = int(self.view.java.lang.Runtime.getRuntime().maxMemory())
             self.relay_host = str(self.context.conf().get("spark.driver.host"))
         except Py4JError as error:
             self.stop()

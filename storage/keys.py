@@ -9,7 +9,7 @@ Blocking: call it in a thread.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
@@ -178,8 +178,30 @@ def _repeated(column: Column, kind: pa.DataType, count: int) -> pa.Array:
     return pa.repeat(pa.scalar(text).cast(kind), count)
 
 
+# Keys that are not in the files themselves: of each, by its path, the rows that have one, as columns and `position`.
+Given = Mapping[str, pa.Table]
+
+
+def _places(
+    files: LakeFiles, table: Table, file: DataFile, columns: Sequence[Column], given: Given | None
+) -> Iterator[tuple[npt.NDArray[np.int64], pa.RecordBatch]]:
+    """The columns of a file's rows, batch by batch, each with the rows' positions."""
+    if given is None:
+        for first, batch in read_rows(files, table, file, columns):
+            yield np.arange(first, first + batch.num_rows), batch
+    elif file.path in given:
+        for batch in given[file.path].to_batches():
+            yield batch.column(len(columns)).to_numpy(), batch.select(range(len(columns)))
+
+
 def key_chunks(
-    data_path: str, table: Table, new: Iterable[LiveFile], columns: Sequence[Column], *, nulls_distinct: bool
+    data_path: str,
+    table: Table,
+    new: Iterable[LiveFile],
+    columns: Sequence[Column],
+    *,
+    nulls_distinct: bool,
+    given: Given | None = None,
 ) -> Iterator[KeyChunk]:
     """The keys of all live rows of files, some at a time; rows without one are left out."""
     files = LakeFiles(data_path)
@@ -187,11 +209,10 @@ def key_chunks(
     count = 0
     for each in new:
         deleted = _deleted(files, table, each)
-        for first, batch in read_rows(files, table, each.file, columns):
+        for places, batch in _places(files, table, each.file, columns, given):
             keys = keys_of(columns, batch.columns, nulls_distinct=nulls_distinct)
             wanted = keys.is_valid()
             if len(deleted):
-                places = np.arange(first, first + batch.num_rows)
                 wanted = pc.and_(wanted, pa.array(~np.isin(places, deleted)))
             pending.append(KeyChunk(keys.filter(wanted), batch.filter(wanted)))
             count += len(pending[-1].keys)
@@ -221,6 +242,7 @@ def duplicate(  # noqa: PLR0917
     others: Sequence[LiveFile],
     *,
     nulls_distinct: bool,
+    given: Given | None = None,
 ) -> Duplicate | None:
     """The first row of `chunks` whose key an earlier one has, or a row of `others`; None where all are unique.
 
@@ -232,15 +254,15 @@ def duplicate(  # noqa: PLR0917
         repeated[places] = False
         if repeated.any():
             return Duplicate(chunk.columns.slice(int(np.argmax(repeated)), 1), None, 0)
-        bounds = bounds_of(columns, columns, chunk.columns.columns)
-        found = find(data_path, table, columns, others, values, bounds, nulls_distinct=nulls_distinct)
+        bounds = bounds_of(columns, columns, chunk.columns.columns) if given is None else []
+        found = find(data_path, table, columns, others, values, bounds, nulls_distinct=nulls_distinct, given=given)
         if len(found):
             first = int(np.argmin(places[found.wanted]))
             file = found.files[found.file_numbers[first]].file
             row = int(places[found.wanted[first]])
             return Duplicate(chunk.columns.slice(row, 1), file, int(found.positions[first]))
         if number:  # there is a chunk before it
-            again = find(data_path, table, columns, new, values, bounds, nulls_distinct=nulls_distinct)
+            again = find(data_path, table, columns, new, values, bounds, nulls_distinct=nulls_distinct, given=given)
             counts = np.bincount(again.wanted, minlength=len(values))
             if (counts > 1).any():
                 return Duplicate(chunk.columns.slice(int(places[np.argmax(counts > 1)]), 1), None, 0)
@@ -263,6 +285,7 @@ def find(  # noqa: PLR0917
     bounds: Sequence[Comparison],
     *,
     nulls_distinct: bool = True,
+    given: Given | None = None,
 ) -> Found:
     """The live rows whose key over `columns` is one of `wanted` (distinct, no NULLs).
 
@@ -275,14 +298,15 @@ def find(  # noqa: PLR0917
     file_numbers, positions, matches = [], [], []
     for number, each in enumerate(chosen):
         deleted: npt.NDArray[np.int64] | None = None  # read where it matters
-        for first, keys in _runs(files, table, each.file, columns, len(wanted), nulls_distinct=nulls_distinct):
+        batches = _places(files, table, each.file, columns, given)
+        for at, keys in _runs(batches, columns, len(wanted), nulls_distinct=nulls_distinct):
             found = pc.index_in(keys, wanted)
             rows = np.flatnonzero(found.is_valid().to_numpy(zero_copy_only=False))
             if not len(rows):
                 continue
             if deleted is None:
                 deleted = _deleted(files, table, each)
-            places = rows + first
+            places = at[rows]
             alive = ~np.isin(places, deleted)
             positions.append(places[alive])
             matches.append(found.take(pa.array(rows[alive])).to_numpy(zero_copy_only=False).astype(np.int64))
@@ -297,21 +321,24 @@ def find(  # noqa: PLR0917
 
 
 def _runs(
-    files: LakeFiles, table: Table, file: DataFile, columns: Sequence[Column], least: int, *, nulls_distinct: bool
-) -> Iterator[tuple[int, pa.Array]]:
-    """The keys of a file in runs of at least so many rows: to look up a run costs a table of all wanted keys."""
-    start, count = 0, 0
+    batches: Iterable[tuple[npt.NDArray[np.int64], pa.RecordBatch]],
+    columns: Sequence[Column],
+    least: int,
+    *,
+    nulls_distinct: bool,
+) -> Iterator[tuple[npt.NDArray[np.int64], pa.Array]]:
+    """The keys of a file, with their positions, in runs of at least so many rows: to look up a run costs a table of all
+    wanted keys."""
+    places: list[npt.NDArray[np.int64]] = []
     pending: list[pa.Array] = []
-    for first, batch in read_rows(files, table, file, columns):
-        if not pending:
-            start = first
+    for at, batch in batches:
+        places.append(at)
         pending.append(keys_of(columns, batch.columns, nulls_distinct=nulls_distinct))
-        count += batch.num_rows
-        if count >= least:
-            yield start, pa.concat_arrays(pending)
-            pending, count = [], 0
+        if sum(map(len, places)) >= least:
+            yield np.concatenate(places), pa.concat_arrays(pending)
+            places, pending = [], []
     if pending:
-        yield start, pa.concat_arrays(pending)
+        yield np.concatenate(places), pa.concat_arrays(pending)
 
 
 def bounds_of(columns: Sequence[Column], parents: Sequence[Column], values: Sequence[pa.Array]) -> list[Comparison]:
@@ -353,10 +380,15 @@ def _python(column: Column, array: pa.Array) -> list[Any] | None:
 def read_positions(
     data_path: str, table: Table, file: DataFile, columns: Sequence[Column], positions: npt.NDArray[np.int64]
 ) -> pa.Table:
-    """These columns of the rows at `positions` (ascending) of a data file, in lake form."""
+    """These columns of the rows at `positions` (ascending) of a data file, in lake form; row groups without any of them
+    are not read."""
+    files = LakeFiles(data_path)
+    with files.parquet(layout.join(table.path, file.path)) as parquet:
+        ends = np.cumsum([parquet.metadata.row_group(group).num_rows for group in range(parquet.num_row_groups)])
+    groups = np.unique(np.searchsorted(ends, positions, side="right")).tolist()
     schema = pa.schema([(column.name, arrow_type(column.form)) for column in columns])
     parts = []
-    for first, batch in read_rows(LakeFiles(data_path), table, file, columns):
+    for first, batch in read_rows(files, table, file, columns, groups):
         low, high = np.searchsorted(positions, [first, first + batch.num_rows])
         if low < high:
             parts.append(batch.take(pa.array(positions[low:high] - first)))

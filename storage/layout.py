@@ -1,12 +1,14 @@
 """Where files are: names and paths, pure.
 
-    <data path>/<table path>/<uuid>.parquet           rows
-    <data path>/<table path>/<uuid>-delete.parquet    positions deleted from one data file
-    <data path>/<table path>/_<uuid>/…                what a Spark job is writing
+    <data path>/<table path>/<uuid>-w<number>.parquet           rows
+    <data path>/<table path>/<uuid>-w<number>-delete.parquet    positions deleted from one data file
+    <data path>/<table path>/_<uuid>-w<number>/…                what a Spark job is writing
+    <data path>/<table path>/index-<id>/<uuid>-w<number>.parquet    an index's sidecar of one data file
 
-UUIDs are version 7, so names sort by the time they were made. A file is written under its final name and means nothing
-until the catalog names it: no reader ever lists a folder. What is in a table's folder and not in the catalog is
-therefore either being written now or an orphan; `born_at` tells from the name when it was made.
+UUIDs are version 7, so names sort by the time they were made; the number is that of the gateway which writes, left out
+where there is none. A file is written under its final name and means nothing until the catalog names it: no reader ever
+lists a folder. What is in a table's folder and not in the catalog is therefore either being written now or an orphan;
+`born_at` tells from the name when it was made, `writer_of` by whom.
 """
 
 from __future__ import annotations
@@ -20,8 +22,20 @@ from urllib.parse import urlsplit
 from uuid import UUID
 
 _NAME: Final = re.compile(
-    r"_?(?P<uuid>[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12})(?:-delete)?(?:\.parquet)?"
+    r"_?(?P<uuid>[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12})(?:-w(?P<writer>[0-9]{1,9}))?"
+    r"(?:-delete)?(?:\.parquet)?"
 )
+_writer: int | None = None
+
+
+def write_as(number: int | None) -> None:
+    """From now on, this process names its files as those of the gateway of that number."""
+    global _writer  # noqa: PLW0603  a process is one gateway at most
+    _writer = number
+
+
+def _new_name() -> str:
+    return str(new_uuid()) if _writer is None else f"{new_uuid()}-w{_writer}"
 
 
 def new_uuid() -> UUID:
@@ -35,17 +49,22 @@ def new_uuid() -> UUID:
 
 def new_data_file() -> str:
     """A fresh name for a data file, relative to its table's folder."""
-    return f"{new_uuid()}.parquet"
+    return f"{_new_name()}.parquet"
 
 
 def new_delete_file() -> str:
     """A fresh name for a delete file, relative to its table's folder."""
-    return f"{new_uuid()}-delete.parquet"
+    return f"{_new_name()}-delete.parquet"
+
+
+def index_folder(index_id: int) -> str:
+    """The folder of an index's sidecars, relative to its table's."""
+    return f"index-{index_id}/"
 
 
 def new_job_folder() -> str:
     """A fresh name for the folder of a Spark job's output. Spark's and Hadoop's readers skip names with `_`."""
-    return f"_{new_uuid()}"
+    return f"_{_new_name()}"
 
 
 def join(data_path: str, *parts: str) -> str:
@@ -72,4 +91,13 @@ def born_at(path: str) -> float | None:
         match = _NAME.fullmatch(part)
         if match is not None:
             return (UUID(match["uuid"]).int >> 80) / 1000
+    return None
+
+
+def writer_of(path: str) -> int | None:
+    """The number of the gateway that has written the file; None where the name does not say."""
+    for part in PurePosixPath(path).parts:
+        match = _NAME.fullmatch(part)
+        if match is not None:
+            return None if match["writer"] is None else int(match["writer"])
     return None

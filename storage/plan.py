@@ -8,13 +8,14 @@ them all are not read. They filter nothing; the SQL still says what it wants.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Final, Literal, TypeAlias, get_args
 from uuid import UUID
 
-from catalog.model import Table, TableVersion
+from catalog.model import Sidecar, Table, TableVersion
 
 Value: TypeAlias = bool | int | float | Decimal | str | bytes | date | datetime | time | UUID
 
@@ -53,11 +54,22 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
+class KeyComparison:
+    """A necessary condition, as `Comparison`, on the key at `place` (from 1) of the index with the OID `index`."""
+
+    index: int
+    place: int
+    operator: Operator
+    values: tuple[Value, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Scan:
     """One reading of a lake table. `attnums` are the columns needed, in any order; `predicate` is a conjunction.
 
     With `needs_position` the relation also has `_file` (STRING: the data file's path as the catalog has it) and
-    `_position` (BIGINT: the row's number in that file, from 0), which together name a row.
+    `_position` (BIGINT: the row's number in that file, from 0), which together name a row. `keys` are as `predicate`,
+    on expressions that indexes are over; `implied` are the partial indexes, by OID, that have every row which matters.
     """
 
     name: str
@@ -65,14 +77,17 @@ class Scan:
     attnums: tuple[int, ...]
     predicate: tuple[Comparison, ...] = ()
     needs_position: bool = False
+    keys: tuple[KeyComparison, ...] = ()
+    implied: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class BoundScan:
-    """A scan of the table as it is at one snapshot."""
+    """A scan of the table as it is at one snapshot, with the sidecars that it may use, by index and data file."""
 
     scan: Scan
     version: TableVersion
+    sidecars: Mapping[tuple[int, int], Sidecar] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

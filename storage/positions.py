@@ -85,7 +85,7 @@ class DeletedPositions:
         before = file.delete_file
         if before is not None:
             positions = np.union1d(positions, deleted_positions(files, folder, before))
-        return _written(files, folder, file, positions, None if before is None else before.published_id)
+        return write_delete_file(files, folder, file, positions, None if before is None else before.published_id)
 
     def _paths(self, written: dict[str, DeleteFile]) -> list[str]:
         return [layout.join(self._version.table.path, delete.path) for delete in written.values()]
@@ -102,14 +102,15 @@ def merged(files: LakeFiles, folder: str, file: DataFile, own: DeleteFile, live:
     positions = deleted_positions(files, folder, own)
     if live is not None:
         positions = np.union1d(positions, deleted_positions(files, folder, live))
-    written = _written(files, folder, file, positions, None if live is None else live.delete_file_id)
+    written = write_delete_file(files, folder, file, positions, None if live is None else live.delete_file_id)
     files.sync([layout.join(folder, written.path)])
     return written
 
 
-def _written(
+def write_delete_file(
     files: LakeFiles, folder: str, file: DataFile, positions: npt.NDArray[np.int64], replaces: int | None
 ) -> DeleteFile:
+    """Write the delete file of a data file that has these positions, ascending. Not synced."""
     name = layout.new_delete_file()
     path = layout.join(folder, name)
     data_file = layout.join(files.data_path, folder, file.path)

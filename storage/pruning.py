@@ -79,6 +79,11 @@ def _less(left: Key, right: Key, *, or_equal: bool) -> bool:
     return left <= right if or_equal else left < right  # type: ignore[operator]
 
 
+def comparable(column: Column, value: Value) -> bool:
+    """Whether a constant compares with the column's values as one of them does."""
+    return _key(column, value) is not None
+
+
 def _key(column: Column, value: Value) -> Key | None:
     """The constant as a key of the column's type; None where the two do not compare by it."""
     match value:
@@ -88,7 +93,7 @@ def _key(column: Column, value: Value) -> Key | None:
             comparable = column.type_oid in _NUMBERS and column.form.ducklake != "varchar" and not _is_nan(value)
             return value if comparable else None
         case str():
-            return value if column.type_oid in _STRINGS else None
+            return value if column.type_oid in (*_STRINGS, datatypes.UUID) else None
         case bytes():
             return value if column.type_oid == datatypes.BYTEA else None
         case UUID():

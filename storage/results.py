@@ -17,7 +17,8 @@ partitions soon uses the whole cluster; one whose rows are many makes it narrowe
 JVM waits, no further job starts. A LIMIT without ORDER BY stops at the window that has rows enough.
 
 A job's rows are in the JVM until they are read, so a window that turns out to have too many (a cross join in one
-partition) is given up before any of them was seen, and its partitions are streamed by `storage.relay`.
+partition) is given up before any of them was seen, and its partitions are streamed by `storage.relay`. How many are too
+many depends on how wide they are (`storage.widths`): where that is not known, the first window has few, which teach it.
 """
 
 from __future__ import annotations
@@ -36,13 +37,8 @@ from pyspark.util import local_connect_and_auth
 from storage.jvm import SparkJvm
 from storage.relay import relayed
 from storage.statement import Statement
+from storage.widths import Widths
 
-# Rows in a batch: as many as make half a megabyte by Spark's guess of a row's size.
-_BATCH_BYTES: Final = 2**19
-_BATCH_ROWS_MIN: Final = 100
-_BATCH_ROWS_MAX: Final = 10_000
-# A window may have so many batches per core; where it has more its partitions are relayed, one by one.
-_WINDOW_BATCHES: Final = 160
 _WIDER_BELOW_BYTES: Final = 4 * 2**20
 _NARROWER_ABOVE_BYTES: Final = 64 * 2**20
 _WIDER_BY: Final = 4
@@ -79,11 +75,24 @@ class _Window:
         self._stream.close()
 
 
+class _Size(NamedTuple):
+    """How many batches a window may have. `looks`: it is to teach how wide rows are, and comes again if it has more."""
+
+    batches: int
+    looks: bool
+
+
+class _TooMany(NamedTuple):
+    """A window that had more batches than it may have; `window` has some of them, where it was to be looked at."""
+
+    window: _Window | None
+
+
 class _Ahead(NamedTuple):
     """The window up to `end`, whose job was started ahead of its turn."""
 
     end: int
-    window: Future[_Window | None]
+    window: Future[_Window | _TooMany]
 
 
 def arrow_schema_of(jvm: SparkJvm, frame: JavaObject) -> pa.Schema:
@@ -112,12 +121,18 @@ class ArrowRows:
         limit = _plain_limit(plan)
         if limit is not None:
             plan = self._jvm.view.org.apache.spark.sql.execution.LocalLimitExec(limit, plan.child())
-        records = min(max(_BATCH_BYTES // max(int(plan.schema().defaultSize()), 1), _BATCH_ROWS_MIN), _BATCH_ROWS_MAX)
-        self._frame.sparkSession().conf().set("spark.sql.execution.arrow.maxRecordsPerBatch", str(records))
-        batches = self._frame.toArrowBatchRdd(plan)
+        guess = int(plan.schema().defaultSize())
+        self._plan = plan
+        self._widths = Widths(self.schema, guess, self._jvm.heap_bytes, self._jvm.parallelism)
+        batches = self._batches()
         count = int(batches.getNumPartitions())
         rows = self._windows(batches, count, ahead=limit is None)
         return rows if limit is None else _first(rows, limit)
+
+    def _batches(self) -> JavaObject:
+        """The plan as an RDD of batches. What it has computed for others (shuffles, broadcasts) is not done again."""
+        self._frame.sparkSession().conf().set("spark.sql.execution.arrow.maxRecordsPerBatch", str(self._widths.rows))
+        return self._frame.toArrowBatchRdd(self._plan)
 
     def _windows(self, batches: JavaObject, count: int, *, ahead: bool) -> Generator[pa.RecordBatch, None, None]:
         """Run the partitions window by window; `ahead`: the next job starts before the present one's rows are read."""
@@ -126,19 +141,29 @@ class ArrowRows:
         following: _Ahead | None = None
         try:
             while position < count:
-                end = min(position + width, count) if following is None else following.end
-                window = self._run(batches, position, end) if following is None else following.window.result()
+                if following is None:
+                    end = min(position + width, count)
+                    window = self._run(batches, position, end, self._size(end - position))
+                else:
+                    end, window = following.end, following.window.result()
                 following = None
-                if window is None and end - position > self._jvm.parallelism:
-                    width = self._jvm.parallelism
-                    continue
-                if window is None:
+                if isinstance(window, _TooMany):
+                    if window.window is not None:
+                        self._look_at(window.window)
+                        if self._widths.changed():
+                            batches = self._batches()
+                        continue
+                    if end - position > self._jvm.parallelism:
+                        width = self._jvm.parallelism
+                        continue
                     position = yield from self._relayed(batches, position, count)
                     continue
                 position = end
                 if ahead and position < count:
                     end = min(position + width, count)
-                    following = _Ahead(end, self._prefetch.submit(self._run_elsewhere, batches, position, end))
+                    allowed = self._size(end - position)
+                    job = self._prefetch.submit(self._run_elsewhere, batches, position, end, allowed)
+                    following = _Ahead(end, job)
                 size = 0
                 with closing(window):
                     for message in window.messages():
@@ -146,14 +171,25 @@ class ArrowRows:
                         yield self._batch(message)
                 self._statement.check()
                 width = _next_width(width, size, self._jvm.parallelism)
+                if self._widths.changed():
+                    batches = self._batches()
         finally:
             if following is not None:
                 following.window.add_done_callback(_close_result)
 
+    def _size(self, partitions: int) -> _Size:
+        return _Size(self._widths.window_batches(partitions), not self._widths.known)
+
+    def _look_at(self, window: _Window) -> None:
+        """Learn from rows that come again."""
+        with closing(window):
+            for message in window.messages():
+                self._batch(message)
+
     def _relayed(self, batches: JavaObject, position: int, count: int) -> Generator[pa.RecordBatch, None, int]:
         """Relay partitions from `position` on until one is small again; returns the next position."""
-        relayed_batches = _WINDOW_BATCHES
-        while position < count and relayed_batches >= _WINDOW_BATCHES:
+        is_small = False
+        while position < count and not is_small:
             relayed_batches = 0
             partition = self._pruned(batches, position, position + 1)
             with closing(relayed(self._jvm, partition, self._prefetch, self._bind)) as messages:
@@ -162,35 +198,40 @@ class ArrowRows:
                     yield self._batch(message)
             self._statement.check()
             position += 1
+            parallelism = self._jvm.parallelism
+            is_small = relayed_batches < self._widths.window_batches(parallelism) // parallelism
         return position
 
     def _batch(self, message: bytes) -> pa.RecordBatch:
-        return pa.ipc.read_record_batch(pa.ipc.read_message(pa.py_buffer(message)), self.schema)
+        batch = pa.ipc.read_record_batch(pa.ipc.read_message(pa.py_buffer(message)), self.schema)
+        self._widths.learn(batch)
+        return batch
 
     def _bind(self) -> None:
         self._statement.bind(self._jvm, self._time_zone)
 
-    def _run_elsewhere(self, batches: JavaObject, start: int, end: int) -> _Window | None:
+    def _run_elsewhere(self, batches: JavaObject, start: int, end: int, allowed: _Size) -> _Window | _TooMany:
         self._bind()
-        return self._run(batches, start, end)
+        return self._run(batches, start, end, allowed)
 
-    def _run(self, batches: JavaObject, start: int, end: int) -> _Window | None:
-        """One job over partitions [start, end), whose rows are in the JVM when it returns; None: they are too many.
+    def _run(self, batches: JavaObject, start: int, end: int, allowed: _Size) -> _Window | _TooMany:
+        """One job over partitions [start, end), whose rows are in the JVM when it returns, unless they are too many.
 
         `take` stops each task at that number, and since `spark.rdd.limit.initialNumPartitions` is large it is one job.
         """
         self._statement.check()
-        most = _WINDOW_BATCHES * min(end - start, self._jvm.parallelism)
         try:
-            found = self._pruned(batches, start, end).toJavaRDD().take(most)
+            found = self._pruned(batches, start, end).toJavaRDD().take(allowed.batches)
         except Py4JJavaError as error:
             if "spark.driver.maxResultSize" in str(error.java_exception.getMessage()):
-                return None
+                return _TooMany(None)
             raise
-        if len(found) >= most:
-            return None
+        is_whole = len(found) < allowed.batches
+        if not is_whole and not allowed.looks:
+            return _TooMany(None)
         served = self._jvm.view.scala.jdk.javaapi.CollectionConverters.asScala(found.iterator())
-        return _Window(self._jvm.view.PythonRDD.serveIterator(served, "serve rows"))
+        window = _Window(self._jvm.view.PythonRDD.serveIterator(served, "serve rows"))
+        return window if is_whole else _TooMany(window)
 
     def _pruned(self, batches: JavaObject, start: int, end: int) -> JavaObject:
         """The partitions [start, end) of an RDD. A Scala set is the function that tells what is in it."""
@@ -225,8 +266,9 @@ def _next_width(width: int, size: int, parallelism: int) -> int:
     return max(width, parallelism)
 
 
-def _close_result(future: Future[_Window | None]) -> None:
+def _close_result(future: Future[_Window | _TooMany]) -> None:
     if not future.cancelled() and future.exception() is None:
-        window = future.result()
+        found = future.result()
+        window = found.window if isinstance(found, _TooMany) else found
         if window is not None:
             window.close()

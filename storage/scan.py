@@ -7,6 +7,9 @@ and the files, each with its delete file.
 A file that lacks a column (it was added later) gives the column's initial default. Deleted rows are left out by an
 anti-join of the files that have any with the positions in their delete files; all other files are read as they are.
 Files are told apart by their names alone, so that a lake may be moved; all of a table's are in its own folder.
+
+Columns are read by their IDs, but Spark looks for the statistics by which it skips parts of a file by name: so a name
+that it reads by must not be that of another column in the file. It is longer than any name in PostgreSQL.
 """
 
 from __future__ import annotations
@@ -18,17 +21,23 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, Final
 
+import numpy as np
 from py4j.java_gateway import JavaObject
 
 from catalog.errors import unsupported
+from catalog.indexes import SIDECAR_ROWS_MIN
 from catalog.model import Column, DataFile, Table
 from storage import layout
 from storage.arrow_types import spark_field
 from storage.jvm import SparkJvm
+from storage.located import LOCATED_MAX, local_relation, located_rows, may_be_local
+from storage.lookup import LookUp, look_up
 from storage.plan import FILE_COLUMN, POSITION_COLUMN, BoundScan, column_name
-from storage.pruning import prune
 
 VIEWS_MAX: Final = 256
+# So many small files are read beside located rows, in place of by a job of Spark's.
+_SMALL_FILES_MAX: Final = 64
+_NAME_BYTES_MAX: Final = 63  # of PostgreSQL (NAMEDATALEN)
 
 # (table, columns, files with their delete files, whether positions are shown)
 _Key = tuple[Any, ...]
@@ -50,7 +59,13 @@ class ScanViews:
     def acquire(self, bound: BoundScan) -> str:
         """The name of the scan's view, made where it is missing. It stays until it is released as often."""
         scan, version = bound.scan, bound.version
-        files, _ = prune(version.files, version.table, scan.predicate)
+        found = look_up(self._data_path, bound)
+        files = found.whole
+        if found.rows:
+            if found.row_count <= LOCATED_MAX and may_be_local(version.table.columns):
+                return self._located(bound, found)
+            skipped = {file.path for file in found.skipped}
+            files = tuple(file for file in version.files if file.path not in skipped)
         key = (
             version.table.oid,
             version.table.columns,
@@ -76,6 +91,30 @@ class ScanViews:
                 evicted.append(self._views.popitem(last=False)[1])
             self._dropped.update(evicted)
         self._drop_unused()
+        return name
+
+    def _located(self, bound: BoundScan, found: LookUp) -> str:
+        """A view over the rows that an index has found, and what has to be read beside; nobody else will want it."""
+        scan, table = bound.scan, bound.version.table
+        columns = [column for column in table.columns if column.attnum in scan.attnums] or list(table.columns[:1])
+        small = [file for file in found.whole if file.record_count < SIDECAR_ROWS_MIN][:_SMALL_FILES_MAX]
+        if found.row_count + sum(file.record_count for file in small) > LOCATED_MAX:
+            small = []
+        taken = {file.path for file in small}
+        whole = [file for file in found.whole if file.path not in taken]
+        wanted = {**found.rows, **{file.path: np.arange(file.record_count) for file in small}}
+        rows = located_rows(self._data_path, table, bound.version.files, wanted, columns)
+        frame = local_relation(self._jvm, rows, columns, needs_position=scan.needs_position)
+        if whole:
+            relation = _Relation(self._jvm, self._data_path, table, scan.needs_position)
+            names = [column_name(column.attnum) for column in columns]
+            names += [FILE_COLUMN, POSITION_COLUMN] if scan.needs_position else []
+            frame = frame.unionAll(relation.of(whole).selectExpr(_seq(self._jvm, names)))
+        name = f"scan_{next(self._numbers)}"
+        frame.createGlobalTempView(name)
+        with self._lock:
+            self._in_use[name] = 1
+            self._dropped.add(name)
         return name
 
     def release(self, name: str) -> None:
@@ -130,7 +169,8 @@ class _Relation:
         )
 
     def _part(self, files: list[DataFile], missing: tuple[Column, ...]) -> JavaObject:
-        frame = self._read(self._fields(), [file.path for file in files])
+        fields = [spark_field(_read_name(column), column) for column in self._table.columns]
+        frame = self._read(fields, [file.path for file in files])
         has_deletes = files[0].delete_file is not None
         columns = [_expression(column, missing) for column in self._table.columns]
         if self._needs_position or has_deletes:
@@ -163,11 +203,8 @@ class _Relation:
         urls = [layout.join(self._folder, path) for path in paths]
         return self._jvm.session.read().schema(schema).parquet(_seq(self._jvm, urls))
 
-    def _fields(self) -> list[dict[str, Any]]:
-        return [spark_field(column_name(column.attnum), column) for column in self._table.columns]
-
     def _empty(self) -> JavaObject:
-        fields = self._fields()
+        fields = [spark_field(column_name(column.attnum), column) for column in self._table.columns]
         if self._needs_position:
             fields.append({"name": FILE_COLUMN, "type": "string", "nullable": True, "metadata": {}})
             fields.append({"name": POSITION_COLUMN, "type": "long", "nullable": True, "metadata": {}})
@@ -180,13 +217,19 @@ class _Relation:
 def _expression(column: Column, missing: tuple[Column, ...]) -> str:
     name = column_name(column.attnum)
     if column not in missing:
-        return name
+        return f"{_read_name(column)} AS {name}"
     if column.form.children:
         raise unsupported(f'an initial default of column "{column.name}", which is an array or an interval')
     text = str(column.initial_default).replace("\\", "\\\\").replace("'", "\\'")
     if column.form.spark == "BINARY":
         return f"unhex('{text}') AS {name}"
-    return f"CAST('{text}' AS {column.form.spark}) AS {name}"
+    # Below Spark SQL's `TIMESTAMP` is a local one (storage.jvm); in a form's name, it is a moment.
+    kind = "TIMESTAMP_LTZ" if column.form.spark == "TIMESTAMP" else column.form.spark
+    return f"CAST('{text}' AS {kind}) AS {name}"
+
+
+def _read_name(column: Column) -> str:
+    return column_name(column.attnum).ljust(_NAME_BYTES_MAX + 1, "_")
 
 
 def _field_ids(column: Column) -> range:

@@ -10,6 +10,8 @@ import itertools
 import threading
 from typing import Final
 
+from py4j.protocol import Py4JError
+
 from catalog.errors import SluiceError, SqlState
 from storage.jvm import SparkJvm
 
@@ -50,6 +52,20 @@ class Statement:
             jvm = self._jvm
         if jvm is not None and jvm.alive:
             jvm.context.cancelJobGroupAndFutureJobs(self.group)
+
+    def rows_read(self) -> int:
+        """How many rows its jobs have read of files so far, as far as Spark can say. Blocking."""
+        jvm = self._jvm
+        if jvm is None or not jvm.alive:
+            return 0
+        try:
+            tracker, store = jvm.context.statusTracker(), jvm.context.statusStore()
+            jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self.group)]
+            stages = {int(stage) for job in jobs if job.isDefined() for stage in job.get().stageIds()}
+            found = [store.asOption(store.lastStageAttempt(stage)) for stage in stages]
+        except (Py4JError, OSError):
+            return 0  # a stage that Spark has not begun to count, or a JVM that is about to be found dead
+        return sum(int(stage.get().inputRecords()) for stage in found if stage.isDefined())
 
     def end(self) -> None:
         """Nothing of it runs any more."""

@@ -1,0 +1,94 @@
+"""Data files written anew with other columns, row for row: what is kept is copied, what is new is given.
+
+A new file has its rows where the old one had them, deleted ones too, so that whatever names rows by their positions
+stays true of it. Blocking: call it in a thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from catalog.errors import SluiceError, SqlState
+from catalog.model import DataFile, DeleteFile, Table
+from storage import layout
+from storage.files import LakeFiles
+from storage.keys import read_rows
+from storage.parquet_writer import ParquetWriter
+from storage.positions import deleted_positions, write_delete_file
+
+_ONE_FILE_BYTES: Final = 2**62
+
+
+def live_positions(data_path: str, table: Table, file: DataFile) -> npt.NDArray[np.int64]:
+    """The positions of the file's rows that are not deleted, ascending."""
+    alive = np.ones(file.record_count, np.bool_)
+    if file.delete_file is not None:
+        alive[deleted_positions(LakeFiles(data_path), table.path, file.delete_file)] = False
+    return np.flatnonzero(alive).astype(np.int64)
+
+
+def rewritten(  # noqa: PLR0917
+    data_path: str,
+    old: Table,
+    new: Table,
+    file: DataFile,
+    positions: npt.NDArray[np.int64],
+    values: Mapping[int, pa.Array],
+) -> DataFile:
+    """A new file in place of one of the table `old`, with the columns of `new`, which has the same folder.
+
+    `values` are those of new columns, by attnum, in lake form, of the rows at `positions` (ascending); other rows have
+    NULL there. Columns that both tables have, by ID, are copied.
+    """
+    known = {column.column_id for column in old.columns}
+    kept = [column for column in new.columns if column.column_id in known]
+    missing = [column.name for column in new.columns if column.column_id not in known and column.attnum not in values]
+    if missing:
+        raise SluiceError(SqlState.INTERNAL_ERROR, f"no values were given for columns {missing}")
+    writer = ParquetWriter(data_path, new, file_bytes=_ONE_FILE_BYTES)
+    try:
+        # Where nothing is kept, a column is read for the number of rows alone.
+        for first, batch in read_rows(LakeFiles(data_path), old, file, kept or old.columns[:1]):
+            writer.write(_completed(new, batch, first, positions, values))
+        [written] = writer.finish()
+    except BaseException:
+        writer.abort()
+        raise
+    return written
+
+
+def _completed(
+    table: Table,
+    batch: pa.RecordBatch,
+    first: int,
+    positions: npt.NDArray[np.int64],
+    values: Mapping[int, pa.Array],
+) -> pa.Table:
+    count = batch.num_rows
+    low, high = np.searchsorted(positions, [first, first + count])
+    places = np.full(count, -1, np.int64)
+    places[positions[low:high] - first] = np.arange(low, high)
+    indices = pa.array(places, mask=places < 0)
+    arrays = []
+    for column in table.columns:
+        if column.attnum in values:
+            arrays.append(values[column.attnum].take(indices))
+        else:
+            arrays.append(batch.column(batch.schema.get_field_index(column.name)))
+    return pa.table(arrays, names=[column.name for column in table.columns])
+
+
+def carried_over(data_path: str, table: Table, old: DataFile, new: DataFile) -> DeleteFile | None:
+    """The delete file of `new`, written in place of `old`: of the rows that this one has lost."""
+    if old.delete_file is None:
+        return None
+    files = LakeFiles(data_path)
+    positions = deleted_positions(files, table.path, old.delete_file)
+    written = write_delete_file(files, table.path, new, positions, None)
+    files.sync([layout.join(table.path, written.path)])
+    return written
