@@ -30,12 +30,13 @@ from planner.plan import (
 from planner.scope import ScanBuilder, Scope, Statement
 from planner.select import presented, rendered, single_query
 from planner.selected import Selected, derived, select
-from planner.spark import Expression, call, cast, column, field, struct
+from planner.spark import Expression, and_, call, cast, column, field, integer, string, struct
 from planner.values import Value, null_value, stored
 
 _UPDATE, _INSERT, _DELETE = 2, 3, 4  # CmdType of nodes.h
 _REGCLASS: Final = 2205
 RETURNED_ROWS: Final = "rows"
+CURRENT_OF: Final = "CURRENTOFEXPR"
 
 
 def plan_insert(tree: Any, context: Context) -> InsertPlan:
@@ -46,6 +47,8 @@ def plan_insert(tree: Any, context: Context) -> InsertPlan:
     statement = Statement(context)
     scope = Scope(statement, node, None)
     table = _table(scope)
+    if not table.columns:
+        raise unsupported("a row without columns")
     common = with_queries.define(scope)
     relation = ranges.from_clause(scope)
     translator = Translator(scope)
@@ -171,7 +174,31 @@ def _changed_rows(scope: Scope) -> tuple[ranges.Relation, ScanBuilder]:
 
 def _where(scope: Scope) -> Expression | None:
     quals = scope.query.jointree.quals
+    if quals is not None and quals.type == CURRENT_OF:
+        return _is_current(scope)
     return None if quals is None else Translator(scope).filter(quals)
+
+
+def _is_current(scope: Scope) -> Expression:
+    """That the row is the one that the cursor is on."""
+    place = scope.statement.context.current
+    if place is None:
+        raise unsupported("WHERE CURRENT OF in this place")
+    [target] = [scan for scan in scope.statement.scans if scan.needs_position and not scan.locked]
+    return and_(
+        exp.EQ(this=column(target.alias, "_file"), expression=string(place[0])),
+        exp.EQ(this=column(target.alias, "_position"), expression=integer(place[1])),
+    )
+
+
+def current_of(tree: Any) -> str | None:
+    """The cursor that an UPDATE or DELETE names in WHERE CURRENT OF."""
+    quals = single_query(tree).jointree.quals
+    if quals is None or quals.type != CURRENT_OF:
+        return None
+    if text(quals.cursor_name) is None:
+        raise unsupported("WHERE CURRENT OF a parameter")
+    return text(quals.cursor_name)
 
 
 def _returning(scope: Scope, targets: Sequence[Node] | None) -> tuple[list[Expression], tuple[OutputColumn, ...]]:

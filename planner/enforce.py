@@ -44,6 +44,20 @@ def enforced(
     return replace(query, sql=f"SELECT {', '.join(names)} FROM ({query.sql}) AS computed")
 
 
+def broken_rows(query: SparkQuery, table: Table, checks: Mapping[str, str], error: SluiceError) -> SparkQuery | None:
+    """The rows that `enforced` has raised this error for, as the table's columns; None where it was another error."""
+    column, constraint = error.fields.get("c"), error.fields.get("n")
+    condition: str | None = None
+    if error.sqlstate == SqlState.NOT_NULL_VIOLATION:
+        condition = next((f"{column_name(each.attnum)} IS NULL" for each in table.columns if each.name == column), None)
+    elif error.sqlstate == SqlState.CHECK_VIOLATION and constraint is not None and constraint in checks:
+        condition = f"NOT ({checks[constraint]})"
+    if condition is None:
+        return None
+    names = ", ".join(column_name(each.attnum) for each in table.columns)
+    return replace(query, sql=f"SELECT {names} FROM ({query.sql}) AS computed WHERE {condition} LIMIT 1")
+
+
 def _not_null(table: Table, column: str) -> SluiceError:
     return SluiceError(
         SqlState.NOT_NULL_VIOLATION,

@@ -1,33 +1,139 @@
-"""The text of Sluice's own EXPLAIN. Pure; golden files hold it."""
+"""Sluice's own EXPLAIN: a plan as a tree of named values, written as text or as JSON. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
+from catalog.indexes import Index
 from catalog.model import Table
-from planner.plan import SparkQuery
+from planner.plan import Scan, SparkQuery
 from planner.routes import Route
 
+Plan = dict[str, Any]
+# What stands on lines of its own in text, and what after the name of a node.
+_BLOCKS: Final = ("Spark SQL", "Spark Plan")
+_NAMING: Final = ("Node Type", "Schema", "Relation Name", "Index Name", "Plans")
 
-def explain_lines(
-    route: Route, query: SparkQuery, files: Mapping[str, tuple[Table, int, int]], physical: str
-) -> list[str]:
-    """The lines of a plan. `files` gives, by the scan's name, its table and how many files are scanned and skipped;
-    `physical` is Spark's plan."""
-    lines = [f"Spark {route.value.title()}"]
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """What a scan reads of its table: how many files, and of those in which `index`, if there is one, has found rows,
+    how many row groups."""
+
+    table: Table
+    scanned: int
+    skipped: int
+    index: Index | None = None
+    rows: int = 0
+    groups_read: int = 0
+    groups_skipped: int = 0
+
+
+def spark_plan(route: Route, query: SparkQuery, reads: Mapping[str, Reads], physical: str) -> Plan:
+    """What Spark does. `reads` goes by the scans' names; `physical` is Spark's plan."""
+    scans = []
     for scan in query.scans:
-        table, scanned, skipped = files[scan.name]
-        lines.append(f"  ->  Lake Scan on {table.schema}.{table.name}")
-        if scan.predicate:
-            names = {column.attnum: column.name for column in table.columns}
-            conditions = " AND ".join(
-                " ".join([names[item.attnum], item.operator, ", ".join(str(value) for value in item.values)]).strip()
-                for item in scan.predicate
-            )
-            lines.append(f"        File Filter: {conditions}")
-        lines.append(f"        Files: {scanned} scanned, {skipped} skipped")
-    lines.append("  Spark SQL:")
-    lines += [f"    {line}" for line in query.sql.splitlines()]
-    lines.append("  Spark Plan:")
-    lines += [f"    {line}" for line in physical.rstrip().splitlines()]
+        read = reads[scan.name]
+        table = read.table
+        found = _scan("Lake Scan" if read.index is None else "Index Scan", table)
+        if read.index is not None:
+            found["Index Name"] = read.index.name
+            found |= _key_filter(scan, read.index)
+        found |= _file_filter(scan, table)
+        found |= _counts(read)
+        scans.append(found)
+    plan: Plan = {"Node Type": f"Spark {route.value.title()}"}
+    if scans:
+        plan["Plans"] = scans
+    return plan | {"Spark SQL": query.sql, "Spark Plan": physical.rstrip()}
+
+
+def _file_filter(scan: Scan, table: Table) -> Plan:
+    if not scan.predicate:
+        return {}
+    names = {column.attnum: column.name for column in table.columns}
+    text = " AND ".join(
+        " ".join([names[item.attnum], item.operator, ", ".join(str(value) for value in item.values)]).strip()
+        for item in scan.predicate
+    )
+    return {"File Filter": text}
+
+
+def _key_filter(scan: Scan, index: Index) -> Plan:
+    """The conditions on the index's expressions."""
+    conditions = [item for item in scan.keys if item.index == index.oid]
+    if not conditions:
+        return {}
+    text = " AND ".join(
+        " ".join([f"key {item.place}", item.operator, ", ".join(map(str, item.values))]).strip() for item in conditions
+    )
+    return {"Key Filter": text}
+
+
+def _counts(read: Reads) -> Plan:
+    found: Plan = {"Files Scanned": read.scanned, "Files Skipped": read.skipped}
+    if read.index is not None:
+        found |= {"Rows Found": read.rows}
+        found |= {"Row Groups Scanned": read.groups_read, "Row Groups Skipped": read.groups_skipped}
+    return found
+
+
+def located_plan(route: Route, scans: Sequence[tuple[Scan | None, Reads]]) -> Plan:
+    """What PostgreSQL does, over the rows that indexes have found, or over all rows of small tables (no scan)."""
+    plans = []
+    for scan, read in scans:
+        if scan is None or read.index is None:
+            plans.append(_scan("Lake Rows", read.table) | {"Rows Copied": read.rows})
+        else:
+            named = _scan("Index Scan", read.table) | {"Index Name": read.index.name}
+            plans.append(named | _file_filter(scan, read.table) | _key_filter(scan, read.index) | _counts(read))
+    return {"Node Type": f"PostgreSQL {route.value.title()}", "Plans": plans}
+
+
+def postgres_plan(route: Route, tables: Sequence[tuple[Table, int, SparkQuery | None]]) -> Plan:
+    """What PostgreSQL does, over copied rows of `tables`: of all that there are, or of those that Spark finds."""
+    plan: Plan = {"Node Type": f"PostgreSQL {route.value.title()}"}
+    if tables:
+        plan["Plans"] = [
+            _scan("Lake Rows", table)
+            | ({"Rows Copied": rows} if found is None else {"Rows": rows, "Rows Copied By": found.sql})
+            for table, rows, found in tables
+        ]
+    return plan
+
+
+def _scan(kind: str, table: Table) -> Plan:
+    return {"Node Type": kind, "Schema": table.schema, "Relation Name": table.name}
+
+
+def as_lines(plan: Plan, summary: Mapping[str, int | float]) -> list[str]:
+    """In FORMAT TEXT. `summary` is what ANALYZE has found."""
+    lines = [plan["Node Type"]]
+    for node in plan.get("Plans", ()):
+        using = f" using {node['Index Name']}" if "Index Name" in node else ""
+        lines.append(f"  ->  {node['Node Type']}{using} on {node['Schema']}.{node['Relation Name']}")
+        shown = {name: value for name, value in node.items() if name not in _NAMING}
+        if "Files Scanned" in shown:
+            shown["Files"] = f"{shown.pop('Files Scanned')} scanned, {shown.pop('Files Skipped')} skipped"
+        if "Row Groups Scanned" in shown:
+            groups = f"{shown.pop('Row Groups Scanned')} scanned, {shown.pop('Row Groups Skipped')} skipped"
+            shown["Row Groups"] = groups
+        lines += [f"        {name}: {value}" for name, value in shown.items()]
+    for block in _BLOCKS:
+        if block in plan:
+            lines.append(f"  {block}:")
+            lines += [f"    {line}" for line in plan[block].splitlines()]
+    for name, value in summary.items():
+        lines.append(f"{name}: {value:.3f} ms" if isinstance(value, float) else f"{name}: {value}")
     return lines
+
+
+def as_json(plan: Plan, summary: Mapping[str, int | float]) -> str:
+    """In FORMAT JSON: one value, as PostgreSQL's an array of one object."""
+    found = dict(summary)
+    rows = found.pop("Actual Rows", None)
+    whole = plan if rows is None else {**plan, "Actual Rows": rows}
+    return json.dumps([{"Plan": whole, **found}], indent=2, ensure_ascii=False)

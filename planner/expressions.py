@@ -16,7 +16,7 @@ from catalog.datatypes import BOOL, BPCHAR, INT4, NUMERIC, element_type
 from catalog.errors import unsupported
 from planner import datum, fold, numerics, rows
 from planner.extremes import extreme_of_numerics
-from planner.functions import casts, registry, session_values
+from planner.functions import casts, registry, session_values, volatile
 from planner.functions.call import Call
 from planner.functions.comparison import comparable
 from planner.literals import literal
@@ -168,6 +168,7 @@ class Translator:
         self.check_collation(collation)
         if node.fields.get("funcvariadic"):
             raise unsupported(f"the function {signature} with VARIADIC")
+        volatile.check_stable(signature, nodes, self.context.builtins)
         arguments = tuple(self.value(argument) for argument in nodes)
         folded = fold.folded(signature, arguments)
         if folded is not MISSING:

@@ -60,18 +60,20 @@ def subqueries(tree: Any) -> list[Node]:
         if any(mark.pushedDown for mark in node.rowMarks):
             raise unsupported("FOR UPDATE or FOR SHARE of a subquery or view")
         if not row_marks.can_go_before(node):
-            raise unsupported("FOR UPDATE or FOR SHARE in a subquery that joins or depends on what is around it")
+            raise unsupported(
+                "FOR UPDATE or FOR SHARE in a subquery that reads other than tables or depends on what is around it"
+            )
     return found[::-1]
 
 
-def plan_locking(tree: Any, context: Context) -> LockingPlan:
-    """The plan of a SELECT with a locking clause."""
+def plan_locking(tree: Any, context: Context, *, subquery: bool = False) -> LockingPlan:
+    """The plan of a SELECT with a locking clause. That of a subquery tells where its rows are in all of its tables."""
     node = single_query(tree)
     statement = Statement(context)
-    statement.locking = True
+    statement.locking, statement.locates_all = True, subquery
     found = query.select(statement, node, None)
     columns = tuple(OutputColumn(item.label or "", item.type_oid, item.typmod) for item in found.outputs)
-    shown = len(columns) - 2 * len(node.rowMarks)
+    shown = len(columns) - 2 * len(row_marks.located(node) if subquery else node.rowMarks)
     tables = tuple(
         LockedTable(
             node.rtable[mark.rti - 1].relid, STRENGTHS[mark.strength], WAITS[mark.waitPolicy], shown + 2 * number

@@ -14,7 +14,7 @@ first), by PostgreSQL type:
 - numeric: DECIMAL(p, s), where every value has the display scale s, or STRING, PostgreSQL's own text of each value
 - text, varchar, json, jsonb, uuid: STRING; bpchar: STRING, padded with blanks; bytea: BINARY
 - date: DATE (±infinity: 2147483647 and -2147483647 days); time: TIME(6)
-- timestamp: TIMESTAMP_NTZ; timestamptz: TIMESTAMP (±infinity: ±(2^63 - 1) microseconds)
+- timestamp: TIMESTAMP_NTZ; timestamptz: TIMESTAMP_LTZ (±infinity: ±(2^63 - 1) microseconds)
 - interval: STRUCT<months: INT, days: INT, microseconds: BIGINT>; arrays: ARRAY of these
 - unknown (a bare NULL): STRING; void and record are refused
 """
@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from catalog.model import Table
-from storage.plan import Comparison, Operator, Scan
+from storage.plan import Comparison, KeyComparison, Operator, Scan
 
 if TYPE_CHECKING:
     from planner.builtins import Builtins
@@ -38,6 +38,7 @@ __all__ = [
     "Context",
     "DeletePlan",
     "InsertPlan",
+    "KeyComparison",
     "Operator",
     "OutputColumn",
     "Parameter",
@@ -60,6 +61,10 @@ SPARK_SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.groupByOrdinal": "false",
     "spark.sql.orderByOrdinal": "false",
 }
+
+
+# Where a row is: the path of its data file, and its number in that; None for no row.
+Place = tuple[str, int] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +190,8 @@ class Context:
 
     `tables` are the lake's tables by their shadow's OID. `generated` gives, by table OID and attnum, the node text
     (pg_attrdef.adbin) of each GENERATED ALWAYS AS … STORED column; it is needed for changes only. `locked` gives, by
-    the identity of a subquery's node that locks rows, those rows: positions by file.
+    the identity of a subquery's node that locks rows, those rows: where each is in the tables that it joins.
+    `current` is the row that WHERE CURRENT OF means.
     """
 
     builtins: Builtins
@@ -193,4 +199,5 @@ class Context:
     session: SessionValues
     parameters: tuple[Parameter, ...] = ()
     generated: Mapping[int, Mapping[int, str]] = field(default_factory=dict)
-    locked: Mapping[int, Mapping[str, Sequence[int]]] = field(default_factory=dict)
+    locked: Mapping[int, Sequence[Sequence[Place]]] = field(default_factory=dict)
+    current: Place = None

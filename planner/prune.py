@@ -12,10 +12,11 @@ from typing import Any, Final
 
 from catalog.datatypes import BPCHAR, NUMERIC
 from catalog.errors import SluiceError
+from planner import index_matching
 from planner.datum import Infinite, Interval
 from planner.expressions import Translator
 from planner.nodes import Node, walk
-from planner.plan import Comparison, Operator
+from planner.plan import Comparison, KeyComparison, Operator
 from planner.scope import RTE_RELATION, ScanBuilder, Scope
 from planner.values import MISSING, Value
 
@@ -44,16 +45,31 @@ def derive(scope: Scope, node: Node) -> None:
         for part in node.args:
             derive(scope, part)
         return
+    index_matching.note(scope, node)
     if node.type == "OPEXPR":
         _comparison(scope, node)
     elif node.type == "NULLTEST" and not node.argisrow:
-        found = _column(scope, node.arg)
-        if found is not None:
-            scan, attnum = found
-            operator: Operator = "is null" if node.nulltesttype == 0 else "is not null"
-            scan.predicate.append(Comparison(attnum, operator, ()))
+        _record(scope, node.arg, "is null" if node.nulltesttype == 0 else "is not null", ())
     elif node.type == "SCALARARRAYOPEXPR" and node.useOr:
         _membership(scope, node)
+    elif node.type == "VAR":
+        _record(scope, node, "=", (True,))
+    elif node.type == "BOOLEXPR" and node.boolop == "not" and node.args[0].type == "VAR":
+        _record(scope, node.args[0], "=", (False,))
+
+
+def _record(scope: Scope, node: Node, operator: Operator, values: tuple[Any, ...]) -> None:
+    """Of a column, or of an expression that an index is over."""
+    found = _column(scope, node)
+    if found is None:
+        for scan, index, place in index_matching.matched(scope, node):
+            scan.keys.append(KeyComparison(index.oid, place, operator, values))
+        return
+    scan, attnum = found
+    column = scan.table.column(attnum)
+    if column.type_oid == BPCHAR:
+        values = tuple(str(each).rstrip(" ").ljust(column.typmod - 4) for each in values)
+    scan.predicate.append(Comparison(attnum, operator, values))
 
 
 def _column(scope: Scope, node: Node) -> tuple[ScanBuilder, int] | None:
@@ -94,11 +110,10 @@ def _comparison(scope: Scope, node: Node) -> None:
     left, right = (node.args[0], node.args[1]) if len(node.args) == 2 else (None, None)
     if left is None or right is None:
         return
-    mirrored = False
-    found = _column(scope, left)
-    if found is None:
-        found, right, mirrored = _column(scope, right), left, True
-    if found is None or _depends_on_rows(right):
+    mirrored = not _depends_on_rows(left)
+    if mirrored:
+        left, right = right, left
+    if _depends_on_rows(right):
         return
     operator = _TABLE.get(signature)
     constant: Any = MISSING
@@ -110,11 +125,7 @@ def _comparison(scope: Scope, node: Node) -> None:
             operator, constant = _date(scope, named, right)
     if operator is None or constant is MISSING:
         return
-    scan, attnum = found
-    column = scan.table.column(attnum)
-    if column.type_oid == BPCHAR and isinstance(constant, str):
-        constant = constant.rstrip(" ").ljust(column.typmod - 4)
-    scan.predicate.append(Comparison(attnum, _MIRRORED[operator] if mirrored else operator, (constant,)))
+    _record(scope, left, _MIRRORED[operator] if mirrored else operator, (constant,))
 
 
 _DATE_TIMESTAMP: Final[dict[str, Operator]] = {
@@ -144,8 +155,7 @@ def _membership(scope: Scope, node: Node) -> None:
     signature = scope.statement.context.builtins.signature(node.opfuncid)
     if _TABLE.get(signature) != "=":
         return
-    found = _column(scope, node.args[0])
-    if found is None or _depends_on_rows(node.args[1]):
+    if _depends_on_rows(node.args[1]):
         return
     try:
         items = Translator(scope).array_items(node.args[1])
@@ -156,8 +166,4 @@ def _membership(scope: Scope, node: Node) -> None:
     constants = [item.constant for item in items if item.constant is not None]
     if any(isinstance(constant, (Infinite, Interval)) or _is_nan(constant) for constant in constants):
         return
-    scan, attnum = found
-    column = scan.table.column(attnum)
-    if column.type_oid == BPCHAR:
-        constants = [str(constant).rstrip(" ").ljust(column.typmod - 4) for constant in constants]
-    scan.predicate.append(Comparison(attnum, "in", tuple(constants)))
+    _record(scope, node.args[0], "in", tuple(constants))

@@ -86,7 +86,10 @@ class Targets:
         others = sum(
             1 for target in scope.query.targetList if target.expr.type == "FUNCEXPR" and target.expr.funcretset
         )
-        if others > 1 or scope.grouping is not None or scope.query.distinctClause or scope.query.sortClause:
+        query = scope.query
+        # PostgreSQL computes windows before it multiplies rows, Spark after.
+        multiplied = query.hasWindowFuncs or query.distinctClause or query.sortClause
+        if others > 1 or scope.grouping is not None or multiplied:
             raise unsupported("set-returning functions in this SELECT list")
         inner = ranges.set_returning(scope, translator, node)
         exploded = inner.query.expressions[0].this

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from catalog.datatypes import INT8, NUMERIC, element_type
 from catalog.errors import unsupported
-from planner import numerics, prune, query, selected
+from planner import numerics, prune, query, row_marks, selected
 from planner.expressions import Translator
 from planner.nodes import Node, malformed
 from planner.scope import (
@@ -113,7 +113,7 @@ def entry(scope: Scope, index: int, safe: bool) -> Expression:
     relation = make(scope, index, node)
     if node.rtekind == RTE_RELATION:
         scan = scope.scan_ranges[index]
-        if any(mark.rti == index for mark in scope.query.rowMarks or ()):
+        if row_marks.locates(scope, index):
             scope.located[index] = scan
             scan.locked = True
         scan.needs_position = index == scope.query.resultRelation or index in scope.located

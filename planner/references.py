@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 from planner.builtins import Builtins
-from planner.nodes import walk
+from planner.nodes import text, walk
 
 _RTE_RELATION: Final = 0
 _RTE_SUBQUERY: Final = 1
+_RTE_CTE: Final = 6
 # What RTEPermissionInfo adds to an attribute's number (FirstLowInvalidHeapAttributeNumber).
 _ATTRIBUTE_OFFSET: Final = 7
 # PostgreSQL's own functions that run SQL which is not in the tree: given as text, or that of a cursor.
@@ -35,6 +36,13 @@ def relations(tree: Any) -> frozenset[int]:
         if node.type == "RANGETBLENTRY" and node.rtekind == _RTE_RELATION:
             found.add(int(node.relid))
     return frozenset(found)
+
+
+def common_names(tree: Any) -> frozenset[str]:
+    """The names of WITH queries that the tree reads from, of any level."""
+    return frozenset(
+        str(text(node.ctename)) for node in walk(tree) if node.type == "RANGETBLENTRY" and node.rtekind == _RTE_CTE
+    )
 
 
 def views(tree: Any) -> dict[int, str]:

@@ -23,10 +23,18 @@ class Route(Enum):
     UPDATE = "update"
     DELETE = "delete"
     MERGE = "merge"
+    WITH_CHANGES = "with"  # WITH queries of which some change data
     COPY = "copy"
     TABLE_AS = "create table as"
+    MATERIALIZED = "create materialized view"
+    REFRESH = "refresh materialized view"
     TRUNCATE = "truncate"
     LOCK = "lock table"
+    ALTER = "alter table"
+    SCHEMA_ONLY = "schema only"  # RENAME, DROP TABLE, DROP INDEX
+    CONCURRENTLY = "concurrently"
+    VACUUM = "vacuum"  # and ANALYZE
+    CLUSTER = "cluster"
     EXPLAIN = "explain"
     DECLARE = "declare"
     FETCH = "fetch"
@@ -38,8 +46,15 @@ class Route(Enum):
 UTILITY_ROUTES: Final[Mapping[str, Route]] = {
     "COPYSTMT": Route.COPY,
     "CREATETABLEASSTMT": Route.TABLE_AS,
+    "REFRESHMATVIEWSTMT": Route.REFRESH,
     "TRUNCATESTMT": Route.TRUNCATE,
     "LOCKSTMT": Route.LOCK,
+    "ALTERTABLESTMT": Route.ALTER,
+    "INDEXSTMT": Route.ALTER,
+    "RENAMESTMT": Route.SCHEMA_ONLY,
+    "DROPSTMT": Route.SCHEMA_ONLY,
+    "VACUUMSTMT": Route.VACUUM,
+    "CLUSTERSTMT": Route.CLUSTER,
     "EXPLAINSTMT": Route.EXPLAIN,
     "DECLARECURSORSTMT": Route.DECLARE,
     "FETCHSTMT": Route.FETCH,

@@ -14,9 +14,10 @@ from sqlglot import exp
 from catalog.datatypes import INT8, TEXT
 from catalog.errors import unsupported
 from planner.nodes import Node
+from planner.plan import Place
 from planner.scope import RTE_RELATION, Scope
 from planner.selected import Output
-from planner.spark import Expression, and_, boolean, column, integer, or_, string
+from planner.spark import Expression, and_, boolean, column, integer, is_null, or_, string
 
 # Fields that say how many levels up the thing is that a node means.
 _LEVELS: Final = ("varlevelsup", "ctelevelsup", "agglevelsup")
@@ -38,12 +39,30 @@ def gives_places(scope: Scope) -> bool:
     return bool(scope.query.rowMarks) and scope.statement.locking and scope.parent is None
 
 
+def locates(scope: Scope, index: int) -> bool:
+    """Whether it matters where the rows of a table are, by its number in the range table."""
+    marks = scope.query.rowMarks or ()
+    if any(mark.rti == index for mark in marks):
+        return True
+    joined = scope.statement.locates_all if gives_places(scope) else id(scope.query) in scope.statement.context.locked
+    return bool(marks) and joined
+
+
+def located(query: Node) -> list[int]:
+    """The tables of a level whose rows are locked as a subquery's: first those that it locks, then the others."""
+    marked = [int(mark.rti) for mark in query.rowMarks]
+    return marked + [index for index in _tables(query) if index not in marked]
+
+
 def places(scope: Scope) -> tuple[list[Output], list[Expression]]:
     """Where each row is that is to be locked: two columns for each table."""
     outputs: list[Output] = []
     expressions: list[Expression] = []
-    for mark in scope.query.rowMarks if gives_places(scope) else ():
-        scan = scope.located[mark.rti]
+    if not gives_places(scope):
+        return outputs, expressions
+    marked = [int(mark.rti) for mark in scope.query.rowMarks]
+    for index in located(scope.query) if scope.statement.locates_all else marked:
+        scan = scope.located[index]
         for source, type_oid in (("_file", TEXT), ("_position", INT8)):
             name = scope.statement.fresh("p")
             outputs.append(Output(name, type_oid, -1, None, False, None))
@@ -56,24 +75,60 @@ def among_locked(scope: Scope, where: Expression | None) -> Expression | None:
     rows = scope.statement.context.locked.get(id(scope.query))
     if rows is None:
         return where
-    [mark] = scope.query.rowMarks
-    alias = scope.located[mark.rti].alias
-    there = [
-        and_(
-            exp.EQ(this=column(alias, "_file"), expression=string(path)),
-            exp.In(this=column(alias, "_position"), expressions=[integer(position) for position in positions]),
-        )
-        for path, positions in rows.items()
-    ]
+    aliases = [scope.located[index].alias for index in located(scope.query)]
+    there = _in_files(aliases[0], rows) if len(aliases) == 1 else [_joined(aliases, row) for row in rows]
     condition = or_(*there) if there else boolean(False)
     return condition if where is None else and_(where, condition)
 
 
+def _in_files(alias: str, rows: Sequence[Sequence[Place]]) -> list[Expression]:
+    """The row is one of these, of one table."""
+    positions: dict[str, list[int]] = {}
+    for [place] in rows:
+        if place is not None:
+            positions.setdefault(place[0], []).append(place[1])
+    return [
+        and_(
+            exp.EQ(this=column(alias, "_file"), expression=string(path)),
+            exp.In(this=column(alias, "_position"), expressions=[integer(each) for each in found]),
+        )
+        for path, found in positions.items()
+    ]
+
+
+def _joined(aliases: Sequence[str], row: Sequence[Place]) -> Expression:
+    """The joined row is this one; an outer join may have no row of a table."""
+    conditions: list[Expression] = []
+    for alias, place in zip(aliases, row, strict=True):
+        if place is None:
+            conditions.append(is_null(column(alias, "_file")))
+        else:
+            conditions.append(exp.EQ(this=column(alias, "_file"), expression=string(place[0])))
+            conditions.append(exp.EQ(this=column(alias, "_position"), expression=integer(place[1])))
+    return and_(*conditions)
+
+
 def can_go_before(query: Node) -> bool:
-    """Whether a subquery means the same outside of its statement, and its rows are those of one table alone."""
-    source: Sequence[Node] = query.jointree.fromlist or ()
-    alone = len(source) == 1 and source[0].type == "RANGETBLREF" and len(query.rowMarks) == 1
-    return alone and all(level <= depth for level, depth in _levels(query, 0))
+    """Whether a subquery means the same outside of its statement, and its rows are those of tables, joined or not."""
+    return len(_tables(query)) == len(_sources(query)) and all(level <= depth for level, depth in _levels(query, 0))
+
+
+def _tables(query: Node) -> list[int]:
+    """The tables in FROM, by their numbers in the range table."""
+    return [index for index in _sources(query) if query.rtable[index - 1].rtekind == RTE_RELATION]
+
+
+def _sources(query: Node) -> list[int]:
+    """What stands in FROM, joined or not."""
+    found: list[int] = []
+    pending = list(query.jointree.fromlist or ())
+    while pending:
+        item = pending.pop(0)
+        if item.type == "JOINEXPR":
+            pending[:0] = [item.larg, item.rarg]
+        elif item.type == "RANGETBLREF":
+            found.append(int(item.rtindex))
+    return found
 
 
 def _levels(value: Any, depth: int) -> Iterator[tuple[int, int]]:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from catalog.errors import SluiceError, unsupported
 from catalog.model import Table
 from planner.nodes import Node
-from planner.plan import Comparison, Context, Scan
+from planner.plan import Comparison, Context, KeyComparison, Scan
 from planner.values import Value
 
 RTE_RELATION: Final = 0
@@ -38,9 +38,21 @@ class ScanBuilder:
     locked: bool = False
     attnums: set[int] = field(default_factory=set)
     predicate: list[Comparison] = field(default_factory=list)
+    keys: list[KeyComparison] = field(default_factory=list)
+    conjuncts: list[Node] = field(default_factory=list)
 
     def finished(self) -> Scan:
-        return Scan(self.name, self.table.oid, tuple(sorted(self.attnums)), tuple(self.predicate), self.needs_position)
+        from planner import index_matching  # noqa: PLC0415
+
+        return Scan(
+            self.name,
+            self.table.oid,
+            tuple(sorted(self.attnums)),
+            tuple(self.predicate),
+            self.needs_position,
+            tuple(self.keys),
+            tuple(index_matching.implied(self.table.indexes, self.conjuncts, self.predicate)),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +71,8 @@ class Statement:
         self.scans: list[ScanBuilder] = []
         # A SELECT whose rows are locked (planner.locking), and its limit and offset, which are then applied outside.
         self.locking = False
+        # Whether that locates the rows of all tables that it joins, and not of those alone that it locks.
+        self.locates_all = False
         self.cut: tuple[int | None, int] = (None, 0)
         self._count = 0
 
@@ -90,7 +104,7 @@ class Scope:
         # What OLD means in RETURNING.
         self.old_ranges: dict[int, Callable[[int], Value]] = {}
         self.scan_ranges: dict[int, ScanBuilder] = {}
-        # Scans whose rows are located, as far as they are locked rather than changed.
+        # Scans whose rows are located, as far as they are not changed: those that are locked, and what these join.
         self.located: dict[int, ScanBuilder] = {}
         self.common_tables: dict[str, CommonTable] = {}
         # After grouping: the grouped subquery's collector (see planner.grouping); None while rows are read.

@@ -8,7 +8,8 @@ from typing import Final
 from catalog.datatypes import INT4, INT8, TIMESTAMP, TIMESTAMPTZ
 from catalog.errors import SluiceError, unsupported
 from planner.datum import Infinite, Interval
-from planner.functions.datetimes import FIXED_ZONES, is_infinite
+from planner.functions.datetimes import is_infinite
+from planner.functions.local_times import FIXED_ZONES
 from planner.plan import SessionValues
 from planner.spark import (
     Expression,

@@ -27,9 +27,9 @@ class Statement:
 # Statements that name no table, or none of the lake: PostgreSQL answers them, and no look at their tree is needed.
 RELAYED_FIRST_WORDS: Final = frozenset(
     {
-        "abort", "analyze", "begin", "checkpoint", "close", "comment", "commit", "deallocate", "discard", "end",
+        "abort", "begin", "checkpoint", "close", "comment", "commit", "deallocate", "discard", "end",
         "grant", "listen", "load", "notify", "prepare", "reassign", "release", "reset", "revoke", "rollback",
-        "savepoint", "security", "set", "show", "start", "unlisten", "vacuum", "",
+        "savepoint", "security", "set", "show", "start", "unlisten", "",
     }
 )  # fmt: skip
 
@@ -202,6 +202,33 @@ def explained(text: str) -> tuple[int, dict[str, str]]:
     return (items[place].start if place < len(items) else len(text)), options
 
 
+_CHANGED: Final = frozenset({"table", "index", "view", "materialized", "sequence", "schema", "type", "domain"})
+
+
+def is_schema_change(text: str) -> bool:
+    """Whether a statement is a change of schemas that Sluice explains: ALTER and DROP of what its tables are made of,
+    and CREATE INDEX. PostgreSQL itself explains none of them."""
+    words = [token.text if token.kind is Kind.WORD else "" for token in itertools.islice(tokens(text), 3)]
+    if words[:1] == ["create"]:
+        return words[1:2] == ["index"] or words[1:] == ["unique", "index"]
+    return words[:1] in (["alter"], ["drop"]) and words[1:2] != [] and words[1] in _CHANGED
+
+
+def drops_tables(text: str) -> bool:
+    """Whether a DROP is one of tables or indexes."""
+    words = [token.text for token in itertools.islice(tokens(text), 2)]
+    return words in (["drop", "table"], ["drop", "index"])
+
+
+def explaining(text: str) -> str | None:
+    """For EXPLAIN of a change of schemas, which PostgreSQL does not know: a statement in its place that it takes, with
+    the same options and result. None for any other statement."""
+    if next((token.text for token in tokens(text)), "") != "explain":
+        return None
+    offset, _ = explained(text)
+    return f"{text[:offset]} SELECT" if is_schema_change(text[offset:]) else None
+
+
 def _option(options: dict[str, str], words: list[str]) -> None:
     if words:
         options[words[0]] = words[1].strip("'").lower() if len(words) > 1 else "true"
@@ -232,11 +259,11 @@ class TableAs:
 def table_as(text: str) -> TableAs:
     """CREATE TABLE … AS query [WITH [NO] DATA], or SELECT … INTO table …, taken apart."""
     items = list(tokens(text))
+    while items[-1].kind is Kind.SYMBOL and items[-1].text == ";":
+        items.pop()
     if items[0].text == "create":
         at = _find(items, 0, "as")
-        if items[at + 1].text == "execute":
-            raise unsupported("CREATE TABLE AS EXECUTE")
-        end, with_data = len(text), True
+        end, with_data = items[-1].end, True
         if [token.text for token in items[-2:]] == ["with", "data"]:
             end = items[-2].start
         elif [token.text for token in items[-3:]] == ["with", "no", "data"]:
@@ -332,8 +359,35 @@ def merge(text: str) -> Merge:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class CommonText:
+    """One query of a WITH: `name [(columns)]`, and the statement inside its parentheses."""
+
+    head: str
+    body: str
+
+
+def with_texts(text: str) -> tuple[tuple[CommonText, ...], str]:
+    """The queries of the WITH that a statement begins with, and what follows them. RECURSIVE is refused."""
+    items = [token for token in tokens(text) if token.depth == 0]
+    if items[0].text != "with" or items[1].text == "recursive":
+        raise unsupported("WITH RECURSIVE beside a data-modifying statement in WITH")
+    found: list[CommonText] = []
+    place = 1
+    while True:
+        start = place
+        place = _find(items, place + 1, "as")
+        head = text[items[start].start : items[place - 1].end]
+        opening = next(index for index in range(place, len(items)) if items[index].text == "(")
+        found.append(CommonText(head, text[items[opening].end : items[opening + 1].start]))
+        place = opening + 2
+        if items[place].text != ",":
+            return tuple(found), text[items[place].start :]
+        place += 1
+
+
 def _alias(text: str, items: Sequence[Token]) -> str:
-    """What a table or a subquery in FROM is called."""
+    """What a table, a subquery or a function in FROM is called."""
     place = 1
     if items[0].text == "(" and items[0].kind is Kind.SYMBOL:
         place = 2  # the subquery's closing parenthesis
@@ -341,6 +395,10 @@ def _alias(text: str, items: Sequence[Token]) -> str:
         while place + 1 < len(items) and items[place].text == ".":
             place += 2
     name = items[place - 1]
+    if place < len(items) and items[place].text == "(" and name.text != ")":
+        place += 2  # the function's arguments
+        if place < len(items) and items[place].text == "with":
+            place += 2  # WITH ORDINALITY
     if place < len(items) and items[place].text == "as":
         place += 1
     if place < len(items) and items[place].kind is not Kind.SYMBOL:
@@ -348,7 +406,7 @@ def _alias(text: str, items: Sequence[Token]) -> str:
         place += 1
     rest = [token.text for token in items[place:]]
     if rest not in ([], ["(", ")"]):
-        raise unsupported("MERGE with a join or a function as its source")
+        raise unsupported("MERGE with a join as its source")
     return text[name.start : name.end]
 
 

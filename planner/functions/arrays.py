@@ -7,7 +7,20 @@ from typing import Final
 from catalog.datatypes import NUMERIC, element_type
 from catalog.errors import unsupported
 from planner.functions.call import Build, Call, Row, row
-from planner.spark import Expression, and_, binary, boolean, call, case, cast, is_not_null, lambda_, raw, variable
+from planner.spark import (
+    Expression,
+    and_,
+    binary,
+    boolean,
+    call,
+    case,
+    cast,
+    is_not_null,
+    is_null,
+    lambda_,
+    raw,
+    variable,
+)
 from planner.values import INTEGERS, STRINGS, Value, spark_type
 
 
@@ -84,7 +97,11 @@ def _array_to_string(given: Call) -> Value:
     items = array.sql
     if element.oid in INTEGERS:
         items = call("transform", items, raw("e -> CAST(e AS STRING)"))
-    return given.result(call("array_join", items, *(argument.sql for argument in rest)))
+    without = call("array_join", items, rest[0].sql)
+    if len(rest) == 1 or rest[1].constant is None:
+        return given.result(without)
+    shown = call("array_join", items, rest[0].sql, rest[1].sql)
+    return given.result(shown if rest[1].is_constant else case((is_null(rest[1].sql), without), default=shown))
 
 
 def _position(given: Call) -> Value:
@@ -111,6 +128,7 @@ ROWS: Final[tuple[Row, ...]] = (
         f"array_append(t, 'z'), t || 'z'::text {_A}"),
     row("array_to_string(anyarray,text)", _array_to_string, f"SELECT id, array_to_string(a, ','), "
         f"array_to_string(t, '') {_A}"),
-    row("array_to_string(anyarray,text,text)", _array_to_string, f"SELECT id, array_to_string(a, ',', '?') {_A}"),
+    row("array_to_string(anyarray,text,text)", _array_to_string, f"SELECT id, array_to_string(a, ',', '?') {_A}",
+        f"SELECT id, array_to_string(a, ',', NULL), array_to_string(a, ',', t[2]), array_to_string(a, NULL, '?') {_A}"),
     row("array_position(anycompatiblearray,anycompatible)", _position, f"SELECT id, array_position(a, 2) {_A}"),
 )  # fmt: skip

@@ -8,9 +8,9 @@ from __future__ import annotations
 import datetime
 from typing import Final
 
-from catalog.errors import unsupported
 from planner.datum import Infinite
 from planner.functions.call import Build, Call, Row, row
+from planner.functions.local_times import moment
 from planner.literals import literal
 from planner.numerics import computable
 from planner.spark import Expression, binary, boolean, call, case, cast, field, is_not_null, raw, string
@@ -128,23 +128,21 @@ def midnight(date: Value) -> Expression:
     )  # fmt: skip
 
 
-def _zoned(value: Value) -> Expression:
+def _zoned(value: Value, zone: str) -> Expression:
     """A date or timestamp as a timestamptz in the session's time zone."""
     if value.type_oid == TIMESTAMPTZ:
         return value.sql
     local = cast(value.sql, "TIMESTAMP_NTZ") if value.type_oid == DATE else value.sql
     return case(
         *((is_infinity(value, positive), literal(Infinite(positive), TIMESTAMPTZ).sql) for positive in (True, False)),
-        default=cast(local, "TIMESTAMP"),
+        default=moment(local, zone),
     )
 
 
 def _with_time_zone(operator: str) -> Build:
     def build(given: Call) -> Value:
-        if given.session.time_zone not in ("UTC", "Etc/UTC", "GMT"):
-            raise unsupported(f"{given.signature} in a time zone other than UTC")
-        left, right = given.arguments
-        return given.result(binary(operator, _zoned(left), _zoned(right)))
+        left, right = (_zoned(argument, given.session.time_zone) for argument in given.arguments)
+        return given.result(binary(operator, left, right))
 
     return build
 

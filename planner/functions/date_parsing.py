@@ -14,7 +14,7 @@ from catalog.datatypes import DATE, TIMESTAMPTZ
 from catalog.errors import unsupported
 from planner.functions.call import Call, Row, row
 from planner.functions.casts import on
-from planner.functions.datetimes import check_zone
+from planner.functions.local_times import FIXED_ZONES
 from planner.functions.regular_expressions import literal
 from planner.spark import (
     Expression,
@@ -66,8 +66,8 @@ def _parsed(given: Call) -> Value:
         return null_value(given.result_type)
     assert isinstance(template, str)
     words, pattern = _words(given, template)
-    if given.result_type == TIMESTAMPTZ:
-        check_zone(given)
+    if given.result_type == TIMESTAMPTZ and given.session.time_zone not in FIXED_ZONES:
+        raise unsupported(f"{given.signature} in the time zone {given.session.time_zone}")
 
     def body(text: Expression) -> Expression:
         parts = {
@@ -100,7 +100,7 @@ def _moment(parts: Mapping[str, Expression], text: Expression, result_type: int)
         zero = raw("0")
         time = call("make_dt_interval", zero, parts.get("HH24", zero), parts.get("MI", zero),
                     cast(parts.get("SS", zero), "DECIMAL(18,6)"))  # fmt: skip
-        known = cast(binary("+", cast(known, "TIMESTAMP_NTZ"), time), "TIMESTAMP")
+        known = cast(binary("+", cast(known, "TIMESTAMP_NTZ"), time), "TIMESTAMP_LTZ")
     # One after the other: make_date fails where the month is none.
     return case((call("not", and_(*checks)), error), (binary(">", day, last), error), default=known)
 

@@ -1,8 +1,7 @@
 """date, time, timestamp, timestamptz: arithmetic, extract, date_trunc.
 
-±infinity are ordinary values to Spark (see `planner.plan`), so every function says what becomes of them. Where
-months, days or fields of a timestamptz depend on how a local time is resolved that occurs twice, which PostgreSQL
-and Spark do differently, the function is taken in time zones without such times only.
+±infinity are ordinary values to Spark (see `planner.plan`), so every function says what becomes of them. How a local
+time is resolved that occurs twice or never is `local_times`'.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from planner.datum import Infinite, Interval
 from planner.functions.call import Build, Call, Row, row
 from planner.functions.casts import on_value
 from planner.functions.comparison import is_infinity
+from planner.functions.local_times import FIXED_ZONES, moment
 from planner.literals import literal
 from planner.spark import (
     Expression,
@@ -38,8 +38,6 @@ from planner.spark import (
     variable,
 )
 from planner.values import Value
-
-FIXED_ZONES: Final = frozenset({"UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z", "Etc/Zulu", "Zulu", "Universal"})
 
 
 def infinity(type_oid: int, positive: bool) -> Expression:
@@ -74,11 +72,6 @@ def finite(
 
 def refused_infinity(what: str) -> Callable[[bool], Expression]:
     return lambda _: raise_error("0A000", f"{what} of infinity is not supported on lake tables")
-
-
-def check_zone(given: Call) -> None:
-    if given.session.time_zone not in FIXED_ZONES:
-        raise unsupported(f"{given.signature} in the time zone {given.session.time_zone}")
 
 
 # --- arithmetic ---
@@ -140,12 +133,12 @@ def _calendar_interval(value: Value, sign: int) -> Expression:
 
 def _add_interval(sign: int, swapped: bool = False) -> Build:
     def build(given: Call) -> Value:
-        moment, interval = given.arguments[::-1] if swapped else given.arguments
-        result_type = TIMESTAMPTZ if moment.type_oid == TIMESTAMPTZ else TIMESTAMP
-        if result_type == TIMESTAMPTZ:
+        moment_, interval = given.arguments[::-1] if swapped else given.arguments
+        result_type = TIMESTAMPTZ if moment_.type_oid == TIMESTAMPTZ else TIMESTAMP
+        if result_type == TIMESTAMPTZ and given.session.time_zone not in FIXED_ZONES:
             constant = interval.constant
             if not (isinstance(constant, Interval) and constant.months == constant.days == 0):
-                check_zone(given)
+                return _add_in_zone(given, moment_, interval, sign)
         if not interval.is_constant and not is_simple(interval.sql):
             raise unsupported(f"{given.signature} with a computed interval")
         added = _calendar_interval(interval, sign)
@@ -157,9 +150,30 @@ def _add_interval(sign: int, swapped: bool = False) -> Build:
         def kept(positive: bool) -> Expression:
             return case((is_not_null(interval.sql), infinity(result_type, positive)))
 
-        return Value(finite(moment, moved, kept), result_type)
+        return Value(finite(moment_, moved, kept), result_type)
 
     return build
+
+
+def _add_in_zone(given: Call, start: Value, interval: Value, sign: int) -> Value:
+    """A timestamptz and an interval of months or days: those are added to the local time, which is then resolved."""
+    constant = interval.constant
+    if not isinstance(constant, Interval):
+        raise unsupported(f"{given.signature} with an interval that is not constant")
+    months, days, time = (sign * part for part in (constant.months, constant.days, constant.microseconds))
+
+    def moved(value: Value) -> Expression:
+        result = value.sql
+        # One after the other, as `timestamptz_pl_interval` does.
+        for unit, count in (("MONTH", months), ("DAY", days)):
+            if count:
+                local = binary("+", cast(result, "TIMESTAMP_NTZ"), raw(f"INTERVAL '{count}' {unit}"))
+                result = moment(local, given.session.time_zone)
+        if time:
+            result = call("timestamp_micros", binary("+", call("unix_micros", result), raw(f"({time}L)")))
+        return result
+
+    return Value(finite(start, moved, lambda positive: infinity(TIMESTAMPTZ, positive)), TIMESTAMPTZ)
 
 
 def _difference(given: Call) -> Value:
@@ -321,17 +335,18 @@ _DATE_UNITS: Final = {"year": "YEAR", "quarter": "QUARTER", "month": "MONTH", "w
 
 def _truncated(given: Call) -> Value:
     unit, value = _unit(given), given.arguments[1]
-    if value.type_oid == TIMESTAMPTZ:
-        check_zone(given)
-    spark = "TIMESTAMP" if value.type_oid == TIMESTAMPTZ else "TIMESTAMP_NTZ"
+
+    def midnight(date: Expression) -> Expression:
+        local = cast(date, "TIMESTAMP_NTZ")
+        return moment(local, given.session.time_zone) if value.type_oid == TIMESTAMPTZ else local
 
     def body(given_: Value) -> Expression:
         sql = given_.sql
         date = cast(sql, "DATE")
         if unit == "day":
-            return cast(date, spark)
+            return midnight(date)
         if unit in _DATE_UNITS:
-            return cast(_common_era(date, unit, call("trunc", date, string(_DATE_UNITS[unit]))), spark)
+            return midnight(_common_era(date, unit, call("trunc", date, string(_DATE_UNITS[unit]))))
         second = call("date_part", string("SECOND"), sql)
         if unit == "hour":
             return binary("-", sql, _time_interval(call("minute", sql), second))
@@ -384,12 +399,11 @@ def _is_finite(given: Call) -> Value:
 
 
 def _to_zoned(given: Call) -> Value:
-    """A local time that occurs twice is resolved differently, so only zones without such times are taken."""
-    check_zone(given)
-    return given.result(
-        finite(given.arguments[0], lambda v: cast(cast(v.sql, "TIMESTAMP_NTZ") if v.type_oid == DATE else v.sql,
-                                                  "TIMESTAMP"), lambda positive: infinity(TIMESTAMPTZ, positive))
-    )  # fmt: skip
+    def body(value: Value) -> Expression:
+        local = cast(value.sql, "TIMESTAMP_NTZ") if value.type_oid == DATE else value.sql
+        return moment(local, given.session.time_zone)
+
+    return given.result(finite(given.arguments[0], body, lambda positive: infinity(TIMESTAMPTZ, positive)))
 
 
 def _to_local(given: Call) -> Value:

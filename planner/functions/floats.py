@@ -56,6 +56,8 @@ def _checked(operator: str, left: Expression, right: Expression, spark: str) -> 
         binary("<", call("abs", right), infinite),
     )
     branches = [(overflow, raise_error("22003", "value out of range: overflow"))]
+    if operator == "/":
+        branches.insert(0, (call("isnan", left), left))  # NaN / 0 is NaN, and no division by zero
     if operator in "*/":
         zero = raw("0D")
         lost = [binary("=", result, zero), binary("<>", left, zero)]
@@ -122,6 +124,7 @@ def _rows() -> list[Row]:
                     f"SELECT id, {a} {operator} {b} FROM floats WHERE abs({a}) BETWEEN 0.001 AND 1e10 "
                     f"AND abs({b}) BETWEEN 0.001 AND 1e10",
                     f"SELECT {a} {operator} 0::{right} FROM floats WHERE id = 1",
+                    f"SELECT {a} {operator} 0::{right} FROM floats WHERE id = 3",
                     f"SELECT id, ({a} {operator} 1.5::{right}) {operator} {b} FROM floats WHERE id < 3")
             )  # fmt: skip
     return rows

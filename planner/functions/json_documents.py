@@ -104,10 +104,19 @@ def _text(several: bool = False) -> Build:
         # Where Spark cannot read a document (nested a thousand deep), it says NULL as if nothing were there.
         readable = call("json_array_length", call("concat", string("["), document, string("]")))
         unread = and_(is_not_null(document), is_null(found), is_null(readable))
+        # The null that is an array's element comes as a text, like the string "null".
+        parsed = call("try_parse_json", document)
+        element = case(
+            (is_null(parsed), _UNREADABLE), default=call("variant_get", parsed, string(path), string("STRING"))
+        )
 
         def build(text: Expression) -> Expression:
             return case(
-                (unread, _UNREADABLE), *branches, (call("rlike", text, string(_DOUBTFUL)), refusal), default=text
+                (unread, _UNREADABLE),
+                *branches,
+                (binary("=", text, string("null")), element),
+                (call("rlike", text, string(_DOUBTFUL)), refusal),
+                default=text,
             )
 
         return given.result(on(found, build))
@@ -174,9 +183,11 @@ ROWS: Final[tuple[Row, ...]] = (
     row("jsonb_object_field_text(jsonb,text)", _text(),
         f"SELECT id, j ->> 'a', j ->> 'b', j ->> 'c', j ->> 'd', j ->> 'n m', j ->> 'f' {_J}",
         f"SELECT id, j -> 'e' ->> 'f', j -> 'e' -> 'g' ->> 'h', j -> 'list' ->> 'a' {_J}",
-        f"SELECT (j ->> 'b')::bigint + 1 {_J} WHERE j ->> 'a' = 'x'"),
+        f"SELECT (j ->> 'b')::bigint + 1 {_J} WHERE j ->> 'a' = 'x'",
+        f"SELECT id, j -> 'words' ->> 'a', j ->> 'd' IS NULL {_J}"),
     row("jsonb_array_element_text(jsonb,int4)", _text(),
         f"SELECT id, j ->> 2, j -> 'list' ->> 1, j -> 'list' ->> 0 {_J}",
+        f"SELECT id, j -> 'list' ->> 2, j -> 'words' -> 'n m' ->> 1, j -> 'words' -> 'n m' ->> 2 {_J}",
         f"SELECT id, j ->> 0, j -> 0 ->> 'a', j -> 1 ->> 1 {_J} WHERE id IN (1, 2, 4, 9)"),
     row("jsonb_extract_path_text(jsonb,_text)", _text(True), f"SELECT id, j #>> '{{e,f}}', j #>> '{{e,g,h}}' {_J}"),
     row("jsonb_object_field(jsonb,text)", _inside(), f"SELECT id, j -> 'e' ->> 'f' {_J}"),

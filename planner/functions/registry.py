@@ -44,6 +44,7 @@ from planner.functions import (
     session_values,
     strings,
     time_zones,
+    volatile,
     windows,
 )
 from planner.functions.call import Row
@@ -77,6 +78,7 @@ FUNCTIONS: Final = _table(
     arrays.ROWS,
     casts.ROWS,
     session_values.ROWS,
+    volatile.ROWS,
 )
 AGGREGATES: Final = _table(aggregates.ROWS, ordered_sets.ROWS)
 WINDOW_FUNCTIONS: Final = _table(windows.ROWS)

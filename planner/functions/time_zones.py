@@ -71,7 +71,7 @@ def _from_local(given: Call) -> Value:
     if given.session.time_zone not in _UTC:
         raise unsupported(f"a timestamp AT TIME ZONE in the session's time zone {given.session.time_zone}")
     return given.result(
-        finite(given.arguments[1], lambda value: cast(value.sql, "TIMESTAMP"),
+        finite(given.arguments[1], lambda value: cast(value.sql, "TIMESTAMP_LTZ"),
                lambda positive: infinity(TIMESTAMPTZ, positive))
     )  # fmt: skip
 

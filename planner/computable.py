@@ -1,0 +1,38 @@
+"""Whether PostgreSQL may compute a query itself, over the rows of lake tables put into their shadows.
+
+It then means what PostgreSQL means by it, whatever its shape. What is left out is what the rows' being copies would
+show through, and what does more than to compute: its effects would be undone together with the rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from planner.builtins import Builtins
+from planner.nodes import walk
+from planner.references import FIRST_USER_OID, functions, runs_unseen
+
+# Volatile functions that do nothing that a savepoint undoes.
+_HARMLESS: Final = frozenset(
+    {
+        "clock_timestamp", "currval", "gen_random_uuid", "lastval", "nextval", "pg_sleep", "pg_sleep_for", "random",
+        "random_normal", "setseed", "timeofday", "uuidv4", "uuidv7",
+    }
+)  # fmt: skip
+_TABLE_OID: Final = -6  # TableOidAttributeNumber, the one system column that a copy of a row has as well
+
+
+def is_computable(tree: Any, builtins: Builtins) -> bool:
+    """Whether the answer does not depend on where the rows are, and nothing else comes of the query."""
+    if runs_unseen(tree, builtins):
+        return False
+    for oid in functions(tree):
+        known = builtins.functions.get(oid)
+        if oid >= FIRST_USER_OID or known is None or (known.volatility == "v" and known.name not in _HARMLESS):
+            return False
+    for node in walk(tree):
+        if node.type == "ROWMARKCLAUSE":
+            return False
+        if node.type == "VAR" and node.varattno < 0 and node.varattno != _TABLE_OID:
+            return False
+    return True

@@ -1,0 +1,46 @@
+"""CONCURRENTLY, which asks of PostgreSQL what every change of a lake's indexes is: to keep nobody waiting.
+
+PostgreSQL's own way takes several transactions and waits for those of others, over a shadow that is empty. So the
+shadow is changed plainly; only that it stands by itself is asked of the statement, as there. Pure.
+Source: PostgreSQL documentation, "CREATE INDEX", "DROP INDEX", "REINDEX".
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, Final
+
+from planner.lexer import Kind, tokens
+from planner.nodes import Node, walk
+
+_COMMANDS: Final = {"INDEXSTMT": "CREATE INDEX", "DROPSTMT": "DROP INDEX", "REINDEXSTMT": "REINDEX"}
+_FALSE: Final = frozenset({"false", "off", "0"})
+_VALUES: Final = _FALSE | {"true", "on", "1"}
+
+
+def concurrent_command(utility: Node) -> str | None:
+    """`CREATE INDEX`, `DROP INDEX` or `REINDEX`, where it is to be carried out CONCURRENTLY; None for all else."""
+    command = _COMMANDS.get(utility.type)
+    if command is None:
+        return None
+    if utility.type == "REINDEXSTMT":
+        return command if any(_is_on(option) for option in utility.fields.get("params") or ()) else None
+    return command if utility.concurrent else None
+
+
+def _is_on(option: Node) -> bool:
+    if str(option.defname).lower() != "concurrently":
+        return False
+    value: Any = option.fields.get("arg")
+    texts = [str(each.fields.get("sval") or each.fields.get("boolval")) for each in walk(value)] or [str(value)]
+    return not any(text.lower() in _FALSE for text in texts)
+
+
+def plainly(text: str) -> str:
+    """The statement without CONCURRENTLY."""
+    items = list(tokens(text))
+    for token, following in pairwise(items):
+        if token.kind is Kind.WORD and token.text == "concurrently":
+            end = following.end if token.depth and following.text.lower() in _VALUES else token.end
+            return text[: token.start] + ("CONCURRENTLY false" if token.depth else "") + text[end:]
+    return text

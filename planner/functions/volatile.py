@@ -1,0 +1,44 @@
+"""Functions whose value is another each time: random(), gen_random_uuid().
+
+They stand by themselves only: a Spark form may name its arguments more than once, and each would be another value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from catalog.errors import unsupported
+from planner.builtins import Builtins
+from planner.functions.call import Call, Row, row
+from planner.nodes import Node, walk
+from planner.spark import call
+from planner.values import Value
+
+
+def _random(given: Call) -> Value:
+    return given.result(call("rand"))
+
+
+def _uuid(given: Call) -> Value:
+    return given.result(call("uuid"))
+
+
+ROWS: Final[tuple[Row, ...]] = (
+    row(
+        "random()",
+        _random,
+        "SELECT count(*) FROM (SELECT random() AS r FROM integers) s WHERE r >= 0 AND r < 1",
+        "SELECT count(DISTINCT r) > 1 FROM (SELECT random() AS r FROM integers) s",
+    ),
+    row("gen_random_uuid()", _uuid, "SELECT count(DISTINCT u) FROM (SELECT gen_random_uuid() AS u FROM integers) s"),
+    row("uuidv4()", _uuid, "SELECT count(DISTINCT u) FROM (SELECT uuidv4() AS u FROM integers) s"),
+)
+SIGNATURES: Final = frozenset(each.signature for each in ROWS)
+
+
+def check_stable(signature: str, arguments: Sequence[Node], builtins: Builtins) -> None:
+    """Refuse arguments of `signature` that are another value each time that they are evaluated."""
+    for node in walk(tuple(arguments)):
+        if node.type == "FUNCEXPR" and builtins.signature(int(node.funcid)) in SIGNATURES:
+            raise unsupported(f"the function {signature} of a volatile one")

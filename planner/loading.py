@@ -1,0 +1,107 @@
+"""Which rows of a lake table a query can need, where PostgreSQL is to compute it over copies of them.
+
+A condition of WHERE, or of an inner join, that is about one table alone drops rows before anything else is made of
+them. Those conditions that Spark can tell choose the rows; PostgreSQL looks at all conditions again. Not taken are
+conditions on the side of an outer join that may be filled with NULLs, and tables that stand in the query twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from sqlglot import exp
+
+from catalog.errors import SluiceError
+from planner import prune, ranges
+from planner.expressions import Translator
+from planner.nodes import Node, walk
+from planner.plan import Context, OutputColumn, SparkQuery
+from planner.scope import RTE_RELATION, Scope, Statement
+from planner.select import rendered
+from planner.selected import select
+from planner.spark import Expression, and_, column
+
+_INNER: Final = 0
+_LEFT: Final = 1
+_RIGHT: Final = 3
+
+
+def needed_rows(query: Node, table_oid: int, context: Context) -> SparkQuery | None:
+    """The rows of the table that the query can need: all columns, named `c<attnum>`. None where it may need any."""
+    places = [
+        (node, index)
+        for node in walk(query)
+        if node.type == "QUERY"
+        for index, entry in enumerate(node.rtable or (), 1)
+        if entry.rtekind == RTE_RELATION and int(entry.relid) == table_oid
+    ]
+    if len(places) != 1:
+        return None
+    node, index = places[0]
+    if not all(_is_kept(item, index) for item in node.jointree.fromlist or ()):
+        return None
+    statement = Statement(context)
+    scope = Scope(statement, node, None)
+    try:
+        source = ranges.entry(scope, index, safe=True)
+    except SluiceError:
+        return None
+    scan = scope.scan_ranges[index]
+    conditions: list[Expression] = []
+    for qualifier in _qualifiers(node, index):
+        try:
+            conditions.append(Translator(scope).value(qualifier).sql)
+        except SluiceError:
+            continue  # about other tables too, or not for Spark to tell
+        prune.derive(scope, qualifier)
+    if not conditions:
+        return None
+    scan.attnums.update(each.attnum for each in scan.table.columns)
+    shown: list[Expression] = [
+        exp.alias_(column(scan.alias, f"c{each.attnum}"), f"c{each.attnum}", copy=False) for each in scan.table.columns
+    ]
+    columns = tuple(OutputColumn(each.name, each.type_oid, each.typmod) for each in scan.table.columns)
+    return SparkQuery(rendered(select(shown, source, and_(*conditions))), statement.finished_scans(), columns)
+
+
+def _qualifiers(query: Node, index: int) -> Iterator[Node]:
+    """The conditions that every row of this entry has to meet, as far as they stand above it."""
+    yield from _conjuncts(query.jointree.quals)
+    for item in query.jointree.fromlist or ():
+        yield from _of_joins(item, index)
+
+
+def _of_joins(item: Node, index: int) -> Iterator[Node]:
+    if item.type != "JOINEXPR" or not _holds(item, index):
+        return
+    left = _holds(item.larg, index)
+    if item.jointype == _INNER:
+        yield from _conjuncts(item.quals)
+    yield from _of_joins(item.larg if left else item.rarg, index)
+
+
+def _is_kept(item: Node, index: int) -> bool:
+    """Whether no outer join may put NULLs in place of a row of this entry."""
+    if item.type != "JOINEXPR" or not _holds(item, index):
+        return True
+    left = _holds(item.larg, index)
+    if item.jointype not in (_INNER, _LEFT if left else _RIGHT):
+        return False
+    return _is_kept(item.larg if left else item.rarg, index)
+
+
+def _holds(item: Node, index: int) -> bool:
+    if item.type == "RANGETBLREF":
+        return bool(item.rtindex == index)
+    return item.type == "JOINEXPR" and (_holds(item.larg, index) or _holds(item.rarg, index))
+
+
+def _conjuncts(node: Node | None) -> Iterator[Node]:
+    if node is None:
+        return
+    if node.type == "BOOLEXPR" and node.boolop == "and":
+        for part in node.args:
+            yield from _conjuncts(part)
+    elif not any(each.type == "SUBLINK" for each in walk(node)):
+        yield node
