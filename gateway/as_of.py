@@ -78,7 +78,7 @@ async def check_setting(session: Exchange, statement: SourceStatement) -> None:
     understood = result.rows[0][0]
     assert understood is not None
     if understood:
-        await snapshot_of(session, understood.decode())
+        await session.reading.choose(await snapshot_of(session, understood.decode()))
 
 
 async def past_versions(
@@ -89,6 +89,7 @@ async def past_versions(
     42P01 for a table that there was not, 0A000 for one whose columns the statement cannot be read by.
     """
     snapshot = await snapshot_of(session, understood)
+    await session.reading.choose(snapshot)
     store = session.gateway.store
     now = {oid: version.table for oid, version in (await store.versions(lake)).items()}
     rows = await store.versions_at(lake, snapshot)
@@ -138,4 +139,5 @@ def _as_it_was(
     for column in table.columns:
         if column.column_id not in then.columns and (column.attnum in read or 0 in read):
             raise refusal(f'its column "{column.name}" was added later')
-    return replace(table, columns=tuple(column for column in table.columns if column.column_id in then.columns))
+    columns = tuple(column for column in table.columns if column.column_id in then.columns)
+    return replace(table, columns=columns, populated=then.populated)

@@ -33,6 +33,9 @@ from gateway.scram import MECHANISM, ClientKeys, ScramClient
 
 _READ_BYTES: Final = 1 << 17
 _COPY_BYTES: Final = 1 << 20
+# In an ErrorResponse after which PostgreSQL ends the connection, and how long that takes it at most.
+_FATAL: Final = b"\0VFATAL\0"
+_END_SECONDS: Final = 0.2
 # The names of the gateway's own portal and statements at the backend; clients choose no such names.
 _PORTAL: Final = "pg_sluice"
 _RELAYED_ROWS: Final = (DataRow, CopyData)
@@ -48,10 +51,18 @@ class Address:
     port: int
 
 
-class BackendLostError(SluiceError):
-    """The connection to the catalog has gone, in the middle of whatever it was doing."""
+# The code of write_update's notice.
+_SCHEMA_CHANGED: Final = b"CSLU01\x00"
 
-    def __init__(self) -> None:
+
+class BackendLostError(SluiceError):
+    """The connection to the catalog has gone, in the middle of whatever it was doing; `said` is the last it said."""
+
+    def __init__(self, said: SluiceError | None = None) -> None:
+        if said is not None:
+            super().__init__(said.sqlstate, said.message, severity=said.severity)
+            self.fields = dict(said.fields)
+            return
         super().__init__(
             SqlState.CRASH_SHUTDOWN,
             "terminating connection because the catalog's PostgreSQL was restarted",
@@ -62,7 +73,11 @@ class BackendLostError(SluiceError):
 
 @dataclass(slots=True)
 class Statement:
-    """A statement of the gateway's own: its text with $n, and parameters in text format (None for NULL)."""
+    """A statement of the gateway's own: its text with $n, and parameters in text format (None for NULL).
+
+    One with `bodies_only` whose rows have more than `bytes_max` is stopped, with 54000. What is `lasting` does
+    something that is to last until the transaction ends (gateway/deferred.py).
+    """
 
     sql: str
     parameters: Sequence[str | bytes | None] = ()
@@ -70,6 +85,8 @@ class Statement:
     parameter_formats: Sequence[int] = ()
     result_format: int = 0
     bodies_only: bool = False
+    bytes_max: int | None = None
+    lasting: bool = False
 
 
 @dataclass(slots=True)
@@ -95,11 +112,19 @@ class Backend:
         self._scanner = RelayScanner()
         self._ready: deque[Item] = deque()
         self._reading: asyncio.Task[bytes] | None = None
+        self._last_word: SluiceError | None = None
+        # Set as soon as the connection has ended, whether or not anybody reads.
+        self.ended = asyncio.Event()
         self.address = address
         self.status = b"I"
         self.process_id = 0
         self.key = b""
         self.parameters: dict[str, str] = {}
+        # The update of a schema that was published last, where other gateways have to hear of it (write_update in
+        # catalog/sql/synchronisation.sql).
+        self.changed_schema: int | None = None
+        # Lasting statements that were carried out since this was emptied; None while nobody asks.
+        self.repeated: list[Statement] | None = None
         # Called with ParameterStatus and NotificationResponse that arrive among the gateway's own statements.
         self.forward: Callable[[bytes], None] = lambda _: None
 
@@ -162,7 +187,7 @@ class Backend:
     def send(self, data: bytes) -> None:
         """Put bytes on their way."""
         if self._writer.is_closing():
-            raise BackendLostError
+            raise BackendLostError(self._last_word)
         self._writer.write(data)
 
     async def drain(self) -> None:
@@ -170,13 +195,29 @@ class Backend:
         try:
             await self._writer.drain()
         except OSError:
-            raise BackendLostError from None
+            raise BackendLostError(self._last_word) from None
 
     def reading(self) -> asyncio.Task[bytes]:
         """The read that is under way: done when `next` has something to give."""
         if self._reading is None:
-            self._reading = asyncio.create_task(self._reader.read(_READ_BYTES))
+            self._reading = asyncio.create_task(self._read())
         return self._reading
+
+    async def _read(self) -> bytes:
+        """The next bytes; none at the end. What says why the connection ends comes together with the end."""
+        data = await self._reader.read(_READ_BYTES)
+        if data[:1] == b"E" and _FATAL in data:
+            try:
+                async with asyncio.timeout(_END_SECONDS):
+                    rest = await self._reader.read(_READ_BYTES)
+            except TimeoutError:
+                return data
+            if not rest:
+                self.ended.set()
+            return data + rest
+        if not data:
+            self.ended.set()
+        return data
 
     @property
     def has_more(self) -> bool:
@@ -184,18 +225,16 @@ class Backend:
         return bool(self._ready)
 
     async def next(self) -> Item:
-        """The next frame, or the next run of rows as they came. May be cancelled without loss."""
-        while not self._ready:
-            reading = self.reading()
-            try:
-                data = await asyncio.shield(reading)
-            except OSError:
-                raise BackendLostError from None
-            self._reading = None
-            if not data:
-                raise BackendLostError
-            self._ready.extend(self._scanner.feed(data))
-        item = self._ready.popleft()
+        """The next frame, or the next run of rows as they came. May be cancelled without loss.
+
+        What PostgreSQL says when it ends the connection comes as the error that is raised.
+        """
+        item = await self._item()
+        while isinstance(item, Frame) and item.type == ErrorResponse.type and self._is_last_word(item):
+            item = await self._item()
+        while isinstance(item, Frame) and item.type == NoticeResponse.type and _SCHEMA_CHANGED in item.data:
+            self.changed_schema = int(dict(NoticeResponse.decode(item.body, strict=False).fields)["D"])
+            item = await self._item()
         if isinstance(item, Frame):
             if item.type == ReadyForQuery.type:
                 self.status = item.data[5:6]
@@ -203,6 +242,32 @@ class Backend:
                 status = ParameterStatus.decode(item.body, strict=False)
                 self.parameters[status.name] = status.value
         return item
+
+    async def _item(self) -> Item:
+        while not self._ready:
+            reading = self.reading()
+            try:
+                data = await asyncio.shield(reading)
+            except OSError:
+                self.ended.set()
+                raise BackendLostError(self._last_word) from None
+            self._reading = None
+            if not data:
+                raise BackendLostError(self._last_word)
+            self._ready.extend(self._scanner.feed(data))
+        return self._ready.popleft()
+
+    def _is_last_word(self, frame: Frame) -> bool:
+        error = ErrorResponse.decode(frame.body, strict=False).to_error()
+        if error.fields.get("V") not in ("FATAL", "PANIC"):
+            return False
+        self._last_word = error
+        return True
+
+    def abort(self, said: SluiceError) -> None:
+        """Drop the connection without a word, for nobody hears it: whoever waits for an answer meets this error."""
+        self._last_word = said
+        self._writer.transport.abort()
 
     def close(self) -> None:
         """Drop the connection; PostgreSQL rolls back what was open."""
@@ -226,7 +291,10 @@ class Backend:
         self._scanner.passing = frozenset()
         try:
             self.send(bytes(out))
-            return await self._results(statements, sync)
+            results = await self._results(statements, sync)
+            if self.repeated is not None:
+                self.repeated += [statement for statement in statements if statement.lasting]
+            return results
         except asyncio.CancelledError:
             if sync:
                 await self.give_up()
@@ -239,13 +307,18 @@ class Backend:
     ) -> list[Result]:
         count = len(statements)
         results = [Result()]
-        closed = 0
+        closed = size = 0
         error: SluiceError | None = None
         while sync or (len(results) <= count and error is None):
             frame = await self.next()
             assert isinstance(frame, Frame)
             if frame.type == DataRow.type and len(results) <= count and statements[len(results) - 1].bodies_only:
                 results[-1].bodies.append(frame.body)
+                size += len(frame.data)
+                limit = statements[len(results) - 1].bytes_max
+                if limit is not None and size > limit:
+                    await self.give_up()
+                    raise SluiceError(SqlState.PROGRAM_LIMIT_EXCEEDED, f"a result of more than {limit} bytes")
                 continue
             message = decode_backend(frame.type, frame.body)
             match message:

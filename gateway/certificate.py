@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import datetime
+import fcntl
 import ipaddress
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -26,11 +29,13 @@ def ensure_certificate(directory: Path, hostname: str) -> tuple[Path, Path]:
     """
     certificate_path, key_path = directory / "server.crt", directory / "server.key"
     try:
-        if _is_current(certificate_path, key_path):
-            for path in (certificate_path, key_path):
-                path.chmod(0o600)
-        else:
-            _make(directory, hostname, certificate_path, key_path)
+        directory.mkdir(mode=0o700, exist_ok=True)
+        with _alone(directory):
+            if _is_current(certificate_path, key_path):
+                for path in (certificate_path, key_path):
+                    path.chmod(0o600)
+            else:
+                _make(hostname, certificate_path, key_path)
     except OSError as error:
         raise SluiceError(
             SqlState.IO_ERROR, f"cannot write the certificate in {directory}: {error.strerror}"
@@ -38,8 +43,18 @@ def ensure_certificate(directory: Path, hostname: str) -> tuple[Path, Path]:
     return certificate_path, key_path
 
 
-def _make(directory: Path, hostname: str, certificate_path: Path, key_path: Path) -> None:
-    directory.mkdir(mode=0o700, exist_ok=True)
+@contextmanager
+def _alone(directory: Path) -> Iterator[None]:
+    """Another gateway that starts at the same time waits."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _make(hostname: str, certificate_path: Path, key_path: Path) -> None:
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, hostname or "sluice")])
     now = datetime.datetime.now(datetime.UTC)

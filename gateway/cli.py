@@ -1,4 +1,4 @@
-"""The command line: `sluice serve`, `sluice check`, `sluice attach`."""
+"""The command line: `sluice serve`, `sluice check`, `sluice changes`, `sluice attach`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from typing import Final
 import uvloop
 
 from catalog.errors import SluiceError
+from gateway.changes import show_changes
 from gateway.check import check
 from gateway.data_directory import DataDirectory
-from gateway.serve import Options, attach_statement, serve
+from gateway.serve import GRACE_SECONDS, Options, attach_statement, serve
 
 _DEFAULT_LISTEN: Final = "127.0.0.1:5433"
 
@@ -31,15 +32,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         match options.command:
             case "serve":
                 host, _, port = options.listen.rpartition(":")
-                uvloop.run(
-                    serve(directory, Options(host, int(port), options.catalog, options.spark, options.data_path))
+                served = Options(
+                    host,
+                    int(port),
+                    options.catalog,
+                    options.spark,
+                    options.data_path,
+                    maintenance=not options.no_maintenance,
+                    grace=options.grace,
                 )
+                uvloop.run(serve(directory, served))
             case "check":
                 faults = uvloop.run(check(directory, options.catalog))
                 for fault in faults:
                     print(fault)
                 print(f"{len(faults)} faults" if faults else "the lake is consistent")
                 return 1 if faults else 0
+            case "changes":
+                uvloop.run(show_changes(directory, options.catalog, sys.stdout, watch=options.watch))
             case "attach":
                 print(attach_statement(directory, options.catalog))
     except SluiceError as error:
@@ -55,13 +65,21 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     serve_command = commands.add_parser("serve", help="run a gateway")
     check_command = commands.add_parser("check", help="verify that catalog and files agree")
+    changes_command = commands.add_parser("changes", help="show the changes of schemas at work, and the last ones done")
     attach_command = commands.add_parser("attach", help="print the statement with which DuckDB reads the lake")
-    for command in (serve_command, check_command, attach_command):
+    for command in (serve_command, check_command, changes_command, attach_command):
         command.add_argument("--data-dir", type=Path, default=Path("sluice-data"), metavar="DIR")
         command.add_argument("--catalog", metavar="DSN", help="a PostgreSQL 18, in place of the embedded one")
+    changes_command.add_argument("--watch", action="store_true", help="go on showing them until Ctrl-C")
     serve_command.add_argument("--listen", default=_DEFAULT_LISTEN, type=_address, metavar="HOST:PORT")
     serve_command.add_argument("--spark", default="local[*]", metavar="URL", help="Spark's master")
     serve_command.add_argument("--data-path", metavar="PATH", help="the lake's root, in place of DIR/lake")
+    serve_command.add_argument(
+        "--no-maintenance", action="store_true", help="leave compaction and expiry to other gateways, and to VACUUM"
+    )
+    serve_command.add_argument(
+        "--grace", default=GRACE_SECONDS, type=float, metavar="SECONDS", help="how long SIGTERM lets statements go on"
+    )
     return parser
 
 

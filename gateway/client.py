@@ -9,7 +9,7 @@ from typing import Final
 
 from catalog.errors import SluiceError
 from gateway.framing import Frame, FrameReader
-from gateway.messages.backend import ErrorResponse
+from gateway.messages.backend import ErrorResponse, NoticeResponse
 from gateway.messages.layout import Message
 
 _READ_BYTES: Final = 1 << 17
@@ -103,6 +103,12 @@ class Client:
     def send(self, *messages: Message) -> None:
         """Queue messages."""
         self.write(b"".join(message.encode() for message in messages))
+
+    def send_aside(self, notice: NoticeResponse) -> None:
+        """Queue a notice that is no part of an answer: the statement may still be carried out anew after it."""
+        before = self.sent_bytes
+        self.send(notice)
+        self.sent_bytes = before
 
     def send_error(self, error: SluiceError) -> None:
         """Queue an ErrorResponse."""

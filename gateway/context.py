@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Final, Protocol
 
+from catalog.gateways import Gateways
 from catalog.store import Store
 from gateway.backend import Address
+from gateway.indexing import Indexing
 from gateway.live_cursors import LiveCursors
 from planner.builtins import Builtins
 from storage.engine import SparkEngine
+
+_LOG: Final = logging.getLogger("sluice.sessions")
 
 
 class Cancellable(Protocol):
@@ -17,6 +24,12 @@ class Cancellable(Protocol):
 
     async def cancel(self) -> None:
         """Stop what it runs."""
+
+    async def schema_changed(self) -> None:
+        """Somebody has changed a schema: end what runs in vain."""
+
+    def catalog_lost(self) -> None:
+        """The catalog is not heard any more: end what waits for it."""
 
 
 @dataclass(slots=True)
@@ -33,5 +46,35 @@ class GatewayContext:
     address: Address
     database: str
     data_path: str
+    gateways: Gateways
     sessions: dict[int, Cancellable] = field(default_factory=dict)
+    stopping: bool = False  # sessions end as soon as they run nothing
     live_cursors: LiveCursors = field(default_factory=LiveCursors)
+    indexing: Indexing = field(init=False)
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.indexing = Indexing(self)
+
+    def later(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do what nobody waits for."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def schema_changed(self) -> None:
+        """Somebody has changed a schema: each session is told."""
+        self.indexing.wake()
+        for session in list(self.sessions.values()):
+            self.later(session.schema_changed())
+
+    def catalog_lost(self) -> None:
+        """The catalog is not heard any more: what waits for it, or reads by what it said, is ended."""
+        for session in list(self.sessions.values()):
+            session.catalog_lost()
+        self.later(self.store.renew())
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (fault := task.exception()) is not None:
+            _LOG.error("something that nobody waits for has failed", exc_info=fault)

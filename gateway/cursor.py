@@ -9,17 +9,16 @@ it, keeps them while they are few, and can only go forward once they are not.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum, IntEnum
-from typing import Final
+from typing import Final, Protocol
 
 import pyarrow as pa
 
 from catalog.errors import SluiceError, SqlState
 from gateway.live_cursors import LiveCursors
 from gateway.messages.backend import FieldDescription
-from storage.engine import ResultStream
 from storage.kept import KeptRows
 
 # The most that is kept of a cursor that nobody asked to scroll.
@@ -28,6 +27,18 @@ _FEW_BYTES: Final = 4 * 2**20
 FETCH_ALL: Final = 2**63 - 1
 
 Sink = Callable[[pa.RecordBatch], Awaitable[None]]
+
+
+class RowStream(Protocol):
+    """Batches in lake form."""
+
+    schema: pa.Schema
+
+    def __aiter__(self) -> AsyncIterator[pa.RecordBatch]:
+        """The batches, once."""
+
+    async def close(self) -> None:
+        """Give up what is held; closing twice is fine."""
 
 
 class Direction(IntEnum):
@@ -53,6 +64,8 @@ class Declaration:
 
     `created` is when the backend made it, in microseconds: what tells it from another cursor of the same name. Rows are
     written as `columns` say by FETCH, as `executed` says by the protocol's Execute. `tag` is the engine's name for it.
+    Behind these columns, rows that it locks have those of where they are: `places` gives, by a table's OID, the numbers
+    of the first of each two.
     """
 
     name: str
@@ -62,6 +75,7 @@ class Declaration:
     keeping: Keeping
     holds: bool
     tag: str
+    places: Mapping[int, Sequence[int]] = field(default_factory=dict)
 
 
 class Cursor:
@@ -70,7 +84,7 @@ class Cursor:
     `used` is when it was read last, on the event loop's clock; `draining` while it reads on without being asked to.
     """
 
-    def __init__(self, declared: Declaration, run: Callable[[], Awaitable[ResultStream]], live: LiveCursors) -> None:
+    def __init__(self, declared: Declaration, run: Callable[[], Awaitable[RowStream]], live: LiveCursors) -> None:
         self.declared = declared
         self.held = False
         self.failed = False
@@ -85,11 +99,14 @@ class Cursor:
         self._at_start = True
         self._at_end = False
         self._position = 0
-        self._stream: ResultStream | None = None
+        self._stream: RowStream | None = None
         self._batches: AsyncIterator[pa.RecordBatch] | None = None
         self._kept: KeptRows | None = None
         self._rest: pa.RecordBatch | None = None  # what was read and neither kept nor handed out
         self._exhausted = False
+        self._last: pa.RecordBatch | None = None  # the row that was read last
+        # Where that row was put since, by changes of it as the current one, oldest first.
+        self.moves: list[tuple[str, int]] = []
 
     async def fetch(self, direction: Direction, count: int, sink: Sink | None) -> int:
         """FETCH into `sink`, or MOVE without one; returns the number that the command's tag tells."""
@@ -97,7 +114,7 @@ class Cursor:
             raise SluiceError(SqlState.OBJECT_NOT_IN_PREREQUISITE_STATE, f'portal "{self.declared.name}" cannot be run')
         try:
             async with self._lock:
-                return await self._fetch(direction, count, sink)
+                return await self._fetch(direction, count, self._shown(sink))
         except SluiceError:
             # A refusal to go back leaves PostgreSQL's portal as unusable as any other error.
             self.failed = True
@@ -117,6 +134,22 @@ class Cursor:
     def at_end(self) -> bool:
         """Whether it stands behind the last row, and knows."""
         return self._at_end
+
+    @property
+    def current(self) -> pa.RecordBatch | None:
+        """The row that it is on, with where that is; None where it is on none. Of a cursor that locks its rows."""
+        return None if self._at_start or self._at_end else self._last
+
+    def _shown(self, sink: Sink | None) -> Sink | None:
+        """The sink, for the columns alone."""
+        if sink is None or not self.declared.places:
+            return sink
+        shown = list(range(len(self.declared.columns)))
+
+        async def send(batch: pa.RecordBatch) -> None:
+            await sink(batch.select(shown))
+
+        return send
 
     @property
     def runs(self) -> bool:
@@ -266,7 +299,7 @@ class Cursor:
             kept = self._kept
             if kept is not None and place < kept.end:
                 until = min(end, kept.end)
-                if sink is None:
+                if sink is None and not self.declared.places:
                     place = until
                     continue
                 rows = await _either(kept, kept.after, place, until)
@@ -281,6 +314,9 @@ class Cursor:
             if sink is not None:
                 await sink(rows)
             place += rows.num_rows
+            if rows.num_rows and self.declared.places:
+                self._last = rows.slice(rows.num_rows - 1)
+                self.moves.clear()
         return place - start
 
     async def _scan_backward(self, last: int, first: int, sink: Sink | None) -> None:

@@ -1,4 +1,7 @@
-"""A gateway's own folder on disk: what is where, and that one gateway at a time has it."""
+"""The folder on disk that gateways of one machine share: what is where, and whose the embedded PostgreSQL is.
+
+Any number of gateways may use it. One of them holds the lock, and with it runs PostgreSQL (gateway/supervision.py).
+"""
 
 from __future__ import annotations
 
@@ -25,39 +28,40 @@ class DataDirectory:
         """The lake's root as the catalog records it, with a trailing slash."""
         return f"{self.lake}/"
 
-    def acquire(self) -> None:
-        """Make the folder and take it for this process; the lock goes with the process, however that ends."""
+    def make(self) -> None:
+        """Make the folder, where it is missing."""
         try:
             self.root.mkdir(parents=True, exist_ok=True)
             self.lake.mkdir(exist_ok=True)
+        except OSError as error:
+            raise SluiceError(SqlState.IO_ERROR, f"cannot use {self.root}: {error.strerror}") from error
+
+    def acquire(self) -> bool:
+        """Take the lock, if nobody else has it: whether it is this process's now. It goes with the process, however
+        that ends."""
+        if self._lock is not None:
+            return True
+        try:
             lock = os.open(self.root / "gateway.lock", os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             raise SluiceError(SqlState.IO_ERROR, f"cannot use {self.root}: {error.strerror}") from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = os.pread(lock, 32, 0).decode().strip()
             os.close(lock)
-            raise SluiceError(
-                SqlState.CANNOT_CONNECT_NOW, f"another gateway (process {holder}) already serves {self.root}"
-            ) from None
+            return False
         os.ftruncate(lock, 0)
         os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
         self._lock = lock
+        return True
 
-    def is_served(self) -> bool:
-        """Whether a gateway has the folder now."""
-        try:
-            self.acquire()
-        except SluiceError as error:
-            if error.sqlstate == SqlState.CANNOT_CONNECT_NOW:
-                return True
-            raise
-        self.release()
-        return False
+    @property
+    def is_held(self) -> bool:
+        """Whether the lock is this process's."""
+        return self._lock is not None
 
     def release(self) -> None:
-        """Give the folder back."""
+        """Give the lock back."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None

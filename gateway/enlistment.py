@@ -22,6 +22,7 @@ from catalog.errors import SluiceError, SqlState
 from catalog.store import Store, steps_from_json
 from gateway.analysis import Analysis, SchemaMark, analyse
 from gateway.backend import BackendLostError, Result, Statement
+from planner.statements import explaining
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -77,12 +78,18 @@ class Enlistment:
         self._tables: dict[int, Enlisted] = {}
         self._judged_step = 0
         self._doom: SchemaChangedError | None = None
+        self._altered: frozenset[int] = frozenset()
 
     def clear(self) -> None:
         """The transaction is over."""
-        self._tables.clear()
+        self._tables = {}
         self._judged_step = 0
         self._doom = None
+        self._altered = frozenset()
+
+    def alter(self, table_ids: frozenset[int]) -> None:
+        """The transaction has changed the schemas of these, unseen by others: whoever else changes them dooms it."""
+        self._altered = table_ids
 
     @property
     def any(self) -> bool:
@@ -113,20 +120,28 @@ class Enlistment:
         known = {table.oid: table for table in self._tables.values()}
         for oid in oids:
             table, enlisted = found.get(oid), known.get(oid)
-            if enlisted is not None and (table is None or table.schema_version != enlisted.version):
-                raise self._doomed(enlisted, (await self._steps()).get(self._id_of(oid), []))
+            if enlisted is not None:
+                await self._judge_version(enlisted, self._id_of(oid), table)
             if table is None or table.schema_version > mark.step or mark.own != now.own:
                 raise SchemaChangedError(str(oid) if table is None else table.name, [], stale=True)
             if in_block and enlisted is None:
                 self._enlist(table.table_id, Enlisted(oid, table.name, table.schema_version), mark)
 
-    def meet(self, table: Table, mark: SchemaMark) -> None:
+    async def _judge_version(self, enlisted: Enlisted, table_id: int, found: Table | None) -> None:
+        """An operation meets an enlisted table: it may go on where only what is unseen has happened to the schema."""
+        if found is None or found.schema_version != enlisted.version:
+            steps = (await self._steps()).get(table_id, [])
+            unseen = found is not None and all(step.rule.unseen for step in steps)
+            if not unseen or self._forbidding(table_id, steps) is not None:
+                raise self._doomed(enlisted, steps)
+
+    async def meet(self, table: Table, mark: SchemaMark) -> None:
         """A statement changes this table too, though it does not name it: in the version in which it is found."""
         enlisted = self._tables.get(table.table_id)
         if enlisted is None:
             self._enlist(table.table_id, Enlisted(table.oid, table.name, table.schema_version), mark)
-        elif table.schema_version != enlisted.version:
-            raise self._doomed(enlisted, [])
+        else:
+            await self._judge_version(enlisted, table.table_id, table)
 
     async def use_views(
         self, views: Mapping[int, str], analysed_at: SchemaMark, now: SchemaMark, *, in_block: bool
@@ -146,10 +161,9 @@ class Enlistment:
         self._tables[table_id] = enlisted
 
     def confirm(self, table: Table, schema_version: int) -> None:
-        """What a statement has learnt of a table later on must be of the version that it uses."""
+        """What a statement has learnt of a table later on must be of the version that it uses; else, once more."""
         if schema_version != table.schema_version:
-            enlisted = self._tables.get(table.table_id)
-            raise SchemaChangedError(table.name, [], stale=True) if enlisted is None else self._doomed(enlisted, [])
+            raise SchemaChangedError(table.name, [], stale=True)
 
     def confirm_held(self, table: Table, held: Result) -> None:
         """`confirm` by the answer to `hold_schema` for that table."""
@@ -163,10 +177,38 @@ class Enlistment:
             self._check(await self._steps())
             self._judged_step = mark.step
 
-    async def undisturbed(self) -> None:
-        """The transaction changes a schema itself: raises where that of any of its tables has changed at all."""
-        for table_id, steps in (await self._steps()).items():
-            raise self._doomed(self._tables[table_id], steps)
+    async def hear(self) -> bool:
+        """Word of a change, in the midst of whatever the transaction does: whether that dooms it."""
+        tables = self._tables
+        if not tables:
+            return False
+        steps = await self._steps()
+        if self._tables is not tables:
+            return False  # it has ended meanwhile
+        try:
+            self._check(steps)
+        except SchemaChangedError:
+            return True
+        return False
+
+    @property
+    def doom(self) -> SchemaChangedError | None:
+        """What dooms the transaction."""
+        return self._doom
+
+    async def disturbed(self) -> dict[int, str]:
+        """The transaction changes a schema itself: `judge` by all that has happened. Those of its tables whose schemas
+        have changed, though it can still commit: OID → name."""
+        if self._doom is not None:
+            raise self._doom
+        steps = await self._steps()
+        self._check(steps)
+        return {self._tables[table_id].oid: self._tables[table_id].name for table_id in steps}
+
+    async def refuse_changed(self, oid: int) -> None:
+        """The transaction would change one of these itself."""
+        table_id = self._id_of(oid)
+        raise self._doomed(self._tables[table_id], (await self._steps()).get(table_id, []))
 
     async def cause(self, error: SluiceError) -> SluiceError:
         """Why a statement could not be analysed: a name that is gone is owed to the change that took it away."""
@@ -210,9 +252,13 @@ class Enlistment:
 
     def _check(self, steps: Mapping[int, list[SchemaStep]]) -> None:
         for table_id, taken in steps.items():
-            forbidding = forbidding_step(taken)
+            forbidding = self._forbidding(table_id, taken)
             if forbidding is not None:
                 raise self._doomed(self._tables[table_id], [forbidding])
+
+    def _forbidding(self, table_id: int, taken: Sequence[SchemaStep]) -> SchemaStep | None:
+        """The step that the transaction cannot commit beside."""
+        return taken[0] if taken and table_id in self._altered else forbidding_step(taken)
 
     def _doomed(self, table: Enlisted, steps: Sequence[SchemaStep]) -> SchemaChangedError:
         """Nothing but ROLLBACK helps any more, a savepoint neither."""
@@ -226,7 +272,9 @@ async def analysed(
     """The analysis of a client's statement, unless its transaction is doomed."""
     enlistment = session.transaction.enlistment
     try:
-        analysis = await analyse(session.backend, sql, name=name, parameter_types=parameter_types, sync=sync)
+        asked = explaining(sql) or sql
+        analysis = await analyse(session.backend, asked, name=name, parameter_types=parameter_types, sync=sync)
+        analysis.sql = sql
     except BackendLostError:
         raise
     except SluiceError as error:

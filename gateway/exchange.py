@@ -19,6 +19,8 @@ from gateway.messages import frontend
 from gateway.messages.backend import BACKEND, ErrorResponse, NoticeResponse, ReadyForQuery
 from gateway.messages.copy import CopyDone, CopyFail, CopyInResponse
 from gateway.messages.layout import Message
+from gateway.session_reading import SessionReading
+from gateway.session_timeouts import SessionTimeouts
 from gateway.states import Action, Machine, State
 from gateway.transaction import Transaction
 from planner.statements import Statement
@@ -30,7 +32,8 @@ class Exchange:
     `ends_with_statement`: the statement under way is the last of a simple query, and its transaction ends with it.
     `unsynced`: the backend has carried out something since the last Sync, in an implicit transaction.
     `ran_functions`: something ran that may have opened cursors past the gateway. `names_by_sql`: what a prepared
-    statement's name stands for may have been changed by SQL.
+    statement's name stands for may have been changed by SQL. `doom` is why what ran in Spark was ended. `attended`: the
+    backend waits while Spark works (gateway.attention).
     """
 
     def __init__(self, gateway: GatewayContext, client: Client, backend: Backend, user: str) -> None:
@@ -43,6 +46,8 @@ class Exchange:
         self.tag = f"session-{backend.process_id}-{id(self):x}"
         self.running = self.tag
         self.cursors = Cursors(self)
+        self.timeouts = SessionTimeouts(self)
+        self.reading = SessionReading(gateway.store.readers)
         self.transaction = Transaction(gateway, backend, self.cursors.hold)
         self.ends_with_statement = False
         self.unsynced = False
@@ -50,6 +55,8 @@ class Exchange:
         self.names_by_sql = False
         self.lake_active = False
         self.cancelled = False
+        self.doom: SluiceError | None = None
+        self.attended = False
         backend.forward = client.write
 
     @property
@@ -76,6 +83,11 @@ class Exchange:
         self.machine.sent(type(message))
         self.client.send(message)
 
+    def begin_running(self) -> None:
+        """A statement on the lake begins."""
+        self.cancelled, self.doom = False, None
+        self.lake_active = True
+
     @contextmanager
     def cancellable(self, tag: str) -> Iterator[None]:
         """While it lasts, a CancelRequest stops what the engine runs under this tag."""
@@ -92,6 +104,13 @@ class Exchange:
             self.cancelled = True
             self.gateway.engine.cancel(self.running)
         await self.backend.request_cancel()
+
+    async def schema_changed(self) -> None:
+        """Somebody has changed a schema: end what runs in Spark where its transaction is doomed by that."""
+        enlistment = self.transaction.enlistment
+        if self.lake_active and await enlistment.hear() and self.lake_active:
+            self.doom = enlistment.doom
+            self.gateway.engine.cancel(self.running)
 
     async def relay_query(self, raw: bytes, offset: int = 0, hidden: str | None = None) -> bool:
         """Send a message and pass on everything up to ReadyForQuery, which is left to the caller.

@@ -9,16 +9,20 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState, unsupported
+from gateway.backend import Statement
 from gateway.messages.backend import FieldDescription, RowDescription
+from gateway.session_timeouts import STATEMENT_TIMEOUT
 from planner.plan import Parameter
 
 if TYPE_CHECKING:
     from gateway.analysis import Analysis
     from gateway.exchange import Exchange
     from gateway.routing import Routed
+
+_TIMEOUT: Final = Statement(f"SELECT {STATEMENT_TIMEOUT}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,11 @@ class StatementPortal(Portal):
             self.session.gateway.engine.cancel(self.session.tag)
             raise timed_out() from None
 
+    async def ask_limit(self) -> None:
+        """`limit_time` by the session's statement_timeout, where nothing else is to be asked with it."""
+        [timeout] = await self.session.backend.run(_TIMEOUT)
+        self.limit_time(int(timeout.rows[0][0] or 0) / 1000 or None)
+
     def limit_time(self, seconds: float | None) -> None:
         """From now on, the statement may take so long."""
         if seconds is not None and self._timer is not None:
@@ -100,12 +109,14 @@ class StatementPortal(Portal):
 async def run_portal(portal: Portal, limit: int) -> None:
     """Execute a portal; what fails because of a CancelRequest is 57014."""
     session = portal.session
-    session.cancelled = False
-    session.lake_active = True
+    session.begin_running()
     try:
-        await portal.execute(limit)
+        await session.timeouts.running(lambda: portal.execute(limit))
     except SluiceError as error:
-        if session.cancelled and error.sqlstate != SqlState.QUERY_CANCELED:
+        was_ended = error.sqlstate == SqlState.QUERY_CANCELED
+        if was_ended and session.doom is not None and not session.cancelled:
+            raise session.doom from error
+        if session.cancelled and not was_ended:
             raise SluiceError(SqlState.QUERY_CANCELED, "canceling statement due to user request") from error
         raise
     finally:

@@ -6,6 +6,8 @@ PostgreSQL resolves, and statements inside statements, which it analyses by them
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,17 +17,27 @@ from gateway.backend import Statement
 from gateway.enlistment import analysed
 from gateway.visibility import lake_relations
 from planner import routes, statements
+from planner.concurrently import concurrent_command
+from planner.maintenance import vacuum_command
 from planner.nodes import Node, name_of, parse, walk
 from planner.references import FIRST_USER_OID, relations, runs_unseen, views
 from planner.routes import Route
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
     from gateway.cursor import Cursor
     from gateway.exchange import Exchange
 
 _PREPARED: Final = (
     "SELECT statement, from_sql, parameter_types::oid[]::text FROM pg_catalog.pg_prepared_statements WHERE name = $1"
 )
+# The tables that these names mean, or, of indexes, their tables.
+_TABLES: Final = """
+SELECT coalesce(i.indrelid, c.oid)::bigint FROM pg_catalog.json_array_elements_text($1) n
+JOIN pg_catalog.pg_class c ON c.oid = pg_catalog.to_regclass(n) LEFT JOIN pg_catalog.pg_index i ON i.indexrelid = c.oid
+"""
+_REINDEX_SCHEMA: Final = 2
 _RELATION: Final = Statement("SELECT pg_catalog.to_regclass($1)::oid::bigint::text")
 
 
@@ -83,10 +95,8 @@ async def _optimizable(session: Exchange, tree: Any, query: Node) -> Routed:
         late = any(oid >= FIRST_USER_OID for oid in relations(tree))
         return Routed(Route.GUARDED if watched else Route.RELAY, query, late=late)
     kind = routes.command(query)
-    if any(node.type == "CURRENTOFEXPR" for node in walk(query)):
-        raise unsupported("WHERE CURRENT OF")
     if query.hasModifyingCTE:
-        raise unsupported("a data-modifying statement in WITH")
+        return Routed(Route.WITH_CHANGES, query, tuple(sorted(lake)))
     if kind is not Route.SELECT:
         target = query.rtable[int(query.resultRelation) - 1]
         if int(target.relid) not in lake:
@@ -96,42 +106,104 @@ async def _optimizable(session: Exchange, tree: Any, query: Node) -> Routed:
 
 async def _utility(session: Exchange, analysis: Analysis, query: Node) -> Routed:
     kind = routes.command(query)
+    if kind in _UTILITIES:
+        return await _UTILITIES[kind](session, analysis, query)
+    await _judge(session, query.utilityStmt)
+    if await _is_concurrent(session, query.utilityStmt):
+        return Routed(Route.CONCURRENTLY, query)
+    return Routed(kind, query)
+
+
+async def _is_concurrent(session: Exchange, utility: Node) -> bool:
+    """Whether it is a DROP INDEX or REINDEX of the lake that is to be done CONCURRENTLY."""
+    return concurrent_command(utility) is not None and await _is_of_lake(session, utility)
+
+
+async def _is_of_lake(session: Exchange, utility: Node) -> bool:
+    """Whether an index or table that DROP INDEX or REINDEX names is of the lake, or what is in a schema may be."""
+    if utility.type == "REINDEXSTMT":
+        if utility.fields.get("relation") is None:
+            return int(utility.kind) == _REINDEX_SCHEMA
+        names = [quoted_name(utility.relation)]
+    else:
+        names = [quoted(each) for each in utility.objects]
+    return bool(await lake_relations(session, await _tables(session, names)))
+
+
+async def _judge(session: Exchange, utility: Node) -> None:
+    """A change of schemas in a transaction fails where those of its tables have changed so that it cannot commit, or
+    where it is about one of these that have."""
+    enlistment = session.transaction.enlistment
+    disturbed = await enlistment.disturbed()
+    if not disturbed:
+        return
+    named = [await resolve(session, node) for node in walk(utility) if node.type == "RANGEVAR"]
+    dropped = set(_dropped(utility.objects)) if utility.type == "DROPSTMT" else set()
+    for oid, name in disturbed.items():
+        if oid in named or name in dropped:
+            await enlistment.refuse_changed(oid)
+
+
+def _dropped(objects: Any) -> Iterator[str]:
+    """The last part of each name in DROP."""
+    for each in objects:
+        last = each[-1] if isinstance(each, tuple) else each
+        if isinstance(last, str):
+            yield name_of(last)
+
+
+async def _schema_only(session: Exchange, analysis: Analysis, query: Node) -> Routed:
+    """Where all that is named is of the lake; of an index, its table is meant."""
     utility = query.utilityStmt
-    match kind:
-        case Route.COPY:
-            return await _copy(session, analysis, query, utility)
-        case Route.TRUNCATE:
-            found = [await resolve(session, relation) for relation in utility.relations]
-            lake = await lake_relations(session, (oid for oid in found if oid))
-            if lake and len(lake) < len(found):
-                raise unsupported("TRUNCATE of lake tables and others in one statement")
-            return Routed(Route.TRUNCATE if lake else Route.RELAY, query, tuple(oid for oid in found if oid in lake))
-        case Route.LOCK:
-            return await _lock(session, query, utility)
-        case Route.EXPLAIN:
-            offset, options = statements.explained(analysis.sql)
-            routed = await _inner(session, analysis, offset, analysis.sql[offset:])
-            inner = routed.inner_routed
-            assert inner is not None
-            if inner.route in (Route.RELAY, Route.GUARDED):
-                return Routed(inner.route, query)
-            if inner.route is Route.EXECUTE:
-                raise unsupported("EXPLAIN EXECUTE")
-            return Routed(Route.EXPLAIN, query, inner.lake, routed.inner, inner, options)
-        case Route.TABLE_AS:
-            return await _table_as(session, analysis, query, utility)
-        case Route.DECLARE:
-            return await _declare(session, analysis, query)
-        case Route.FETCH:
-            return await _fetch(session, query, utility)
-        case Route.EXECUTE:
-            return await _execute(session, query, utility)
-        case _:
-            await session.transaction.enlistment.undisturbed()
-            return Routed(kind, query)
+    await _judge(session, utility)
+    if await _is_concurrent(session, utility):
+        return Routed(Route.CONCURRENTLY, query)
+    if utility.type == "RENAMESTMT":
+        names = [] if utility.fields.get("relation") is None else [quoted_name(utility.relation)]
+    else:
+        names = [quoted(each) for each in utility.objects] if statements.drops_tables(analysis.sql) else []
+    if not names:
+        return Routed(Route.RELAY, query)
+    found = await _tables(session, names)
+    lake = await lake_relations(session, found)
+    return Routed(Route.SCHEMA_ONLY if lake and lake == set(found) else Route.RELAY, query, tuple(sorted(lake)))
 
 
-async def _lock(session: Exchange, query: Node, utility: Node) -> Routed:
+async def _tables(session: Exchange, names: Sequence[str]) -> list[int]:
+    """The tables that these names mean, or, of indexes, their tables."""
+    [result] = await session.backend.run(Statement(_TABLES, (json.dumps(names),)), sync=session.simple)
+    return [int(row[0]) for row in result.rows if row[0] is not None]
+
+
+async def _alter(session: Exchange, _: Analysis, query: Node) -> Routed:
+    await _judge(session, query.utilityStmt)
+    oid = await resolve(session, query.utilityStmt.relation)
+    lake = await lake_relations(session, [oid] if oid else [])
+    return Routed(Route.ALTER if lake else Route.RELAY, query, tuple(lake))
+
+
+async def _truncate(session: Exchange, _: Analysis, query: Node) -> Routed:
+    found = [await resolve(session, relation) for relation in query.utilityStmt.relations]
+    lake = await lake_relations(session, (oid for oid in found if oid))
+    if lake and len(lake) < len(found):
+        raise unsupported("TRUNCATE of lake tables and others in one statement")
+    return Routed(Route.TRUNCATE if lake else Route.RELAY, query, tuple(oid for oid in found if oid in lake))
+
+
+async def _explain(session: Exchange, analysis: Analysis, query: Node) -> Routed:
+    offset, options = statements.explained(analysis.sql)
+    routed = await _inner(session, analysis, offset, analysis.sql[offset:])
+    inner = routed.inner_routed
+    assert inner is not None
+    if inner.route is Route.REFRESH:
+        return Routed(Route.RELAY, query)  # PostgreSQL has no plan of it to show
+    if inner.route in (Route.RELAY, Route.GUARDED) and not statements.is_schema_change(analysis.sql[offset:]):
+        return Routed(inner.route, query)
+    return Routed(Route.EXPLAIN, query, inner.lake, routed.inner, inner, options)
+
+
+async def _lock(session: Exchange, _: Analysis, query: Node) -> Routed:
+    utility = query.utilityStmt
     found = [await resolve(session, relation) for relation in utility.relations]
     lake = await lake_relations(session, (oid for oid in found if oid))
     for oid, relation in zip(found, utility.relations, strict=True):
@@ -142,7 +214,29 @@ async def _lock(session: Exchange, query: Node, utility: Node) -> Routed:
     return Routed(Route.LOCK if lake else Route.RELAY, query, tuple(oid for oid in found if oid in lake))
 
 
-async def _copy(session: Exchange, analysis: Analysis, query: Node, utility: Node) -> Routed:
+async def _vacuum(session: Exchange, _: Analysis, query: Node) -> Routed:
+    """Of all tables, or of those named; PostgreSQL alone where none of these is in the lake."""
+    command = vacuum_command(query.utilityStmt)
+    if command is None:
+        return Routed(Route.RELAY, query)
+    found = [await resolve(session, table.relation) for table in command.tables]
+    lake = await lake_relations(session, (oid for oid in found if oid))
+    if command.tables and not lake:
+        return Routed(Route.RELAY, query)
+    return Routed(Route.VACUUM, query, tuple(oid for oid in found if oid in lake))
+
+
+async def _cluster(session: Exchange, _: Analysis, query: Node) -> Routed:
+    relation = query.utilityStmt.relation
+    if relation is None:
+        return Routed(Route.CLUSTER, query)
+    oid = await resolve(session, relation)
+    lake = await lake_relations(session, [oid] if oid else [])
+    return Routed(Route.CLUSTER if lake else Route.RELAY, query, tuple(lake))
+
+
+async def _copy(session: Exchange, analysis: Analysis, query: Node) -> Routed:
+    utility = query.utilityStmt
     if utility.relation is not None:
         oid = await resolve(session, utility.relation)
         lake = await lake_relations(session, [oid] if oid else [])
@@ -157,7 +251,11 @@ async def _copy(session: Exchange, analysis: Analysis, query: Node, utility: Nod
     return Routed(Route.COPY, query, routed.inner_routed.lake, routed.inner, routed.inner_routed)
 
 
-async def _table_as(session: Exchange, analysis: Analysis, query: Node, utility: Node) -> Routed:
+async def _table_as(session: Exchange, analysis: Analysis, query: Node) -> Routed:
+    utility = query.utilityStmt
+    if utility.into.viewQuery is not None:
+        await _judge(session, utility)
+        return Routed(Route.MATERIALIZED, query)
     persistence = utility.into.rel.relpersistence
     parts = statements.table_as(analysis.sql)
     routed = await _inner(session, analysis, parts.offset, parts.query)
@@ -166,7 +264,19 @@ async def _table_as(session: Exchange, analysis: Analysis, query: Node, utility:
         if routed.inner_routed.route not in (Route.RELAY, Route.GUARDED):
             raise unsupported("a temporary table made from lake tables")
         return Routed(routed.inner_routed.route, query)
-    return Routed(Route.TABLE_AS, query, routed.inner_routed.lake, routed.inner, routed.inner_routed)
+    inner = routed.inner_routed
+    if inner.query is not None and routes.command(inner.query) is Route.EXECUTE and inner.route is not Route.EXECUTE:
+        if await prepared_text(session, name_of(inner.query.utilityStmt.name)) is None:
+            return Routed(Route.RELAY, query)  # which says that there is none
+        raise unsupported("CREATE TABLE AS EXECUTE of what reads no lake table")
+    return Routed(Route.TABLE_AS, query, inner.lake, routed.inner, inner)
+
+
+async def _refresh(session: Exchange, _: Analysis, query: Node) -> Routed:
+    await _judge(session, query.utilityStmt)
+    oid = await resolve(session, query.utilityStmt.relation)
+    lake = await lake_relations(session, [oid] if oid else [])
+    return Routed(Route.REFRESH if lake else Route.RELAY, query, tuple(lake))
 
 
 async def _declare(session: Exchange, analysis: Analysis, query: Node) -> Routed:
@@ -183,15 +293,17 @@ async def _declare(session: Exchange, analysis: Analysis, query: Node) -> Routed
             raise unsupported("DECLARE CURSOR over a function made by users")
 
 
-async def _fetch(session: Exchange, query: Node, utility: Node) -> Routed:
+async def _fetch(session: Exchange, _: Analysis, query: Node) -> Routed:
     """By the name's owner. A cursor that a function has opened is watched as functions are."""
+    utility = query.utilityStmt
     cursor = await session.cursors.find(name_of(utility.portalname), sync=session.simple)
     if cursor is not None:
         return Routed(Route.FETCH, query, cursor=cursor, late=True)
     return Routed(Route.GUARDED if session.ran_functions else Route.RELAY, query, late=True)
 
 
-async def _execute(session: Exchange, query: Node, utility: Node) -> Routed:
+async def _execute(session: Exchange, _: Analysis, query: Node) -> Routed:
+    utility = query.utilityStmt
     found = await prepared_text(session, name_of(utility.name))
     if found is None:
         return Routed(Route.RELAY, query, late=True)
@@ -230,7 +342,10 @@ async def _inner(session: Exchange, analysis: Analysis, offset: int, text: str) 
             error.fields["P"] = str(int(error.fields["P"]) + offset)
         raise
     inner.parameter_types = inner.parameter_types or analysis.parameter_types
-    return Routed(Route.RELAY, None, (), inner, await route(session, inner))
+    routed = await route(session, inner)
+    if routed.route is Route.WITH_CHANGES:
+        raise unsupported("a data-modifying statement in WITH inside of another statement")
+    return Routed(Route.RELAY, None, (), inner, routed)
 
 
 async def resolve(session: Exchange, relation: Node) -> int | None:
@@ -242,5 +357,26 @@ async def resolve(session: Exchange, relation: Node) -> int | None:
 
 def quoted_name(relation: Node) -> str:
     """What a RangeVar says, quoted."""
-    parts = [relation.fields.get("schemaname"), relation.relname]
-    return ".".join('"' + part.replace('"', '""') + '"' for part in parts if part)
+    return quoted([relation.fields.get("schemaname"), relation.relname])
+
+
+def quoted(parts: Iterable[Any]) -> str:
+    """The parts of a name, quoted; those that are not there are left out."""
+    return ".".join('"' + name_of(part).replace('"', '""') + '"' for part in parts if part)
+
+
+_UTILITIES: Final[Mapping[Route, Callable[[Exchange, Analysis, Node], Awaitable[Routed]]]] = {
+    Route.COPY: _copy,
+    Route.TRUNCATE: _truncate,
+    Route.LOCK: _lock,
+    Route.ALTER: _alter,
+    Route.SCHEMA_ONLY: _schema_only,
+    Route.VACUUM: _vacuum,
+    Route.CLUSTER: _cluster,
+    Route.EXPLAIN: _explain,
+    Route.TABLE_AS: _table_as,
+    Route.REFRESH: _refresh,
+    Route.DECLARE: _declare,
+    Route.FETCH: _fetch,
+    Route.EXECUTE: _execute,
+}

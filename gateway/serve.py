@@ -11,59 +11,90 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
-from catalog.bootstrap import CLIENT_DATABASE, CLIENT_ROLE, bootstrap, create_client_database
+from catalog.background import end
+from catalog.bootstrap import CLIENT_DATABASE, CLIENT_ROLE, bootstrap
 from catalog.embedded import PORT, SUPERUSER, EmbeddedPostgres
 from catalog.errors import SluiceError, SqlState
+from catalog.gateways import Gateways
+from catalog.schema_changes import undo_abandoned
+from catalog.schema_news import SchemaNews
 from catalog.store import Store
 from gateway.backend import Address
 from gateway.certificate import ensure_certificate
 from gateway.context import GatewayContext
 from gateway.data_directory import DataDirectory
+from gateway.maintainer import Maintainer
 from gateway.server import Server
+from gateway.supervision import Supervision
 from planner.builtins import FUNCTIONS_QUERY, TYPES_QUERY, Builtins
+from storage import layout
 from storage.engine import EngineSettings, SparkEngine
+from storage.leftovers import remove_leftovers, written_by
 
-_SUPERVISE_SECONDS: Final = 0.2
+GRACE_SECONDS: Final = 8.0
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What `sluice serve` was given. `catalog` is a postgresql:// URI, or None for the embedded one."""
+    """What `sluice serve` was given. `catalog` is a postgresql:// URI, or None for the embedded one.
+
+    Without `maintenance`, this gateway does none in the background. `grace` is for how many seconds SIGTERM lets
+    statements go on.
+    """
 
     host: str
     port: int
     catalog: str | None = None
     spark: str = "local[*]"
     data_path: str | None = None
+    maintenance: bool = True
+    grace: float = GRACE_SECONDS
 
 
 async def serve(directory: DataDirectory, options: Options) -> None:
-    """Run a gateway until SIGINT or SIGTERM."""
-    stopping = asyncio.Event()
+    """Run a gateway until SIGTERM, which lets statements end, or SIGINT or a second signal, which does not."""
+    stopping, hurrying = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stopping.set)
-    directory.acquire()
+
+    def stop_now(*, hurry: bool) -> None:
+        if hurry or stopping.is_set():
+            hurrying.set()
+        stopping.set()
+
+    loop.add_signal_handler(signal.SIGINT, lambda: stop_now(hurry=True))
+    loop.add_signal_handler(signal.SIGTERM, lambda: stop_now(hurry=False))
+    directory.make()
     async with AsyncExitStack() as stack:
-        stack.callback(directory.release)
         data_path = options.data_path or directory.data_path
         if not data_path.endswith("/"):
             data_path += "/"
         dsn = options.catalog
         if dsn is None:
             _say("starting the embedded PostgreSQL")
-            postgres = EmbeddedPostgres(directory.catalog)
-            await postgres.start()
-            stack.push_async_callback(postgres.stop)
-            await create_client_database(postgres.dsn)
-            dsn = postgres.url(CLIENT_DATABASE)
-            supervisor = asyncio.create_task(_supervise(postgres))
-            stack.push_async_callback(_end, supervisor)
+            supervision = Supervision(directory, _say)
+            await supervision.start()
+            stack.push_async_callback(supervision.stop)
+            dsn = supervision.url
+            supervisor = asyncio.create_task(supervision.keep())
+            stack.push_async_callback(end, supervisor)
         address, database = endpoint(dsn)
         token = await bootstrap(dsn, data_path)
         store = Store(dsn)
         await store.open()
         stack.push_async_callback(store.close)
+        await store.readers.start()
+        gateway: GatewayContext | None = None
+        gateways = Gateways(
+            dsn,
+            lambda number: _number(store, number),
+            lambda ended: _clean_up(store, dsn, data_path, ended),
+            lost=lambda: None if gateway is None else gateway.catalog_lost(),
+            count=lambda: 0 if gateway is None else len(gateway.sessions),
+            address=f"{options.host}:{options.port}",
+        )
+        await gateways.start()
+        stack.push_async_callback(gateways.close)
+        await undo_abandoned(dsn)
         functions, types = await store.fetch(FUNCTIONS_QUERY), await store.fetch(TYPES_QUERY)
         builtins = Builtins.from_rows(map(tuple, functions), map(tuple, types))
         _say(f"starting Spark ({options.spark})")
@@ -76,7 +107,16 @@ async def serve(directory: DataDirectory, options: Options) -> None:
             starting.cancel()
             return
         await starting
-        gateway = GatewayContext(store, engine, builtins, token, address, database, data_path)
+        gateway = GatewayContext(store, engine, builtins, token, address, database, data_path, gateways)
+        gateway.indexing.start()
+        stack.push_async_callback(gateway.indexing.close)
+        news = SchemaNews(dsn, gateway.schema_changed)
+        news.start()
+        stack.push_async_callback(news.close)
+        if options.maintenance:
+            maintainer = Maintainer(gateway)
+            maintainer.start()
+            stack.push_async_callback(maintainer.close)
         certificate, key = ensure_certificate(directory.tls, options.host)
         tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         tls.load_cert_chain(certificate, key)
@@ -87,6 +127,11 @@ async def serve(directory: DataDirectory, options: Options) -> None:
         _say(f"ready: postgresql://{user}@{options.host}:{server.port}/{quote(database)}")
         await stop
         _say("stopping")
+        draining = asyncio.create_task(server.drain(options.grace))
+        hurry = asyncio.create_task(hurrying.wait())
+        await asyncio.wait((draining, hurry), return_when=asyncio.FIRST_COMPLETED)
+        hurry.cancel()
+        await end(draining)
 
 
 def attach_statement(directory: DataDirectory, catalog: str | None) -> str:
@@ -114,18 +159,21 @@ def endpoint(dsn: str) -> tuple[Address, str]:
     return Address(host, port), database
 
 
-async def _supervise(postgres: EmbeddedPostgres) -> None:
-    """Start PostgreSQL again when it has died; sessions that were on it are told and end."""
-    while True:
-        await asyncio.sleep(_SUPERVISE_SECONDS)
-        if postgres.process_id is None:
-            _say("the embedded PostgreSQL has died; starting it again")
-            await postgres.start()
+def _number(store: Store, number: int) -> None:
+    """What is written from here on, files and changes of schemas, is written under that number."""
+    layout.write_as(number)
+    store.gateway_number = number
 
 
-async def _end(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    await asyncio.wait((task,))
+async def _clean_up(store: Store, dsn: str, data_path: str, ended: frozenset[int]) -> None:
+    """Remove what gateways have left behind that are gone, and undo what they have left half done."""
+    await undo_abandoned(dsn)
+    # First, which have ended: whatever these have published is in what is read of the catalog after that.
+    written = await asyncio.to_thread(written_by, data_path, ended)
+    published = {*await store.published(written), *await store.sidecars.paths()}
+    removed = await asyncio.to_thread(remove_leftovers, data_path, written, published)
+    if removed:
+        _say(f"removed {removed} files that a gateway has left unpublished")
 
 
 def _say(line: str) -> None:

@@ -11,15 +11,21 @@ from typing import Final
 from catalog.errors import SluiceError, SqlState
 from gateway import as_of
 from gateway.authentication import log_in, startup_message
-from gateway.backend import Backend
+from gateway.backend import Backend, Statement
 from gateway.client import Client, ClientGoneError
 from gateway.context import GatewayContext
 from gateway.messages import backend as answers
 from gateway.messages import startup
 from gateway.session import Session
+from gateway.spreading import shut_down
 
 _LOG: Final = logging.getLogger("sluice.server")
 _CANCEL_KEY_BYTES: Final = 4
+_DRAIN_SECONDS: Final = 0.05
+# Whatever the role's defaults say, the session is written down.
+_BEGIN: Final = Statement("BEGIN READ WRITE")
+_ENTER: Final = "SELECT pg_sluice.enter($1, $2)"
+_COMMIT: Final = Statement("COMMIT")
 
 
 class Server:
@@ -30,6 +36,7 @@ class Server:
         self._tls = tls
         self._server: asyncio.Server | None = None
         self._connections: dict[asyncio.Task[None], Client] = {}
+        self._sessions: dict[asyncio.Task[None], Session] = {}
         self._keys: dict[int, bytes] = {}
 
     async def start(self, host: str, port: int) -> None:
@@ -46,6 +53,18 @@ class Server:
         """The port that is listened on."""
         assert self._server is not None
         return int(self._server.sockets[0].getsockname()[1])
+
+    async def drain(self, seconds: float) -> None:
+        """Refuse new connections with 57P03, and end each session with 57P01 as soon as it runs nothing. Returns when
+        none is left, or after so long."""
+        self._gateway.stopping = True
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + seconds
+        while self._sessions and loop.time() < deadline:
+            for task, session in self._sessions.items():
+                if session.is_idle:
+                    task.cancel()
+            await asyncio.wait(list(self._sessions), timeout=_DRAIN_SECONDS)
 
     async def stop(self) -> None:
         """Refuse new connections and end those there are with 57P01."""
@@ -69,14 +88,7 @@ class Server:
             error.fields["S"] = error.fields["V"] = "FATAL"
             self._say(client, error)
         except asyncio.CancelledError:
-            self._say(
-                client,
-                SluiceError(
-                    SqlState.ADMIN_SHUTDOWN,
-                    "terminating connection due to administrator command",
-                    severity="FATAL",
-                ),
-            )
+            self._say(client, shut_down())
         except Exception as fault:  # noqa: BLE001  the connection's last resort: client and log hear of it
             _LOG.exception("a connection failed")
             self._say(
@@ -99,15 +111,22 @@ class Server:
         if isinstance(message, startup.CancelRequest):
             await self._cancel(message)
             return
+        if self._gateway.stopping:
+            raise SluiceError(SqlState.CANNOT_CONNECT_NOW, "the gateway is shutting down")
+        await self._gateway.gateways.serve()
         login = await log_in(client, self._gateway, message)
         backend = await Backend.connect(self._gateway.address, login.parameters, login.keys)
         process_id = backend.process_id
+        task = asyncio.current_task()
+        assert task is not None
         try:
-            await backend.run(as_of.DEFINE)
+            enter = Statement(_ENTER, (self._gateway.token, str(self._gateway.gateways.number)))
+            await backend.run(_BEGIN, enter, as_of.DEFINE, _COMMIT)
             session = Session(self._gateway, client, backend, login.user)
             key = secrets.token_bytes(_CANCEL_KEY_BYTES)
             self._keys[process_id] = key
             self._gateway.sessions[process_id] = session
+            self._sessions[task] = session
             client.send(
                 answers.AuthenticationOk(),
                 *(answers.ParameterStatus(name, value) for name, value in backend.parameters.items()),
@@ -117,6 +136,7 @@ class Server:
             await client.drain()
             await session.run()
         finally:
+            self._sessions.pop(task, None)
             self._keys.pop(process_id, None)
             self._gateway.sessions.pop(process_id, None)
             backend.close()

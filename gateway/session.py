@@ -2,9 +2,6 @@
 
 What PostgreSQL answers is relayed byte for byte from the session's own backend; what touches the lake becomes a
 `Portal` (gateway.portal) that gives its rows when it is executed. The states are those of `gateway.states`.
-
-Relayed messages of the extended protocol are sent on without waiting; `_settle` waits for their answers before the
-gateway says anything of its own, so that the client sees every answer in the order of its messages.
 """
 
 from __future__ import annotations
@@ -14,72 +11,25 @@ import logging
 from typing import Final
 
 from catalog.errors import SluiceError, SqlState
-from gateway import as_of, simple_query
-from gateway.analysis import UNDO
-from gateway.backend import Backend, BackendLostError, Statement
-from gateway.client import Client
-from gateway.constraint_modes import keep_modes, prepare_modes
-from gateway.context import GatewayContext
-from gateway.enlistment import analysed
-from gateway.exchange import Exchange
+from catalog.gateways import lost_catalog
+from gateway import simple_query
+from gateway.backend import BackendLostError
+from gateway.extended_query import ExtendedQuery
 from gateway.framing import Frame
-from gateway.lake import open_portal
-from gateway.lake.cursor import ExecutedCursorPortal, bind_portal, present_cursor
-from gateway.lake.select_locking import locks_rows
-from gateway.messages import backend as answers
 from gateway.messages import frontend
-from gateway.messages.backend import ErrorResponse, NoticeResponse, ReadyForQuery
+from gateway.messages.backend import ErrorResponse, ReadyForQuery
 from gateway.messages.copy import CopyInResponse
-from gateway.messages.layout import Message
-from gateway.parameters import canonical_parameters
-from gateway.portal import Binding, Portal, result_formats, run_portal
-from gateway.prepared import Prepared, check_bind, renewed
-from gateway.retrying import must_be_alike, run_retrying
-from gateway.routing import route
+from gateway.spreading import shut_down, spread
 from gateway.states import Action, State
-from planner.routes import Route
-from planner.statements import (
-    ConstraintModes,
-    TransactionCommand,
-    constraint_modes,
-    needs_no_analysis,
-    setting,
-    split,
-    transaction_command,
-)
 
 _LOG: Final = logging.getLogger("sluice.session")
 
-# The answer that ends each relayed message of the extended protocol.
-_ENDS: Final = {
-    frontend.Parse.type: (answers.ParseComplete.type,),
-    frontend.Bind.type: (answers.BindComplete.type,),
-    frontend.Close.type: (answers.CloseComplete.type,),
-    frontend.Describe.type: (answers.RowDescription.type, answers.NoData.type),
-    frontend.Execute.type: (
-        answers.CommandComplete.type,
-        answers.EmptyQueryResponse.type,
-        answers.PortalSuspended.type,
-    ),
-}
-# A statement that makes the backend's transaction fail, for an error that the backend does not know of.
-_FAIL: Final = Statement("SELECT pg_catalog.int4div(1, 0)")
+# What begins something that the gateway must be allowed to serve.
+_BEGINNING: Final = frozenset({frontend.Query, frontend.Parse, frontend.Bind, frontend.Execute, frontend.FunctionCall})
 
 
-class Session(Exchange):
+class Session(ExtendedQuery):
     """The session's loop. `run` returns when the client has gone or the session was ended."""
-
-    def __init__(self, gateway: GatewayContext, client: Client, backend: Backend, user: str) -> None:
-        super().__init__(gateway, client, backend, user)
-        self._prepared: dict[str, Prepared] = {}
-        # A simple query ends the unnamed statement, at the backend too where it gets there.
-        self._unnamed = False
-        self._portals: dict[str, Portal] = {}
-        self._bound: dict[str, tuple[Prepared, Binding]] = {}  # what the portals were made of
-        self._outstanding: list[tuple[int, ...]] = []
-        # What relayed statements and portals do to the transaction, by name.
-        self._commands: dict[str, TransactionCommand | ConstraintModes] = {}
-        self._portal_commands: dict[str, TransactionCommand | ConstraintModes] = {}
 
     # ── the loop ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -87,9 +37,11 @@ class Session(Exchange):
         """Serve until the client goes. Raises BackendLostError when the catalog does."""
         try:
             while self.machine.state is not State.CLOSED:
+                if self.gateway.stopping and self.is_idle:
+                    raise shut_down()
                 frame = await self._next_frame()
                 kind = frontend.FRONTEND[frame.type]
-                if self.machine.received(kind) is Action.PROCESS:
+                if self.machine.received(kind) is Action.PROCESS and await self._may_serve(kind):
                     await self._process(kind, frame)
                 if not self.client.has_more:
                     await self.client.drain()
@@ -97,6 +49,7 @@ class Session(Exchange):
             await self._close_portals()
             await self.cursors.close()
             await self.transaction.abandon()
+            await self.reading.close()
 
     async def _next_frame(self) -> Frame:
         """The client's next frame; what the backend says meanwhile (LISTEN, shutdown) is passed on."""
@@ -118,6 +71,32 @@ class Session(Exchange):
         finally:
             message.cancel()
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing runs; a transaction may be open."""
+        return self.machine.state is State.IDLE
+
+    async def _may_serve(self, kind: type) -> bool:
+        """What the gateway does without a lease: it refuses. What it cannot refuse alone ends the session."""
+        if kind not in _BEGINNING:
+            return True
+        try:
+            await self.gateway.gateways.serve()
+        except SluiceError as error:
+            if kind is not frontend.Query or self.in_transaction or self._outstanding:
+                self.backend.abort(error)
+                raise
+            self.machine.sent(ErrorResponse)
+            self.client.send_error(error)
+            self._ready()
+            return False
+        return True
+
+    def catalog_lost(self) -> None:
+        """End what waits for the catalog, which does not answer. What is idle may be so until it does."""
+        if not self.is_idle:
+            self.backend.abort(lost_catalog())
+
     async def _process(self, kind: type, frame: Frame) -> None:
         handler = {
             frontend.Query: self._query,
@@ -132,6 +111,7 @@ class Session(Exchange):
         }.get(kind)
         if handler is None:
             return
+        self.reading.begin()
         try:
             await handler(frame)
         except BackendLostError:
@@ -142,35 +122,14 @@ class Session(Exchange):
             _LOG.exception("unexpected error")
             await self._fail(SluiceError(SqlState.INTERNAL_ERROR, f"{type(fault).__name__}: {fault}"))
         if kind is frontend.Query or kind is frontend.FunctionCall:
+            await self._leave_window()
             await self._end_own_block()
             self.ends_with_statement = False
             if self.backend.status != b"T":
                 await self._close_portals()
             await self.cursors.look()
+            await spread(self)
             self._ready()
-
-    async def _fail(self, error: SluiceError) -> None:
-        """Tell the client, and bring the backend's transaction into the same state."""
-        self._outstanding.clear()
-        if self.backend.status == b"T" or self.unsynced:
-            await self._run_failing(_FAIL)
-        elif self.machine.state is State.EXTENDED_QUERY:
-            await self._end_implicit_transaction()
-        if self.backend.status == b"E" and await self._run_failing(*UNDO):
-            # It failed within a savepoint of the gateway's own. PostgreSQL would have given all locks back at once.
-            await self._run_failing(_FAIL)
-        self.machine.sent(ErrorResponse)
-        self.client.send_error(error)
-
-    async def _run_failing(self, *statements: Statement) -> bool:
-        """Carry out what may fail, or is there to fail; whether it did not."""
-        try:
-            await self.backend.run(*statements)
-        except BackendLostError:
-            raise
-        except SluiceError:
-            return False
-        return True
 
     async def _end_own_block(self) -> None:
         """Commit or roll back a block that the gateway began; an error of COMMIT is sent."""
@@ -188,6 +147,8 @@ class Session(Exchange):
             self.client.send_error(error)
 
     def _ready(self) -> None:
+        if self.backend.status == b"I":
+            self.reading.end()
         self.machine.sent(ReadyForQuery)
         self.client.send(ReadyForQuery(self.backend.status))
 
@@ -198,187 +159,15 @@ class Session(Exchange):
         await simple_query.answer(self, frame)
 
     async def _function_call(self, frame: Frame) -> None:
+        await self.transaction.deferred.settle()
         await self.relay_query(frame.data)
 
     # ── extended query ──────────────────────────────────────────────────────────────────────────────────
 
-    async def _parse(self, frame: Frame) -> None:
-        message = frontend.Parse.decode(frame.body)
-        if not message.statement:  # of any other name, the backend refuses a second one
-            self._prepared.pop("", None)
-            self._unnamed = True
-        statements = split(message.query)
-        self.note_names(statements)
-        self._commands.pop(message.statement, None)
-        if len(statements) == 1:
-            command = transaction_command(statements[0]) or constraint_modes(statements[0])
-            if command is not None:
-                self._commands[message.statement] = command
-        if self.backend.status == b"E" or all(
-            needs_no_analysis(statement, enlisted=self.transaction.enlistment.any) for statement in statements
-        ):
-            if self.backend.status != b"E" and len(statements) == 1 and setting(statements[0], as_of.NAME) is not None:
-                if not await self._settle():
-                    return
-                await as_of.check_setting(self, statements[0])
-            if len(statements) == 1 and (text := self.transaction.answering(statements[0])) != statements[0].text:
-                data = frontend.Parse(message.statement, text, message.parameter_types).encode()
-                frame = Frame(frame.type, data)
-            self._relay(frame)
-            return
-        if not await self._settle():
-            return
-        analysis = await analysed(
-            self, message.query, name=message.statement, parameter_types=message.parameter_types, sync=False
-        )
-        routed = await route(self, analysis)
-        self.client.send(*analysis.notices)
-        self._prepared.pop(message.statement, None)
-        if routed.late or not routed.is_relayed:
-            self._prepared[message.statement] = Prepared(analysis, routed)
-        self.send_noted(answers.ParseComplete())
-
-    async def _bind(self, frame: Frame) -> None:
-        message = frontend.Bind.decode(frame.body)
-        self._check_named(message.statement)
-        prepared = self._prepared.get(message.statement)
-        self._portal_commands.pop(message.portal, None)
-        if prepared is not None or (message.statement and self.names_by_sql and self.backend.status != b"E"):
-            if not await self._settle():
-                return
-            prepared = await renewed(self, message.statement, prepared)
-        if prepared is None or prepared.relayed:
-            await self._forget_portal(message.portal)
-            if message.statement in self._commands:
-                self._portal_commands[message.portal] = self._commands[message.statement]
-            self._relay(frame)
-            return
-        if message.portal and message.portal in self._portals:
-            raise SluiceError("42P03", f'cursor "{message.portal}" already exists')
-        await check_bind(self.backend, message, sync=False)
-        await self._forget_portal(message.portal)
-        self._prepared[message.statement] = prepared
-        types = prepared.analysis.parameter_types
-        formats = result_formats(message.parameter_formats, len(types))
-        binding = Binding(
-            statement=message.statement,
-            parameters=message.parameters,
-            parameter_formats=formats,
-            result_formats=message.result_formats,
-            canonical=await canonical_parameters(self.backend, types, message.parameters, formats),
-        )
-        if message.portal and prepared.routed.route is Route.SELECT and not locks_rows(prepared.routed):
-            await bind_portal(self, prepared.analysis, prepared.routed, binding, message)
-        else:
-            self._portals[message.portal] = await open_portal(self, prepared.analysis, prepared.routed, binding)
-            self._bound[message.portal] = (prepared, binding)
-        self.send_noted(answers.BindComplete())
-
-    async def _describe(self, frame: Frame) -> None:
-        message = frontend.Describe.decode(frame.body)
-        if message.kind == b"P" and (portal := self._portals.get(message.name)) is not None:
-            await self._settle()
-            self.send_noted(_description(portal.columns))
-        else:
-            if message.kind == b"S":
-                self._check_named(message.name)
-            self._relay(frame)
-
-    def _check_named(self, statement: str) -> None:
-        if not statement and not self._unnamed:
-            raise SluiceError(SqlState.INVALID_SQL_STATEMENT_NAME, "unnamed prepared statement does not exist")
-
-    async def _execute(self, frame: Frame) -> None:
-        message = frontend.Execute.decode(frame.body)
-        portal = self._portals.get(message.portal)
-        if portal is None:
-            command = self._portal_commands.get(message.portal)
-            if message.portal in self.cursors and self.backend.status != b"E":
-                if not await self._settle():
-                    return
-                cursor, present = await present_cursor(self, message.portal)
-                if cursor is not None:
-                    await run_portal(ExecutedCursorPortal(self, cursor, present), message.limit_rows)
-                    return
-            if command is None or self.backend.status == b"E":
-                self.unsynced = True
-                self._relay(frame)
-            elif isinstance(command, ConstraintModes):
-                await self._execute_modes(frame, command)
-            else:
-                await self._execute_command(frame, command)
-            return
-        if not await self._settle():
-            return
-        if not portal.started and not self.transaction.open:
-            if self.unsynced:
-                await self.transaction.begin()  # what the pipeline did so far at the backend is in the block too
-            else:
-                await self._end_implicit_transaction()
-        # Where Sync is next, its commit comes before the answer: so what it meets can still be mended.
-        self.ends_with_statement = self.client.next_type == frontend.Sync.type
-        try:
-            await run_retrying(portal, message.limit_rows, lambda hold: self._reopen(message.portal, hold))
-        finally:
-            self.ends_with_statement = False
-
-    async def _reopen(self, name: str, hold: bool) -> Portal:
-        """A portal whose statement is analysed anew, for the schema has changed since Parse."""
-        prepared, binding = self._bound[name]
-        if hold:
-            await self.transaction.hold_schemas(prepared.routed.lake)
-        before = prepared.analysis
-        analysis = await analysed(self, before.sql, name="pg_sluice", parameter_types=before.parameter_types, sync=True)
-        routed = await route(self, analysis)
-        must_be_alike(before, analysis)
-        prepared.analysis, prepared.routed = analysis, routed
-        await self._forget_portal(name)
-        self._portals[name] = await open_portal(self, analysis, routed, binding)
-        self._bound[name] = (prepared, binding)
-        return self._portals[name]
-
-    async def _execute_modes(self, frame: Frame, modes: ConstraintModes) -> None:
-        """A relayed SET CONSTRAINTS."""
-        if not await self._settle():
-            return
-        if await prepare_modes(self, modes):
-            await keep_modes(self, modes)
-            self.client.send(answers.CommandComplete("SET CONSTRAINTS"))
-            return
-        self._relay(frame)
-        if await self._settle() and self.transaction.open:
-            await keep_modes(self, modes)
-
-    async def _execute_command(self, frame: Frame, command: TransactionCommand) -> None:
-        """A relayed statement about the transaction itself: the gateway must know at once what came of it."""
-        if not await self._settle():
-            return
-        if command is TransactionCommand.COMMIT:
-            await self.transaction.prepare_client_commit()
-        implicit, self.transaction.implicit = self.transaction.implicit, False
-        self._relay(frame)
-        if await self._settle():
-            await self._end_implicit_transaction()
-            await self.transaction.after(command, good=True)
-        else:
-            self.transaction.implicit = implicit
-
-    async def _close(self, frame: Frame) -> None:
-        message = frontend.Close.decode(frame.body)
-        if message.kind == b"P" and message.name in self._portals:
-            await self._settle()
-            await self._forget_portal(message.name)
-            self.send_noted(answers.CloseComplete())
-            return
-        if message.kind == b"S":
-            self._prepared.pop(message.name, None)
-        self._relay(frame)
-
-    async def _flush(self, _: Frame) -> None:
-        await self._settle()
-        await self.client.drain()
-
     async def _sync(self, frame: Frame) -> None:
+        if self.transaction.deferred.is_open and await self._settle():
+            await self._leave_window()
+        failed = self.backend.status == b"E"
         self._outstanding.clear()
         self.backend.send(frame.data)
         while True:
@@ -397,63 +186,15 @@ class Session(Exchange):
             else:
                 self.client.write(item)
             await self.client.drain()
-        self.unsynced = False
+        self.unsynced = self._holds_portal = False
+        await self._leave_window()
+        if failed and self.backend.status == b"T":
+            await self.transaction.deferred.rolled_back()
         await self._end_own_block()
         if self.backend.status != b"T":
             await self._close_portals()
         if self.backend.status == b"I":
             await self.transaction.ended()
         await self.cursors.look()
+        await spread(self)
         self._ready()
-
-    def has_portal(self, name: str) -> bool:
-        return name in self._portals
-
-    def _relay(self, frame: Frame) -> None:
-        self.backend.send(frame.data)
-        self._outstanding.append(_ENDS[frame.type])
-
-    async def _settle(self) -> bool:
-        """Wait for the answers of all relayed messages; False after an error: the machine skips until Sync."""
-        if not self._outstanding:
-            return self.machine.state is not State.SKIP_UNTIL_SYNC
-        self.backend.send(frontend.Flush().encode())
-        while self._outstanding:
-            item = await self.backend.next()
-            if not isinstance(item, Frame):
-                self.client.write(item)
-            else:
-                await self.pass_on(item)
-                if item.type == ErrorResponse.type:
-                    self._outstanding.clear()
-                elif item.type in self._outstanding[0]:
-                    self._outstanding.pop(0)
-            await self.client.drain()
-        return self.machine.state is not State.SKIP_UNTIL_SYNC
-
-    async def _end_implicit_transaction(self) -> None:
-        """Outside a block, what the pipeline did so far at the backend is committed: a lake statement is its own."""
-        self.unsynced = False
-        self.backend.send(frontend.Sync().encode())
-        while True:
-            item = await self.backend.next()
-            if isinstance(item, Frame):
-                if item.type == ReadyForQuery.type:
-                    return
-                if item.type in (ErrorResponse.type, NoticeResponse.type):
-                    continue
-            raise SluiceError(SqlState.INTERNAL_ERROR, "an answer out of place")
-
-    async def _forget_portal(self, name: str) -> None:
-        self._bound.pop(name, None)
-        portal = self._portals.pop(name, None)
-        if portal is not None:
-            await portal.close()
-
-    async def _close_portals(self) -> None:
-        for name in list(self._portals):
-            await self._forget_portal(name)
-
-
-def _description(columns: tuple[answers.FieldDescription, ...] | None) -> Message:
-    return answers.NoData() if columns is None else answers.RowDescription(columns)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState
-from gateway import as_of
+from gateway import as_of, windows
 from gateway.backend import BackendLostError
 from gateway.constraint_modes import relay_modes
 from gateway.enlistment import analysed
@@ -48,13 +48,17 @@ async def answer(session: Exchange, frame: Frame) -> None:
     standard = session.backend.parameters.get("standard_conforming_strings", "on") == "on"
     statements = split(text, standard_strings=standard)
     session.note_names(statements)
-    if session.backend.status != b"E" and all(
-        needs_no_analysis(statement, enlisted=session.transaction.enlistment.any)
-        and transaction_command(statement) is None
-        and session.transaction.answering(statement) == statement.text
-        and setting(statement, as_of.NAME) is None
-        and constraint_modes(statement) is None
-        for statement in statements
+    if (
+        session.backend.status != b"E"
+        and not session.transaction.deferred.pending
+        and all(
+            needs_no_analysis(statement, enlisted=session.transaction.enlistment.any)
+            and transaction_command(statement) is None
+            and session.transaction.answering(statement) == statement.text
+            and setting(statement, as_of.NAME) is None
+            and constraint_modes(statement) is None
+            for statement in statements
+        )
     ):
         await session.relay_query(frame.data)
         return
@@ -64,6 +68,7 @@ async def answer(session: Exchange, frame: Frame) -> None:
         raw = frame.data if alone else frontend.Query(statement.text).encode()
         if not await _answer_one(session, statement, raw, alone=alone):
             return
+        await session.transaction.deferred.close()
 
 
 async def _answer_one(session: Exchange, statement: Statement, raw: bytes, *, alone: bool) -> bool:
@@ -71,14 +76,12 @@ async def _answer_one(session: Exchange, statement: Statement, raw: bytes, *, al
     command = transaction_command(statement)
     transaction = session.transaction
     if session.backend.status == b"E":
-        good = await session.relay_query(raw, statement.offset)
-        if session.backend.status == b"I":
-            await transaction.ended()
-        return good
+        return await _answer_failed(session, statement, raw)
     if command is not None:
         return await _command(session, statement, command, raw, alone=alone)
     if not alone:
         await transaction.begin()
+    await windows.enter(session, (statement,))
     if needs_no_analysis(statement, enlisted=transaction.enlistment.any):
         return await _relay(session, statement, raw)
     good = True
@@ -96,6 +99,7 @@ async def _answer_one(session: Exchange, statement: Statement, raw: bytes, *, al
             shift(error, statement.offset)
             raise
         routed = await route(session, analysis)
+        await windows.judge(session, routed)
         if routed.route is Route.RELAY:
             good = await session.relay_query(raw, statement.offset)
             return None
@@ -109,6 +113,16 @@ async def _answer_one(session: Exchange, statement: Statement, raw: bytes, *, al
     finally:
         if portal is not None:
             await portal.close()
+    return good
+
+
+async def _answer_failed(session: Exchange, statement: Statement, raw: bytes) -> bool:
+    """A statement of a transaction that has failed: most likely one that ends it, or goes back to a savepoint."""
+    good = await session.relay_query(raw, statement.offset)
+    if session.backend.status == b"I":
+        await session.transaction.ended()
+    elif session.backend.status == b"T":
+        await session.transaction.deferred.rolled_back()
     return good
 
 

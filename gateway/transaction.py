@@ -12,16 +12,21 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
 from catalog.errors import SluiceError, SqlState, unsupported
-from catalog.model import DataFile, DeleteFile, Table
+from catalog.indexes import SIDECAR_ROWS_MIN
+from catalog.model import DataFile, DeleteFile, Table, TableVersion
 from catalog.publish import Deletion, RowChange, deletion_from_json
+from gateway.abandoned import remove_abandoned
 from gateway.backend import Backend, BackendLostError, Result, Statement
 from gateway.context import GatewayContext
+from gateway.deferred import DeferredChanges
 from gateway.enlistment import Enlistment, hold_schema
 from planner.statements import Statement as SourceStatement
 from planner.statements import TransactionCommand, shows_isolation
@@ -32,7 +37,8 @@ _PREPARE: Final = "SELECT pg_sluice.prepare_commit($1, $2::jsonb)"
 _LOCK_CHECKED: Final = "SELECT pg_sluice.lock_checked($1, $2::jsonb)"
 _LEVEL: Final = Statement("SHOW transaction_isolation")
 _IS_PAST: Final = Statement("SELECT coalesce(pg_catalog.current_setting('sluice.as_of', true), '') <> ''")
-_BEGIN: Final = Statement("BEGIN ISOLATION LEVEL READ COMMITTED")
+# Whatever default_transaction_isolation says: the backend publishes at this level alone.
+BEGIN: Final = Statement("BEGIN ISOLATION LEVEL READ COMMITTED")
 _READ_COMMITTED: Final = Statement("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
 
 
@@ -49,13 +55,15 @@ class Validation:
     """A look at what a constraint demands, which holds as long as nobody commits to the table that was looked at.
 
     `constraint` is its OID, `snapshot` the last that had changed the table then (below 0: there was no look yet);
-    `again` looks anew, and raises what it finds: with `whole`, at all that the transaction has written.
+    `again` looks anew, and raises what it finds: with `whole`, at all that the transaction has written. `before`
+    is done at COMMIT too, before the tables are locked, for it may wait for others.
     """
 
     constraint: int
     snapshot: int
     again: Callable[[], Awaitable[None]]
     whole: bool = False
+    before: Callable[[], Awaitable[None]] | None = None
 
 
 class Transaction:
@@ -77,11 +85,18 @@ class Transaction:
         self.snapshot: int | None = None
         # Files by their path below the data path, whether or not the transaction still wants them.
         self.written: set[str] = set()
+        self._newest = False
         self._staged = False
+        # Whether files are among it that indexes have sidecars of.
+        self._sizable = False
         self._kept: set[str] | None = None
+        # What one statement sees that is carried out as several; none of them sees what the others do.
+        self.pinned: Mapping[int, TableVersion] | None = None
         self._read: set[int] = set()
         self._validations: dict[int, list[Validation]] = {}
+        self._stagings: Counter[int] = Counter()
         self.enlistment = Enlistment(gateway.store)
+        self.deferred = DeferredChanges(gateway.token, backend, self.enlistment)
 
     @property
     def open(self) -> bool:
@@ -97,7 +112,7 @@ class Transaction:
     async def begin(self) -> None:
         """Open a block for a statement outside of the client's own, where none is open."""
         if not self.open:
-            await self._backend.run(_BEGIN)
+            await self._backend.run(BEGIN)
             self.implicit = True
 
     async def begin_statement(self, question: Statement, *more: Statement) -> Result:
@@ -108,7 +123,7 @@ class Transaction:
         if self.open:
             [past, answer, *_] = await self._backend.run(_IS_PAST, question, *more)
         else:
-            [_, past, answer, *_] = await self._backend.run(_BEGIN, _IS_PAST, question, *more)
+            [_, past, answer, *_] = await self._backend.run(BEGIN, _IS_PAST, question, *more)
             self.implicit = self.fresh = True
         if past.rows[0][0] == b"t":
             raise SluiceError(SqlState.READ_ONLY_SQL_TRANSACTION, "cannot change lake tables while sluice.as_of is set")
@@ -133,9 +148,18 @@ class Transaction:
             await self._backend.run(_READ_COMMITTED)
             self.isolation = Isolation(text)
 
+    @contextmanager
+    def reading_newest(self) -> Iterator[None]:
+        """What is read meanwhile is what is committed by now, whatever snapshot the transaction reads."""
+        before, self._newest = self._newest, True
+        try:
+            yield
+        finally:
+            self._newest = before
+
     async def visible_snapshot(self, tables: tuple[int, ...]) -> int | None:
         """The snapshot that a statement over these tables reads; None for the newest."""
-        if self.isolation is Isolation.READ_COMMITTED or not self.open:
+        if self.isolation is Isolation.READ_COMMITTED or self._newest or not self.open:
             return None
         if self.snapshot is None:
             self.snapshot = await self._gateway.store.newest_snapshot()
@@ -151,8 +175,16 @@ class Transaction:
 
     def _stages(self, changes: Sequence[RowChange]) -> list[Statement]:
         self._staged = self._staged or bool(changes)
+        self._sizable = self._sizable or any(
+            file.record_count >= SIDECAR_ROWS_MIN for change in changes for file in change.data_files
+        )
         token = self._gateway.token
-        return [Statement(_STAGE, (token, change.to_json())) for change in changes]
+        self._stagings.update(change.relation_oid for change in changes)
+        return [Statement(_STAGE, (token, change.to_json()), lasting=True) for change in changes]
+
+    def stagings(self, oid: int) -> int:
+        """How often the transaction has staged changes of a table so far."""
+        return self._stagings[oid]
 
     async def prepare_commit(self, *changes: RowChange) -> None:
         """Stage `changes`, and bring everything to where COMMIT can publish it.
@@ -160,9 +192,15 @@ class Transaction:
         Nobody else publishes to these tables until then.
         """
         await self._before_commit()
-        if not (self.written or self._staged or changes):
+        await self.deferred.settle()
+        if not (self.written or self._staged or self._validations or changes):
             await self.enlistment.decide_reading()
             return
+        for each in [each for found in self._validations.values() for each in found]:
+            if each.before is not None:
+                await self.stage(*changes)
+                changes = ()
+                await each.before()
         staged = self._stages(changes)
         holding = self.enlistment.holding(self._gateway.token, self._validations)
         if self._validations:
@@ -187,7 +225,9 @@ class Transaction:
         prepared = json.loads(value)
         kept = set(prepared["kept"])
         for stale in prepared["stale"]:
-            kept.add(await self._merge_stale(stale))
+            own, both = await self._merge_stale(stale)
+            kept.discard(own)
+            kept.add(both)
         self._kept = kept
 
     def validate(self, oid: int, validation: Validation) -> None:
@@ -207,7 +247,7 @@ class Transaction:
         for found in list(self._validations.values()):
             for each in found:
                 if each.snapshot < 0 and (constraints is None or each.constraint in constraints):
-                    await each.again()
+                    await (each.before or each.again)()
 
     async def _validate(self, staged: Sequence[Statement]) -> None:
         """Lock the tables that were looked at; look again at those that others have changed since."""
@@ -222,8 +262,11 @@ class Transaction:
             for validation in self._validations[oid]:
                 await validation.again()
 
-    async def _merge_stale(self, stale: dict[str, Any]) -> str:
-        """Others have deleted other rows of a file that this transaction deleted rows of: one delete file for both."""
+    async def _merge_stale(self, stale: dict[str, Any]) -> tuple[str, str]:
+        """Others have deleted other rows of a file that this transaction deleted rows of: one delete file for both.
+
+        The paths of the transaction's own one, which is not published, and of that which is.
+        """
         oid = stale["relid"]
         deletion, live = deletion_from_json(stale["own"]), stale["live"]
         version = (await self._gateway.store.versions([oid])).get(oid)
@@ -233,7 +276,7 @@ class Transaction:
             raise SluiceError(SqlState.SERIALIZATION_FAILURE, "could not serialize access due to concurrent delete")
         other = None if live["delete_file_id"] is None else DeleteFile(**live)
         staged = await self.merge(version.table, [(file, deletion.file, other)])
-        return version.table.path + staged.deleted[0].file.path
+        return version.table.path + deletion.file.path, version.table.path + staged.deleted[0].file.path
 
     async def merge(self, table: Table, stale: Iterable[tuple[DataFile, DeleteFile, DeleteFile | None]]) -> RowChange:
         """Stage one delete file for each data file, in place of the transaction's own and then the live one."""
@@ -285,6 +328,8 @@ class Transaction:
                 if command is TransactionCommand.BEGIN:
                     self.implicit = False
                 await self.begun()
+            case TransactionCommand.ROLLBACK_TO_SAVEPOINT if good:
+                await self.deferred.rolled_back()
             case TransactionCommand.COMMIT | TransactionCommand.ROLLBACK:
                 level = self.isolation
                 await self.ended(committed=good and command is TransactionCommand.COMMIT)
@@ -299,8 +344,11 @@ class Transaction:
             return
         try:
             await self.roll_back()
+        except BackendLostError:
+            written, self.written = self.written, set()
+            self._gateway.later(remove_abandoned(self._gateway, written, self._backend.process_id))
         except SluiceError:
-            _LOG.exception("files of an abandoned transaction are left behind")
+            _LOG.exception("files of an abandoned transaction are left until the gateway's end")
 
     async def ended(self, *, committed: bool = False) -> None:
         """The backend's transaction is over: what was written and not published is removed.
@@ -309,12 +357,16 @@ class Transaction:
         """
         written, self.written = self.written, set()
         kept, self._kept = self._kept, None
-        self.implicit = self.fresh = self._staged = False
+        if committed and self._sizable:
+            self._gateway.indexing.wake()
+        self.implicit = self.fresh = self._staged = self._sizable = False
         self.isolation = Isolation.READ_COMMITTED
-        self.snapshot = None
+        self.snapshot = self.pinned = None
         self._read.clear()
         self._validations.clear()
+        self._stagings.clear()
         self.enlistment.clear()
+        self.deferred.clear()
         if not written:
             return
         if not committed or kept is None:

@@ -42,6 +42,9 @@ def uncommitted(session: Exchange, oids: Sequence[int]) -> Statement:
 async def versions(session: Exchange, oids: Sequence[int], own: Result | None = None) -> dict[int, TableVersion]:
     """The tables as a statement of the session sees them; `own` is the answer to `uncommitted`, where it is at hand."""
     store, transaction = session.gateway.store, session.transaction
+    pinned = transaction.pinned
+    if pinned is not None and all(oid in pinned for oid in oids):
+        return {oid: pinned[oid] for oid in oids}
     snapshot = await transaction.visible_snapshot(tuple(oids))
     found = await store.versions(oids) if snapshot is None else await store.versions_at(oids, snapshot)
     if not transaction.open or transaction.fresh:
@@ -91,11 +94,15 @@ class Current:
         return frozenset(each.file.data_file_id for each in self.files if each.file.data_file_id is not None)
 
 
-async def current(session: Exchange, oid: int, pending: RowChange | None) -> Current:
-    """What is committed, with what the transaction has staged, and `pending`, which is not staged yet."""
+async def current(session: Exchange, oid: int, pending: RowChange | None, *, at: int | None = None) -> Current:
+    """What is committed, with what the transaction has staged, and `pending`, which is not staged yet.
+
+    `at` is the snapshot that is looked at in place of the newest.
+    """
     transaction = session.transaction
     changes: list[RowChange] = []
-    version = (await session.gateway.store.versions([oid])).get(oid)
+    store = session.gateway.store
+    version = (await store.versions([oid]) if at is None else await store.versions_at([oid], at)).get(oid)
     if transaction.open and not transaction.fresh:
         [own] = await session.backend.run(uncommitted(session, [oid]))
         for _, description, change in own.rows:
@@ -120,6 +127,15 @@ async def current(session: Exchange, oid: int, pending: RowChange | None) -> Cur
 
 def _dropped() -> SluiceError:
     return SluiceError(SqlState.UNDEFINED_TABLE, "the table was dropped meanwhile")
+
+
+async def unpinned(session: Exchange, oid: int) -> TableVersion:
+    """One table as the session's next statement would see it."""
+    pinned, session.transaction.pinned = session.transaction.pinned, None
+    try:
+        return await latest(session, oid)
+    finally:
+        session.transaction.pinned = pinned
 
 
 async def latest(session: Exchange, oid: int) -> TableVersion:

@@ -8,8 +8,18 @@ from __future__ import annotations
 
 from gateway.copy.binary_reader import BinaryReader
 from gateway.copy.fields import CopyBatch
+from gateway.copy.line_numbers import LineNumbers
 from gateway.copy.options import CopyFormat, CopyOptions, Header
 from gateway.copy.reader import TextReader
 from gateway.copy.writer import CopyWriter
 
-__all__ = ["BinaryReader", "CopyBatch", "CopyFormat", "CopyOptions", "CopyWriter", "Header", "TextReader"]
+__all__ = [
+    "BinaryReader",
+    "CopyBatch",
+    "CopyFormat",
+    "CopyOptions",
+    "CopyWriter",
+    "Header",
+    "LineNumbers",
+    "TextReader",
+]

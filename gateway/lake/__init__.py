@@ -10,21 +10,29 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.errors import unsupported
 from gateway.lake.change import DeletePortal, UpdatePortal
+from gateway.lake.cluster import ClusterPortal
 from gateway.lake.copying import copy_portal
 from gateway.lake.cursor import DeclarePortal, FetchPortal
 from gateway.lake.execute import ExecutePortal
 from gateway.lake.explain import ExplainPortal
+from gateway.lake.explain_change import ExplainChangePortal
 from gateway.lake.guarded import GuardedPortal
+from gateway.lake.indexes import PlainlyPortal, alter_portal
 from gateway.lake.insert import InsertRowsPortal
 from gateway.lake.insert_query import InsertQueryPortal
+from gateway.lake.materialized import CreateMaterializedPortal, RefreshPortal
 from gateway.lake.merge import MergePortal
+from gateway.lake.schema_only import SchemaOnlyPortal
 from gateway.lake.select_locking import select_portal
 from gateway.lake.table_as import TableAsPortal
 from gateway.lake.table_locks import LockTablePortal
 from gateway.lake.truncate import TruncatePortal
 from gateway.lake.upsert import UpsertPortal, UpsertQueryPortal
+from gateway.lake.vacuum import VacuumPortal
+from gateway.lake.with_changes import with_changes_portal
 from planner.nodes import walk
 from planner.routes import Route
+from planner.statements import is_schema_change
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,9 +56,9 @@ def insert_portal(session: Exchange, analysis: Analysis, routed: Routed, binding
     assert routed.query is not None
     if routed.query.onConflict is not None:
         excluded = int(routed.query.onConflict.exclRelIndex) > 0  # a row of the target, which so stands there twice
-        upserting = UpsertQueryPortal if _lake_references(routed) > 1 + excluded else UpsertPortal
+        upserting = UpsertQueryPortal if lake_references(routed) > 1 + excluded else UpsertPortal
         return upserting(session, analysis, routed, binding)
-    if _lake_references(routed) > 1:
+    if lake_references(routed) > 1:
         return InsertQueryPortal(session, analysis, routed, binding)
     return InsertRowsPortal(session, analysis, routed, binding)
 
@@ -59,11 +67,26 @@ def execute_portal(session: Exchange, analysis: Analysis, routed: Routed, bindin
     """EXECUTE, with the portal of what was prepared inside it."""
     inner = routed.inner_routed
     assert inner is not None
-    relays = inner.route is Route.INSERT and _lake_references(inner) == 1
+    relays = inner.route is Route.INSERT and lake_references(inner) == 1
     return ExecutePortal(session, analysis, routed, binding, open_portal, relays=relays)
 
 
-def _lake_references(routed: Routed) -> int:
+def explain_portal(session: Exchange, analysis: Analysis, routed: Routed, binding: Binding) -> Portal:
+    """EXPLAIN, with what opens the explained statement's own portal where it is carried out."""
+    if routed.inner is not None and is_schema_change(routed.inner.sql):
+        return ExplainChangePortal(session, analysis, routed, binding)
+    inner = routed.inner_routed
+    if inner is not None and inner.route is Route.EXECUTE:
+        inner = inner.inner_routed
+    assert inner is not None
+    assert inner.query is not None
+    rehearsed = inner.route is Route.MERGE
+    if inner.route is Route.INSERT:
+        rehearsed = inner.query.onConflict is not None or lake_references(inner) == 1
+    return ExplainPortal(session, analysis, routed, binding, open_portal, rehearsed=rehearsed)
+
+
+def lake_references(routed: Routed) -> int:
     """How often lake tables stand in the statement, the target included."""
     lake = set(routed.lake)
     return sum(
@@ -77,11 +100,19 @@ _PORTALS: Final[dict[Route, Callable[[Exchange, Analysis, Routed, Binding], Port
     Route.UPDATE: UpdatePortal,
     Route.DELETE: DeletePortal,
     Route.MERGE: MergePortal,
+    Route.WITH_CHANGES: with_changes_portal(open_portal),
     Route.COPY: copy_portal,
     Route.TABLE_AS: TableAsPortal,
+    Route.MATERIALIZED: CreateMaterializedPortal,
+    Route.REFRESH: RefreshPortal,
     Route.TRUNCATE: TruncatePortal,
     Route.LOCK: LockTablePortal,
-    Route.EXPLAIN: ExplainPortal,
+    Route.ALTER: alter_portal,
+    Route.SCHEMA_ONLY: SchemaOnlyPortal,
+    Route.CONCURRENTLY: PlainlyPortal,
+    Route.VACUUM: VacuumPortal,
+    Route.CLUSTER: ClusterPortal,
+    Route.EXPLAIN: explain_portal,
     Route.GUARDED: GuardedPortal,
     Route.DECLARE: DeclarePortal,
     Route.FETCH: FetchPortal,

@@ -7,22 +7,27 @@ columns, and checks NOT NULL and CHECK.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from catalog.constraints import Action
-from catalog.model import Column, TableVersion
-from gateway.lake.references import Consequence, renewed
-from gateway.lake.row_locks import Strength, changed_meanwhile
-from gateway.lake.shadow import through_shadow
+from catalog.datatypes import NUMERIC, VARCHAR
+from catalog.errors import SluiceError
+from catalog.model import Column, Table, TableVersion
+from gateway.backend import BackendLostError
+from gateway.lake.references import Consequence, renewed, still_referenced
+from gateway.lake.row_locks import changed_meanwhile, strength_of
+from gateway.lake.shadow import qualified, quoted, through_shadow
 from gateway.values import ResultColumn
-from gateway.visibility import rules, versions
-from storage.keys import read_positions
-from storage.write import WriteResult, replace_rows
+from gateway.visibility import rules, unpinned
+from storage.keys import keys_of, read_positions
+from storage.write import replace_rows
 
 if TYPE_CHECKING:
     from gateway.lake.changing import Changing
@@ -32,15 +37,77 @@ async def carry_out(changing: Changing, consequence: Consequence) -> None:
     """Change the referring rows, as a part of the statement; their own constraints and referring rows follow."""
     session, foreign_key = changing.session, consequence.foreign_key
     while len(consequence.found):
-        version = (await versions(session, [foreign_key.child]))[foreign_key.child]
-        session.transaction.enlistment.meet(version.table, changing.mark)
+        version = await unpinned(session, foreign_key.child)
+        await session.transaction.enlistment.meet(version.table, changing.mark)
         rows = _Rows(consequence, version)
-        result, assigned = await _write(changing, consequence, version, rows)
-        strength = Strength.UPDATE if assigned is None else Strength.NO_KEY_UPDATE
-        if await changing.claim(result, version, strength):
-            await changing.wrote(result, version, assigned)
-            return
+        with _quoting(consequence, version.table):
+            new, assigned = await _made(changing, consequence, version, rows)
+        if consequence.action is Action.SET_DEFAULT and await asyncio.to_thread(
+            _still, consequence, version.table, new
+        ):
+            raise still_referenced(consequence, version.table)
+        data_path = session.gateway.data_path
+        with _quoting(consequence, version.table):
+            result = await asyncio.to_thread(replace_rows, data_path, version, rows.by_path, new)
+            if await changing.claim(result, version, strength_of(version.table, assigned)):
+                await changing.wrote(result, version, assigned)
+                return
         consequence = await renewed(session, consequence)
+
+
+@contextmanager
+def _quoting(consequence: Consequence, child: Table) -> Iterator[None]:
+    """What fails says for which action, as PostgreSQL's errors do."""
+    try:
+        yield
+    except BackendLostError:
+        raise
+    except SluiceError as error:
+        said = (error.fields.get("W"), f'SQL statement "{_as_sql(consequence, child)}"')
+        error.fields["W"] = "\n".join(filter(None, said))
+        raise
+
+
+def _still(consequence: Consequence, child: Table, new: Sequence[pa.RecordBatch]) -> bool:
+    """Whether rows that got their defaults refer to the key again that is going. Blocking."""
+    columns = [child.column(attnum) for attnum in consequence.foreign_key.attnums]
+    gone = consequence.gone.keys
+    return any(
+        pc.any(pc.is_in(keys_of(columns, [batch.column(column.name) for column in columns]).drop_null(), gone)).as_py()
+        for batch in new
+    )
+
+
+def _as_sql(consequence: Consequence, child: Table) -> str:
+    """The statement with which PostgreSQL carries the action out, as its errors quote it (ri_triggers.c)."""
+    foreign_key, updates = consequence.foreign_key, consequence.gone.replaced is not None
+    names = {attnum: quoted(child.column(attnum).name) for attnum in foreign_key.attnums}
+    table = f"ONLY {qualified(child)}"
+    assigned = foreign_key.attnums if updates else foreign_key.set_attnums
+    first = 1
+    if consequence.action is not Action.CASCADE:
+        value = "NULL" if consequence.action is Action.SET_NULL else "DEFAULT"
+        change = f"UPDATE {table} SET " + ", ".join(f"{names[attnum]} = {value}" for attnum in assigned)
+    elif updates:
+        change = f"UPDATE {table} SET " + ", ".join(f"{names[attnum]} = ${n}" for n, attnum in enumerate(assigned, 1))
+        first += len(assigned)
+    else:
+        change = f"DELETE FROM {table}"
+    conditions = []
+    for n, (attnum, parent_attnum) in enumerate(
+        zip(foreign_key.attnums, foreign_key.parent_attnums, strict=True), first
+    ):
+        types = child.column(attnum).type_oid, consequence.parent.column(parent_attnum).type_oid
+        casts = [_cast(oid, types) for oid in types]
+        conditions.append(f"${n}{casts[1]} OPERATOR(pg_catalog.=) {names[attnum]}{casts[0]}")
+    return f"{change} WHERE {' AND '.join(conditions)}"
+
+
+def _cast(type_oid: int, types: tuple[int, int]) -> str:
+    """How a column's type becomes that of the operator which compares the two."""
+    if type_oid == VARCHAR:
+        return "::pg_catalog.text"
+    return '::pg_catalog."numeric"' if NUMERIC in types and type_oid != NUMERIC else ""
 
 
 class _Rows:
@@ -60,15 +127,15 @@ class _Rows:
             self.by_path[path] = positions[numbers == number]
 
 
-async def _write(
+async def _made(
     changing: Changing, consequence: Consequence, version: TableVersion, rows: _Rows
-) -> tuple[WriteResult, Sequence[int] | None]:
-    """What to stage, and the columns that it sets (None: the rows are gone)."""
+) -> tuple[Sequence[pa.RecordBatch], Sequence[int] | None]:
+    """The rows that come in place of the referring ones, and the columns that differ (None: there are none)."""
     foreign_key, action, session = consequence.foreign_key, consequence.action, changing.session
     data_path, table = session.gateway.data_path, version.table
     replaced = consequence.gone.replaced
     if action is Action.CASCADE and replaced is None:
-        return await asyncio.to_thread(replace_rows, data_path, version, rows.by_path), None
+        return (), None
     assigned = foreign_key.set_attnums if replaced is None else foreign_key.attnums
     kept = await rules(session, table)
     columns = [column for column in table.columns if column.attnum not in kept.generated]
@@ -97,6 +164,5 @@ async def _write(
         return pa.nulls(len(old), old.type)
 
     batch = await asyncio.to_thread(values)
-    new = await through_shadow(session, table, columns, [types[column.attnum] for column in columns], batch)
-    result = await asyncio.to_thread(replace_rows, data_path, version, rows.by_path, new)
-    return result, assigned
+    given = [types[column.attnum] for column in columns]
+    return await through_shadow(session, table, columns, given, batch, len(rows.wanted)), assigned

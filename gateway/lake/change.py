@@ -7,15 +7,19 @@ is computed again on what that one committed; appends, readers, and writers of o
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
-from catalog.model import Table
+from catalog.errors import SluiceError, SqlState
+from gateway.attention import attending
 from gateway.lake.changing import Changing
+from gateway.lake.computed_change import computed_change
+from gateway.lake.current_row import note_move, with_current_row
+from gateway.lake.failing_row import telling_row
 from gateway.lake.insert import target_oid
 from gateway.lake.insert_query import check_conditions, with_rules
 from gateway.lake.locked_rows import with_subqueries_locked
 from gateway.lake.reading import Reading, read, runnable
-from gateway.lake.row_locks import Strength
+from gateway.lake.row_locks import strength_of
 from gateway.lake.select import RowSender
 from gateway.messages.backend import CommandComplete
 from gateway.portal import StatementPortal
@@ -38,21 +42,36 @@ class _ChangePortal(StatementPortal):
         async with Changing(self, self.word, target) as changing:
             while True:
                 fresh = await read(session, self.analysis, self.binding, self.routed.lake)
+                fresh = await with_current_row(session, self.routed.query, fresh)
                 reading = await with_subqueries_locked(session, self.routed.query, fresh)
                 if reading is None:
                     continue
                 version = reading.versions[target]
-                result, assigned = await self._write(reading)
-                if await changing.claim(result, version, _strength(version.table, assigned)):
+                answers: Sequence[bytes] = ()
+                tag: str | None = None
+                try:
+                    result, assigned = await self._write(reading)
+                except SluiceError as refusal:
+                    if refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED:
+                        raise
+                    query = self.routed.query
+                    changed = await computed_change(session, query, version, reading, refusal, self.binding)
+                    result, assigned = changed.result, changed.assigned
+                    answers, tag = changed.outcome.answers, changed.outcome.tag
+                if await changing.claim(result, version, strength_of(version.table, assigned)):
                     break
             await changing.wrote(result, version, assigned)
+            await note_move(session, self.routed.query, result)
+            for data in answers:
+                session.client.write(data)
+                await session.client.drain()
             if self.columns is not None and result.returning is not None:
                 self.announce()
                 sender = RowSender(session, self.columns, reading)
                 for batch in result.returning:
                     await sender.send(batch)
             await changing.finish()
-        session.client.send(CommandComplete(f"{self.word} {result.row_count}"))
+        session.client.send(CommandComplete(tag or f"{self.word} {result.row_count}"))
 
     @abstractmethod
     async def _write(self, reading: Reading) -> tuple[WriteResult, Collection[int] | None]:
@@ -68,7 +87,8 @@ class DeletePortal(_ChangePortal):
         assert self.routed.query is not None
         plan = plan_delete(self.routed.query, reading.context)
         delete = RunnableDelete(runnable(plan.query, reading), reading.versions[plan.table_oid])
-        return await self.session.gateway.engine.delete(delete, self.session.tag), None
+        async with attending(self.session):
+            return await self.session.gateway.engine.delete(delete, self.session.tag), None
 
 
 class UpdatePortal(_ChangePortal):
@@ -83,20 +103,16 @@ class UpdatePortal(_ChangePortal):
         context = with_rules(reading.context, table, kept)
         plan = plan_update(self.routed.query, context)
         returned = [f"r{number}" for number, _ in enumerate(plan.query.columns, 1)]
+        checks = check_conditions(context, table, kept)
         checked = enforced(
             plan.query,
             table,
-            check_conditions(context, table, kept),
+            checks,
             before=(FILE_COLUMN, POSITION_COLUMN),
             after=returned,
         )
         # Only where another table may refer to what it sets, it matters which row became which.
         referred = any(not set(key.attnums).isdisjoint(plan.assigned) for key in table.keys)
         update = RunnableUpdate(runnable(checked, reading), reading.versions[plan.table_oid], sources=referred)
-        return await self.session.gateway.engine.update(update, self.session.tag), plan.assigned
-
-
-def _strength(table: Table, assigned: Collection[int] | None) -> Strength:
-    """How a change locks its rows: the weaker way where it leaves them and their keys."""
-    keys_stay = assigned is not None and all(set(key.attnums).isdisjoint(assigned) for key in table.keys)
-    return Strength.NO_KEY_UPDATE if keys_stay else Strength.UPDATE
+        async with telling_row(self.session, plan.query, table, checks, reading), attending(self.session):
+            return await self.session.gateway.engine.update(update, self.session.tag), plan.assigned

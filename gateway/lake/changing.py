@@ -22,16 +22,17 @@ from gateway.constraint_modes import deferred_now
 from gateway.enlistment import SchemaChangedError
 from gateway.exchange import Exchange
 from gateway.lake.actions import carry_out
-from gateway.lake.references import consequences, keep_references, referring
-from gateway.lake.row_locks import Strength, changed_meanwhile, lock_rows, untouched
+from gateway.lake.new_references import keep_references
+from gateway.lake.references import consequences, referring
+from gateway.lake.row_locks import Strength, check_may_look_again, lock_rows, untouched
 from gateway.lake.table_locks import ROW_EXCLUSIVE, lock_tables
 from gateway.lake.uniqueness import keep_keys
-from gateway.transaction import Isolation
+from gateway.session_timeouts import STATEMENT_TIMEOUT
 from storage.write import WriteResult
 
 # The timeouts that a client sets act on the Sluice statement; they must not end its idle backend meanwhile.
 _SETTINGS: Final = Statement(
-    "SELECT (extract(epoch FROM current_setting('statement_timeout')::interval) * 1000)::bigint,"
+    f"SELECT {STATEMENT_TIMEOUT},"
     " current_setting('transaction_read_only'), current_setting('transaction_isolation'),"
     " current_setting('idle_in_transaction_session_timeout'),"
     " set_config('idle_in_transaction_session_timeout', '0', true),"
@@ -106,8 +107,7 @@ class Changing:
             await self._discard(result, version.table)
             raise
         await self._discard(result, version.table)
-        if self._transaction.isolation is not Isolation.READ_COMMITTED:
-            raise changed_meanwhile()
+        check_may_look_again(self.session)
         return False
 
     async def _discard(self, result: WriteResult, table: Table) -> None:

@@ -22,11 +22,12 @@ from catalog.model import Column, Table
 from catalog.store import TableRules
 from gateway.analysis import SAVEPOINT, UNDO
 from gateway.backend import Statement
-from gateway.copy import BinaryReader, CopyBatch, CopyFormat, CopyOptions, CopyWriter, TextReader
+from gateway.copy import BinaryReader, CopyBatch, CopyFormat, CopyOptions, CopyWriter, LineNumbers, TextReader
 from gateway.lake.changing import Changing
 from gateway.lake.copy_out import copy_options
 from gateway.lake.reading import session_values
 from gateway.lake.shadow import begin_shadow, qualified, quoted, take_shadow_rows
+from gateway.lake.uniqueness import DuplicateKeyError
 from gateway.messages import frontend
 from gateway.messages.backend import CommandComplete
 from gateway.messages.copy import CopyDone, CopyFail, CopyInResponse
@@ -69,9 +70,15 @@ class CopyInPortal(StatementPortal):
             form = int(options.format is CopyFormat.BINARY)
             session.send_noted(CopyInResponse(bytes([form]), (form,) * len(columns)))
             await session.client.drain()
+            if table.materialized:
+                raise SluiceError(SqlState.WRONG_OBJECT_TYPE, f'cannot copy to materialized view "{table.name}"')
             load = _Load(session, table, kept, columns, options, time_zone=values.time_zone)
             result = await load.run(self._data())
-            await changing.wrote(result, version)
+            try:
+                await changing.wrote(result, version)
+            except DuplicateKeyError as error:
+                await load.tell_line(error, result)
+                raise
             await changing.finish()
         session.client.send(CommandComplete(f"COPY {result.row_count}"))
 
@@ -100,7 +107,7 @@ class CopyInPortal(StatementPortal):
 
     async def _check_privilege(self, table: Table, columns: Sequence[Column]) -> None:
         """PostgreSQL says whether the role may insert into these columns: an INSERT of defaults, only explained."""
-        if not columns:
+        if not columns or table.materialized:  # into which nobody may insert
             return
         names = ", ".join(quoted(column.name) for column in columns)
         defaults = ", ".join(["DEFAULT"] * len(columns))
@@ -156,6 +163,16 @@ class _Load:
         # What stands for the DEFAULT marker on the way to the shadow: nobody's value.
         self._marker = secrets.token_hex(16)
         self._storing: asyncio.Task[None] | None = None
+        self._lines = LineNumbers()
+        # PostgreSQL puts each row in by itself where a default may be another for each: then it quotes the line too.
+        self._one_by_one = any(column.attnum in kept.defaults or column.attnum in kept.identity for column in left)
+
+    async def tell_line(self, error: DuplicateKeyError, result: WriteResult) -> None:
+        """Say which line of the data has a key that is there already, where PostgreSQL says no more."""
+        if self._one_by_one:
+            return
+        row = await error.place(self._session, self._table, result.data_files)
+        error.fields["W"] = f"COPY {self._table.name}, line {self._lines.of(row)}"
 
     async def run(self, data: AsyncIterator[bytes]) -> WriteResult:
         """Take all of the data; the files are whole when this returns, and gone when it raises."""
@@ -185,6 +202,7 @@ class _Load:
     async def _hand_over(self, writer: ParquetWriter, batch: CopyBatch) -> None:
         """Let a batch be converted and written while the next one is read; one at a time."""
         await self._stored()
+        self._lines.add(batch.lines)
         self._storing = asyncio.create_task(self._write(writer, batch))
 
     async def _stored(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from catalog.errors import SluiceError, SqlState
 from gateway.copy import CopyFormat, CopyOptions, CopyWriter
 from gateway.enlistment import analysed
 from gateway.lake.select import open_stream
@@ -64,5 +65,11 @@ class CopyOutPortal(StatementPortal):
         assert self.routed.query is not None
         statement: Node = self.routed.query.utilityStmt
         version = await latest(self.session, self.routed.lake[0])
+        if not version.table.populated:
+            raise SluiceError(
+                SqlState.OBJECT_NOT_IN_PREREQUISITE_STATE,
+                f'cannot copy from unpopulated materialized view "{version.table.name}"',
+                hint="Use the REFRESH MATERIALIZED VIEW command.",
+            )
         columns = ", ".join(quoted(name) for name in statement.attlist) if statement.attlist else "*"
         return f"SELECT {columns} FROM ONLY {qualified(version.table)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -12,18 +12,20 @@ import pyarrow as pa
 
 from catalog.errors import SluiceError, SqlState
 from gateway.backend import Statement
-from gateway.cursor import Cursor, Declaration, Direction, Keeping, Sink
+from gateway.cursor import Cursor, Declaration, Direction, Keeping, RowStream, Sink
 from gateway.cursors import CREATED
+from gateway.lake.computed_rows import check_rows, query_rows
 from gateway.lake.guarded import relay_statement
-from gateway.lake.reading import output_settings, read, runnable, session_values_and
+from gateway.lake.locked_cursor import LockedCursorRows
+from gateway.lake.reading import output_settings, read, session_values_and
 from gateway.lake.select import RowSender
 from gateway.messages import frontend
 from gateway.messages.backend import CommandComplete, PortalSuspended
 from gateway.portal import Binding, Portal, StatementPortal, timed_out, with_formats
 from gateway.prepared import bind
 from gateway.values import OutputSettings
+from planner.locking import strongest
 from planner.nodes import name_of
-from planner.select import plan_select
 from storage.kept import KeptRows
 
 if TYPE_CHECKING:
@@ -103,7 +105,17 @@ async def _add(
     created, scrolls = declared.rows[0]
     assert created is not None
     reading = await read(session, analysis, binding, routed.lake)
-    query = runnable(plan_select(routed.query, reading.context), reading)
+    locking = LockedCursorRows(session, analysis, routed, binding) if strongest(routed.query) else None
+    tag = f"{session.tag}-cursor-{next(_numbers)}"
+    if locking is None:
+        check_rows(session, routed, reading)
+
+        async def run() -> RowStream:
+            return await query_rows(session, analysis, routed, binding, reading, tag)
+
+        places: Mapping[int, Sequence[int]] = {}
+    else:
+        run, places = locking.run, await locking.begin(reading)
     keeping, holds = Keeping.NONE, bool(options & _HOLD)
     if scrolls == b"t":
         keeping = Keeping.ALL if options & _SCROLL or holds else Keeping.WHILE_FEW
@@ -115,14 +127,10 @@ async def _add(
         with_formats(columns, executed_formats),
         keeping,
         holds,
-        f"{session.tag}-cursor-{next(_numbers)}",
+        tag,
+        places,
     )
-    cursor = Cursor(
-        declaration,
-        lambda: session.gateway.engine.stream(query, declaration.tag),
-        session.gateway.live_cursors,
-    )
-    await session.cursors.add(cursor)
+    await session.cursors.add(Cursor(declaration, run, session.gateway.live_cursors))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +142,16 @@ class Present:
 
 
 async def present_cursor(session: Exchange, name: str) -> tuple[Cursor | None, Present]:
-    """The lake's cursor of that name, None where there is none any more, and the session's settings."""
-    values, timeout, [alive] = await session_values_and(session, session.cursors.question(name))
-    return await session.cursors.found(name, alive), Present(output_settings(values), timeout)
+    """The lake's cursor of that name, None where there is none any more, and the session's settings.
+
+    Raises where the transaction is doomed. The tables of the cursor itself are as they were: the backend's cursor locks
+    them.
+    """
+    values, timeout, mark, [alive] = await session_values_and(session, session.cursors.question(name))
+    cursor = await session.cursors.found(name, alive)
+    if cursor is not None and not cursor.held:
+        await session.transaction.enlistment.judge(mark)
+    return cursor, Present(output_settings(values), timeout)
 
 
 class FetchPortal(Portal):

@@ -20,6 +20,26 @@ if TYPE_CHECKING:
 Opener = Callable[["Exchange", "Analysis", "Routed", Binding], Awaitable[Portal]]
 
 
+async def executed_binding(session: Exchange, analysis: Analysis, routed: Routed, formats: tuple[int, ...]) -> Binding:
+    """What EXECUTE binds the prepared statement to: its arguments, computed by PostgreSQL."""
+    inner = routed.inner
+    assert inner is not None
+    assert routed.query is not None
+    backend, types = session.backend, inner.parameter_types
+    name = name_of(routed.query.utilityStmt.name)
+    start, end = executed(analysis.sql)
+    values = tuple(await evaluated(backend, name, types, analysis.sql[start:end], start))
+    binary = (1,) * len(types)
+    await check_bind(backend, frontend.Bind("", name, binary, values, formats), sync=True)
+    return Binding(
+        statement=name,
+        parameters=values,
+        parameter_formats=binary,
+        result_formats=formats,
+        canonical=await canonical_parameters(backend, types, values, binary, sync=True),
+    )
+
+
 class ExecutePortal(Portal):
     """The portal of the prepared statement, opened when its arguments are known: by the first execution.
 
@@ -57,22 +77,10 @@ class ExecutePortal(Portal):
         inner, inner_routed = self._routed.inner, self._routed.inner_routed
         assert inner is not None
         assert inner_routed is not None
-        assert self._routed.query is not None
         if self._relays:
             return await self._open_portal(self.session, inner, inner_routed, self._binding)
-        backend, types = self.session.backend, inner.parameter_types
-        name = name_of(self._routed.query.utilityStmt.name)
-        start, end = executed(self._analysis.sql)
-        values = tuple(await evaluated(backend, name, types, self._analysis.sql[start:end], start))
-        formats = (1,) * len(types)
-        await check_bind(backend, frontend.Bind("", name, formats, values, self._binding.result_formats), sync=True)
-        binding = Binding(
-            statement=name,
-            parameters=values,
-            parameter_formats=formats,
-            result_formats=self._binding.result_formats,
-            canonical=await canonical_parameters(backend, types, values, formats, sync=True),
-        )
+        formats = self._binding.result_formats
+        binding = await executed_binding(self.session, self._analysis, self._routed, formats)
         return await self._open_portal(self.session, inner, inner_routed, binding)
 
     async def close(self) -> None:

@@ -1,82 +1,193 @@
-"""EXPLAIN of a lake statement: Sluice's own plan, for PostgreSQL's would be that of an empty table."""
+"""EXPLAIN of a lake statement: Sluice's own plan, for PostgreSQL's would be that of an empty table.
+
+With ANALYZE the statement is carried out, as PostgreSQL does: by its own portal, whose answers nobody gets but for
+what is counted. So its changes, constraints and transaction are those of the statement alone.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final
 
-from catalog.errors import unsupported
+from catalog.errors import SluiceError, SqlState, unsupported
+from gateway.framing import Frame
+from gateway.lake.computed import loads
+from gateway.lake.execute import executed_binding
 from gateway.lake.reading import Reading, read, runnable
+from gateway.messages import backend as answers
+from gateway.messages import frontend
 from gateway.messages.backend import CommandComplete, DataRow
-from gateway.portal import Binding, StatementPortal
+from gateway.messages.layout import Message
+from gateway.portal import Binding, Portal, StatementPortal
 from planner.change import plan_delete, plan_insert, plan_update
-from planner.explain import explain_lines
+from planner.explain import Plan, Reads, as_json, as_lines, postgres_plan, spark_plan
 from planner.locking import plan_locking, strongest
 from planner.plan import SparkQuery
 from planner.routes import Route
 from planner.select import plan_select
-from storage.pruning import prune
+from storage.located import row_groups
+from storage.lookup import look_up
+from storage.plan import BoundScan
 
 if TYPE_CHECKING:
     from gateway.analysis import Analysis
     from gateway.exchange import Exchange
     from gateway.routing import Routed
 
-_KNOWN_OPTIONS = frozenset(
+_KNOWN_OPTIONS: Final = frozenset(
     {"analyze", "verbose", "costs", "timing", "summary", "buffers", "settings", "wal", "format", "memory"}
 )
+_FORMATS: Final = ("text", "json")
+_ON: Final = frozenset({"true", "on", "1"})
+# The explained statement's name at the backend, where that takes part in it.
+_EXPLAINED: Final = "pg_sluice_explained"
+
+Open = Callable[["Exchange", "Analysis", "Routed", Binding], Awaitable[Portal]]
+
+
+class _Silent:
+    """Stands in for the client while a statement is carried out that is only measured: its notices alone come through.
+
+    `tag` is that of the statement.
+    """
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._client = exchange.client
+        self.tag = ""
+
+    def send(self, *messages: Message) -> None:
+        for message in messages:
+            if isinstance(message, CommandComplete):
+                self.tag = message.tag
+            elif isinstance(message, answers.NoticeResponse):
+                self._client.send(message)
+
+    def write(self, data: bytes | memoryview) -> None:
+        if data[0] == answers.NoticeResponse.type:
+            self._client.write(bytes(data))
+
+    async def drain(self) -> None:
+        await self._client.drain()
+
+    @property
+    def sent_bytes(self) -> int:
+        return self._client.sent_bytes
 
 
 class ExplainPortal(StatementPortal):
-    """Route, files scanned and skipped, Spark's plan; with ANALYZE a SELECT is run, and times and rows are added."""
+    """Who carries the statement out, files scanned and skipped, Spark's plan; with ANALYZE times and rows."""
 
-    def __init__(self, session: Exchange, analysis: Analysis, routed: Routed, binding: Binding) -> None:
+    def __init__(
+        self,
+        session: Exchange,
+        analysis: Analysis,
+        routed: Routed,
+        binding: Binding,
+        open_portal: Open,
+        *,
+        rehearsed: bool,
+    ) -> None:
+        """`rehearsed`: PostgreSQL carries the statement out in the shadow (rows that it makes, MERGE, ON CONFLICT)."""
         super().__init__(session, analysis, routed, binding)
+        self._open = open_portal
+        self._rehearsed = rehearsed
+        self._format = routed.options.get("format", "text")
         unknown = set(routed.options) - _KNOWN_OPTIONS
-        if unknown or routed.options.get("format", "text") != "text":
-            raise unsupported(f"EXPLAIN ({', '.join(sorted(unknown)).upper() or 'FORMAT other than TEXT'})")
+        if unknown or self._format not in _FORMATS:
+            raise unsupported(f"EXPLAIN ({', '.join(sorted(unknown)).upper() or 'FORMAT ' + self._format.upper()})")
 
     async def run(self) -> None:
         session, inner, routed = self.session, self.routed.inner, self.routed.inner_routed
         assert inner is not None
         assert routed is not None
+        binding = self.binding
+        if routed.route is Route.EXECUTE:
+            binding = await executed_binding(session, inner, routed, ())
+            inner, routed = routed.inner, routed.inner_routed
+            assert inner is not None
+            assert routed is not None
         began = time.perf_counter()
-        reading = await read(session, inner, self.binding, routed.lake)
-        query = _plan(routed, reading)
-        planned = time.perf_counter()
-        files = {}
-        for scan in query.scans:
-            version = reading.versions[scan.table_oid]
-            kept, skipped = prune(version.files, version.table, scan.predicate)
-            files[scan.name] = (version.table, len(kept), len(skipped))
-        physical = await session.gateway.engine.explain(runnable(query, reading), session.tag)
-        lines = explain_lines(routed.route, query, files, physical)
-        if self.routed.options.get("analyze", "false") in {"true", "on", "1"}:
-            lines += await self._analyze(routed, query, reading, planned - began)
+        reading = await read(session, inner, binding, routed.lake, scans=False)
+        plan = await self._plan(routed, reading)
+        summary: dict[str, int | float] = {}
+        if self.routed.options.get("analyze", "false") in _ON:
+            planned = time.perf_counter()
+            summary["Actual Rows"] = await self._carry_out(inner, routed, binding)
+            summary["Planning Time"] = (planned - began) * 1000
+            summary["Execution Time"] = (time.perf_counter() - planned) * 1000
         self.announce()
+        lines = [as_json(plan, summary)] if self._format == "json" else as_lines(plan, summary)
         for line in lines:
             session.client.send(DataRow((line.encode(),)))
         session.client.send(CommandComplete("EXPLAIN"))
 
-    async def _analyze(self, routed: Routed, query: SparkQuery, reading: Reading, planning: float) -> list[str]:
-        if routed.route is not Route.SELECT or strongest(routed.query) is not None:
-            raise unsupported("EXPLAIN ANALYZE of a statement that changes or locks rows")
-        began = time.perf_counter()
-        stream = await self.session.gateway.engine.stream(runnable(query, reading), self.session.tag)
-        rows = 0
+    async def _plan(self, routed: Routed, reading: Reading) -> Plan:
+        assert routed.query is not None
+        if self._rehearsed:
+            return postgres_plan(routed.route, [])
         try:
-            async for batch in stream:
-                rows += batch.num_rows
+            query = _query(routed, reading)
+            run = runnable(query, reading)
+        except SluiceError as refusal:
+            if refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED or routed.route is not Route.SELECT:
+                raise
+            copied = loads(self.session, routed.query, reading, refusal)
+            rows = [(each.version.table, each.version.row_count, each.found) for each in copied]
+            return postgres_plan(routed.route, rows)
+        path = self.session.gateway.data_path
+        reads = {each.scan.name: await asyncio.to_thread(_reads, path, each) for each in run.scans}
+        physical = await self.session.gateway.engine.explain(run, self.session.tag)
+        return spark_plan(routed.route, query, reads, physical)
+
+    async def _carry_out(self, inner: Analysis, routed: Routed, bound: Binding) -> int:
+        """Carry the statement out; how many rows it gave or changed."""
+        session, client = self.session, self.session.client
+        # The backend takes part in some statements, so it needs to have this one by a name.
+        await self._told(frontend.Close(b"S", _EXPLAINED), frontend.Parse(_EXPLAINED, inner.sql, inner.parameter_types))
+        binding = Binding(_EXPLAINED, bound.parameters, bound.parameter_formats, (), bound.canonical)
+        silent = _Silent(session)
+        session.client = silent  # type: ignore[assignment]
+        try:
+            portal = await self._open(session, inner, routed, binding)
+            try:
+                await portal.execute(0)
+            finally:
+                await portal.close()
         finally:
-            await stream.close()
-        return [
-            f"Actual rows: {rows}",
-            f"Planning Time: {planning * 1000:.3f} ms",
-            f"Execution Time: {(time.perf_counter() - began) * 1000:.3f} ms",
-        ]
+            session.client = client
+        await self._told(frontend.Close(b"S", _EXPLAINED))
+        return int(silent.tag.rpartition(" ")[2])
+
+    async def _told(self, *messages: Message) -> None:
+        """Send the backend messages that bring nothing but an error."""
+        backend = self.session.backend
+        backend.send(b"".join(message.encode() for message in (*messages, frontend.Sync())))
+        error: SluiceError | None = None
+        while True:
+            item = await backend.next()
+            if isinstance(item, Frame):
+                if item.type == answers.ReadyForQuery.type:
+                    break
+                if item.type == answers.ErrorResponse.type:
+                    error = answers.ErrorResponse.decode(item.body, strict=False).to_error()
+        if error is not None:
+            raise error
 
 
-def _plan(routed: Routed, reading: Reading) -> SparkQuery:
+def _reads(data_path: str, bound: BoundScan) -> Reads:
+    """What a scan reads. Blocking."""
+    table, files = bound.version.table, bound.version.files
+    found = look_up(data_path, bound)
+    scanned = len(found.whole) + len(found.rows)
+    if found.index is None:
+        return Reads(table, scanned, len(found.skipped))
+    opened, total = row_groups(data_path, table, files, found.rows)
+    return Reads(table, scanned, len(found.skipped), found.index, found.row_count, opened, total - opened)
+
+
+def _query(routed: Routed, reading: Reading) -> SparkQuery:
     assert routed.query is not None
     match routed.route:
         case Route.SELECT if strongest(routed.query) is not None:

@@ -21,7 +21,7 @@ from gateway.portal import Binding, StatementPortal
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
 
-_SCANS: Final = Statement("SELECT pg_sluice.shadow_scans()::text")
+SCANS: Final = Statement("SELECT pg_sluice.shadow_scans()::text")
 
 # What answers the gateway's own messages around the client's statement.
 _UNTOLD: Final = (answers.ParseComplete.type, answers.BindComplete.type, answers.CloseComplete.type)
@@ -38,9 +38,9 @@ class GuardedPortal(StatementPortal):
         if alone:
             await backend.run(Statement("BEGIN"))
         try:
-            [before] = await backend.run(_SCANS)
+            [before] = await backend.run(SCANS)
             tag = await relay_statement(self.session, self.binding)
-            [after, _] = await backend.run(_SCANS, KEEP_OWN)
+            [after, _] = await backend.run(SCANS, KEEP_OWN)
             if after.rows != before.rows:
                 self.session.cursors.read_unseen()
                 raise unsupported("a function that reads a lake table")

@@ -1,4 +1,4 @@
-"""INSERT … SELECT from the lake: Spark computes the rows, checks them, and writes them."""
+"""INSERT … SELECT from the lake: Spark computes the rows, checks them, and writes them; else PostgreSQL makes them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from catalog.errors import unsupported
+from catalog.errors import SluiceError, SqlState, unsupported
 from catalog.model import Table, TableVersion
 from catalog.store import TableRules
+from gateway.attention import attending
 from gateway.backend import Statement
 from gateway.lake.changing import Changing
+from gateway.lake.computed_insert import computed_insert
+from gateway.lake.failing_row import telling_row
+from gateway.lake.guarded import relay_rows, send_statement
+from gateway.lake.insert import write_rows
 from gateway.lake.locked_rows import with_subqueries_locked
 from gateway.lake.reading import Reading, read, runnable
 from gateway.lake.select import RowSender
@@ -23,6 +28,7 @@ from gateway.portal import StatementPortal
 from gateway.visibility import rules
 from planner.change import plan_check, plan_insert
 from planner.enforce import enforced
+from planner.functions.local_times import spark_zone
 from planner.nodes import Node
 from planner.plan import Context, ReturningPlan, SequenceColumn, SparkQuery
 from storage.arrow_types import arrow_schema
@@ -61,7 +67,13 @@ class InsertQueryPortal(StatementPortal):
                 reading = await with_subqueries_locked(session, query, fresh)
             version = reading.versions[target]
             kept = await rules(session, version.table)
-            result, returning = await insert_rows(session, query, version, kept, reading)
+            try:
+                result, returning = await insert_rows(session, query, version, kept, reading)
+            except SluiceError as refusal:
+                if refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED:
+                    raise
+                await self._compute(changing, version, reading, refusal)
+                return
             await changing.wrote(result, version)
             if self.columns is not None and returning is not None:
                 self.announce()
@@ -70,13 +82,30 @@ class InsertQueryPortal(StatementPortal):
             await changing.finish()
         session.client.send(CommandComplete(f"INSERT 0 {result.row_count}"))
 
+    async def _compute(self, changing: Changing, version: TableVersion, reading: Reading, refusal: SluiceError) -> None:
+        """Have PostgreSQL make the rows."""
+        session, query = self.session, self.routed.query
+        assert query is not None
+
+        async def carry_out(kept: list[bytes]) -> str:
+            send_statement(session, self.binding)
+            return await relay_rows(session, kept)
+
+        made = await computed_insert(session, query, version.table, reading, refusal, carry_out)
+        await changing.wrote(await write_rows(session, version.table, made.rows.to_batches()), version)
+        for data in made.answers:
+            session.client.write(data)
+            await session.client.drain()
+        await changing.finish()
+        session.client.send(CommandComplete(made.tag))
+
     async def _return(
         self, sender: RowSender, returning: ReturningPlan, written: TableVersion, reading: Reading
     ) -> None:
         """RETURNING reads the files that were written, before they are published."""
         query = returning.query
         scans = tuple(BoundScan(scan, written) for scan in query.scans)
-        zone = reading.context.session.time_zone
+        zone = spark_zone(reading.context.session.time_zone)
         stream = await self.session.gateway.engine.stream(RunnableQuery(query.sql, scans, zone), self.session.tag)
         try:
             async for batch in stream:
@@ -95,10 +124,11 @@ async def insert_rows(
     numbered = [sequence.attnum for sequence in plan.sequences]
     if numbered and kept.checks:
         raise unsupported("a sequence in INSERT … SELECT from the lake into a table with CHECK constraints")
-    checked = enforced(plan.query, table, check_conditions(context, table, kept), numbered=numbered)
+    checks = check_conditions(context, table, kept)
+    checked = enforced(plan.query, table, checks, numbered=numbered)
     if plan.sequences:
-        result = await _numbered(session, table, checked, plan.sequences, reading)
-    else:
+        return await _numbered(session, table, checked, plan.sequences, reading), plan.returning
+    async with telling_row(session, plan.query, table, checks, reading), attending(session):
         result = await session.gateway.engine.insert(RunnableInsert(runnable(checked, reading), table), session.tag)
     return result, plan.returning
 

@@ -8,43 +8,53 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from catalog.errors import unsupported
 from catalog.model import TableVersion
 from gateway.lake.reading import Reading, runnable
-from gateway.lake.row_locks import Strength, Waiting, changed_meanwhile, lock_rows, untouched
-from gateway.transaction import Isolation
+from gateway.lake.row_locks import Strength, Waiting, check_may_look_again, lock_rows, untouched
 from planner.locking import LockedTable, LockingPlan, plan_locking, subqueries
 from planner.nodes import Node
+from planner.plan import Place
 
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
+
+# Joined rows are told apart one by one, in the query that reads them again.
+_JOINED_MAX: Final = 1000
 
 
 async def with_subqueries_locked(session: Exchange, query: Node | None, reading: Reading) -> Reading | None:
     """The reading with the rows of each subquery that locks some. None where it is to begin again."""
     assert query is not None
     for node in subqueries(query):
-        plan = plan_locking(node, reading.context)
+        plan = plan_locking(node, reading.context, subquery=True)
         batches = await locked_rows(session, plan, reading)
         if batches is None:
             return None
-        [table] = plan.tables
-        rows: dict[str, list[int]] = {}
+        first = plan.tables[0].place
+        rows: list[Sequence[Place]] = []
         skipped = plan.offset
         for batch in batches:
             shown = batch.slice(skipped)
             skipped = max(0, skipped - batch.num_rows)
-            by_file = pa.table({"file": shown.column(table.place), "position": shown.column(table.place + 1)})
-            for group in by_file.group_by("file").aggregate([("position", "list")]).to_pylist():
-                rows.setdefault(group["file"], []).extend(group["position_list"])
+            rows += zip(*(_places(shown, place) for place in range(first, batch.num_columns, 2)), strict=True)
+        if len(rows) > _JOINED_MAX and batches[0].num_columns > first + 2:
+            raise unsupported(f"FOR UPDATE or FOR SHARE of more than {_JOINED_MAX} joined rows in a subquery")
         context = replace(reading.context, locked={**reading.context.locked, id(node): rows})
         reading = replace(reading, context=context)
     return reading
+
+
+def _places(batch: pa.RecordBatch, number: int) -> list[Place]:
+    """Where each row is, by a column of files and that of positions after it."""
+    places = zip(batch.column(number).to_pylist(), batch.column(number + 1).to_pylist(), strict=True)
+    return [None if file is None else (file, position) for file, position in places]
 
 
 async def locked_rows(session: Exchange, plan: LockingPlan, reading: Reading) -> list[pa.RecordBatch] | None:
@@ -91,8 +101,7 @@ async def _lock(
         kept = places[:, taken]
         by_file = {int(number): kept[1][kept[0] == number] for number in np.unique(kept[0])}
         if not await untouched(session, by_file, version):
-            if session.transaction.isolation is not Isolation.READ_COMMITTED:
-                raise changed_meanwhile()
+            check_may_look_again(session)
             return None
     return locked
 

@@ -7,12 +7,10 @@ Which rows of the target match is Spark's to find: by the plan of a DELETE … U
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 
-from catalog.datatypes import TEXT, UNKNOWN
 from catalog.errors import SluiceError, unsupported
 from catalog.model import TableVersion
 from gateway.analysis import Analysis
@@ -21,11 +19,21 @@ from gateway.enlistment import analysed
 from gateway.lake.changing import Changing
 from gateway.lake.insert import target_oid
 from gateway.lake.reading import read, runnable
-from gateway.lake.rehearsal import PROPOSED, Loaded, conclude, gone, load, nothing_loaded, places_of, rehearse, send_own
-from gateway.lake.row_locks import Strength
+from gateway.lake.rehearsal import (
+    PROPOSED,
+    Loaded,
+    conclude,
+    gone,
+    load,
+    nothing_loaded,
+    places_of,
+    rehearse,
+    send_own,
+    strength_of,
+)
 from gateway.lake.select import open_stream
-from gateway.lake.shadow import copy_values, quoted
-from gateway.messages.backend import FieldDescription
+from gateway.lake.shadow import copy_values
+from gateway.lake.temporary import create_temporary
 from gateway.portal import StatementPortal
 from gateway.routing import route
 from gateway.values import ResultColumn
@@ -36,9 +44,6 @@ from planner.routes import Route, main_query
 from planner.statements import Merge, merge
 from storage.write import replace_rows
 
-_TYPES: Final = """
-SELECT pg_catalog.format_type(t, m) FROM unnest($1::oid[], $2::integer[]) WITH ORDINALITY AS u (t, m, n) ORDER BY n
-"""
 _EMPTY: Final = Statement(f"TRUNCATE pg_temp.{PROPOSED}")
 
 
@@ -54,7 +59,8 @@ class MergePortal(StatementPortal):
         async with Changing(self, "MERGE", oid) as changing:
             await used(session, oid, self.analysis.mark, changing.mark)
             source = await self._analyse(f"{parts.common} SELECT * FROM {parts.source}")
-            await self._create(source.columns or ())
+            fields = source.columns or ()
+            await create_temporary(session, PROPOSED, [field.name for field in fields], fields)
             while True:
                 await self._propose(source)
                 version, loaded = await self._matched(parts, oid)
@@ -64,7 +70,7 @@ class MergePortal(StatementPortal):
                 replaced = await gone(version.table, loaded, outcome.kept)
                 path = session.gateway.data_path
                 result = await asyncio.to_thread(replace_rows, path, version, replaced, [outcome.fresh])
-                if await changing.claim(result, version, Strength.UPDATE):
+                if await changing.claim(result, version, strength_of(version.table, loaded, outcome)):
                     break
                 await session.backend.run(_EMPTY)
             await session.backend.run(Statement(f"DROP TABLE pg_temp.{PROPOSED}"))
@@ -78,16 +84,6 @@ class MergePortal(StatementPortal):
         except SluiceError as error:
             error.fields.pop("P", None)
             raise
-
-    async def _create(self, fields: Sequence[FieldDescription]) -> None:
-        """The table for the rows of the source."""
-        oids = "{" + ",".join(str(TEXT if field.type_oid == UNKNOWN else field.type_oid) for field in fields) + "}"
-        typmods = "{" + ",".join(str(field.typmod) for field in fields) + "}"
-        [types] = await self.session.backend.run(Statement(_TYPES, (oids, typmods)))
-        listed = [
-            f"{quoted(field.name)} {(name or b'').decode()}" for field, (name,) in zip(fields, types.rows, strict=True)
-        ]
-        await self.session.backend.run(Statement(f"CREATE TEMPORARY TABLE {PROPOSED} ({', '.join(listed)})"))
 
     async def _propose(self, source: Analysis) -> None:
         """The rows of the source, computed by Spark where it is of the lake, else by PostgreSQL."""

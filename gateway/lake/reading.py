@@ -7,18 +7,19 @@ checks no privileges and folds no constants, EXPLAIN does both (42501, 22012).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState
-from catalog.model import TableVersion
-from gateway import as_of
+from catalog.model import Sidecar, TableVersion
+from gateway import as_of, session_timeouts
 from gateway.analysis import SAVEPOINT, UNDO, SchemaMark
 from gateway.backend import BackendLostError, Result, Statement
 from gateway.lake.table_locks import ACCESS_SHARE, lock_tables
 from gateway.portal import Binding
 from gateway.values import OutputSettings
 from gateway.visibility import uncommitted, use, versions
+from planner.functions.local_times import spark_zone
 from planner.plan import Context, Scan, SessionValues, SparkQuery
 from storage.plan import BoundScan, RunnableQuery
 
@@ -32,32 +33,39 @@ _VALUES: Final = Statement(
     " current_setting('TimeZone'), current_user, session_user, current_database(), current_schema(),"
     " current_setting('DateStyle'), current_setting('IntervalStyle'), current_setting('extra_float_digits')::int,"
     " current_setting('bytea_output'),"
-    " (extract(epoch FROM current_setting('statement_timeout')::interval) * 1000)::bigint,"
-    f" {as_of.UNDERSTOOD}, pg_sluice.schema_mark()"
+    f" {session_timeouts.STATEMENT_TIMEOUT},"
+    f" {session_timeouts.ASKED}, {as_of.UNDERSTOOD}, pg_sluice.schema_mark()"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """`context` is the planner's; `versions` the tables at one snapshot; `timeout` in seconds, None for none."""
+    """`context` is the planner's; `versions` the tables at one snapshot; `timeout` in seconds, None for none.
+
+    `sidecars` are those that the tables' indexes have, by index and data file.
+    """
 
     context: Context
     versions: Mapping[int, TableVersion]
     output: OutputSettings
     timeout: float | None
+    sidecars: Mapping[tuple[int, int], Sidecar] = field(default_factory=dict)
 
 
 async def session_values(session: Exchange) -> tuple[SessionValues, float | None]:
     """The session's clock and settings alone, and its statement_timeout."""
-    values, timeout, _ = await session_values_and(session)
+    values, timeout, *_ = await session_values_and(session)
     return values, timeout
 
 
-async def session_values_and(session: Exchange, *others: Statement) -> tuple[SessionValues, float | None, list[Result]]:
-    """`session_values`, and the answers to other questions in the same round trip."""
+async def session_values_and(
+    session: Exchange, *others: Statement
+) -> tuple[SessionValues, float | None, SchemaMark, list[Result]]:
+    """`session_values`, how far the log of schema steps goes, and the answers to other questions in the same round
+    trip."""
     [result, *results] = await session.backend.run(_VALUES, *others)
-    values, timeout, _ = _session_values(result)
-    return values, timeout, results
+    values, timeout, _ = await _session_values(session, result)
+    return values, timeout, SchemaMark.of(result.rows[0][-1]), results
 
 
 async def read(
@@ -67,8 +75,12 @@ async def read(
     lake: Sequence[int],
     *,
     explain: bool = True,
+    scans: bool = True,
 ) -> Reading:
-    """Gather what a plan of `analysis` needs; `lake` are the lake tables in it."""
+    """Gather what a plan of `analysis` needs; `lake` are the lake tables in it.
+
+    Where it `scans` them, a materialized view that has not been populated is 55000.
+    """
     statements = [_VALUES]
     if explain:
         explaining = Statement(
@@ -90,17 +102,30 @@ async def read(
         raise
     except SluiceError as error:
         raise await session.transaction.enlistment.cause(error) from error
-    values, timeout, past = _session_values(results[0])
+    values, timeout, past = await _session_values(session, results[0])
     own = results[-1] if changed else None
     if past:
         seen = await as_of.past_versions(session, analysis, lake, past, own)
     else:
+        await session.reading.choose(None)
         seen = await versions(session, lake, own)
         await use(session, lake, seen, analysis.mark, SchemaMark.of(results[0].rows[0][-1]), analysis.views)
+    for version in seen.values() if scans else ():
+        if not version.table.populated:
+            raise SluiceError(
+                SqlState.OBJECT_NOT_IN_PREREQUISITE_STATE,
+                f'materialized view "{version.table.name}" has not been populated',
+                hint="Use the REFRESH MATERIALIZED VIEW command.",
+            )
     context = Context(
         session.gateway.builtins, {oid: version.table for oid, version in seen.items()}, values, binding.canonical
     )
-    return Reading(context, seen, output_settings(values), timeout)
+    sidecars: dict[tuple[int, int], Sidecar] = {}
+    for version in seen.values():
+        used = [index for index in version.table.indexes if index.is_used]
+        if used:
+            sidecars.update(await session.gateway.store.sidecars.of(version, used))
+    return Reading(context, seen, output_settings(values), timeout, sidecars)
 
 
 def output_settings(values: SessionValues) -> OutputSettings:
@@ -114,9 +139,9 @@ def output_settings(values: SessionValues) -> OutputSettings:
     )
 
 
-def _session_values(result: Result) -> tuple[SessionValues, float | None, str]:
+async def _session_values(session: Exchange, result: Result) -> tuple[SessionValues, float | None, str]:
     texts = [None if value is None else value.decode() for value in result.rows[0]]
-    *texts, past, _ = texts
+    *texts, idle_in_transaction, idle, transaction_milliseconds, past, _ = texts
     now, statement_now, zone, user, session_user, database, schema, dates, intervals, digits, output, timeout = texts
     assert now is not None
     assert statement_now is not None
@@ -130,6 +155,10 @@ def _session_values(result: Result) -> tuple[SessionValues, float | None, str]:
     assert output is not None
     assert timeout is not None
     assert past is not None
+    assert idle_in_transaction is not None
+    assert idle is not None
+    assert transaction_milliseconds is not None
+    await session.timeouts.take(idle_in_transaction, idle, int(transaction_milliseconds))
     values = SessionValues(
         now=int(now),
         statement_now=int(statement_now),
@@ -149,7 +178,7 @@ def _session_values(result: Result) -> tuple[SessionValues, float | None, str]:
 def runnable(query: SparkQuery, reading: Reading) -> RunnableQuery:
     """The plan with each of its scans bound to the table's version."""
     return RunnableQuery(
-        query.sql, tuple(bound(scan, reading) for scan in query.scans), reading.context.session.time_zone
+        query.sql, tuple(bound(scan, reading) for scan in query.scans), spark_zone(reading.context.session.time_zone)
     )
 
 
@@ -158,4 +187,4 @@ def bound(scan: Scan, reading: Reading) -> BoundScan:
     version = reading.versions.get(scan.table_oid)
     if version is None:
         raise SluiceError(SqlState.UNDEFINED_TABLE, "a table of this statement was dropped meanwhile")
-    return BoundScan(scan, version)
+    return BoundScan(scan, version, reading.sidecars)

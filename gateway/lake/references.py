@@ -1,7 +1,8 @@
-"""FOREIGN KEY: what new rows refer to is there, and what goes takes its referring rows along, or stays.
+"""FOREIGN KEY: what goes takes its referring rows along, or stays.
 
-Both sides look at what is committed by now and at what the transaction itself has. Whoever commits second of a new
-reference and a deletion of its key finds the other's at COMMIT, when both tables are locked (`Transaction.validate`).
+Looked at is what is committed by now and what the transaction itself has. A deletion waits for who has come to refer to
+its rows (`new_references`), and the other way round, by locks on the rows; what has no such locks, bulk, is found at
+COMMIT, when both tables are locked (`Transaction.validate`).
 Source: PostgreSQL's ri_triggers.c for messages, and for when an action is carried out.
 """
 
@@ -23,6 +24,7 @@ from catalog.errors import SluiceError, SqlState, unsupported
 from catalog.model import Column, Table, TableVersion
 from catalog.publish import RowChange
 from gateway.backend import Statement
+from gateway.lake.row_locks import lock_keys
 from gateway.lake.uniqueness import described_key
 from gateway.transaction import Validation
 from gateway.visibility import Current, current
@@ -57,64 +59,17 @@ class Consequence:
     found: Found
 
 
+def still_referenced(consequence: Consequence, child: Table) -> SluiceError:
+    """What PostgreSQL says where the action itself made rows refer to the key again."""
+    row = consequence.gone.columns.slice(int(consequence.found.wanted[0]), 1)
+    return _still_referenced(consequence.parent, child, consequence.foreign_key, Action.NO_ACTION, row)
+
+
 async def renewed(session: Exchange, consequence: Consequence) -> Consequence:
     """The same with the referring rows that are there by now; the parent's change is staged."""
     child = await current(session, consequence.foreign_key.child, None)
     found = await _children(session, consequence.parent, consequence.foreign_key, consequence.gone, child, child.files)
     return replace(consequence, found=found)
-
-
-async def keep_references(
-    session: Exchange, table: Table, change: RowChange, assigned: Collection[int] | None, deferred: Collection[int]
-) -> None:
-    """Raise 23503 where new rows of the change, which is not staged yet, refer to what is not there."""
-    for foreign_key in table.foreign_keys:
-        if assigned is not None and set(foreign_key.attnums).isdisjoint(assigned):
-            continue
-        parent = await current(session, foreign_key.parent, change if foreign_key.parent == table.oid else None)
-        late = foreign_key.oid in deferred
-        if not late:
-            await _look_up(session, table, foreign_key, [LiveFile(file) for file in change.data_files], parent)
-
-        async def again(foreign_key: ForeignKey = foreign_key) -> None:
-            child = await current(session, foreign_key.child, None)
-            own = [each for each in child.files if each.file.data_file_id is None]
-            await _look_up(session, child.table, foreign_key, own, await current(session, foreign_key.parent, None))
-
-        session.transaction.validate(
-            foreign_key.parent, Validation(foreign_key.oid, -1 if late else parent.snapshot, again, whole=True)
-        )
-
-
-async def _look_up(
-    session: Exchange, table: Table, foreign_key: ForeignKey, new: Sequence[LiveFile], parent: Current
-) -> None:
-    columns = [table.column(attnum) for attnum in foreign_key.attnums]
-    parents = [parent.table.column(attnum) for attnum in foreign_key.parent_attnums]
-    data_path = session.gateway.data_path
-
-    def look() -> pa.RecordBatch | None:
-        for chunk in key_chunks(data_path, table, new, columns, nulls_distinct=True):
-            values, places = distinct(chunk.keys)
-            bounds = bounds_of(columns, parents, chunk.columns.columns)
-            found = find(data_path, parent.table, parents, parent.files, values, bounds)
-            missing = np.setdiff1d(np.arange(len(values)), found.wanted)
-            if len(missing):
-                row: pa.RecordBatch = chunk.columns.slice(int(places[missing].min()), 1)
-                return row
-        return None
-
-    row = await asyncio.to_thread(look)
-    if row is not None:
-        key = described_key(table, foreign_key.attnums, row)
-        raise SluiceError(
-            SqlState.FOREIGN_KEY_VIOLATION,
-            f'insert or update on table "{table.name}" violates foreign key constraint "{foreign_key.name}"',
-            detail=f'Key {key} is not present in table "{parent.table.name}".',
-            schema=table.schema,
-            table=table.name,
-            constraint=foreign_key.name,
-        )
 
 
 async def referring(session: Exchange, table: Table, assigned: Collection[int] | None) -> list[ForeignKey]:
@@ -152,6 +107,7 @@ async def consequences(
             gone = await _without_present(session, await current(session, table.oid, change), foreign_key, gone)
         if not len(gone.keys):
             continue
+        await lock_keys(session, table, foreign_key, gone.keys)
         own = change if foreign_key.child == table.oid else None
         child = await current(session, foreign_key.child, own)
         late = foreign_key.oid in deferred and action is Action.NO_ACTION

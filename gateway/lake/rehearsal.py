@@ -17,10 +17,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from catalog.errors import SluiceError, unsupported
 from catalog.model import Column, DataFile, Table, TableVersion
 from gateway.analysis import UNDO
 from gateway.backend import Statement
 from gateway.lake.guarded import relay_rows
+from gateway.lake.row_locks import Strength
 from gateway.lake.shadow import begin_shadow, copy_rows, qualified, shadow_rows, to_lake_form
 from gateway.messages import frontend
 from gateway.messages.backend import CommandComplete
@@ -28,7 +30,7 @@ from gateway.portal import Binding
 from gateway.values import OutputSettings
 from gateway.values.text import text_cells
 from storage.arrow_types import arrow_type
-from storage.keys import read_positions
+from storage.keys import keys_of, read_positions
 
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
@@ -40,6 +42,8 @@ AGAIN: Final = Statement("ROLLBACK TO SAVEPOINT pg_sluice_statement")
 _LOADED: Final = (
     "SELECT min(number::text) FROM pg_sluice.shadow_rows($1, $2::bigint::oid, 'xmin', 'true') AS rows (number xid)"
 )
+_NO_MARK: Final = "-1"
+_INTEGRITY_CLASS: Final = "23"
 _POSITION_BITS: Final = 40
 _NULL: Final = pa.scalar(b"N", pa.binary())
 _NOTHING: Final = pa.scalar(b"", pa.binary())
@@ -100,15 +104,24 @@ def load(data_path: str, table: Table, files: Sequence[DataFile], places: npt.ND
 async def begin(session: Exchange, table: Table, columns: Sequence[Column], loaded: Loaded) -> str:
     """Put the loaded rows into the shadow (`columns`: all but the generated ones); their mark for `finish`."""
     await begin_shadow(session, table)
-    mark = "-1"
-    if loaded.rows.num_rows:
+    if not loaded.rows.num_rows:
+        await session.backend.run(_STATEMENT)
+        return _NO_MARK
+    try:
         await copy_rows(session, qualified(table), columns, loaded.rows.select([column.name for column in columns]))
-        [result] = await session.backend.run(Statement(_LOADED, (session.gateway.token, str(table.oid))))
-        [[number]] = result.rows
-        assert number is not None
-        mark = number.decode()
-    await session.backend.run(_STATEMENT)
-    return mark
+    except SluiceError as error:
+        if error.sqlstate[:2] != _INTEGRITY_CLASS:
+            raise
+        # The shadow does not tell rows that are there from new ones.
+        raise unsupported("this statement over rows that a NOT VALID constraint forbids") from error
+    return await loaded_mark(session, table)
+
+
+async def loaded_mark(session: Exchange, table: Table) -> str:
+    """The mark of the rows that are in the shadow now; those that are `made` from here on have another."""
+    [result, _] = await session.backend.run(Statement(_LOADED, (session.gateway.token, str(table.oid))), _STATEMENT)
+    [[number]] = result.rows
+    return _NO_MARK if number is None else number.decode()
 
 
 async def rehearse(
@@ -180,6 +193,19 @@ async def gone(table: Table, loaded: Loaded, kept: pa.Table) -> dict[str, npt.ND
         return loaded.by_path(rank >= left[numbers])
 
     return await asyncio.to_thread(compare)
+
+
+def strength_of(table: Table, loaded: Loaded, outcome: Outcome) -> Strength:
+    """How the rows are locked that the statement has replaced: the weaker way where all their keys are still there."""
+    for key in table.keys:
+        columns = [table.column(attnum) for attnum in key.attnums]
+        before, kept, fresh = (
+            keys_of(columns, [one_array(rows, column) for column in columns]).drop_null()
+            for rows in (loaded.rows, outcome.kept, outcome.fresh)
+        )
+        if not key.deferrable and not pc.all(pc.is_in(before, pa.concat_arrays([kept, fresh]))).as_py():
+            return Strength.UPDATE
+    return Strength.NO_KEY_UPDATE
 
 
 def _contents(table: Table, rows: pa.Table) -> pa.Array:

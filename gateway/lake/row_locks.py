@@ -5,7 +5,7 @@ A row is a place in a published data file; rows of files that the transaction it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
@@ -13,19 +13,26 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from catalog.datatypes import INT8
+from catalog.constraints import ForeignKey
+from catalog.datatypes import BYTEA, INT8
 from catalog.errors import SluiceError, SqlState
-from catalog.model import TableVersion
+from catalog.model import Table, TableVersion
 from gateway.backend import Statement
+from gateway.transaction import Isolation
 from gateway.values.binary import binary_array
 
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
 
 _LOCK_ROWS: Final = "SELECT pg_sluice.lock_rows($1, $2::bigint::oid, $3::bigint[], $4::bigint[], $5, $6)"
+_LOCK_REFERENCED: Final = (
+    "SELECT pg_sluice.lock_referenced($1, $2::bigint::oid, $3::bigint[], $4::bigint[],"
+    " $5::bigint::oid, $6::bytea[], $7::bigint)"
+)
+_LOCK_KEYS: Final = "SELECT pg_sluice.lock_keys($1, $2::bigint::oid, $3::bigint::oid, $4::bytea[])"
 _LOCK_ALL: Final = "SELECT pg_sluice.lock_all_rows($1, $2::bigint::oid, $3)"
 # A statement that locks more rows than this locks the table's rows as a whole.
-_ROWS_MAX: Final = 10_000
+ROWS_MAX: Final = 10_000
 # An integer[] in PostgreSQL's binary form: a head of five words (dimensions, nulls, type, size, lower bound), then each
 # element after its length.
 _HEAD_WORDS: Final = 5
@@ -62,17 +69,12 @@ async def lock_rows(  # noqa: PLR0917
     table = version.table
     token, oid = session.gateway.token, str(table.oid)
     try:
-        if len(positions) > _ROWS_MAX:
-            [answer] = await session.backend.run(Statement(_LOCK_ALL, (token, oid, waiting)))
+        if len(positions) > ROWS_MAX:
+            [answer] = await session.backend.run(Statement(_LOCK_ALL, (token, oid, waiting), lasting=True))
             return np.full(len(positions), answer.rows[0][0] == b"t")
-        files, places = (binary_array(pa.array(each, pa.int64()), INT8) for each in (data_file_ids, positions))
-        parameters = (token, oid, files, places, strength, waiting)
-        lock = Statement(_LOCK_ROWS, parameters, parameter_formats=(0, 0, 1, 1, 0, 0), result_format=1)
-        numbers: bytes | None = None
-        while numbers is None:
-            await session.gateway.store.row_locks.put(data_file_ids.tolist(), positions.tolist())
-            [answer] = await session.backend.run(lock)
-            numbers = answer.rows[0][0]
+        parameters = (token, oid, *_arrays(data_file_ids, positions), strength, waiting)
+        lock = Statement(_LOCK_ROWS, parameters, parameter_formats=(0, 0, 1, 1, 0, 0), result_format=1, lasting=True)
+        numbers = await _put_and_lock(session, data_file_ids, positions, lock)
     except SluiceError as error:
         if waiting is Waiting.FAIL and error.sqlstate == SqlState.LOCK_NOT_AVAILABLE:
             text = f'could not obtain lock on row in relation "{table.name}"'
@@ -82,6 +84,67 @@ async def lock_rows(  # noqa: PLR0917
     words = np.frombuffer(numbers, ">i4")
     locked[words[_HEAD_WORDS + 1 :: 2] - 1] = True
     return locked
+
+
+async def lock_referenced(  # noqa: PLR0917
+    session: Exchange,
+    table: Table,
+    data_file_ids: npt.NDArray[np.int64],
+    positions: npt.NDArray[np.int64],
+    foreign_key: ForeignKey,
+    keys: pa.Array,
+    snapshot: int,
+) -> bool:
+    """Keep rows that new ones refer to: nobody else deletes them, or changes their keys, until the transaction ends.
+
+    Whether the table has been changed by others since `snapshot`: then they may have done so before.
+    """
+    arrays = _arrays(data_file_ids, positions)
+    encoded = binary_array(keys, BYTEA)
+    parameters = (session.gateway.token, str(table.oid), *arrays, str(foreign_key.oid), encoded, str(snapshot))
+    lock = Statement(_LOCK_REFERENCED, parameters, parameter_formats=(0, 0, 1, 1, 0, 1, 0), lasting=True)
+    return await _put_and_lock(session, data_file_ids, positions, lock, foreign_key.oid, keys) == b"t"
+
+
+async def lock_keys(session: Exchange, table: Table, foreign_key: ForeignKey, keys: pa.Array) -> None:
+    """Wait for who has come to refer to keys of a table that are being taken away, and hold off whoever would."""
+    if len(keys) > ROWS_MAX:
+        return  # as many rows are locked by now: the table's rows as a whole
+    parameters = (session.gateway.token, str(table.oid), str(foreign_key.oid), binary_array(keys, BYTEA))
+    lock = Statement(_LOCK_KEYS, parameters, parameter_formats=(0, 0, 0, 1), lasting=True)
+    nothing = np.empty(0, np.int64)
+    await _put_and_lock(session, nothing, nothing, lock, foreign_key.oid, keys)
+
+
+def _arrays(data_file_ids: npt.NDArray[np.int64], positions: npt.NDArray[np.int64]) -> tuple[bytes, bytes]:
+    files, places = (binary_array(pa.array(each, pa.int64()), INT8) for each in (data_file_ids, positions))
+    return files, places
+
+
+async def _put_and_lock(  # noqa: PLR0917
+    session: Exchange,
+    data_file_ids: npt.NDArray[np.int64],
+    positions: npt.NDArray[np.int64],
+    lock: Statement,
+    constraint_oid: int = 0,
+    keys: pa.Array | None = None,
+) -> bytes:
+    """What a function answers that locks rows and keys, which are put there again where they were swept away."""
+    found: bytes | None = None
+    listed = [] if keys is None else keys.to_pylist()
+    while found is None:
+        await session.gateway.store.row_locks.put(data_file_ids.tolist(), positions.tolist(), constraint_oid, listed)
+        [answer] = await session.backend.run(lock)
+        found = answer.rows[0][0]
+    return found
+
+
+def strength_of(table: Table, assigned: Collection[int] | None) -> Strength:
+    """How a change locks its rows, which sets these columns or (None) deletes: the weaker way where their keys stay."""
+    keys_stay = assigned is not None and all(
+        key.deferrable or set(key.attnums).isdisjoint(assigned) for key in table.keys
+    )
+    return Strength.NO_KEY_UPDATE if keys_stay else Strength.UPDATE
 
 
 async def untouched(session: Exchange, rows: Rows, version: TableVersion) -> bool:
@@ -102,6 +165,21 @@ async def untouched(session: Exchange, rows: Rows, version: TableVersion) -> boo
     return True
 
 
+class RowsChangedError(SluiceError):
+    """Somebody else has replaced rows since the statement saw them."""
+
+    def __init__(self) -> None:
+        super().__init__(SqlState.SERIALIZATION_FAILURE, "could not serialize access due to concurrent update")
+
+
 def changed_meanwhile() -> SluiceError:
     """What a transaction above READ COMMITTED is told of rows that somebody else has replaced."""
-    return SluiceError(SqlState.SERIALIZATION_FAILURE, "could not serialize access due to concurrent update")
+    return RowsChangedError()
+
+
+def check_may_look_again(session: Exchange) -> None:
+    """Rows were replaced by others: raises where the statement must not be computed again on what they are by now, for
+    its transaction's level, or for it is a part of another (which then is)."""
+    transaction = session.transaction
+    if transaction.isolation is not Isolation.READ_COMMITTED or transaction.pinned is not None:
+        raise changed_meanwhile()

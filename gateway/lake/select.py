@@ -8,6 +8,11 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import pyarrow as pa
 
+from catalog.errors import SluiceError, SqlState
+from gateway.attention import attending
+from gateway.cursor import RowStream
+from gateway.lake.computed import Computing, KeptRows
+from gateway.lake.computed_rows import query_rows
 from gateway.lake.reading import Reading, read, runnable
 from gateway.messages.backend import CommandComplete, FieldDescription, PortalSuspended
 from gateway.portal import Binding, Portal, timed_out, with_formats
@@ -31,12 +36,19 @@ async def open_stream(
     routed: Routed,
     binding: Binding,
     limit_time: Callable[[float | None], None],
-) -> tuple[Reading, ResultStream]:
+) -> tuple[Reading, RowStream]:
     """Plan a SELECT and begin to run it; `limit_time` is told the session's statement_timeout before Spark starts."""
     reading = await read(session, analysis, binding, routed.lake)
+    return reading, await query_rows(session, analysis, routed, binding, reading, session.tag, limit_time)
+
+
+async def stream_of(
+    session: Exchange, routed: Routed, reading: Reading, limit_time: Callable[[float | None], None]
+) -> ResultStream:
+    """Begin to run a SELECT that is understood."""
     query = plan_select(routed.query, reading.context)
     limit_time(reading.timeout)
-    return reading, await session.gateway.engine.stream(runnable(query, reading), session.tag)
+    return await session.gateway.engine.stream(runnable(query, reading), session.tag)
 
 
 class Presenting(Protocol):
@@ -81,6 +93,8 @@ class SelectPortal(Portal):
         self._sender: RowSender | None = None
         self._timeout: float | None = None
         self._timer: asyncio.Timeout | None = None
+        self._reading: Reading | None = None
+        self._computed: KeptRows | None = None
         self.columns = with_formats(analysis.columns or (), binding.result_formats)
 
     async def execute(self, limit: int) -> None:
@@ -100,26 +114,63 @@ class SelectPortal(Portal):
     async def _execute(self, limit: int) -> None:
         if not self.started:
             self.started = True
-            reading = await self._open()
+            try:
+                reading = await self._open()
+                async with attending(self.session):
+                    self._rest = await self._next(0)
+            except SluiceError as error:
+                if self._reading is None or error.sqlstate != SqlState.FEATURE_NOT_SUPPORTED:
+                    if self._batches is not None:
+                        self.announce()  # the query had begun, so PostgreSQL would have described its rows
+                    raise
+                await self.close()
+                await self._compute(limit, error)
+                return
             self.announce()
             self._sender = RowSender(self.session, self.columns or (), reading)
+        if self._computed is not None:
+            self._give(limit)
+            return
         assert self._sender is not None
         sent = 0
-        while (batch := await self._next(limit - sent if limit else 0)) is not None:
-            await self._sender.send(batch)
-            sent += batch.num_rows
-            if limit and sent == limit:
-                self.session.client.send(PortalSuspended())
-                return
+        async with attending(self.session):
+            while (batch := await self._next(limit - sent if limit else 0)) is not None:
+                await self._sender.send(batch)
+                sent += batch.num_rows
+                if limit and sent == limit:
+                    break
+        if limit and sent == limit:
+            self.session.client.send(PortalSuspended())
+            return
         self.session.client.send(CommandComplete(f"SELECT {sent}"))
 
     async def _open(self) -> Reading:
-        """Begin to run the query; its rows come in `_batches`."""
-        reading, self._stream = await open_stream(
-            self.session, self._analysis, self._routed, self._binding, self.limit_time
-        )
+        """Begin to run the query; its rows come in `_batches`. `_reading` is set before it may turn out that Spark
+        cannot."""
+        reading = self._reading = await read(self.session, self._analysis, self._binding, self._routed.lake)
+        self._stream = await stream_of(self.session, self._routed, reading, self.limit_time)
         self._batches = aiter(self._stream)
         return reading
+
+    async def _compute(self, limit: int, refusal: SluiceError) -> None:
+        """Have PostgreSQL compute what is refused, where it can."""
+        assert self._reading is not None
+        kept = KeptRows() if limit else None
+        computing = Computing(self.session, self._routed.query, self._reading, refusal)
+        async with computing:
+            tag = await computing.send(self._binding, kept)
+        if kept is None:
+            self.session.client.send(CommandComplete(tag))
+        else:
+            self._computed = kept
+            self._give(limit)
+
+    def _give(self, limit: int) -> None:
+        """The next rows of those that were computed."""
+        assert self._computed is not None
+        data, count = self._computed.take(limit)
+        self.session.client.write(data)
+        self.session.client.send(PortalSuspended() if limit and count == limit else CommandComplete(f"SELECT {count}"))
 
     async def _next(self, limit: int) -> pa.RecordBatch | None:
         """The next rows, at most `limit` where that is not 0; None at the end."""

@@ -11,15 +11,18 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from catalog.datatypes import BY_ARRAY_OID, BY_OID
+from catalog.datatypes import BY_ARRAY_OID, BY_OID, TEXT
 from catalog.errors import unsupported
 from catalog.model import Column, Table
 from gateway.analysis import SAVEPOINT, UNDO
 from gateway.backend import Statement
 from gateway.copy import BinaryReader, CopyFormat, CopyOptions, CopyWriter
 from gateway.enlistment import SchemaChangedError, hold_schema
-from gateway.values import OutputSettings, ResultColumn, convert_binary
+from gateway.values import Format, OutputSettings, ResultColumn, convert_binary
+from gateway.values.binary import binary_array
+from gateway.values.text import text_cells
 
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
@@ -27,6 +30,9 @@ if TYPE_CHECKING:
 # COPY's binary signature, flags and header extension, and its end.
 _COPY_HEADER: Final = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 _COPY_TRAILER: Final = b"\xff\xff"
+_PUT_AS_OWNER: Final = (
+    "SELECT pg_sluice.put_as_owner($1, $2::bigint::oid, $3::text[], $4::oid[], $5::integer, $6::text[])"
+)
 
 
 def quoted(name: str) -> str:
@@ -75,10 +81,16 @@ def _sql_type(type_oid: int) -> str:
 
 
 def to_lake_form(table: Table, bodies: list[bytes]) -> list[pa.RecordBatch]:
+    """Rows of the table, from the bodies of DataRows in binary."""
+    batches = rows_of_bodies([column.name for column in table.columns], bodies)
+    return [binary_to_lake_form(table, batch) for batch in batches]
+
+
+def rows_of_bodies(names: Sequence[str], bodies: list[bytes]) -> list[pa.RecordBatch]:
     """A DataRow's body in binary is a tuple of COPY's binary format, so its reader serves here."""
-    reader = BinaryReader([column.name for column in table.columns], table.name)
+    reader = BinaryReader(names)
     batches = [*reader.feed(b"".join((_COPY_HEADER, *bodies, _COPY_TRAILER))), *reader.finish()]
-    return [binary_to_lake_form(table, batch.fields) for batch in batches]
+    return [batch.fields for batch in batches]
 
 
 def binary_to_lake_form(table: Table, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -99,8 +111,12 @@ async def copy_values(
     types: Sequence[ResultColumn],
     rows: pa.RecordBatch | pa.Table,
 ) -> None:
-    """Copy rows of values of these types into columns of the table that `target` names."""
-    writer = CopyWriter(CopyOptions(format=CopyFormat.TEXT), types, names, OutputSettings())
+    """Copy rows of values of these types into columns of the table that `target` names.
+
+    In binary, which the session's settings do not change: with some, IntervalStyle's own text means something else.
+    """
+    binary = [ResultColumn(each.type_oid, each.typmod, Format.BINARY) for each in types]
+    writer = CopyWriter(CopyOptions(format=CopyFormat.BINARY), binary, names, OutputSettings())
 
     def encode() -> bytes:
         batches = rows.combine_chunks().to_batches() if isinstance(rows, pa.Table) else [rows]
@@ -108,7 +124,7 @@ async def copy_values(
 
     messages = await asyncio.to_thread(encode)
     listed = ", ".join(map(quoted, names))
-    await session.backend.copy_in(f"COPY {target} ({listed}) FROM STDIN", messages)
+    await session.backend.copy_in(f"COPY {target} ({listed}) FROM STDIN (FORMAT binary)", messages)
 
 
 async def copy_rows(session: Exchange, target: str, columns: Sequence[Column], rows: pa.RecordBatch | pa.Table) -> None:
@@ -117,10 +133,33 @@ async def copy_rows(session: Exchange, target: str, columns: Sequence[Column], r
     await copy_values(session, target, [column.name for column in columns], types, rows)
 
 
-async def through_shadow(
-    session: Exchange, table: Table, columns: Sequence[Column], types: Sequence[ResultColumn], rows: pa.RecordBatch
+async def through_shadow(  # noqa: PLR0917
+    session: Exchange,
+    table: Table,
+    columns: Sequence[Column],
+    types: Sequence[ResultColumn],
+    rows: pa.RecordBatch,
+    count: int,
 ) -> list[pa.RecordBatch]:
-    """Rows with only these columns given, as PostgreSQL makes and judges them."""
+    """So many rows with only these columns given, as PostgreSQL makes and judges them for the table's owner."""
     await begin_shadow(session, table)
-    await copy_values(session, qualified(table), [column.name for column in columns], types, rows)
+    parameters = (
+        session.gateway.token,
+        str(table.oid),
+        binary_array(pa.array([column.name for column in columns], pa.string()), TEXT),
+        "{" + ",".join(str(each.type_oid) for each in types) + "}",
+        str(count),
+        await asyncio.to_thread(_cells, types, rows),
+    )
+    await session.backend.run(Statement(_PUT_AS_OWNER, parameters, parameter_formats=(0, 0, 1, 0, 0, 1)))
     return await take_shadow_rows(session, table)
+
+
+def _cells(types: Sequence[ResultColumn], rows: pa.RecordBatch) -> bytes:
+    """Every value as text, column by column, as an array in PostgreSQL's binary form."""
+    settings = OutputSettings()
+    columns = [
+        pc.if_else(array.is_valid(), text_cells(array, each.type_oid, settings).cast(pa.string()), None)
+        for each, array in zip(types, rows.columns, strict=True)
+    ]
+    return binary_array(pa.concat_arrays(columns or [pa.array([], pa.string())]), TEXT)

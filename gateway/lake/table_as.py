@@ -5,20 +5,22 @@ from __future__ import annotations
 import json
 from typing import Final
 
-from catalog.errors import SluiceError, unsupported
+from catalog.errors import SluiceError, SqlState, unsupported
 from catalog.model import TableVersion
 from catalog.store import TableRules, table_from_description
 from gateway.analysis import SAVEPOINT, analyse
 from gateway.backend import Statement
 from gateway.lake.changing import Changing
+from gateway.lake.computed_insert import computed_insert
+from gateway.lake.execute import executed_binding
 from gateway.lake.insert import write_rows
 from gateway.lake.insert_query import insert_rows
-from gateway.lake.reading import read
+from gateway.lake.reading import Reading, read
 from gateway.lake.shadow import qualified, take_shadow_rows
 from gateway.messages.backend import CommandComplete, NoticeResponse
 from gateway.portal import StatementPortal
 from gateway.routing import resolve
-from planner.nodes import parse
+from planner.nodes import Node, parse
 from planner.routes import Route, main_query
 from planner.statements import table_as
 from storage.write import WriteResult
@@ -55,26 +57,61 @@ class TableAsPortal(StatementPortal):
                 rows = result.row_count
                 await changing.wrote(result, version)
             await changing.finish()
-        tag = f"SELECT {rows}" if parts.with_data else "CREATE TABLE AS"
+        assert routed.inner_routed is not None
+        counted = parts.with_data or routed.inner_routed.route is Route.EXECUTE
+        tag = f"SELECT {rows}" if counted else "CREATE TABLE AS"
         session.client.send(CommandComplete(tag))
 
     async def _create(self, sql: str) -> list[NoticeResponse]:
         results = await self.session.backend.run(Statement(sql))
         return results[0].notices
 
+    async def _compute(
+        self, query: Node, version: TableVersion, reading: Reading, refusal: SluiceError, sql: str
+    ) -> WriteResult:
+        """Have PostgreSQL make the rows."""
+        session, binding, inner = self.session, self.binding, self.routed.inner
+        assert inner is not None
+        statement = Statement(sql, binding.parameters, inner.parameter_types, binding.parameter_formats)
+
+        async def carry_out(_: list[bytes]) -> str:
+            try:
+                [done] = await session.backend.run(statement)
+            except SluiceError as error:
+                error.fields.pop("P", None)
+                raise
+            return done.tag
+
+        made = await computed_insert(session, query, version.table, reading, refusal, carry_out)
+        return await write_rows(session, version.table, made.rows.to_batches())
+
     async def _fill(self, version: TableVersion, query: str) -> WriteResult:
         session, inner, inner_routed = self.session, self.routed.inner, self.routed.inner_routed
         assert inner is not None
         assert inner_routed is not None
         table = version.table
-        name = qualified(table)
+        if not table.columns:
+            raise unsupported("a row without columns")
+        name, binding, types = qualified(table), self.binding, inner.parameter_types
+        if inner_routed.route is Route.EXECUTE:
+            binding = await executed_binding(session, inner, inner_routed, ())
+            inner, inner_routed = inner_routed.inner, inner_routed.inner_routed
+            assert inner is not None
+            assert inner_routed is not None
+            query, types = inner.sql, inner.parameter_types
         if inner_routed.route is Route.SELECT:
             # The table that has just been made is a change of schema, so what was known of the query before is stale.
-            insert = await analyse(session.backend, f"INSERT INTO {name} {query}", name="pg_sluice", sync=True)
-            reading = await read(session, insert, self.binding, inner_routed.lake)
+            sql = f"INSERT INTO {name} {query}"
+            insert = await analyse(session.backend, sql, name="pg_sluice", parameter_types=types, sync=True)
+            reading = await read(session, insert, binding, inner_routed.lake)
             node = main_query(parse(insert.tree))
             assert node is not None
-            result, _ = await insert_rows(session, node, version, _NO_RULES, reading)
+            try:
+                result, _ = await insert_rows(session, node, version, _NO_RULES, reading)
+            except SluiceError as refusal:
+                if refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED:
+                    raise
+                return await self._compute(node, version, reading, refusal, f"INSERT INTO {name} {query}")
             return result
         if inner_routed.route is not Route.RELAY:
             raise unsupported("CREATE TABLE AS over this statement")

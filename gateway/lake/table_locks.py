@@ -23,6 +23,7 @@ FROM pg_catalog.unnest($1::pg_catalog.oid[]) relid
 ACCESS_SHARE: Final = "ACCESS SHARE"
 ROW_SHARE: Final = "ROW SHARE"
 ROW_EXCLUSIVE: Final = "ROW EXCLUSIVE"
+EXCLUSIVE: Final = "EXCLUSIVE"
 ACCESS_EXCLUSIVE: Final = "ACCESS EXCLUSIVE"
 # LOCKMODE of lockdefs.h.
 MODES: Final = {
@@ -32,14 +33,14 @@ MODES: Final = {
     4: "SHARE UPDATE EXCLUSIVE",
     5: "SHARE",
     6: "SHARE ROW EXCLUSIVE",
-    7: "EXCLUSIVE",
+    7: EXCLUSIVE,
     8: ACCESS_EXCLUSIVE,
 }
 
 
 def lock_tables(token: str, oids: Iterable[int], mode: str, *, nowait: bool = False) -> Statement:
     """Lock tables until the transaction ends."""
-    return Statement(_LOCK, (token, _oids(oids), mode, str(nowait)))
+    return Statement(_LOCK, (token, _oids(oids), mode, str(nowait)), lasting=True)
 
 
 def _oids(oids: Iterable[int]) -> str:

@@ -17,15 +17,17 @@ import pyarrow as pa
 
 from catalog.constraints import Key
 from catalog.errors import SluiceError, SqlState
-from catalog.model import Table, TableVersion
+from catalog.indexes import ComputedKey
+from catalog.model import Column, DataFile, Table, TableVersion
 from catalog.publish import RowChange
 from gateway.lake.claims import CLAIMS_MAX, claim_keys
+from gateway.lake.computed_keys import columns_of, given_keys
 from gateway.lake.row_locks import Strength, lock_rows
 from gateway.transaction import Validation
 from gateway.values import OutputSettings
 from gateway.values.text import text_cells
 from gateway.visibility import Current, current
-from storage.keys import Duplicate, KeyChunk, LiveFile, duplicate, key_chunks
+from storage.keys import Duplicate, Given, KeyChunk, LiveFile, bounds_of, duplicate, find, key_chunks, keys_of
 
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
@@ -39,39 +41,49 @@ async def keep_keys(
     `assigned` are the columns that the statement has set (None: all); `deferred` are the constraints, by OID, to be
     looked at when the transaction commits.
     """
-    keys = [key for key in table.keys if assigned is None or not set(key.attnums).isdisjoint(assigned)]
+    keys: list[Key | ComputedKey] = [
+        *(key for key in table.keys if assigned is None or not set(key.attnums).isdisjoint(assigned)),
+        *(key for key in table.computed_keys if assigned is None or not key.form.attnums.isdisjoint(assigned)),
+    ]
     if not keys or not change.data_files:
         return
+    if table.materialized:
+        keys.sort(key=lambda key: key.oid)  # in the order in which PostgreSQL makes the indexes anew
     soon = [key for key in keys if key.oid not in deferred]
     new = [LiveFile(file) for file in change.data_files]
     small = sum(file.record_count for file in change.data_files) <= CLAIMS_MAX
-    chunks: dict[Key, list[KeyChunk]] = {}
+    chunks: dict[int, list[KeyChunk]] = {}
     if small and soon:
-        chunks = await asyncio.to_thread(lambda: {key: list(_chunks(session, table, key, new)) for key in soon})
-        for key, found in chunks.items():
+        given = {key.oid: await given_keys(session, table, key, new) for key in soon}
+        chunks = await asyncio.to_thread(
+            lambda: {key.oid: list(_chunks(session, table, key, new, given[key.oid])) for key in soon}
+        )
+        for oid, found in chunks.items():
             for chunk in found:
-                await claim_keys(session, key.oid, chunk.keys)
+                await claim_keys(session, oid, chunk.keys)
     now = await current(session, table.oid, change)
     for key in soon:
-        now = await _check(session, key, change, now, chunks.get(key))
+        now = await _check(session, key, change, now, chunks.get(key.oid))
     for key in keys:
         late = key not in soon
         seen = frozenset[int | None]() if late else now.published
 
-        async def again(key: Key = key, seen: Collection[int | None] = seen) -> None:
+        async def again(key: Key | ComputedKey = key, seen: Collection[int | None] = seen) -> None:
             await _validate(session, table.oid, key, seen)
 
         session.transaction.validate(table.oid, Validation(key.oid, -1 if late else now.snapshot, again, whole=True))
 
 
-def _chunks(session: Exchange, table: Table, key: Key, new: Sequence[LiveFile]) -> Iterator[KeyChunk]:
+def _chunks(
+    session: Exchange, table: Table, key: Key | ComputedKey, new: Sequence[LiveFile], given: Given | None
+) -> Iterator[KeyChunk]:
     """Blocking."""
-    columns = [table.column(attnum) for attnum in key.attnums]
-    return key_chunks(session.gateway.data_path, table, new, columns, nulls_distinct=key.nulls_distinct)
+    columns = columns_of(table, key)
+    return key_chunks(session.gateway.data_path, table, new, columns, nulls_distinct=key.nulls_distinct, given=given)
 
 
 async def _check(
-    session: Exchange, key: Key, change: RowChange, now: Current, chunks: Sequence[KeyChunk] | None
+    session: Exchange, key: Key | ComputedKey, change: RowChange, now: Current, chunks: Sequence[KeyChunk] | None
 ) -> Current:
     """Raise 23505 for a duplicate; one in a row that somebody is about to delete is waited for."""
     own = {file.path for file in change.data_files}
@@ -83,10 +95,10 @@ async def _check(
         if found is None:
             return now
         if found.file is None or found.file.data_file_id is None:
-            raise unique_violation(now.table, key, found.columns)
+            raise DuplicateKeyError(now.table, key, found.columns, repeated=found.file is None)
         place = (found.file.data_file_id, found.position)
         if place in waited:
-            raise unique_violation(now.table, key, found.columns)
+            raise DuplicateKeyError(now.table, key, found.columns, repeated=False)
         waited.add(place)
         version = TableVersion(now.table, now.snapshot, ())
         file, position = (np.array([each]) for each in place)
@@ -94,54 +106,97 @@ async def _check(
         now = await current(session, now.table.oid, change)
 
 
-async def _validate(session: Exchange, oid: int, key: Key, seen: Collection[int | None]) -> None:
+async def _validate(session: Exchange, oid: int, key: Key | ComputedKey, seen: Collection[int | None]) -> None:
     """The transaction's own rows, against those committed by others that it has not seen yet."""
     now = await current(session, oid, None)
     own = [each for each in now.files if each.file.data_file_id is None]
     others = [each for each in now.files if each.file.data_file_id is not None and each.file.data_file_id not in seen]
-    if key in now.table.keys:
+    if isinstance(key, Key):
+        still = any(key.is_over(each) for each in now.table.keys)
+    else:
+        still = any(key.is_over(each) for each in now.table.computed_keys)
+    if still:
         found = await _duplicate(session, now.table, key, own, others)
         if found is not None:
-            raise unique_violation(now.table, key, found.columns)
+            raise DuplicateKeyError(now.table, key, found.columns, repeated=False)
 
 
 async def _duplicate(  # noqa: PLR0917
     session: Exchange,
     table: Table,
-    key: Key,
+    key: Key | ComputedKey,
     new: Sequence[LiveFile],
     others: Sequence[LiveFile],
     chunks: Iterable[KeyChunk] | None = None,
 ) -> Duplicate | None:
     """The first new row with a key that is there; `chunks` are the keys of the new rows, where they are at hand."""
+    given = await given_keys(session, table, key, [*new, *others])
 
     def look() -> Duplicate | None:
-        columns = [table.column(attnum) for attnum in key.attnums]
-        keys = chunks if chunks is not None else _chunks(session, table, key, new)
-        path = session.gateway.data_path
-        return duplicate(path, table, columns, keys, new, others, nulls_distinct=key.nulls_distinct)
+        keys = chunks if chunks is not None else _chunks(session, table, key, new, given)
+        path, columns = session.gateway.data_path, columns_of(table, key)
+        return duplicate(path, table, columns, keys, new, others, nulls_distinct=key.nulls_distinct, given=given)
 
     return await asyncio.to_thread(look)
 
 
-def unique_violation(table: Table, key: Key, row: pa.RecordBatch) -> SluiceError:
-    """PostgreSQL's error for a key that is there already."""
-    return SluiceError(
-        SqlState.UNIQUE_VIOLATION,
-        f'duplicate key value violates unique constraint "{key.name}"',
-        detail=f"Key {described_key(table, key.attnums, row)} already exists.",
-        schema=table.schema,
-        table=table.name,
-        constraint=key.name,
-    )
+class DuplicateKeyError(SluiceError):
+    """PostgreSQL's error for a key that is there already; `row` has its columns. `repeated`: two new rows have it."""
+
+    def __init__(self, table: Table, key: Key | ComputedKey, row: pa.RecordBatch, *, repeated: bool) -> None:
+        labels = key.labels if isinstance(key, ComputedKey) else None
+        described = _described(columns_of(table, key), row, labels)
+        super().__init__(
+            SqlState.UNIQUE_VIOLATION,
+            f'duplicate key value violates unique constraint "{key.name}"',
+            detail=f"Key {described} already exists.",
+            schema=table.schema,
+            table=table.name,
+            constraint=key.name,
+        )
+        self._key = key
+        self._row = row
+        self._repeated = repeated
+        self._described = described
+
+    def of_index(self) -> SluiceError:
+        """The same as PostgreSQL says it where an index is made of rows that are all there already."""
+        return SluiceError(
+            SqlState.UNIQUE_VIOLATION,
+            f'could not create unique index "{self._key.name}"',
+            detail=f"Key {self._described} is duplicated.",
+            schema=self.fields["s"],
+            table=self.fields["t"],
+            constraint=self._key.name,
+        )
+
+    async def place(self, session: Exchange, table: Table, files: Sequence[DataFile]) -> int:
+        """The number, from 0, of the row in new files that came too late."""
+        given = await given_keys(session, table, self._key, [LiveFile(file) for file in files])
+        return await asyncio.to_thread(self._place, session.gateway.data_path, table, files, given)
+
+    def _place(self, data_path: str, table: Table, files: Sequence[DataFile], given: Given | None) -> int:
+        columns = columns_of(table, self._key)
+        nulls_distinct = self._key.nulls_distinct
+        wanted = keys_of(columns, self._row.columns, nulls_distinct=nulls_distinct)
+        bounds = bounds_of(columns, columns, self._row.columns) if given is None else []
+        live = [LiveFile(file) for file in files]
+        found = find(data_path, table, columns, live, wanted, bounds, nulls_distinct=nulls_distinct, given=given)
+        ends = np.cumsum([file.record_count for file in files])
+        firsts = {file.path: end - file.record_count for file, end in zip(files, ends, strict=True)}
+        starts = np.array([firsts[each.file.path] for each in found.files], np.int64)
+        return int(np.sort(starts[found.file_numbers] + found.positions)[int(self._repeated)])
 
 
 def described_key(table: Table, attnums: Sequence[int], row: pa.RecordBatch) -> str:
     """A key as PostgreSQL's details spell it: `(a, b)=(1, x)`; `row` has its columns, in one row."""
-    columns = [table.column(attnum) for attnum in attnums]
+    return _described([table.column(attnum) for attnum in attnums], row)
+
+
+def _described(columns: Sequence[Column], row: pa.RecordBatch, labels: Sequence[str] | None = None) -> str:
     settings = OutputSettings()
     texts = [
         "null" if array.null_count else text_cells(array, column.type_oid, settings)[0].as_py().decode()
         for column, array in zip(columns, row.columns, strict=True)
     ]
-    return f"({', '.join(column.name for column in columns)})=({', '.join(texts)})"
+    return f"({', '.join(labels or [column.name for column in columns])})=({', '.join(texts)})"

@@ -39,8 +39,9 @@ from gateway.lake.rehearsal import (
     rehearse,
     rows_of,
     send_own,
+    strength_of,
 )
-from gateway.lake.row_locks import Strength, changed_meanwhile
+from gateway.lake.row_locks import changed_meanwhile
 from gateway.lake.shadow import copy_rows, qualified, quoted, shadow_rows
 from gateway.portal import StatementPortal
 from gateway.transaction import Isolation
@@ -66,6 +67,8 @@ class UpsertPortal(StatementPortal):
         oid = target_oid(self.routed.query)
         async with Changing(self, "INSERT", oid) as changing:
             version = await used(session, oid, self.analysis.mark, changing.mark)
+            if version.table.computed_keys:
+                raise unsupported("ON CONFLICT on a table with a UNIQUE index over expressions, or with WHERE,")
             kept_rules = await rules(session, version.table)
             columns = [column for column in version.table.columns if column.attnum not in kept_rules.generated]
             await self._propose(version, columns)
@@ -77,7 +80,7 @@ class UpsertPortal(StatementPortal):
                     replaced = await gone(version.table, loaded, outcome.kept)
                     path = session.gateway.data_path
                     result = await asyncio.to_thread(replace_rows, path, version, replaced, [outcome.fresh])
-                    if await changing.claim(result, version, Strength.UPDATE):
+                    if await changing.claim(result, version, strength_of(version.table, loaded, outcome)):
                         break
                     more = nothing_loaded(version.table)
                 loaded, version = more, await used(session, oid, self.analysis.mark, changing.mark)

@@ -27,10 +27,11 @@ class _Kind(NamedTuple):
     fraction_bits: int
     plain_limit: float
     strict_from: float
+    safe_digits: int  # DBL_DIG, FLT_DIG
 
 
-_FLOAT8: Final = _Kind(np.float64, np.uint64, 52, 1e15, 2.0**53)
-_FLOAT4: Final = _Kind(np.float32, np.uint32, 23, 1e6, 2.0**24)
+_FLOAT8: Final = _Kind(np.float64, np.uint64, 52, 1e15, 2.0**53, 15)
+_FLOAT4: Final = _Kind(np.float32, np.uint32, 23, 1e6, 2.0**24, 6)
 # Arrow lays out plainly from 1e-6 up to this.
 _ARROW_PLAIN_LIMIT: Final = 1e10
 _SMALL_LIMIT: Final = 1e-4
@@ -38,8 +39,8 @@ _SPECIAL: Final = (b"NaN", b"Infinity", b"-Infinity")
 _WIDTH: Final = 28
 
 
-def float_text(array: pa.Array) -> pa.BinaryArray:
-    """A float32 or float64 array, in cells."""
+def float_text(array: pa.Array, extra_digits: int = 1) -> pa.BinaryArray:
+    """A float32 or float64 array, in cells. `extra_digits` is extra_float_digits: below 1, digits are cut off."""
     kind = _FLOAT4 if pa.types.is_float32(array.type) else _FLOAT8
     if array.null_count:
         array = array.fill_null(0)
@@ -47,9 +48,26 @@ def float_text(array: pa.Array) -> pa.BinaryArray:
         return pa.array([], pa.binary())
     width = np.dtype(kind.array).itemsize
     values = np.frombuffer(array.buffers()[1], kind.array, len(array), array.offset * width)
+    finite = np.isfinite(values)
+    if extra_digits < 1:
+        text = _rounded(values, finite, max(kind.safe_digits + extra_digits, 1))
+    else:
+        text = _shortest(array, values, finite, kind)
+    if not finite.all():
+        places = np.flatnonzero(~finite)
+        found = values[places]
+        text = overlaid(text, places, choose(_SPECIAL, np.where(np.isnan(found), 0, np.where(found > 0, 1, 2))))
+    return text
+
+
+def _rounded(values: npt.NDArray[Any], finite: Mask, digits: int) -> pa.BinaryArray:
+    """So many significant digits, as C's %g writes them, which is what PostgreSQL calls (`float8out_internal`)."""
+    return as_binary(pa.array(np.char.mod(f"%.{digits}g", np.where(finite, values, 0).astype(np.float64))))
+
+
+def _shortest(array: pa.Array, values: npt.NDArray[Any], finite: Mask, kind: _Kind) -> pa.BinaryArray:
     text = as_binary(array.cast(pa.string()))
     size = np.abs(values)
-    finite = np.isfinite(values)
     low, high = sorted((_ARROW_PLAIN_LIMIT, kind.plain_limit))
     other = ((size >= low) & (size < high) | (size < _SMALL_LIMIT) & (size > 0)) & finite
     if other.any():
@@ -58,10 +76,6 @@ def float_text(array: pa.Array) -> pa.BinaryArray:
     edge = (size >= kind.strict_from) & finite
     if edge.any():
         text = _strict(text, values, np.flatnonzero(edge), kind)
-    if not finite.all():
-        places = np.flatnonzero(~finite)
-        found = values[places]
-        text = overlaid(text, places, choose(_SPECIAL, np.where(np.isnan(found), 0, np.where(found > 0, 1, 2))))
     return text
 
 

@@ -1,4 +1,4 @@
-"""interval as text, in the style `postgres`.
+"""interval as text: in the style `postgres` here, in others by `interval_styles`.
 
 Source: `EncodeInterval`, INTSTYLE_POSTGRES, in PostgreSQL's datetime.c.
 """
@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from catalog.errors import unsupported
 from gateway.values.cells import Integers, Mask, as_binary, choose, integers_of, joined, overlaid, where
 from gateway.values.datetimes import time_cells, two_digit_cells
+from gateway.values.interval_styles import STYLES, fields_of
 from gateway.values.settings import OutputSettings
 
 _HOUR_MICROSECONDS: Final = 3_600_000_000
@@ -50,15 +51,27 @@ def interval_parts(array: pa.StructArray) -> Interval:
 
 def interval_text(array: pa.StructArray, settings: OutputSettings) -> pa.BinaryArray:
     """A struct array, in cells."""
-    if settings.interval_style.lower() != "postgres":
-        raise unsupported(f'the IntervalStyle "{settings.interval_style}"')
     interval = interval_parts(array)
-    low, high = interval.infinite
+    style = settings.interval_style.lower()
+    if style == "postgres":
+        text = _postgres(interval)
+    elif style in STYLES:
+        text = STYLES[style](fields_of(*interval))
+    else:
+        raise unsupported(f'the IntervalStyle "{settings.interval_style}"')
+    for mask, name in zip(interval.infinite, (b"-infinity", b"infinity"), strict=True):
+        if mask.any():
+            places = np.flatnonzero(mask)
+            text = overlaid(text, places, choose((name,), np.zeros(len(places), np.int32)))
+    return text
+
+
+def _postgres(interval: Interval) -> pa.BinaryArray:
     years = np.trunc(interval.months / 12).astype(np.int64)
     months = interval.months - years * 12
     pieces: list[pa.BinaryArray | bytes] = []
-    begun = np.zeros(len(array), np.bool_)
-    before_negative = np.zeros(len(array), np.bool_)
+    begun = np.zeros(len(years), np.bool_)
+    before_negative = np.zeros(len(years), np.bool_)
     for values, unit in ((years, b"year"), (months, b"mon"), (interval.days, b"day")):
         present = values != 0
         if not present.any():
@@ -70,12 +83,7 @@ def interval_text(array: pa.StructArray, settings: OutputSettings) -> pa.BinaryA
         begun |= present
         before_negative = np.where(present, values < 0, before_negative)
     pieces += _time_pieces(interval.microseconds, begun, before_negative)
-    text = joined(*pieces)
-    for mask, name in ((low, b"-infinity"), (high, b"infinity")):
-        if mask.any():
-            places = np.flatnonzero(mask)
-            text = overlaid(text, places, choose((name,), np.zeros(len(places), np.int32)))
-    return text
+    return joined(*pieces)
 
 
 def _time_pieces(microseconds: Integers, begun: Mask, before_negative: Mask) -> list[pa.BinaryArray | bytes]:

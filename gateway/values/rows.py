@@ -35,12 +35,12 @@ def encode_rows(batch: pa.RecordBatch, columns: Sequence[ResultColumn], settings
 
     Raises 0A000 for a type that lake tables do not have, or a form of text output that Sluice does not have.
     """
+    if not columns:  # a query of Spark's has one all the same, which is nobody's
+        return _HEAD_NO_COLUMNS * int(batch.num_rows)
     if batch.num_columns != len(columns):
         raise SluiceError(
             SqlState.INTERNAL_ERROR, f"a result of {batch.num_columns} columns was described as {len(columns)}"
         )
-    if not columns:
-        return _HEAD_NO_COLUMNS * int(batch.num_rows)
     return b"".join([_encode_slice(part, columns, settings) for part in slices_of(batch)])
 
 

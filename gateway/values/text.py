@@ -53,9 +53,7 @@ def _bytea(array: pa.Array, settings: OutputSettings) -> pa.BinaryArray:
 
 
 def _float(array: pa.Array, settings: OutputSettings) -> pa.BinaryArray:
-    if settings.extra_float_digits < 1:
-        raise unsupported(f"extra_float_digits {settings.extra_float_digits}")
-    return float_text(array)
+    return float_text(array, settings.extra_float_digits)
 
 
 def _numeric(array: pa.Array, settings: OutputSettings) -> pa.BinaryArray:  # noqa: ARG001

@@ -29,8 +29,8 @@ _YEAR_SECONDS: Final = 366 * 86400
 _FOLDER: Final = ("pginstall18", "share", "postgresql", "timezone")
 _FOR_EVER: Final = 2**62
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-# `<-07>+07`, which SET TIME ZONE -7 makes, and `UTC+3`: POSIX offsets are seconds west.
-_POSIX_FIXED: Final = re.compile(r"(?:<([A-Za-z0-9+-]+)>|([A-Za-z]{3,}))([+-]?)(\d{1,3})(?::(\d{2})(?::(\d{2}))?)?")
+# `<-07>+07`, which SET TIME ZONE -7 makes, `<-08:30>+08:30`, and `UTC+3`: POSIX offsets are seconds west.
+_POSIX_FIXED: Final = re.compile(r"(?:<([A-Za-z0-9+:-]+)>|([A-Za-z]{3,}))([+-]?)(\d{1,3})(?::(\d{2})(?::(\d{2}))?)?")
 
 
 @dataclass(frozen=True, slots=True)

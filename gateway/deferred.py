@@ -1,0 +1,212 @@
+"""Changes of schemas in an open transaction block, for which no other session has to wait.
+
+PostgreSQL holds the lock of a table that a transaction has altered until it ends, and everybody else waits. So, in a
+block, a change is *deferred*: it is carried out in a savepoint, a *window*, and undone with it, which gives the lock
+back. The next statement of the block opens another window, in which what was deferred is carried out again: so it sees
+what the transaction has made of its tables, and others go on with what is committed. While Spark works the window is
+closed. When the transaction commits, everything is *settled*: carried out once more, for good.
+
+- What a statement does in a window is undone with it. What has to last until the transaction ends (rows staged, locks
+  on rows and tables) is repeated when the window is closed: such statements say so (`Statement.lasting`).
+- What cannot be carried out twice, or leaves at the backend more than that, settles first what was deferred; from then
+  on the block holds its locks as a block of PostgreSQL's does.
+- How much is deferred, and settled, is kept as a setting of the backend's, for then savepoints take it back.
+- Somebody else's change of the same table dooms the transaction (gateway/enlistment.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
+
+from catalog.errors import SluiceError
+from gateway.backend import Backend, BackendLostError, Statement
+
+if TYPE_CHECKING:
+    from catalog.model import Table
+    from gateway.enlistment import Enlistment
+
+_NAME: Final = "sluice.deferred"
+_BEGIN: Final = Statement("SAVEPOINT pg_sluice_window")
+_END: Final = (Statement("ROLLBACK TO SAVEPOINT pg_sluice_window"), Statement("RELEASE SAVEPOINT pg_sluice_window"))
+_KEEP: Final = f"SELECT pg_catalog.set_config('{_NAME}', $1, true)"
+_KEPT: Final = Statement(f"SELECT pg_catalog.current_setting('{_NAME}', true)")
+_VOUCH_COLUMNS: Final = "SELECT pg_sluice.vouch_columns($1, $2::bigint::oid)"
+# In a window, what is demanded of rows is what its own statement demands.
+_VOUCH_ALL: Final = "SELECT pg_sluice.vouch_all($1)"
+_MARK: Final = "SELECT pg_sluice.keep_own_mark($1)"
+
+
+class Demands(Protocol):
+    """What a change demands of rows that are there.
+
+    Before the transaction's changes are settled they are carried out in a window once more, and each is asked to `note`
+    what it demands there, beside what is `noted` already; then to `look_again`, where that is still demanded after all
+    of them and rows may have changed. Each is asked to `meet` its demands when it has been carried out for good.
+    """
+
+    async def note(self, noted: set[int]) -> None: ...
+
+    async def look_again(self) -> None: ...
+
+    async def meet(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class DeferredChange:
+    """`sql` changes tables. `own` is the mark of the transaction's own changes (SchemaMark) after it. `renames`: it may
+    give names of tables free, or take them."""
+
+    sql: str
+    tables: tuple[Table, ...]
+    own: int
+    renames: bool
+    demands: Demands
+
+
+class DeferredChanges:
+    """One transaction's; `clear` when it ends. `enlistment` knows what others do to its tables."""
+
+    def __init__(self, token: str, backend: Backend, enlistment: Enlistment) -> None:
+        self._token = token
+        self._backend = backend
+        self._enlistment = enlistment
+        self._made: list[DeferredChange] = []
+        self._settled = 0
+        self._open = False
+
+    def clear(self) -> None:
+        """The transaction is over."""
+        self._made.clear()
+        self._settled = 0
+        self._open = False
+        self._backend.repeated = None
+
+    @property
+    def pending(self) -> tuple[DeferredChange, ...]:
+        """What is deferred and not settled."""
+        return tuple(self._made[self._settled :])
+
+    @property
+    def renames(self) -> bool:
+        """Whether names of tables may be others than they are outside of a window."""
+        return any(change.renames for change in self.pending)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a window."""
+        return self._open
+
+    async def open(self) -> None:
+        """Open a window, unless there is one: the backend sees what was deferred, until `close`."""
+        if not self._open:
+            await self._begin(*self._replay())
+
+    async def _begin(self, *statements: Statement) -> None:
+        self._backend.repeated, self._open = [], True
+        await self._run(_BEGIN, *statements)
+
+    async def _run(self, *statements: Statement) -> None:
+        """What fails now and did not before is owed to others."""
+        try:
+            await self._backend.run(*statements)
+        except BackendLostError:
+            raise
+        except SluiceError as error:
+            raise await self._enlistment.cause(error) from error
+
+    async def see(self) -> None:
+        """`open`, where anything is deferred: for a statement that names tables."""
+        if self.pending and self._backend.status == b"T":
+            await self.open()
+
+    def _replay(self) -> list[Statement]:
+        pending = self.pending
+        if not pending:
+            return []
+        each = [statement for change in pending for statement in self._carried_out(change)]
+        return [*each, Statement(_VOUCH_ALL, (self._token,)), self._marked(pending[-1])]
+
+    @staticmethod
+    def _marked(change: DeferredChange) -> Statement:
+        return Statement(_MARK, (str(change.own),))
+
+    def _carried_out(self, change: DeferredChange) -> list[Statement]:
+        vouched = [Statement(_VOUCH_COLUMNS, (self._token, str(table.oid))) for table in change.tables]
+        return [Statement(change.sql), *vouched]
+
+    async def close(self) -> None:
+        """Undo what was done in the window, but for what has to last."""
+        if not self._open:
+            return
+        lasting, self._backend.repeated = self._backend.repeated or [], None
+        self._open = False
+        await self._backend.run(*_END, *lasting, *self._keep())
+
+    def _keep(self) -> list[Statement]:
+        return [Statement(_KEEP, (f"{len(self._made)} {self._settled}",))]
+
+    async def abandon(self) -> bool:
+        """After an error: undo the window, for the sake of its locks. Whether there was one: then the transaction,
+        which is to fail, works again."""
+        if not self._open:
+            return False
+        self._open, self._backend.repeated = False, None
+        if self._backend.status != b"I":
+            await self._backend.run(*_END)
+        return True
+
+    @asynccontextmanager
+    async def suspended(self) -> AsyncIterator[None]:
+        """While it lasts there is no window: for what takes long and does not use the backend."""
+        if not self._open:
+            yield
+            return
+        await self.close()
+        try:
+            yield
+        finally:
+            if self._backend.status == b"T":
+                await self.open()
+
+    def defer(self, change: DeferredChange) -> None:
+        """It has just been carried out in the window."""
+        self._made.append(change)
+        self._tell()
+
+    async def settle(self) -> None:
+        """Carry out for good what was deferred: from here on others may have to wait for this transaction."""
+        if not self.pending:
+            return
+        await self._look_again()
+        pending = self.pending
+        self._settled = len(self._made)
+        for change in pending:
+            await self._run(*self._carried_out(change), self._marked(change), *self._keep())
+            await change.demands.meet()
+
+    async def _look_again(self) -> None:
+        await self.close()
+        await self._begin()
+        noted: set[int] = set()
+        for change in self.pending:
+            await self._run(*self._carried_out(change))
+            await change.demands.note(noted)
+        for change in self.pending:
+            await change.demands.look_again()
+        await self.close()
+
+    async def rolled_back(self) -> None:
+        """The transaction went back to a savepoint: what was deferred, or settled, after that is not so any more."""
+        if not self._made:
+            return
+        [kept] = await self._backend.run(_KEPT)
+        count, settled = (int(number) for number in (kept.rows[0][0] or b"0 0").split())
+        del self._made[count:]
+        self._settled = settled
+        self._tell()
+
+    def _tell(self) -> None:
+        self._enlistment.alter(frozenset(table.table_id for change in self._made for table in change.tables))

@@ -1,0 +1,254 @@
+"""ALTER TABLE: PostgreSQL changes the shadow, the gateway sees to the rows that are there.
+
+In a block it is deferred (`gateway.deferred`), where it can be carried out twice and writes no files anew. By itself, a
+statement whose constraints rows have to be looked at for passes the states of `catalog.states`: it is tried and undone,
+to learn what it adds; each of these elements goes through its states as steps that others see, and Spark looks at the
+rows while everybody works on; then the statement is carried out, with everything in place. Whatever fails is undone
+step by step.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from catalog.background import end
+from catalog.errors import SluiceError, SqlState
+from catalog.progress import Progress
+from catalog.schema_changes import ChangingElement, Origin, SchemaChange, element_from_json
+from catalog.states import RULE_OF, Element, State, path
+from gateway.analysis import SAVEPOINT
+from gateway.attention import attending
+from gateway.backend import Statement
+from gateway.indexing import fill
+from gateway.lake.computed_keys import check_computable
+from gateway.lake.deferring import defer, may_defer
+from gateway.lake.guarded import relay_rows, send_statement
+from gateway.lake.obligations import Obligation, look, meet, obligations, vouch
+from gateway.lake.progress import watch
+from gateway.lake.reorganise import Reorganisation, recompute
+from gateway.messages.backend import CommandComplete
+from gateway.portal import StatementPortal
+from gateway.session_timeouts import STATEMENT_TIMEOUT
+from gateway.visibility import latest
+from planner.alter import is_repeatable, using_expressions
+
+if TYPE_CHECKING:
+    from gateway.analysis import Analysis
+    from gateway.exchange import Exchange
+    from gateway.portal import Binding
+    from gateway.routing import Routed
+
+_ORDER: Final = "SELECT pg_sluice.order_changes($1, $2::bigint::oid)"
+_ELEMENTS: Final = "SELECT pg_sluice.elements($1)"
+_CONCLUDE: Final = "SELECT pg_sluice.conclude($1, $2::bigint)"
+_VOUCH_COLUMNS: Final = "SELECT pg_sluice.vouch_columns($1, $2::bigint::oid)"
+_SETTINGS: Final = Statement(f"SELECT {STATEMENT_TIMEOUT}, pg_catalog.current_setting('client_min_messages')")
+_RELEASE: Final = Statement("RELEASE SAVEPOINT pg_sluice")
+
+
+class AlterPortal(StatementPortal):
+    """A change of one table's schema."""
+
+    def __init__(self, session: Exchange, analysis: Analysis, routed: Routed, binding: Binding) -> None:
+        super().__init__(session, analysis, routed, binding)
+        [self._relid] = routed.lake
+        self._using = using_expressions(analysis.sql)
+        assert routed.query is not None
+        self._makes_index = routed.query.utilityStmt.type == "INDEXSTMT"
+        self._answers: list[bytes] = []
+        self._tag = ""
+        self._progress = Progress()
+        self._client_min_messages = "notice"
+
+    async def run(self) -> None:
+        if not await self._defer():
+            await self._carry_out()
+        for answer in self._answers:
+            self.session.client.write(answer)
+        self.session.client.send(CommandComplete(self._tag))
+
+    async def _defer(self) -> bool:
+        """Carry the statement out so that nobody waits for the client's block; whether that can be done."""
+        session, transaction = self.session, self.session.transaction
+        deferred = transaction.deferred
+        repeatable = is_repeatable(self.analysis.sql) and not self._using
+        if not repeatable or not await may_defer(session, [self._relid]):
+            await deferred.settle()
+            return False
+        await deferred.open()
+        await self._begin(alone=False)
+        before = (await latest(session, self._relid)).table
+        await session.backend.run(SAVEPOINT)
+        await self._relay()
+        if self._makes_index:
+            check_computable(session, (await latest(session, self._relid)).table)
+        wanted = await obligations(session)
+        if await Reorganisation.plan(session, self._relid, self._using, before) is not None:
+            await deferred.close()
+            await deferred.settle()
+            return False
+        await session.backend.run(_RELEASE, self._vouch_columns())
+        await defer(session, self.analysis, [before], wanted, renames=self._makes_index)
+        return True
+
+    def _vouch_columns(self) -> Statement:
+        return Statement(_VOUCH_COLUMNS, (self.session.gateway.token, str(self._relid)))
+
+    async def _carry_out(self) -> None:
+        session, transaction = self.session, self.session.transaction
+        alone = not transaction.open and session.ends_with_statement
+        await self._begin(alone=alone)
+        before = (await latest(session, self._relid)).table
+        await session.backend.run(SAVEPOINT)
+        await self._relay()
+        if self._makes_index:
+            check_computable(session, (await latest(session, self._relid)).table)
+        wanted = await obligations(session)
+        elements = await self._elements() if alone and (wanted or self._makes_index) else []
+        columns = await Reorganisation.plan(session, self._relid, self._using, before)
+        if alone and (elements or columns is not None):
+            await transaction.roll_back()
+            await self._change(elements, wanted, columns)
+        else:
+            if columns is None:
+                await session.backend.run(_RELEASE, self._vouch_columns())
+            else:
+                try:
+                    await columns.catch_up()
+                    await self._relay()
+                    await columns.publish()
+                except BaseException:
+                    await columns.discard()
+                    raise
+            await meet(session, await obligations(session))
+            if transaction.implicit and session.ends_with_statement:
+                await transaction.commit()
+
+    async def _begin(self, *, alone: bool) -> None:
+        """Begin when nobody else changes the table, and when what a dead gateway has left of a change is undone."""
+        session, transaction = self.session, self.session.transaction
+        order = Statement(_ORDER, (session.gateway.token, str(self._relid)))
+        while True:
+            await transaction.begin()
+            transaction.fresh = False
+            settings, abandoned = await session.backend.run(_SETTINGS, order)
+            timeout, level = settings.rows[0]
+            self.limit_time(int(timeout or 0) / 1000 or None)
+            self._client_min_messages = "" if level is None else level.decode()
+            if abandoned.rows[0][0] == b"f":
+                return
+            if not alone:
+                raise SluiceError(
+                    SqlState.OBJECT_NOT_IN_PREREQUISITE_STATE,
+                    "a change of the table was left unfinished",
+                    hint="Change the table outside of a transaction block first: that undoes it.",
+                )
+            await transaction.roll_back()
+            await session.gateway.store.undo_abandoned(self._relid)
+
+    async def _relay(self) -> None:
+        """Let PostgreSQL carry out the client's statement."""
+        self._answers.clear()
+        self._send()
+        self._tag = await relay_rows(self.session, self._answers)
+        if self._using:
+            await self.session.backend.run(recompute(self.session, self._relid, self._using))
+
+    def _send(self) -> None:
+        send_statement(self.session, self.binding)
+
+    async def _elements(self) -> list[ChangingElement]:
+        [result] = await self.session.backend.run(Statement(_ELEMENTS, (self.session.gateway.token,)))
+        value = result.rows[0][0]
+        assert value is not None
+        return [element_from_json(each) for each in json.loads(value)]
+
+    async def _change(
+        self, elements: Sequence[ChangingElement], wanted: Sequence[Obligation], columns: Reorganisation | None
+    ) -> None:
+        """Add the elements state by state, write files anew; carry the statement out when only its commit is left."""
+        session = self.session
+        origin = Origin(self._relid, self.analysis.sql, session.user, session.backend.process_id)
+        change = await session.gateway.store.begin_change(origin, elements)
+        if columns is not None:
+            columns.progress = self._progress
+        try:
+            watching = asyncio.create_task(watch(session, change, self._progress, self._client_min_messages))
+            try:
+                for element in change.elements:
+                    await self._add(change, element, wanted)
+                if columns is not None:
+                    await columns.catch_up()
+                await session.gateway.store.report(change.change_id, self._progress)
+                async with attending(session):
+                    await change.proceed()
+            finally:
+                await end(watching)
+            await self._conclude(change, columns)
+        except BaseException as error:
+            if columns is not None:
+                await columns.discard()
+            await change.undo(_reason(error))
+            raise
+        finally:
+            await change.close()
+
+    async def _add(self, change: SchemaChange, element: ChangingElement, wanted: Sequence[Obligation]) -> None:
+        """All states before PUBLIC."""
+        for _, after in pairwise(path(element.kind, element.origin)):
+            if after is State.PUBLIC:
+                return
+            self._progress.begin(f'{after} "{element.name}"', 0, 0)
+            async with attending(self.session):
+                await change.advance(element, after)
+                if RULE_OF[after].works:
+                    await change.proceed()
+            if RULE_OF[after].works:
+                for each in wanted:
+                    if each.is_of(element.relid, element.name):
+                        await look(self.session, each, self._progress)
+                if element.kind is Element.INDEX:
+                    await self._fill(change, element)
+
+    async def _fill(self, change: SchemaChange, element: ChangingElement) -> None:
+        """The sidecars of the files that are there."""
+        gateway = self.session.gateway
+        index = await gateway.store.sidecars.find(element.relid, element.name)
+
+        async def progress(done: int, total: int) -> None:
+            self._progress.files_done, self._progress.files_total = done, total
+            await change.proceed()
+
+        if index is not None:
+            async with attending(self.session):
+                await fill(gateway, element.relid, index, self.session.tag, progress)
+
+    async def _conclude(self, change: SchemaChange, columns: Reorganisation | None) -> None:
+        """The client's statement, in whose commit the elements become PUBLIC."""
+        session, transaction = self.session, self.session.transaction
+        await transaction.begin()
+        transaction.fresh = False
+        try:
+            await session.backend.run(Statement(_CONCLUDE, (session.gateway.token, str(change.change_id))))
+            await self._relay()
+            if columns is not None:
+                await columns.publish()
+            left = await obligations(session)
+            added = [each for each in left if any(each.is_of(of.relid, of.name) for of in change.elements)]
+            await vouch(session, added)
+            await meet(session, [each for each in left if each not in added])
+        except BaseException:
+            await transaction.roll_back()
+            raise
+        await transaction.commit()
+
+
+def _reason(error: BaseException) -> str:
+    """Why a change was undone, for who looks at it later."""
+    if isinstance(error, asyncio.CancelledError):
+        return "the statement was ended"  # by a timeout, or with its session
+    return error.message if isinstance(error, SluiceError) else f"{type(error).__name__}: {error}"

@@ -1,0 +1,229 @@
+"""A query that Spark cannot compute as PostgreSQL does: PostgreSQL computes it, over the lake's rows in the shadows.
+
+The rows that the query may need are copied into the tables' shadows inside a savepoint; the client's own statement
+runs, and its rows go to the client as they come; then the savepoint is undone. So the answer is PostgreSQL's own,
+whatever the query's shape. Small tables are copied whole, without Spark; of larger ones those rows that meet the
+conditions which Spark can tell (`planner.loading`). Too many rows, read-only transactions, and tables into which the
+role may not insert leave the query refused.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from catalog.errors import SluiceError, SqlState
+from catalog.model import Column, TableVersion
+from gateway.analysis import SAVEPOINT, UNDO
+from gateway.backend import BackendLostError, Statement
+from gateway.enlistment import SchemaChangedError, hold_schema
+from gateway.lake.guarded import relay_rows, send_statement
+from gateway.lake.reading import Reading, runnable
+from gateway.lake.shadow import copy_rows, qualified
+from gateway.transaction import BEGIN
+from gateway.visibility import rules
+from planner.computable import is_computable
+from planner.loading import needed_rows
+from planner.nodes import Node
+from planner.plan import SparkQuery
+from storage.arrow_types import arrow_type
+from storage.rows import live_rows_aside
+
+if TYPE_CHECKING:
+    from gateway.exchange import Exchange
+    from gateway.portal import Binding
+
+# So much of all tables of a query together is copied for it: a second's work or two.
+ROWS_MAX: Final = 200_000
+BYTES_MAX: Final = 32 * 2**20
+# Rows that are kept for a client that takes them in portions.
+_KEPT_BYTES_MAX: Final = 16 * 2**20
+
+_MAY_LOAD: Final = (
+    "SELECT current_setting('transaction_read_only') = 'off' AND pg_catalog.bool_and("
+    "pg_catalog.has_table_privilege(o, 'INSERT') AND NOT pg_catalog.row_security_active(o))"
+    " FROM pg_catalog.unnest($1::oid[]) AS u (o)"
+)
+# The transaction is idle while files are read; its own timeout must not end it meanwhile.
+_NOT_IDLE: Final = Statement("SELECT set_config('idle_in_transaction_session_timeout', '0', true)")
+_OPEN: Final = "SELECT pg_sluice.open_shadow($1, $2::bigint::oid)"
+_ROW_HEADER: Final = 5
+
+
+class KeptRows(list[bytes]):
+    """Answers that are kept, as far as memory allows; then given out in portions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._size = 0
+        self._place = 0
+
+    @property
+    def too_many(self) -> bool:
+        return self._size > _KEPT_BYTES_MAX
+
+    def append(self, item: bytes) -> None:
+        self._size += len(item)
+        if self.too_many:
+            raise SluiceError(
+                SqlState.FEATURE_NOT_SUPPORTED,
+                "a row limit on so large a result of what PostgreSQL computes is not supported on lake tables",
+            )
+        super().append(item)
+
+    def take(self, limit: int) -> tuple[bytes, int]:
+        """The next messages, at most `limit` (0: all), and their number."""
+        self[:] = [b"".join(self)]
+        data, start, count = self[0], self._place, 0
+        while self._place < len(data) and (not limit or count < limit):
+            self._place += 1 + int.from_bytes(data[self._place + 1 : self._place + _ROW_HEADER])
+            count += 1
+        return data[start : self._place], count
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What is copied of a table: all of it, or the rows that Spark finds."""
+
+    version: TableVersion
+    found: SparkQuery | None
+
+
+def loads(session: Exchange, query: Node | None, reading: Reading, refusal: SluiceError) -> list[Load]:
+    """What is to be copied for a query; raises `refusal` where PostgreSQL cannot compute it."""
+    assert query is not None
+    if not is_computable(query, session.gateway.builtins):
+        raise refusal
+    versions = list(reading.versions.values())
+    if is_small(versions):
+        return [Load(version, None) for version in versions]
+    chosen = [Load(version, needed_rows(query, version.table.oid, reading.context)) for version in versions]
+    if not is_small([load.version for load in chosen if load.found is None]):
+        raise too_many(refusal)
+    return chosen
+
+
+def is_small(versions: Sequence[TableVersion]) -> bool:
+    """Whether tables are so small together that all of their rows may be copied."""
+    rows = sum(version.row_count for version in versions)
+    return rows <= ROWS_MAX and sum(file.size_bytes for version in versions for file in version.files) <= BYTES_MAX
+
+
+def too_many(refusal: SluiceError) -> SluiceError:
+    """The refusal, saying what it would take."""
+    hint = f"PostgreSQL computes it where it needs no more than {ROWS_MAX} rows of the tables together."
+    refusal.fields.setdefault("H", hint)
+    return refusal
+
+
+class Computing:
+    """`async with Computing(…) as computing: await computing.send() …`: inside, the shadows have their rows.
+
+    Where that cannot be, `refusal` is raised.
+    """
+
+    def __init__(
+        self,
+        session: Exchange,
+        query: Node | None,
+        reading: Reading,
+        refusal: SluiceError,
+        target: int | None = None,
+    ) -> None:
+        """`target` is a table into whose shadow rows are put by others."""
+        self._target = target
+        self._session = session
+        self._query = query
+        self._reading = reading
+        self._refusal = refusal
+        self._alone = False
+        self._copied: Counter[int] = Counter()
+
+    async def __aenter__(self) -> None:
+        session, backend, versions = self._session, self._session.backend, self._reading.versions
+        wanted = loads(session, self._query, self._reading, self._refusal)
+        kept_rules = {oid: await rules(session, version.table) for oid, version in versions.items()}
+        self._alone = backend.status == b"I"
+        if self._alone:
+            await backend.run(BEGIN)
+        try:
+            loaded = [*versions, *([] if self._target is None else [self._target])]
+            oids = "{" + ",".join(map(str, loaded)) + "}"
+            [may] = await backend.run(Statement(_MAY_LOAD, (oids,)))
+            if may.rows[0][0] != b"t":
+                raise self._refusal
+            held = [hold_schema(session.gateway.token, [oid]) for oid in versions]
+            _, _, *answers = await backend.run(SAVEPOINT, _NOT_IDLE, *held)
+            for version, answer in zip(versions.values(), answers, strict=True):
+                session.transaction.enlistment.confirm_held(version.table, answer)
+            for load in wanted:
+                generated = kept_rules[load.version.table.oid].generated
+                columns = [column for column in load.version.table.columns if column.attnum not in generated]
+                await self._load(load, columns)
+        except BaseException as error:
+            await self._leave(error)
+            raise
+
+    async def _load(self, load: Load, columns: Sequence[Column]) -> None:
+        table = load.version.table
+        names = [column.name for column in columns]
+        if table.materialized:
+            await self._session.backend.run(Statement(_OPEN, (self._session.gateway.token, str(table.oid))))
+        if not names and load.version.row_count:
+            raise self._refusal  # rows without a column that could be copied
+        try:
+            async for batch in self._rows(load):
+                self._copied[table.oid] += batch.num_rows
+                if self._copied.total() > ROWS_MAX:
+                    raise too_many(self._refusal)
+                await copy_rows(self._session, qualified(table), columns, batch.select(names))
+        except BackendLostError:
+            raise
+        except SluiceError as error:
+            if error.sqlstate == SqlState.QUERY_CANCELED or error is self._refusal:
+                raise
+            raise self._refusal from error
+
+    async def _rows(self, load: Load) -> AsyncIterator[pa.RecordBatch]:
+        """All columns in lake form, under their names."""
+        engine = self._session.gateway.engine
+        if load.found is None:
+            async for batch in live_rows_aside(self._session.gateway.data_path, load.version):
+                yield batch
+            return
+        columns = load.version.table.columns
+        schema = pa.schema([(column.name, arrow_type(column.form)) for column in columns])
+        stream = await engine.stream(runnable(load.found, self._reading), self._session.tag)
+        try:
+            async for found in stream:
+                yield found.rename_columns(schema.names).cast(schema)
+        finally:
+            await stream.close()
+
+    async def send(self, binding: Binding, kept: list[bytes] | None = None) -> str:
+        """Let PostgreSQL carry out the client's statement; its rows are passed on or `kept`. Returns the tag."""
+        send_statement(self._session, binding)
+        try:
+            return await relay_rows(self._session, kept)
+        except SluiceError:
+            if isinstance(kept, KeptRows) and kept.too_many:
+                await self._session.backend.give_up()
+            raise
+
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        await self._leave(error)
+
+    async def _leave(self, error: BaseException | None) -> None:
+        session, backend = self._session, self._session.backend
+        if isinstance(error, BackendLostError):
+            return
+        if self._alone:
+            await backend.run(*([*UNDO, Statement("COMMIT")] if error is None else [Statement("ROLLBACK")]))
+        elif error is None or (isinstance(error, SchemaChangedError) and backend.status == b"T"):
+            await backend.run(*UNDO)
+        for oid, rows in self._copied.items():
+            session.gateway.store.undone_rows.left(oid, rows)

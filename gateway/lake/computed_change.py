@@ -1,0 +1,83 @@
+"""UPDATE and DELETE that Spark cannot compute: PostgreSQL carries them out in the shadow, over copied rows of the
+target and of the tables beside it. Both have to be small; see `gateway.lake.rehearsal` for how the outcome is told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from catalog.errors import SluiceError
+from catalog.model import TableVersion
+from gateway.lake.computed import Computing, is_small, too_many
+from gateway.lake.guarded import send_statement
+from gateway.lake.rehearsal import Loaded, Outcome, gone, load, places_of, rehearse
+from gateway.visibility import rules
+from planner.nodes import Node
+from storage.files import LakeFiles
+from storage.positions import deleted_positions
+from storage.write import WriteResult, replace_rows
+
+if TYPE_CHECKING:
+    from gateway.exchange import Exchange
+    from gateway.lake.reading import Reading
+    from gateway.portal import Binding
+
+_UPDATE: Final = 2  # CmdType of nodes.h
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """What came of the statement. `assigned` are the columns that an UPDATE sets, None for a DELETE."""
+
+    outcome: Outcome
+    result: WriteResult
+    assigned: Collection[int] | None
+
+
+async def computed_change(  # noqa: PLR0917
+    session: Exchange, query: Node, version: TableVersion, reading: Reading, refusal: SluiceError, binding: Binding
+) -> Changed:
+    """Carry the statement out and write what came of it; raises `refusal` where that cannot be."""
+    table, path = version.table, session.gateway.data_path
+    if not is_small([version]):
+        raise too_many(refusal)
+    kept = await rules(session, table)
+    assigned = _assigned(query, kept.generated)
+    if assigned is not None and any(not set(key.attnums).isdisjoint(assigned) for key in table.keys):
+        raise refusal  # which row became which is not told, and whoever refers to the key would have to know
+    columns = [column for column in table.columns if column.attnum not in kept.generated]
+    beside = replace(reading, versions={oid: each for oid, each in reading.versions.items() if oid != table.oid})
+
+    async def send() -> None:
+        send_statement(session, binding)
+
+    async with Computing(session, query, beside, refusal, table.oid):
+        loaded = await asyncio.to_thread(_all_rows, path, version)
+        outcome = await rehearse(session, table, columns, loaded, send)
+    session.gateway.store.undone_rows.left(table.oid, version.row_count)
+    replaced = await gone(table, loaded, outcome.kept)
+    result = await asyncio.to_thread(replace_rows, path, version, replaced, [outcome.fresh])
+    return Changed(outcome, result, assigned)
+
+
+def _assigned(query: Node, generated: Collection[int]) -> Collection[int] | None:
+    if int(query.commandType) != _UPDATE:
+        return None
+    return {int(target.resno) for target in query.targetList or () if not target.resjunk} | set(generated)
+
+
+def _all_rows(data_path: str, version: TableVersion) -> Loaded:
+    """Every live row of the table."""
+    files, places = LakeFiles(data_path), [np.empty(0, np.int64)]
+    for number, file in enumerate(version.files):
+        positions = np.arange(file.record_count)
+        if file.delete_file is not None:
+            deleted = deleted_positions(files, version.table.path, file.delete_file)
+            positions = np.setdiff1d(positions, deleted, assume_unique=True)
+        places.append(places_of(np.full(len(positions), number), positions))
+    return load(data_path, version.table, version.files, np.concatenate(places))

@@ -1,0 +1,66 @@
+"""INSERT of a query that Spark cannot compute: PostgreSQL carries it out in the shadow, over copied rows of the tables
+that the query reads. Defaults, identity, CHECK and RETURNING are then its own too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from catalog.errors import SluiceError
+from catalog.model import Table
+from gateway.enlistment import hold_schema
+from gateway.lake.computed import Computing, KeptRows
+from gateway.lake.rehearsal import loaded_mark, made, rows_of
+from gateway.lake.shadow import shadow_rows
+from planner.nodes import Node, walk
+from planner.scope import RTE_RELATION
+
+if TYPE_CHECKING:
+    from gateway.exchange import Exchange
+    from gateway.lake.reading import Reading
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What came of the statement: its answers to the client, its tag, and the rows that it made."""
+
+    answers: list[bytes]
+    tag: str
+    rows: pa.Table
+
+
+async def computed_insert(  # noqa: PLR0917
+    session: Exchange,
+    query: Node,
+    table: Table,
+    reading: Reading,
+    refusal: SluiceError,
+    carry_out: Callable[[list[bytes]], Awaitable[str]],
+) -> Made:
+    """The rows that an INSERT makes of the query. `carry_out` lets the backend do so and returns the tag."""
+    read = _read_tables(query)
+    kept = KeptRows()
+    only_read = replace(reading, versions={oid: each for oid, each in reading.versions.items() if oid in read})
+    async with Computing(session, query, only_read, refusal):
+        await session.backend.run(hold_schema(session.gateway.token, [table.oid]))
+        mark = await loaded_mark(session, table)
+        tag = await carry_out(kept)
+        [fresh] = await session.backend.run(shadow_rows(session, table, made(mark)))
+    return Made(kept, tag, rows_of(table, fresh.bodies))
+
+
+def _read_tables(query: Node) -> frozenset[int]:
+    """The relations that the statement reads: the target only where it stands in it once more."""
+    found = []
+    for node in walk(query):
+        if node.type == "QUERY":
+            found += [
+                int(entry.relid)
+                for index, entry in enumerate(node.rtable or (), 1)
+                if entry.rtekind == RTE_RELATION and not (node is query and index == int(query.resultRelation))
+            ]
+    return frozenset(found)

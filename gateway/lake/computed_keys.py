@@ -1,0 +1,82 @@
+"""Keys over expressions, or over some rows only: what rows have as a key, computed by Spark.
+
+Of files that are committed, what is computed is kept: a file's rows never change, and those that go have their
+positions in its delete files.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from catalog.constraints import Key
+from catalog.indexes import ComputedKey
+from catalog.model import Column, Table
+from gateway.indexing import computed_keys, keys_query
+from storage.keys import Given, LiveFile
+from storage.sidecars import key_columns
+
+if TYPE_CHECKING:
+    from gateway.exchange import Exchange
+
+# Rows whose keys a gateway keeps.
+_KEPT_ROWS_MAX: Final = 1_000_000
+
+
+class KeptKeys:
+    """The keys of files, by the key's form and the file's path; the least recently used go."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[object, str], pa.Table] = OrderedDict()
+        self._rows = 0
+
+    def get(self, form: object, path: str) -> pa.Table | None:
+        """What is kept, if anything."""
+        found = self._kept.get((form, path))
+        if found is not None:
+            self._kept.move_to_end((form, path))
+        return found
+
+    def keep(self, form: object, path: str, rows: pa.Table) -> None:
+        """Keep this for the next."""
+        self._rows += rows.num_rows
+        self._kept[form, path] = rows
+        while self._rows > _KEPT_ROWS_MAX:
+            self._rows -= self._kept.popitem(last=False)[1].num_rows
+
+
+_kept: Final = KeptKeys()
+
+
+def columns_of(table: Table, key: Key | ComputedKey) -> Sequence[Column]:
+    """The columns that keys are made of."""
+    if isinstance(key, ComputedKey):
+        return key_columns(key.form)
+    return [table.column(attnum) for attnum in key.attnums]
+
+
+async def given_keys(
+    session: Exchange, table: Table, key: Key | ComputedKey, files: Sequence[LiveFile]
+) -> Given | None:
+    """The keys that are not in the files themselves; None where they are."""
+    if not isinstance(key, ComputedKey):
+        return None
+    # Columns of another type have other IDs, and files of their own.
+    form = (key.form, table.columns)
+    found = {each.file.path: _kept.get(form, each.file.path) for each in files}
+    missing = [each.file for each in files if found[each.file.path] is None]
+    if missing:
+        computed = await computed_keys(session.gateway, table, key.form, missing, session.tag)
+        for file in missing:
+            found[file.path] = computed[file.path]
+            _kept.keep(form, file.path, computed[file.path])
+    return {path: rows for path, rows in found.items() if rows is not None}
+
+
+def check_computable(session: Exchange, table: Table) -> None:
+    """0A000 where a UNIQUE index of the table is over what Spark cannot compute."""
+    for key in table.computed_keys:
+        keys_query(session.gateway, table, key.form)

@@ -1,0 +1,145 @@
+"""The rows of a query in lake form, for whoever does more with them than to send them: from Spark, or, where that
+cannot compute the query, from PostgreSQL (`gateway.lake.computed`), whose rows are then in memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from catalog.datatypes import NUMERIC, TEXT, UNKNOWN
+from catalog.errors import SluiceError, SqlState, unsupported
+from gateway.backend import Statement
+from gateway.cursor import RowStream
+from gateway.lake.computed import Computing
+from gateway.lake.reading import Reading, runnable
+from gateway.lake.shadow import rows_of_bodies
+from gateway.messages.backend import FieldDescription
+from gateway.values import convert_binary
+from gateway.values.forms import arrow_form
+from planner.computable import is_computable
+from planner.select import plan_select
+
+if TYPE_CHECKING:
+    from gateway.analysis import Analysis
+    from gateway.exchange import Exchange
+    from gateway.portal import Binding
+    from gateway.routing import Routed
+
+_BYTES_MAX: Final = 64 * 2**20
+
+
+class KeptStream:
+    """Batches that are there already, and maybe others that are still to come."""
+
+    def __init__(self, schema: pa.Schema, kept: Sequence[pa.RecordBatch], rest: RowStream | None = None) -> None:
+        self.schema = schema
+        self._kept = list(kept)
+        self._rest = rest
+
+    async def __aiter__(self) -> AsyncIterator[pa.RecordBatch]:
+        kept, self._kept = self._kept, []
+        for batch in kept:
+            yield batch
+        if self._rest is not None:
+            async for batch in self._rest:
+                yield batch
+
+    async def close(self) -> None:
+        self._kept = []
+        if self._rest is not None:
+            await self._rest.close()
+
+
+async def query_rows(  # noqa: PLR0917
+    session: Exchange,
+    analysis: Analysis,
+    routed: Routed,
+    binding: Binding,
+    reading: Reading,
+    tag: str,
+    limit_time: Callable[[float | None], None] = lambda _: None,
+) -> RowStream:
+    """The rows of a SELECT. `tag` is the engine's name for it."""
+    try:
+        query = plan_select(routed.query, reading.context)
+        limit_time(reading.timeout)
+        stream = await session.gateway.engine.stream(runnable(query, reading), tag)
+        try:
+            first = await anext(aiter(stream), None)
+        except BaseException:
+            await stream.close()
+            raise
+        return KeptStream(stream.schema, [] if first is None else [first], stream)
+    except SluiceError as refusal:
+        if refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED:
+            raise
+        return await _computed(session, analysis, routed, binding, reading, refusal)
+
+
+def check_rows(session: Exchange, routed: Routed, reading: Reading) -> None:
+    """0A000 where it is known beforehand that `query_rows` will refuse."""
+    try:
+        runnable(plan_select(routed.query, reading.context), reading)
+    except SluiceError as refusal:
+        if refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED:
+            raise
+        if not is_computable(routed.query, session.gateway.builtins):
+            raise
+
+
+async def _computed(  # noqa: PLR0917
+    session: Exchange, analysis: Analysis, routed: Routed, binding: Binding, reading: Reading, refusal: SluiceError
+) -> RowStream:
+    fields = analysis.columns or ()
+    try:
+        schema = pa.schema([(f"c{number}", _form(field)) for number, field in enumerate(fields)])
+    except SluiceError:
+        raise refusal from None
+    statement = Statement(
+        analysis.sql,
+        binding.parameters,
+        analysis.parameter_types,
+        binding.parameter_formats,
+        result_format=1,
+        bodies_only=True,
+        bytes_max=_BYTES_MAX,
+    )
+    async with Computing(session, routed.query, reading, refusal):
+        try:
+            [result] = await session.backend.run(statement)
+        except SluiceError as error:
+            error.fields.pop("P", None)
+            raise
+    if not fields:
+        return KeptStream(schema, [pa.RecordBatch.from_pylist([{}] * len(result.bodies), schema=schema)])
+
+    def converted(batch: pa.RecordBatch) -> pa.RecordBatch:
+        columns = [_column(values, field) for values, field in zip(batch.columns, fields, strict=True)]
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    def convert() -> list[pa.RecordBatch]:
+        return [converted(batch) for batch in rows_of_bodies(schema.names, result.bodies)]
+
+    return KeptStream(schema, await asyncio.to_thread(convert))
+
+
+def _type(field: FieldDescription) -> tuple[int, int]:
+    """The type to convert to: of numerics each has its own scale."""
+    if field.type_oid == NUMERIC:
+        return NUMERIC, -1
+    return (TEXT, -1) if field.type_oid == UNKNOWN else (field.type_oid, field.typmod)
+
+
+def _form(field: FieldDescription) -> pa.DataType:
+    return arrow_form(*_type(field))
+
+
+def _column(values: pa.BinaryArray, field: FieldDescription) -> pa.Array:
+    converted = convert_binary(values, *_type(field), from_postgres=True)
+    if converted.refused is not None and converted.refused.true_count:
+        raise unsupported(f'this value of column "{field.name}"')
+    return converted.array

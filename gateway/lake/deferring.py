@@ -1,0 +1,115 @@
+"""A change of a table's schema in a block, deferred (gateway/deferred.py): what it demands of rows that are there.
+
+They are looked at once, when the statement is carried out, without a lock on anything; and again before the transaction
+commits, where its own statements or others have changed the tables since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from gateway.analysis import SchemaMark
+from gateway.backend import Statement
+from gateway.deferred import DeferredChange
+from gateway.lake.obligations import (
+    Look,
+    Obligation,
+    look,
+    look_again_at_commit,
+    make_look,
+    meet,
+    obligations,
+    prepare_look,
+    vouch,
+)
+
+if TYPE_CHECKING:
+    from catalog.model import Table
+    from gateway.analysis import Analysis
+    from gateway.exchange import Exchange
+
+_MARK: Final = Statement("SELECT pg_sluice.schema_mark()")
+
+
+class Demands:
+    """What one change demands (gateway.deferred.Demands): `looks` are yet to be made. `make` makes them, outside of the
+    window."""
+
+    def __init__(self, session: Exchange, looks: Iterable[Look]) -> None:
+        self._session = session
+        self._looks = list(looks)
+        self._seen = {each.wanted.identity: each.read_at for each in self._looks}
+        self._noted: dict[int, tuple[int, str, str]] = {}
+        self._stagings = self._count()
+
+    def _count(self) -> dict[int, int]:
+        return {oid: self._session.transaction.stagings(oid) for read_at in self._seen.values() for oid in read_at}
+
+    async def make(self) -> None:
+        """Raise PostgreSQL's error for a row that offends."""
+        for each in self._looks:
+            await make_look(self._session, each)
+        self._looks.clear()
+
+    async def note(self, noted: set[int]) -> None:
+        """In a window, in which it has just been carried out: by which OIDs its constraints go there."""
+        demanded = await obligations(self._session)
+        self._noted = {each.constraint: each.identity for each in demanded if each.constraint not in noted}
+        noted.update(self._noted)
+
+    async def look_again(self) -> None:
+        """In that window, with all changes carried out: look at what has been changed since."""
+        stale = await self._stale()
+        if not stale:
+            return
+        for each in await obligations(self._session):
+            identity = self._noted.get(each.constraint)  # it may have another name by now
+            if identity is not None and identity in stale:
+                self._seen[identity] = await look(self._session, each)
+        self._stagings = self._count()
+
+    async def _stale(self) -> set[tuple[int, str, str]]:
+        touched = {oid for oid, count in self._count().items() if count != self._stagings[oid]}
+        oids = [*{oid for read_at in self._seen.values() for oid in read_at}]
+        versions = await self._session.gateway.store.versions(oids) if oids else {}
+        now = {oid: version.snapshot_id for oid, version in versions.items()}
+        return {
+            identity
+            for identity, read_at in self._seen.items()
+            if any(oid in touched or now.get(oid) != snapshot for oid, snapshot in read_at.items())
+        }
+
+    async def meet(self) -> None:
+        """It has just been settled: COMMIT looks again where others change the tables from here on."""
+        found = await obligations(self._session)
+        known = [each for each in found if each.identity in self._seen]
+        for each in known:
+            look_again_at_commit(self._session, each, self._seen[each.identity])
+        await vouch(self._session, known)
+        await meet(self._session, [each for each in found if each not in known])
+
+
+async def may_defer(session: Exchange, oids: Collection[int]) -> bool:
+    """Whether a change of these tables can be deferred: in the client's own block, where others have them too."""
+    transaction = session.transaction
+    if not transaction.open or transaction.implicit:
+        return False
+    return await session.gateway.store.lake_relations(set(oids)) == set(oids)
+
+
+async def defer(
+    session: Exchange, analysis: Analysis, tables: Sequence[Table], wanted: Iterable[Obligation], *, renames: bool
+) -> None:
+    """What was just carried out in a window is deferred: it demands these. The window is closed. `tables` are what it
+    changes, as they were before."""
+    transaction = session.transaction
+    looks = [await prepare_look(session, each) for each in wanted]
+    [answer] = await session.backend.run(_MARK)
+    for table in tables:
+        await transaction.enlistment.meet(table, analysis.mark)
+    demands = Demands(session, looks)
+    own = SchemaMark.of(answer.rows[0][0]).own
+    transaction.deferred.defer(DeferredChange(analysis.sql, tuple(tables), own, renames, demands))
+    await transaction.deferred.close()
+    await demands.make()

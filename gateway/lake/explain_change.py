@@ -1,0 +1,137 @@
+"""EXPLAIN of a change of schemas: it is carried out in a savepoint, looked at, and undone.
+
+PostgreSQL's lock on the shadow is held for the milliseconds that this takes, and waited for in moments: nobody is kept
+waiting by it. What the change would fail with by itself it fails with here: PostgreSQL's own error, or a refusal. What
+rows would make of it is not looked at.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from catalog.compatibility import SchemaStep
+from catalog.errors import SluiceError, SqlState, unsupported
+from catalog.states import Element, State
+from gateway.analysis import SAVEPOINT, UNDO
+from gateway.attention import check
+from gateway.backend import Result, Statement
+from gateway.exchange import shift
+from gateway.lake.reorganise import Reorganisation, recompute
+from gateway.messages.backend import CommandComplete, DataRow, NoticeResponse
+from gateway.portal import StatementPortal
+from gateway.visibility import latest
+from planner.alter import using_expressions
+from planner.explain_change import Change, Node, Passing, change_json, change_lines, change_plan
+from planner.statements import explained
+
+if TYPE_CHECKING:
+    from gateway.analysis import Analysis
+    from gateway.exchange import Exchange
+    from gateway.portal import Binding
+    from gateway.routing import Routed
+
+_KNOWN_OPTIONS: Final = frozenset({"verbose", "costs", "format"})
+_FORMATS: Final = ("text", "json")
+_LOCK_TIMEOUT: Final = Statement("SET LOCAL lock_timeout = '50ms'")
+_EXPLAINED: Final = "SELECT pg_sluice.explained($1, $2::bigint)"
+_STEPS: Final = "SELECT pg_sluice.explained_steps($1, $2::pg_catalog.jsonb)"
+_RETRY_SECONDS: Final = 0.02
+
+
+class ExplainChangePortal(StatementPortal):
+    """The simple changes that it is made of, their states, the data that they touch, and who may straddle them."""
+
+    def __init__(self, session: Exchange, analysis: Analysis, routed: Routed, binding: Binding) -> None:
+        super().__init__(session, analysis, routed, binding)
+        assert routed.inner is not None
+        self._changing = routed.inner
+        self._format = routed.options.get("format", "text")
+        unknown = set(routed.options) - _KNOWN_OPTIONS
+        if unknown or self._format not in _FORMATS:
+            said = ", ".join(sorted(unknown)).upper() or f"FORMAT {self._format.upper()}"
+            raise unsupported(f"EXPLAIN ({said}) of a change of schemas")
+
+    async def run(self) -> None:
+        session, transaction = self.session, self.session.transaction
+        alone = not transaction.open and session.ends_with_statement
+        await transaction.begin()
+        await self.ask_limit()
+        plan = await self._plan(alone=alone)
+        if transaction.implicit and session.ends_with_statement:
+            await transaction.roll_back()
+        self.announce()
+        for line in [change_json(plan)] if self._format == "json" else change_lines(plan):
+            session.client.send(DataRow((line.encode(),)))
+        session.client.send(CommandComplete("EXPLAIN"))
+
+    async def _plan(self, *, alone: bool) -> Node:
+        session, token = self.session, self.session.gateway.token
+        lake = self.routed.lake
+        using = using_expressions(self._changing.sql) if lake else {}
+        before = {oid: (await latest(session, oid)).table for oid in lake}
+        carried_out = await self._carried_out(using)
+        found = _value(carried_out[-1])
+        if any(each["relid"] in lake for each in found["columns"]):
+            # Whether the values can be computed; it undoes the savepoint.
+            await Reorganisation.plan(session, lake[0], using, before[lake[0]])
+        else:
+            await session.backend.run(*UNDO)
+        [steps] = await session.backend.run(Statement(_STEPS, (token, json.dumps(found["shapes"]))))
+        changes = [
+            Change(
+                each["relid"],
+                each["schema"],
+                each["table"],
+                SchemaStep(0, each["kind"], each["subject"], each["detail"]),
+            )
+            for each in _value(steps)
+        ]
+        passing = [
+            Passing(Element(each["kind"]), each["relid"], each["of_column"] or each["name"], State(each["origin"]))
+            for each in (found["elements"] if alone else ())
+        ]
+        looked = {
+            (each["relid"], each["columns"][0] if each["kind"] == "n" else each["name"]): [
+                oid for oid in (each["relid"], each["parent_relid"]) if oid
+            ]
+            for each in found["obligations"]
+        }
+        touched = {oid for oids in looked.values() for oid in oids} | {each["relid"] for each in found["columns"]}
+        versions = {oid: await latest(session, oid) for oid in sorted(touched)}
+        notices = [_said(notice) for each in carried_out for notice in each.notices]
+        return change_plan(changes, passing, looked, versions, notices, alone=alone)
+
+    async def _carried_out(self, using: dict[str, str]) -> list[Result]:
+        """Carry the change out in a savepoint, which is left open; the last result is what it has made of the lake.
+
+        Locks are waited for in moments.
+        """
+        session, token = self.session, self.session.gateway.token
+        statements = [SAVEPOINT, _LOCK_TIMEOUT, Statement(self._changing.sql)]
+        if using:
+            statements.append(recompute(session, self.routed.lake[0], using))
+        statements.append(Statement(_EXPLAINED, (token, str(self._changing.mark.own))))
+        while True:
+            try:
+                return await session.backend.run(*statements)
+            except SluiceError as error:
+                if error.sqlstate != SqlState.LOCK_NOT_AVAILABLE:
+                    shift(error, explained(self.analysis.sql)[0])
+                    raise
+            await session.backend.run(*UNDO)
+            await asyncio.sleep(_RETRY_SECONDS)
+            check(session)
+
+
+def _said(notice: NoticeResponse) -> str:
+    fields = dict(notice.fields)
+    return "\n".join(filter(None, (fields["M"], fields.get("D"))))
+
+
+def _value(result: Result) -> Any:
+    """The one value of the one row, as JSON."""
+    value = result.rows[0][0]
+    assert value is not None
+    return json.loads(value)

@@ -1,0 +1,69 @@
+"""CREATE INDEX, DROP INDEX and REINDEX, as far as they are more than changes of the shadow.
+
+CREATE INDEX is a change of its table's schema (`gateway.lake.alter`). What is asked for CONCURRENTLY is what every
+change is; see `planner.concurrently`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from catalog.errors import SluiceError, SqlState
+from gateway.lake.alter import AlterPortal
+from gateway.lake.guarded import relay_rows
+from gateway.lake.rehearsal import send_own
+from gateway.messages.backend import CommandComplete
+from gateway.portal import StatementPortal
+from planner.concurrently import concurrent_command, plainly
+from planner.nodes import Node
+
+if TYPE_CHECKING:
+    from gateway.analysis import Analysis
+    from gateway.exchange import Exchange
+    from gateway.portal import Binding
+    from gateway.routing import Routed
+
+_CASCADE: Final = 1  # DropBehavior of parsenodes.h
+
+
+def alter_portal(session: Exchange, analysis: Analysis, routed: Routed, binding: Binding) -> AlterPortal:
+    """ALTER TABLE, or CREATE INDEX."""
+    assert routed.query is not None
+    concurrently = concurrent_command(routed.query.utilityStmt) is not None
+    return (_CreateConcurrentlyPortal if concurrently else AlterPortal)(session, analysis, routed, binding)
+
+
+class _CreateConcurrentlyPortal(AlterPortal):
+    async def run(self) -> None:
+        check_alone(self.session, "CREATE INDEX CONCURRENTLY")
+        await super().run()
+
+    def _send(self) -> None:
+        send_own(self.session, plainly(self.analysis.sql), self.binding, ())
+
+
+class PlainlyPortal(StatementPortal):
+    """DROP INDEX CONCURRENTLY and REINDEX CONCURRENTLY, carried out plainly."""
+
+    async def run(self) -> None:
+        session, query = self.session, self.routed.query
+        assert query is not None
+        check_alone(session, f"{concurrent_command(query.utilityStmt)} CONCURRENTLY")
+        _check_drop(query.utilityStmt)
+        send_own(session, plainly(self.analysis.sql), self.binding, ())
+        session.client.send(CommandComplete(await relay_rows(session)))
+
+
+def _check_drop(utility: Node) -> None:
+    """What PostgreSQL does not do CONCURRENTLY either."""
+    what = "DROP INDEX CONCURRENTLY does not support"
+    if utility.type == "DROPSTMT" and len(utility.objects) > 1:
+        raise SluiceError(SqlState.FEATURE_NOT_SUPPORTED, f"{what} dropping multiple objects")
+    if utility.type == "DROPSTMT" and int(utility.behavior) == _CASCADE:
+        raise SluiceError(SqlState.FEATURE_NOT_SUPPORTED, f"{what} CASCADE")
+
+
+def check_alone(session: Exchange, command: str) -> None:
+    """25001 in a transaction block, be it one of several statements in one query."""
+    if session.transaction.open or not session.ends_with_statement:
+        raise SluiceError(SqlState.ACTIVE_SQL_TRANSACTION, f"{command} cannot run inside a transaction block")

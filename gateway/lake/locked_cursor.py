@@ -1,0 +1,74 @@
+"""The rows of a cursor FOR UPDATE or FOR SHARE: all of them are locked at its first FETCH, as they then are."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from gateway.lake.locked_rows import locked_rows
+from gateway.lake.reading import read
+from gateway.lake.table_locks import ROW_SHARE, lock_tables
+from planner.locking import plan_locking
+
+if TYPE_CHECKING:
+    from gateway.analysis import Analysis
+    from gateway.cursor import RowStream
+    from gateway.exchange import Exchange
+    from gateway.lake.reading import Reading
+    from gateway.portal import Binding
+    from gateway.routing import Routed
+
+
+class LockedCursorRows:
+    """`begin` when the cursor is declared, `run` when it is read."""
+
+    def __init__(self, session: Exchange, analysis: Analysis, routed: Routed, binding: Binding) -> None:
+        self._session = session
+        self._analysis = analysis
+        self._routed = routed
+        self._binding = binding
+        self._reading: Reading | None = None
+
+    async def begin(self, reading: Reading) -> Mapping[int, Sequence[int]]:
+        """Lock the tables, and refuse what cannot be locked; which columns tell where rows are, by table."""
+        self._reading = reading
+        plan = plan_locking(self._routed.query, reading.context)
+        token = self._session.gateway.token
+        await self._session.backend.run(lock_tables(token, self._routed.lake, ROW_SHARE))
+        places: dict[int, list[int]] = {}
+        for table in plan.tables:
+            places.setdefault(table.table_oid, []).append(table.place)
+        return places
+
+    async def run(self) -> RowStream:
+        """Lock the rows."""
+        assert self._reading is not None
+        reading = self._reading
+        while True:
+            plan = plan_locking(self._routed.query, reading.context)
+            batches = await locked_rows(self._session, plan, reading)
+            if batches is not None:
+                break
+            reading = await read(self._session, self._analysis, self._binding, self._routed.lake)
+        skipped, found = plan.offset, []
+        for batch in batches:
+            found.append(batch.slice(skipped))
+            skipped = max(0, skipped - batch.num_rows)
+        return _Held(found)
+
+
+class _Held:
+    """RowStream in memory."""
+
+    def __init__(self, batches: Sequence[pa.RecordBatch]) -> None:
+        self._batches = list(batches)
+        self.schema = batches[0].schema if batches else pa.schema([])
+
+    async def __aiter__(self) -> AsyncIterator[pa.RecordBatch]:
+        for batch in self._batches:
+            yield batch
+
+    async def close(self) -> None:
+        self._batches.clear()

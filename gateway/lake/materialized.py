@@ -1,0 +1,228 @@
+"""CREATE and REFRESH MATERIALIZED VIEW: PostgreSQL has the view and its query, the lake has the rows.
+
+The shadow is made WITH NO DATA and stays empty. The query that PostgreSQL keeps is computed by Spark, else by
+PostgreSQL over copied rows, and its rows are staged as new files in place of all old ones: so who reads has the rows
+of before or of after, and waits for nobody. As in PostgreSQL, the query runs by the owner's rights and with
+`pg_catalog, pg_temp` as its search path. Two who refresh the same view do so one after the other.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from catalog.errors import SluiceError, SqlState, unsupported
+from catalog.model import Table, TableVersion
+from catalog.publish import RowChange
+from catalog.store import TableRules, table_from_description
+from gateway.analysis import SAVEPOINT, UNDO, Analysis
+from gateway.backend import BackendLostError, Result, Statement
+from gateway.enlistment import analysed
+from gateway.lake.changing import Changing
+from gateway.lake.computed import Computing
+from gateway.lake.duplicate_rows import duplicate_row
+from gateway.lake.guarded import SCANS
+from gateway.lake.insert import write_rows
+from gateway.lake.insert_query import insert_rows
+from gateway.lake.reading import Reading, read
+from gateway.lake.rehearsal import rows_of
+from gateway.lake.shadow import qualified, shadow_rows
+from gateway.lake.table_locks import EXCLUSIVE
+from gateway.lake.uniqueness import DuplicateKeyError, keep_keys
+from gateway.messages.backend import CommandComplete
+from gateway.portal import Binding, StatementPortal
+from gateway.visibility import lake_relations, used
+from planner.nodes import Node, name_of, parse
+from planner.references import FIRST_USER_OID, relations, runs_unseen, views
+from planner.routes import main_query
+from planner.statements import table_as
+from storage.write import WriteResult
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from gateway.exchange import Exchange
+
+# A materialized view has neither constraints nor defaults.
+_NO_RULES: Final = TableRules((), {}, frozenset(), frozenset())
+# A relation of that name where CREATE would put one.
+_IN_ITS_PLACE: Final = """
+SELECT c.oid::pg_catalog.int8 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = coalesce($1::pg_catalog.name, current_schema()) AND c.relname = $2::pg_catalog.name
+"""
+_DESCRIBE: Final = "SELECT description::text FROM pg_sluice.describe(ARRAY[$1::bigint::oid])"
+# Whether REFRESH may be carried out, by matview.c (the index: is_usable_unique_index).
+_ALLOWED: Final = """
+SELECT c.relkind = 'm' AND pg_catalog.has_table_privilege(c.oid, 'MAINTAIN') AND (NOT $2::pg_catalog.bool OR (
+    c.relispopulated AND NOT $3::pg_catalog.bool AND EXISTS (
+        SELECT FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND i.indisunique AND i.indimmediate AND i.indisvalid
+            AND i.indpred IS NULL AND 0 <> ALL (i.indkey::pg_catalog.int2[]))))
+FROM pg_catalog.pg_class c WHERE c.oid = $1::pg_catalog.int8::pg_catalog.oid
+"""
+_POPULATE: Final = "SELECT pg_sluice.populate($1, $2::bigint::oid, $3)"
+_QUERY: Final = "SELECT query, query::oid::regclass, owner FROM pg_sluice.make_query($1, $2::bigint::oid)"
+_CHECK: Final = "SELECT pg_sluice.check_as_owner($1, $2::bigint::oid)"
+_TWIN: Final = "SELECT pg_sluice.make_twin($1, $2::bigint::oid)"
+
+
+class CreateMaterializedPortal(StatementPortal):
+    """CREATE MATERIALIZED VIEW."""
+
+    async def run(self) -> None:
+        session, query = self.session, self.routed.query
+        assert query is not None
+        into = query.utilityStmt.into
+        tag = "CREATE MATERIALIZED VIEW"
+        async with Changing(self, tag) as changing:
+            there = await self._made(into.rel) if query.utilityStmt.if_not_exists else None
+            [created] = await session.backend.run(Statement(table_as(self.analysis.sql).without_data))
+            session.client.send(*created.notices)
+            if there is None and not into.skipData:
+                oid = await self._made(into.rel)
+                assert oid is not None
+                [described] = await session.backend.run(Statement(_DESCRIBE, (str(oid),)))
+                text = described.rows[0][0]
+                assert text is not None
+                version = TableVersion(table_from_description(json.loads(text)), 0, ())
+                tag = f"SELECT {await _fill(changing, version, concurrently=False)}"
+            await changing.finish()
+        session.client.send(CommandComplete(tag))
+
+    async def _made(self, target: Node) -> int | None:
+        schema = target.fields.get("schemaname")
+        names = (None if schema is None else name_of(schema), name_of(target.relname))
+        [found] = await self.session.backend.run(Statement(_IN_ITS_PLACE, names))
+        return int(found.rows[0][0] or 0) if found.rows else None
+
+
+class RefreshPortal(StatementPortal):
+    """REFRESH MATERIALIZED VIEW."""
+
+    async def run(self) -> None:
+        session, query, [oid] = self.session, self.routed.query, self.routed.lake
+        assert query is not None
+        concurrently, no_data = bool(query.utilityStmt.concurrent), bool(query.utilityStmt.skipData)
+        tag = "REFRESH MATERIALIZED VIEW"
+        async with Changing(self, tag, oid, mode=EXCLUSIVE) as changing:
+            parameters = (str(oid), str(concurrently), str(no_data))
+            [allowed] = await session.backend.run(Statement(_ALLOWED, parameters))
+            if not allowed.rows or allowed.rows[0][0] != b"t":
+                await session.backend.run(Statement(self.analysis.sql))  # PostgreSQL says why not
+                raise SluiceError(SqlState.INTERNAL_ERROR, "PostgreSQL refreshed a shadow")
+            version = await used(session, oid, self.analysis.mark, changing.mark)
+            if no_data:
+                changing.add(RowChange(oid, truncate=True))
+                await _populate(session, version.table, populated=False)
+            else:
+                await _fill(changing, version, concurrently=concurrently)
+            await changing.finish()
+        session.client.send(CommandComplete(tag))
+
+
+async def _populate(session: Exchange, table: Table, *, populated: bool) -> None:
+    if table.populated != populated:
+        await session.backend.run(Statement(_POPULATE, (session.gateway.token, str(table.oid), str(populated))))
+
+
+async def _fill(changing: Changing, version: TableVersion, *, concurrently: bool) -> int:
+    """The rows of the view's query in place of those that are there; their number."""
+    session, table = changing.session, version.table
+    result = await _computed(session, version)
+    session.transaction.written.update(path.lstrip("/") for path in result.paths(table.path))
+    change = RowChange(table.oid, result.data_files, truncate=True)
+    try:
+        await keep_keys(session, table, change, None, ())
+    except DuplicateKeyError as error:
+        if not concurrently:
+            raise error.of_index() from None
+        row = await duplicate_row(session, replace(version, files=tuple(result.data_files)))
+        if row is None:
+            raise
+        raise SluiceError(
+            SqlState.CARDINALITY_VIOLATION,
+            f'new data for materialized view "{table.name}" contains duplicate rows without any null columns',
+            detail=f"Row: {row}",
+        ) from None
+    changing.add(change)
+    await _populate(session, table, populated=True)
+    return result.row_count
+
+
+async def _computed(session: Exchange, version: TableVersion) -> WriteResult:
+    """The query's rows, written."""
+    table = version.table
+    if not table.columns:
+        raise unsupported("a row without columns")
+    owner, insert = await _stored_query(session, table)
+    tree = parse(insert.tree)
+    node = main_query(tree)
+    assert node is not None
+    read_oids = (oid for oid in relations(tree) if oid >= FIRST_USER_OID and oid != table.oid)
+    lake = tuple(sorted(await lake_relations(session, read_oids)))
+    if not lake:
+        return await _alone(session, table)
+    reading = _as_owner(await read(session, insert, Binding(), lake, explain=False), owner)
+    try:
+        result, _ = await insert_rows(session, node, version, _NO_RULES, reading)
+    except SluiceError as refusal:
+        if refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED:
+            raise
+        async with Computing(session, node, reading, refusal):
+            rows = await _twin_rows(session, table)
+    else:
+        return result
+    return await write_rows(session, table, rows)
+
+
+async def _stored_query(session: Exchange, table: Table) -> tuple[str, Analysis]:
+    """The view's owner, who may run its query, and the analysis of an INSERT of that, for Spark to carry out."""
+    token = session.gateway.token
+    [_, made] = await session.backend.run(SAVEPOINT, Statement(_QUERY, (token, str(table.oid))))
+    query, name, owner = (b"" if value is None else value for value in made.rows[0])
+    sql = f"INSERT INTO {qualified(table)} SELECT * FROM {name.decode()}"
+    insert = await analysed(session, sql, name="pg_sluice", sync=True)
+    tree = parse(insert.tree)
+    if runs_unseen(tree, session.gateway.builtins):
+        raise unsupported("a function made by users in a materialized view")
+    await _plainly(session, Statement(_CHECK, (token, query.decode())))
+    await session.backend.run(*UNDO)
+    insert.views = {oid: called for oid, called in views(tree).items() if oid != int(query)}
+    return owner.decode(), insert
+
+
+def _as_owner(reading: Reading, owner: str) -> Reading:
+    """What the query finds when it asks who it is, and where."""
+    values = replace(reading.context.session, user=owner, schema="pg_catalog")
+    return replace(reading, context=replace(reading.context, session=values))
+
+
+async def _alone(session: Exchange, table: Table) -> WriteResult:
+    """Of a query that reads nothing of the lake, PostgreSQL makes the rows, in a savepoint that is undone."""
+    [_, before] = await session.backend.run(SAVEPOINT, SCANS)
+    rows = await _twin_rows(session, table)
+    [after, *_] = await session.backend.run(SCANS, *UNDO)
+    if after.rows != before.rows:
+        raise unsupported("a function that reads a lake table")
+    return await write_rows(session, table, rows)
+
+
+async def _twin_rows(session: Exchange, table: Table) -> list[pa.RecordBatch]:
+    """The rows as PostgreSQL computes them; inside a savepoint that will be undone."""
+    made = await _plainly(session, Statement(_TWIN, (session.gateway.token, str(table.oid))))
+    [rows] = await session.backend.run(shadow_rows(session, replace(table, oid=int(made.rows[0][0] or 0))))
+    batches: list[pa.RecordBatch] = rows_of(table, rows.bodies).to_batches()
+    return batches
+
+
+async def _plainly(session: Exchange, statement: Statement) -> Result:
+    """Run a statement in which the client's query fails as if it stood alone."""
+    try:
+        [result] = await session.backend.run(statement)
+    except BackendLostError:
+        raise
+    except SluiceError as error:
+        for field in ("P", "W", "p", "q"):
+            error.fields.pop(field, None)
+        raise
+    return result

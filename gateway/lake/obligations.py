@@ -1,0 +1,216 @@
+"""What a new constraint demands of rows that are there: PostgreSQL looked at an empty shadow, Spark looks at the lake.
+
+Contract: `meet` runs the query that the catalog has for each noted constraint (catalog/sql/obligations.sql), and raises
+PostgreSQL's own error for an offending row. What others commit between that look and COMMIT is looked at again then.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from catalog.errors import SluiceError, SqlState
+from catalog.progress import Progress
+from gateway.analysis import analyse
+from gateway.attention import attending
+from gateway.backend import Statement
+from gateway.lake.reading import read, runnable
+from gateway.portal import Binding
+from gateway.routing import route
+from gateway.transaction import Validation
+from gateway.values import OutputSettings
+from gateway.values.text import text_cells
+from planner.select import plan_select
+from storage.plan import RunnableQuery
+
+if TYPE_CHECKING:
+    from gateway.exchange import Exchange
+
+_OBLIGATIONS: Final = "SELECT pg_sluice.obligations($1)"
+_IS_THERE: Final = "SELECT FROM pg_catalog.{} WHERE oid = $1::pg_catalog.int8::pg_catalog.oid"
+_VOUCH: Final = "SELECT pg_sluice.vouch($1, $2::bigint[])"
+
+
+@dataclass(frozen=True, slots=True)
+class Obligation:
+    """A constraint to be looked at, or, by its OID below 0, a UNIQUE index.
+
+    `kind` is pg_constraint.contype, `query` gives a row where it does not hold.
+    """
+
+    constraint: int
+    relid: int
+    kind: str
+    name: str
+    schema: str
+    table: str
+    parent: str | None
+    columns: tuple[str, ...]
+    query: str
+
+    @property
+    def identity(self) -> tuple[int, str, str]:
+        """What it is, however often the change that made it is carried out."""
+        return self.relid, self.kind, self.name
+
+    def is_of(self, relid: int, name: str) -> bool:
+        """Whether it is the constraint of that name, of that table."""
+        return (self.relid, self.name) == (relid, name)
+
+    def violation(self, key: Sequence[str | None]) -> SluiceError:
+        """PostgreSQL's error for the offending key."""
+        found = f"({', '.join(self.columns)})=({', '.join('null' if value is None else value for value in key)})"
+        code, message, detail = {
+            "c": (
+                SqlState.CHECK_VIOLATION,
+                f'check constraint "{self.name}" of relation "{self.table}" is violated by some row',
+                None,
+            ),
+            "n": (
+                SqlState.NOT_NULL_VIOLATION,
+                f'column "{", ".join(self.columns)}" of relation "{self.table}" contains null values',
+                None,
+            ),
+            "f": (
+                SqlState.FOREIGN_KEY_VIOLATION,
+                f'insert or update on table "{self.table}" violates foreign key constraint "{self.name}"',
+                f'Key {found} is not present in table "{self.parent}".',
+            ),
+        }.get(
+            self.kind,
+            (
+                SqlState.UNIQUE_VIOLATION,
+                f'could not create unique index "{self.name}"',
+                f"Key {found} is duplicated.",
+            ),
+        )
+        return SluiceError(
+            code,
+            message,
+            detail=detail,
+            schema=self.schema,
+            table=self.table,
+            column=self.columns[0] if self.kind == "n" else None,
+            constraint=None if self.kind == "n" else self.name,
+        )
+
+
+async def obligations(session: Exchange) -> list[Obligation]:
+    """What the session's transaction has noted and not met, in the order in which PostgreSQL would look."""
+    [result] = await session.backend.run(Statement(_OBLIGATIONS, (session.gateway.token,)))
+    value = result.rows[0][0]
+    assert value is not None
+    return [_obligation(each) for each in json.loads(value)]
+
+
+def _obligation(found: dict[str, Any]) -> Obligation:
+    return Obligation(
+        constraint=found["constraint"],
+        relid=found["relid"],
+        kind=found["kind"],
+        name=found["name"],
+        schema=found["schema"],
+        table=found["table"],
+        parent=found["parent"],
+        columns=tuple(found["columns"] or ()),
+        query=found["query"],
+    )
+
+
+async def meet(session: Exchange, wanted: Sequence[Obligation]) -> None:
+    """Look at the rows that the transaction sees, and let COMMIT look again where others have changed them since."""
+    for each in wanted:
+        look_again_at_commit(session, each, await look(session, each))
+    await vouch(session, wanted)
+
+
+def look_again_at_commit(session: Exchange, met: Obligation, read_at: Mapping[int, int]) -> None:
+    """Where others have changed one of these tables since that snapshot of it."""
+
+    async def again() -> None:
+        if await is_there(session, met):
+            await look(session, met)
+
+    for oid, snapshot in read_at.items():
+        session.transaction.validate(oid, Validation(met.constraint, snapshot, again))
+
+
+async def is_there(session: Exchange, met: Obligation) -> bool:
+    """Whether the transaction still has the constraint: what is rolled back to a savepoint demands nothing."""
+    kind = "pg_class" if met.constraint < 0 else "pg_constraint"
+    [result] = await session.backend.run(Statement(_IS_THERE.format(kind), (str(abs(met.constraint)),)))
+    return bool(result.rows)
+
+
+async def vouch(session: Exchange, met: Sequence[Obligation]) -> None:
+    """No row offends against these."""
+    if met:
+        listed = "{" + ",".join(str(each.constraint) for each in met) + "}"
+        await session.backend.run(Statement(_VOUCH, (session.gateway.token, listed)))
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A look that is to be made: `read_at` are the tables that are read, each with its snapshot; no `query` where there
+    are no rows. `types` are those of the key."""
+
+    wanted: Obligation
+    read_at: dict[int, int]
+    query: RunnableQuery | None
+    types: Sequence[int]
+    files: int
+    rows: int
+
+
+async def prepare_look(session: Exchange, wanted: Obligation) -> Look:
+    """What PostgreSQL has to say for a look."""
+    with session.transaction.reading_newest():
+        analysis = await analyse(session.backend, wanted.query, name="pg_sluice", sync=True)
+        routed = await route(session, analysis)
+        reading = await read(session, analysis, Binding(), routed.lake, scans=False)
+    versions = reading.versions.values()
+    there = bool(reading.versions[wanted.relid].files)
+    return Look(
+        wanted,
+        {oid: version.snapshot_id for oid, version in reading.versions.items()},
+        runnable(plan_select(routed.query, reading.context), reading) if there else None,
+        [column.type_oid for column in analysis.columns or ()],
+        sum(len(each.files) for each in versions),
+        sum(each.row_count for each in versions),
+    )
+
+
+async def look(session: Exchange, wanted: Obligation, progress: Progress | None = None) -> dict[int, int]:
+    """Raise the violation where there is one; else the tables that were read, each with its snapshot."""
+    return await make_look(session, await prepare_look(session, wanted), progress)
+
+
+async def make_look(session: Exchange, prepared: Look, progress: Progress | None = None) -> dict[int, int]:
+    """`look`, as it was prepared. `progress`, whose step is known, is told what is to be looked at, and when that is
+    done."""
+    if prepared.query is None:
+        return prepared.read_at
+    if progress is not None:
+        progress.begin(progress.step, prepared.files, prepared.rows, looking=True)
+    async with attending(session):
+        await _find(session, prepared.wanted, prepared.query, prepared.types)
+    if progress is not None:
+        progress.end()
+    return prepared.read_at
+
+
+async def _find(session: Exchange, wanted: Obligation, query: RunnableQuery, types: Sequence[int]) -> None:
+    """Raise the violation where the query finds a row."""
+    stream = await session.gateway.engine.stream(query, session.tag)
+    try:
+        async for batch in stream:
+            if batch.num_rows:
+                cells = [
+                    text_cells(array.slice(0, 1), oid, OutputSettings())[0].as_py()
+                    for array, oid in zip(batch.columns, types, strict=True)
+                ]
+                raise wanted.violation([None if cell is None else cell.decode() for cell in cells])
+    finally:
+        await stream.close()

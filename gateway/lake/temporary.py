@@ -1,0 +1,29 @@
+"""Tables of the session's own at the backend, for rows that PostgreSQL is to read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from catalog.datatypes import TEXT, UNKNOWN
+from gateway.backend import Statement
+from gateway.lake.shadow import quoted
+
+if TYPE_CHECKING:
+    from gateway.exchange import Exchange
+    from gateway.messages.backend import FieldDescription
+
+_TYPES: Final = """
+SELECT pg_catalog.format_type(t, m) FROM unnest($1::oid[], $2::integer[]) WITH ORDINALITY AS u (t, m, n) ORDER BY n
+"""
+
+
+async def create_temporary(
+    session: Exchange, name: str, columns: Sequence[str], fields: Sequence[FieldDescription]
+) -> None:
+    """A table with these columns, of the types of these fields; it goes with the transaction at the latest."""
+    oids = "{" + ",".join(str(TEXT if field.type_oid == UNKNOWN else field.type_oid) for field in fields) + "}"
+    typmods = "{" + ",".join(str(field.typmod) for field in fields) + "}"
+    [types] = await session.backend.run(Statement(_TYPES, (oids, typmods)))
+    listed = [f"{quoted(column)} {(name or b'').decode()}" for column, (name,) in zip(columns, types.rows, strict=True)]
+    await session.backend.run(Statement(f"CREATE TEMPORARY TABLE {name} ({', '.join(listed)}) ON COMMIT DROP"))

@@ -1,0 +1,254 @@
+"""WITH queries of which some change data, one after another: what each returns becomes a table of the session's own,
+from which the others read.
+
+As in PostgreSQL all of them see the tables as they were before (`Transaction.pinned`), and so of the others only what
+is returned. Where that is not all, it is refused: that two of them change one table, but for INSERT, and what breaks a
+foreign key before the statement's end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Final
+
+from catalog.errors import SluiceError, SqlState, unsupported
+from gateway.backend import BackendLostError, Statement
+from gateway.enlistment import analysed
+from gateway.framing import Frame
+from gateway.lake.guarded import relay_rows, send_statement
+from gateway.lake.insert import target_oid
+from gateway.lake.reading import session_values
+from gateway.lake.returned import Returned
+from gateway.lake.row_locks import RowsChangedError
+from gateway.lake.shadow import quoted
+from gateway.lake.temporary import create_temporary
+from gateway.messages import frontend
+from gateway.messages.backend import CommandComplete, ReadyForQuery
+from gateway.portal import Binding, Portal, StatementPortal
+from gateway.routing import route
+from gateway.transaction import Isolation
+from gateway.visibility import unpinned, use, versions
+from planner.nodes import Node, name_of
+from planner.references import common_names
+from planner.routes import Route
+from planner.statements import CommonText, with_texts
+
+if TYPE_CHECKING:
+    from catalog.model import DeleteFile, TableVersion
+    from gateway.analysis import Analysis
+    from gateway.exchange import Exchange
+    from gateway.routing import Routed
+
+Opener = Callable[["Exchange", "Analysis", "Routed", Binding], Awaitable[Portal]]
+_SAVEPOINT: Final = Statement("SAVEPOINT pg_sluice_with")
+_AGAIN: Final = Statement("ROLLBACK TO SAVEPOINT pg_sluice_with")
+_RELEASE: Final = Statement("RELEASE SAVEPOINT pg_sluice_with")
+_numbers: Final = itertools.count(1)
+_ENFORCED_LATE: Final = (SqlState.FOREIGN_KEY_VIOLATION, SqlState.RESTRICT_VIOLATION)
+_NEVER_REFERENCED: Final = 0
+_CMD_SELECT: Final = 1
+
+
+class WithChangesPortal(StatementPortal):
+    """`open_portal` opens the parts' portals."""
+
+    def __init__(
+        self, session: Exchange, analysis: Analysis, routed: Routed, binding: Binding, open_portal: Opener
+    ) -> None:
+        super().__init__(session, analysis, routed, binding)
+        self._open_portal = open_portal
+        self._tables: list[str] = []
+
+    async def run(self) -> None:
+        session, transaction = self.session, self.session.transaction
+        texts, main = with_texts(self.analysis.sql)
+        ends, session.ends_with_statement = session.ends_with_statement, False
+        await transaction.begin()
+        _, timeout = await session_values(session)
+        self.limit_time(timeout)
+        try:
+            while True:
+                await session.backend.run(_SAVEPOINT)
+                try:
+                    await self._pin()
+                    await self._main(await self._parts(texts, main), ends=ends)
+                    break
+                except RowsChangedError:
+                    if transaction.isolation is not Isolation.READ_COMMITTED or not transaction.open:
+                        raise
+                    transaction.pinned = None
+                    await session.backend.run(_AGAIN)
+        finally:
+            transaction.pinned = None
+            session.ends_with_statement = ends
+        if transaction.open:
+            dropped = [Statement(f"DROP TABLE pg_temp.{name}") for name in self._tables]
+            await session.backend.run(*dropped, _RELEASE)
+
+    async def _pin(self) -> None:
+        """Every part sees the tables as they are now."""
+        session, lake = self.session, self.routed.lake
+        self._tables.clear()
+        found = await versions(session, lake)
+        await use(session, lake, found, self.analysis.mark, self.analysis.mark, self.analysis.views)
+        session.transaction.pinned = found
+
+    async def _parts(self, texts: tuple[CommonText, ...], main: str) -> str:
+        """Carry the WITH queries out, in order; the statement that is left, which reads what they have returned."""
+        assert self.routed.query is not None
+        done: dict[str, str] = {}  # by name, what stands in place of each
+        for common, node in zip(texts, self.routed.query.cteList, strict=True):
+            changes = int(node.ctequery.commandType) != _CMD_SELECT
+            if not changes and int(node.cterefcount) == _NEVER_REFERENCED:
+                continue
+            read = common_names(node.ctequery) & done.keys()
+            if read and common.body.lstrip().lower().startswith("with"):
+                raise unsupported("a WITH inside of a WITH query that reads others")
+            try:
+                table = await self._part(_with(done, read, common.body), next(_numbers))
+            except BackendLostError:
+                raise
+            except SluiceError as error:
+                error.fields.pop("P", None)
+                if error.sqlstate in _ENFORCED_LATE:
+                    raise unsupported("a WITH query that breaks a foreign key on its own") from error
+                raise
+            if table is not None:
+                done[name_of(node.ctename)] = f"{common.head} AS ({table})"
+        query = self.routed.query
+        rest = Node(query.type, {name: value for name, value in query.fields.items() if name != "cteList"})
+        return _with(done, common_names(rest) & done.keys(), main)
+
+    async def _part(self, sql: str, number: int) -> str | None:
+        """Carry one of them out; the query that gives what it has returned, None where it returns nothing."""
+        session, statement, table = self.session, f"pg_sluice_with_{number}", f"pg_sluice_with_{number}"
+        analysis = await self._analyse(sql, statement)
+        fields = analysis.columns or ()
+        names = [f"c{place}" for place, _ in enumerate(fields, 1)]
+        try:
+            routed = await route(session, analysis)
+            if fields:
+                await create_temporary(session, table, names, fields)
+                self._tables.append(table)
+            if routed.route in (Route.RELAY, Route.GUARDED):
+                await self._relay_part(sql, table if fields else None, routed)
+            else:
+                await self._check_target(routed)
+                client, returned = session.client, Returned(session.client)
+                session.client = returned
+                try:
+                    await self._execute(analysis, routed, self._binding(statement, (1,)))
+                finally:
+                    session.client = client
+                if fields:
+                    messages = await asyncio.to_thread(returned.copy_messages)
+                    await session.backend.copy_in(f"COPY pg_temp.{table} FROM STDIN (FORMAT binary)", messages)
+        finally:
+            await self._forget(statement)
+        if not fields:
+            return None
+        shown = (f"{name} AS {quoted(field.name)}" for name, field in zip(names, fields, strict=True))
+        return f"SELECT {', '.join(shown)} FROM pg_temp.{table}"
+
+    async def _relay_part(self, sql: str, table: str | None, routed: Routed) -> None:
+        """One that touches no lake table."""
+        if routed.route is Route.GUARDED:
+            raise unsupported("a function made by users in WITH beside a data-modifying statement")
+        if table is not None:
+            sql = f"WITH part AS ({sql}) INSERT INTO pg_temp.{table} SELECT * FROM part"
+        binding, types = self.binding, self.analysis.parameter_types
+        await self.session.backend.run(Statement(sql, binding.parameters, types, binding.parameter_formats))
+
+    async def _main(self, sql: str, *, ends: bool) -> None:
+        session, statement = self.session, f"pg_sluice_with_{next(_numbers)}"
+        analysis = await self._analyse(sql, statement)
+        try:
+            routed = await route(session, analysis)
+            session.ends_with_statement = ends
+            raw = self._raw(sql, statement) if session.simple else None
+            binding = self._binding(statement, self.binding.result_formats, raw)
+            if routed.route is not Route.RELAY:
+                await self._check_target(routed)
+                await self._execute(analysis, routed, binding)
+                return
+            # As in PostgreSQL, what fails has given no rows.
+            answers: list[bytes] = []
+            send_statement(session, binding)
+            tag = await relay_rows(session, answers)
+            if session.transaction.implicit and ends:
+                await session.transaction.commit()
+            for data in answers:
+                session.client.write(data)
+                await session.client.drain()
+            session.client.send(CommandComplete(tag))
+        finally:
+            await self._forget(statement)
+
+    def _raw(self, sql: str, statement: str) -> bytes:
+        """What to send in a simple query: the statement, or where it has parameters, for EXECUTE, what executes it."""
+        values = self.binding.canonical
+        if values:
+            listed = ", ".join("NULL" if each.text is None else _literal(each.text) for each in values)
+            sql = f"EXECUTE {statement} ({listed})"
+        return frontend.Query(sql).encode()
+
+    async def _execute(self, analysis: Analysis, routed: Routed, binding: Binding) -> None:
+        portal = await self._open_portal(self.session, analysis, routed, binding)
+        try:
+            await portal.execute(0)
+        finally:
+            await portal.close()
+
+    async def _check_target(self, routed: Routed) -> None:
+        """Refuse to change rows of a table that another part has changed."""
+        query, pinned = routed.query, self.session.transaction.pinned
+        if routed.route is Route.SELECT or query is None or pinned is None:
+            return
+        if routed.route is Route.INSERT and query.onConflict is None:
+            return
+        oid = target_oid(query)
+        now, before = _files(await unpinned(self.session, oid)), _files(pinned[oid])
+        if routed.route in (Route.UPDATE, Route.DELETE):  # the others may look at what was inserted meanwhile
+            now = {path: deleted for path, deleted in now.items() if path in before}
+        if now != before:
+            raise unsupported(f'changing table "{pinned[oid].table.name}" twice in a statement')
+
+    async def _analyse(self, sql: str, name: str) -> Analysis:
+        types = self.analysis.parameter_types
+        return await analysed(self.session, sql, name=name, parameter_types=types, sync=True)
+
+    def _binding(self, statement: str, formats: tuple[int, ...], raw: bytes | None = None) -> Binding:
+        binding = self.binding
+        return Binding(statement, binding.parameters, binding.parameter_formats, formats, binding.canonical, raw)
+
+    async def _forget(self, statement: str) -> None:
+        """Close the part's prepared statement, and its portal, in whatever state the backend is."""
+        backend = self.session.backend
+        messages = (frontend.Close(b"P", ""), frontend.Close(b"S", statement), frontend.Sync())
+        backend.send(b"".join(message.encode() for message in messages))
+        while True:
+            item = await backend.next()
+            if isinstance(item, Frame) and item.type == ReadyForQuery.type:
+                return
+
+
+def with_changes_portal(open_portal: Opener) -> Callable[[Exchange, Analysis, Routed, Binding], Portal]:
+    """What makes the portal."""
+    return lambda session, analysis, routed, binding: WithChangesPortal(session, analysis, routed, binding, open_portal)
+
+
+def _files(version: TableVersion) -> dict[str, DeleteFile | None]:
+    return {file.path: file.delete_file for file in version.files}
+
+
+def _with(done: Mapping[str, str], read: Collection[str], sql: str) -> str:
+    """The statement with what it reads of the others before it."""
+    listed = [text for name, text in done.items() if name in read]
+    return f"WITH {', '.join(listed)} {sql}" if listed else sql
+
+
+def _literal(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "''")
+    return f"E'{escaped}'"

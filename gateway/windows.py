@@ -1,0 +1,102 @@
+"""Which statements of a block that has deferred changes of schemas run in a window (gateway/deferred.py).
+
+Those whose effects are known to outlive it do, and queries; what names none of the tables runs beside it; all others
+settle first what was deferred.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from gateway.lake.select_locking import locks_rows
+from planner.nodes import Node, walk
+from planner.references import functions
+from planner.routes import Route, command, is_utility
+from planner.statements import Statement, needs_no_analysis, transaction_command
+
+if TYPE_CHECKING:
+    from gateway.exchange import Exchange
+    from gateway.routing import Routed
+    from planner.builtins import Builtins
+
+# First words of statements that PostgreSQL answers without a look at any table, and that a window would undo in vain.
+_BESIDE: Final = frozenset({"show", "listen", "notify", "unlisten", "deallocate"})
+# Volatile functions of PostgreSQL's own that leave nothing in the transaction.
+_TRACELESS: Final = frozenset(
+    {
+        "clock_timestamp", "currval", "gen_random_uuid", "lastval", "nextval", "pg_cancel_backend", "pg_sleep",
+        "pg_sleep_for", "pg_sleep_until", "pg_terminate_backend", "random", "timeofday", "uuidv4", "uuidv7",
+    }
+)  # fmt: skip
+
+
+def is_beside(statement: Statement) -> bool:
+    """Whether it runs outside of any window."""
+    return statement.first_word in _BESIDE or transaction_command(statement) is not None
+
+
+async def enter(session: Exchange, statements: Sequence[Statement]) -> None:
+    """Before statements are analysed, or relayed without that: open a window, or see to it that none is needed."""
+    deferred = session.transaction.deferred
+    if not deferred.pending or session.backend.status != b"T":
+        return
+    if all(is_beside(statement) for statement in statements):
+        await deferred.close()
+    elif any(needs_no_analysis(statement, enlisted=True) for statement in statements):
+        await deferred.settle()
+    else:
+        await deferred.open()
+
+
+async def judge(session: Exchange, routed: Routed) -> bool | None:
+    """A statement that was analysed is carried out next: in the window, beside it (False), or once all is settled
+    (None)."""
+    deferred = session.transaction.deferred
+    if not deferred.pending:
+        return None
+    if runs_in_window(routed, session.gateway.builtins):
+        return True
+    if _stands_alone(routed) and not deferred.renames:
+        await deferred.close()
+        return False
+    await deferred.settle()
+    return None
+
+
+def _stands_alone(routed: Routed) -> bool:
+    """Whether it is a CREATE TABLE that names no other table: it does not matter which changes are carried out before
+    it, and nobody else can wait for it."""
+    query = routed.query
+    if routed.route is not Route.RELAY or query is None or not is_utility(query):
+        return False
+    utility = query.utilityStmt
+    return utility.type == "CREATESTMT" and sum(node.type == "RANGEVAR" for node in walk(utility)) == 1
+
+
+def runs_in_window(routed: Routed, builtins: Builtins) -> bool:
+    """Whether what the statement does outlives the window that it runs in."""
+    query = routed.query
+    match routed.route:
+        case Route.ALTER | Route.SCHEMA_ONLY:
+            return True
+        case Route.INSERT:
+            return query is not None and query.onConflict is None
+        case Route.UPDATE | Route.DELETE:
+            return not any(node.type == "CURRENTOFEXPR" for node in walk(query))
+        case Route.SELECT:
+            return not locks_rows(routed)
+        case Route.RELAY:
+            return query is not None and _only_reads(query, builtins)
+        case _:
+            return False
+
+
+def _only_reads(query: Node, builtins: Builtins) -> bool:
+    if is_utility(query) or command(query) is not Route.SELECT or query.hasModifyingCTE or query.rowMarks:
+        return False
+    for oid in functions(query):
+        known = builtins.functions.get(oid)
+        if known is None or (known.volatility == "v" and known.name not in _TRACELESS):
+            return False
+    return True
