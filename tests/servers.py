@@ -189,6 +189,7 @@ class GatewayProcess:
     port: int = field(default_factory=free_port)
     arguments: tuple[str, ...] = ()
     environment: dict[str, str] = field(default_factory=dict)
+    maintenance: bool = False  # in the background: tests count files and snapshots
     user: str | None = None  # to connect as, where the catalog is not the embedded one
     lines: list[str] = field(default_factory=list)
     server: Server = field(init=False)
@@ -197,6 +198,8 @@ class GatewayProcess:
     def start(self) -> Self:
         """Start, and wait for the line `ready: postgresql://…`."""
         command = [str(SLUICE), "serve", "--data-dir", str(self.data_dir), "--listen", f"127.0.0.1:{self.port}"]
+        if not self.maintenance:
+            command.append("--no-maintenance")
         self.process = subprocess.Popen(
             [*command, *self.arguments],
             stdin=subprocess.DEVNULL,
@@ -243,6 +246,11 @@ class GatewayProcess:
     def children(self) -> dict[int, str]:
         """Its PostgreSQL, its JVM, and theirs."""
         return descendants(self.process.pid)
+
+    @property
+    def catalog_url(self) -> str:
+        """The embedded catalog itself, as the superuser, past the gateway."""
+        return EmbeddedPostgres(self.data_dir / "catalog").url(CLIENT_DATABASE)
 
     def kill(self) -> None:
         """kill -9 the gateway alone. Its children must notice by themselves."""

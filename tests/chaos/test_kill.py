@@ -11,6 +11,7 @@ import random
 import signal
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import psycopg
 import pytest
@@ -78,14 +79,21 @@ def end(process: GatewayProcess) -> None:
         process.process.wait(60)
 
 
-@pytest.fixture(scope="module")
-def one_lake() -> Iterator[GatewayProcess]:
-    """One lake that goes through everything, one blow after another."""
-    with open_directory("chaos") as directory:
+@contextmanager
+def with_ledger(name: str) -> Iterator[GatewayProcess]:
+    """A gateway with a lake of its own, in a directory of that name."""
+    with open_directory(name) as directory:
         process = GatewayProcess(directory / "data").start()
         process.server.psql("-qc", "CREATE TABLE ledger (id bigint, state integer, note text)")
         yield process
         end(process)
+
+
+@pytest.fixture(scope="module")
+def one_lake() -> Iterator[GatewayProcess]:
+    """One lake that goes through everything, one blow after another."""
+    with with_ledger("chaos") as process:
+        yield process
 
 
 @pytest.fixture
@@ -106,6 +114,7 @@ def settled(process: GatewayProcess) -> str:
     said = process.output
     process.lines.clear()
     process.start()
+    check_lake(process, orphans=False)
     return said
 
 

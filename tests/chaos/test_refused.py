@@ -47,12 +47,6 @@ def test_port_in_use(data_dir: Path) -> None:
     assert "in use" in line
 
 
-def test_second_gateway_on_the_same_directory(running: GatewayProcess) -> None:
-    line = one_line(serve(running.data_dir))
-    assert str(running.data_dir) in line
-    assert running.server.query("SELECT 1") == [["1"]], "the first one goes on"
-
-
 def test_catalog_of_another_version(running: GatewayProcess, data_dir: Path) -> None:
     """A data directory whose PostgreSQL is of another major version."""
     (version,) = running.data_dir.glob("**/cluster/PG_VERSION")

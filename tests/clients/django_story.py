@@ -8,25 +8,9 @@ from __future__ import annotations
 import sys
 from decimal import Decimal
 
-import django
-from django.conf import settings
+from tests.clients.django_settings import set_up
 
-host, port, user, database = sys.argv[1:]
-settings.configure(
-    DATABASES={
-        "default": {
-            "ENGINE": "django.db.backends.postgresql",
-            "HOST": host,
-            "PORT": port,
-            "USER": user,
-            "NAME": database,
-        }
-    },
-    INSTALLED_APPS=["tests.clients.bank"],
-    USE_TZ=True,
-    DEFAULT_AUTO_FIELD="django.db.models.BigAutoField",
-)
-django.setup()
+set_up(sys.argv[1:], "tests.clients.bank")
 
 from django.db import IntegrityError, connection, transaction  # noqa: E402  after the settings
 from django.db.models import Count, F, Q, Sum  # noqa: E402

@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from gateway.lake.claims import CLAIMS_MAX
+from gateway.lake.row_locks import ROWS_MAX
 from tests.servers import Server
 
 
@@ -82,30 +83,44 @@ def test_one_look_stands_for_all_rows_of_a_transaction(gateway: Server, schema: 
         assert row == (CLAIMS_MAX + 1,)
 
 
-@pytest.mark.parametrize("level", ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"])
 @pytest.mark.parametrize("first", ["child", "parent"])
-def test_reference_against_deletion(gateway: Server, schema: str, first: str, level: str) -> None:
-    """A new row refers to a key that another transaction deletes: one of the two comes too late."""
+def test_bulk_reference_against_deletion(gateway: Server, schema: str, first: str) -> None:
+    """Of so many keys nobody locks each: one of the two comes too late, and hears of it at COMMIT."""
     with connected(gateway, schema) as child, connected(gateway, schema) as parent:
-        child.execute("CREATE TABLE branch (id integer PRIMARY KEY)")
-        child.execute("CREATE TABLE account (id integer, branch integer REFERENCES branch)")
-        child.execute("INSERT INTO branch VALUES (1), (2)")
+        child.execute("CREATE TABLE number (n integer PRIMARY KEY)")
+        child.execute("CREATE TABLE account (n integer REFERENCES number)")
+        copy_numbers(child, 0, ROWS_MAX + 1)
         child.commit()
-        for connection in (child, parent):
-            connection.execute(f"SET TRANSACTION ISOLATION LEVEL {level}".encode())
-        child.execute("INSERT INTO account VALUES (1, 1)")
-        parent.execute("DELETE FROM branch WHERE id = 1")
+        child.execute("INSERT INTO account SELECT n FROM number")
+        parent.execute("DELETE FROM number WHERE n = 1")
         early, late = (child, parent) if first == "child" else (parent, child)
         early.commit()
         with pytest.raises(psycopg.errors.ForeignKeyViolation) as raised:
             late.commit()
         expected = {
-            "child": 'Key (id)=(1) is still referenced from table "account".',
-            "parent": 'Key (branch)=(1) is not present in table "branch".',
+            "child": 'Key (n)=(1) is still referenced from table "account".',
+            "parent": 'Key (n)=(1) is not present in table "number".',
         }
         assert raised.value.diag.message_detail == expected[first]
-        [row] = child.execute("SELECT count(*) FROM account WHERE branch NOT IN (SELECT id FROM branch)").fetchall()
+        [row] = child.execute("SELECT count(*) FROM account WHERE n NOT IN (SELECT n FROM number)").fetchall()
         assert row == (0,)
+
+
+def test_reference_against_bulk_deletion(gateway: Server, schema: str) -> None:
+    """A deletion of so many rows locks all of the table: it waits for a new reference to one of them."""
+    with connected(gateway, schema) as child, connected(gateway, schema) as parent:
+        child.execute("CREATE TABLE number (n integer PRIMARY KEY)")
+        child.execute("CREATE TABLE account (n integer REFERENCES number)")
+        copy_numbers(child, 0, ROWS_MAX + 1)
+        child.commit()
+        child.execute("INSERT INTO account VALUES (7)")
+        parent.execute("SET lock_timeout = '300ms'")
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            parent.execute("DELETE FROM number")
+        parent.rollback()
+        child.commit()
+        with pytest.raises(psycopg.errors.ForeignKeyViolation, match="account_n_fkey"):
+            parent.execute("DELETE FROM number")
 
 
 def test_reference_beside_other_deletion(gateway: Server, schema: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -311,23 +312,37 @@ CREATE FUNCTION pg_temp.counted(t text) RETURNS bigint LANGUAGE plpgsql AS
 _REFUSED: dict[str, tuple[list[str], str]] = {
     "UPDATE at a cursor": (
         ["BEGIN", f"DECLARE c CURSOR FOR {_QUERY}", "FETCH c", f"UPDATE {_TABLE} SET t = 'x' WHERE CURRENT OF c"],
-        "WHERE CURRENT OF is not supported on lake tables",
+        "WHERE CURRENT OF a cursor without FOR UPDATE or FOR SHARE is not supported on lake tables",
     ),
     "DELETE at a cursor": (
         ["BEGIN", f"DECLARE c CURSOR FOR {_QUERY}", "FETCH c", f"DELETE FROM {_TABLE} WHERE CURRENT OF c"],
-        "WHERE CURRENT OF is not supported on lake tables",
+        "WHERE CURRENT OF a cursor without FOR UPDATE or FOR SHARE is not supported on lake tables",
     ),
     "FOR UPDATE": (
-        ["BEGIN", f"DECLARE c CURSOR FOR {_QUERY} FOR UPDATE"],
+        ["BEGIN", f"DECLARE c CURSOR FOR SELECT * FROM ({_QUERY} FOR UPDATE) AS locked"],
         "FOR UPDATE or FOR SHARE in this place is not supported on lake tables",
     ),
-    "EXPLAIN of what was prepared": (
-        [f"PREPARE p AS {_QUERY}", "EXPLAIN EXECUTE p"],
-        "EXPLAIN EXECUTE is not supported on lake tables",
+    "a current row that was changed otherwise": (
+        [
+            "BEGIN",
+            f"DECLARE c CURSOR FOR {_QUERY} FOR UPDATE",
+            "FETCH c",
+            f"UPDATE {_TABLE} SET t = 'x'",
+            f"DELETE FROM {_TABLE} WHERE CURRENT OF c",
+        ],
+        "WHERE CURRENT OF a row that its transaction has changed or deleted otherwise is not supported on lake tables",
     ),
-    "a table of what was prepared": (
-        [f"PREPARE p AS {_QUERY}", "CREATE TABLE x AS EXECUTE p"],
-        "CREATE TABLE AS EXECUTE is not supported on lake tables",
+    "a current row that is only explained": (
+        ["BEGIN", f"DECLARE c CURSOR FOR {_QUERY} FOR UPDATE", f"EXPLAIN DELETE FROM {_TABLE} WHERE CURRENT OF c"],
+        "WHERE CURRENT OF in this place is not supported on lake tables",
+    ),
+    "a table of what was prepared without the lake": (
+        ["PREPARE p AS SELECT 1 AS n", "CREATE TABLE x AS EXECUTE p"],
+        "CREATE TABLE AS EXECUTE of what reads no lake table is not supported on lake tables",
+    ),
+    "a temporary table of what was prepared": (
+        [f"PREPARE p AS {_QUERY}", "CREATE TEMPORARY TABLE x AS EXECUTE p"],
+        "a temporary table made from lake tables is not supported on lake tables",
     ),
     "a function's cursor": (
         [_READER, "BEGIN", "SELECT pg_temp.opened()", "FETCH ALL FROM made"],
@@ -407,3 +422,24 @@ def test_a_cancel_stops_a_fetch_and_no_other_cursor(both: tuple[Server, Server])
             [error, _] = connection.query("FETCH long")
             assert isinstance(error, ErrorResponse), server.name
             assert dict(error.fields)["M"] == 'portal "long" cannot be run', server.name
+
+
+def test_explain_of_what_was_prepared(both: tuple[Server, Server]) -> None:
+    """It is the plan of the statement, with the arguments in it."""
+    _, gateway = both
+    with wire(gateway) as connection:
+        connection.query(f"PREPARE p (integer) AS SELECT t FROM {_TABLE} WHERE n = $1")
+        executed = [m.values for m in connection.query("EXPLAIN EXECUTE p(1 + 2)") if isinstance(m, DataRow)]
+        direct = [
+            m.values for m in connection.query(f"EXPLAIN SELECT t FROM {_TABLE} WHERE n = 3") if isinstance(m, DataRow)
+        ]
+        assert executed
+        assert _without_numbers(executed) == _without_numbers(direct)
+        connection.query(f"PREPARE d AS DELETE FROM {_TABLE}")
+        assert any(isinstance(m, DataRow) for m in connection.query("EXPLAIN EXECUTE d"))
+        assert connection.query(f"SELECT count(*) FROM {_TABLE}")[1] != DataRow((b"0",))
+
+
+def _without_numbers(rows: list[tuple[bytes | None, ...]]) -> list[bytes]:
+    """Spark numbers what it plans."""
+    return [re.sub(rb"#\d+L?|id=\d+|[vr]\d+_\d+", b"", value or b"") for (value,) in rows]

@@ -113,6 +113,22 @@ _SCRIPTS: dict[str, list[list[Message]]] = {
         [Parse("", f"DELETE FROM {_TABLE} WHERE n >= $1"), _bind(b"60"), Execute(""), Sync()],
         [Query(f"SELECT count(*) FROM {_TABLE}")],
     ],
+    "WITH that changes": [
+        [Parse("", f"WITH d AS (DELETE FROM {_TABLE} WHERE n = $1 RETURNING n, t) INSERT INTO {_TABLE}"
+                   " SELECT n + $2, t FROM d RETURNING n, t, d"),
+         Describe(b"S", ""), _bind(b"7", b"70", results=(1,)), Describe(b"P", ""), Execute(""), Sync()],
+        [Query(f"SELECT * FROM {_TABLE} WHERE n > 6")],
+        [Parse("", f"WITH d AS (DELETE FROM {_TABLE} WHERE n = $1 RETURNING n, t) SELECT n + $2, t FROM d"),
+         _bind(b"77", b"1"), Describe(b"P", ""), Execute(""),
+         Parse("", "SELECT 2"), _bind(), Execute(""), Sync()],
+        [Query("BEGIN")],
+        [Parse("", f"WITH d AS (INSERT INTO {_TABLE} VALUES ($1, $2, 10.5) RETURNING *) SELECT * FROM d"),
+         _bind(b"7", b"row 7", results=(1,)), Execute(""), Sync()],
+        [Query("COMMIT")],
+        [Query(f"SELECT * FROM {_TABLE} ORDER BY n; WITH d AS (DELETE FROM {_TABLE} WHERE n = 8) SELECT 1; SELECT 2")],
+        [Query(f"WITH d AS (DELETE FROM {_TABLE} WHERE n = 1 RETURNING n) SELECT 1 / (n - 1) FROM d")],
+        [Query(f"SELECT count(*) FROM {_TABLE}")],
+    ],
     "a failed block": [
         [Query("BEGIN")],
         [Query(f"SELECT n / (n - n) FROM {_TABLE}")],
@@ -180,11 +196,16 @@ def test_superusers_of_the_catalog_stay_out(gateway: Server) -> None:
 @pytest.mark.parametrize(
     "sql",
     [
-        f"MERGE INTO {_TABLE} USING generate_series(1, 2) v(n) ON false WHEN NOT MATCHED THEN INSERT VALUES (9)",
+        f"MERGE INTO {_TABLE} USING ROWS FROM (generate_series(1, 2)) v(m) ON n = m WHEN MATCHED THEN DELETE",
         f"MERGE INTO {_TABLE} t USING {_TABLE} a JOIN {_TABLE} b ON a.n = b.n ON t.n = a.n WHEN MATCHED THEN DELETE",
         f"MERGE INTO {_TABLE} USING (VALUES (1)) v(m) ON n = m WHEN MATCHED AND EXISTS (TABLE {_TABLE}) THEN DELETE",
         f"CREATE TEMP TABLE x AS SELECT * FROM {_TABLE}",
-        f"WITH d AS (DELETE FROM {_TABLE} RETURNING n) SELECT * FROM d",
+        f"WITH d AS (DELETE FROM {_TABLE}) UPDATE {_TABLE} SET n = 1",
+        f"WITH d AS (UPDATE {_TABLE} SET n = 2 RETURNING n), i AS (DELETE FROM {_TABLE}) SELECT * FROM d",
+        f"WITH RECURSIVE d AS (DELETE FROM {_TABLE} RETURNING n) SELECT * FROM d",
+        f"CREATE TABLE x AS WITH d AS (DELETE FROM {_TABLE} RETURNING n) SELECT * FROM d",
+        f"EXPLAIN WITH d AS (DELETE FROM {_TABLE} RETURNING n) SELECT * FROM d",
+        f"COPY (WITH d AS (DELETE FROM {_TABLE} RETURNING n) SELECT * FROM d) TO STDOUT",
         f"COPY {_TABLE} FROM PROGRAM 'true'",
         f"DO $$ BEGIN PERFORM count(*) FROM {_TABLE}; END $$",
         f"DO $$ BEGIN INSERT INTO {_TABLE} VALUES (1); END $$",
@@ -199,3 +220,4 @@ def test_what_cannot_be_answered_is_refused(gateway: Server, both: tuple[Server,
         assert isinstance(error, ErrorResponse)
         assert dict(error.fields)["C"] == "0A000"
         assert ready == ReadyForQuery(b"I")
+        assert connection.query(f"SELECT count(*) FROM {_TABLE}")[1] == DataRow((b"7",))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
+import psycopg
 import pytest
 
 from gateway.messages.backend import ErrorResponse, ReadyForQuery
@@ -147,6 +149,24 @@ def test_a_client_that_goes_in_the_middle_is_rolled_back(
         assert connection.query(f"SELECT count(*) FROM {_TABLE}")[-1] == ReadyForQuery(b"T")
     assert server.query(f"SELECT count(*) FROM {_TABLE}") == [["3"]]
     assert orphans(gateway_process, _TABLE) == []
+
+
+def test_a_backend_that_vanishes_leaves_no_files(gateway_process: GatewayProcess, schema: str) -> None:
+    """Nobody could roll its transaction back; the catalog says what became of it."""
+    server = gateway_process.server
+    server.psql("-qc", f"CREATE TABLE {schema}.lost AS SELECT 1 AS n")
+    with psycopg.connect(server.url) as connection:
+        connection.execute(f"INSERT INTO {schema}.lost VALUES (2)".encode())
+        connection.execute(f"DELETE FROM {schema}.lost WHERE n = 1".encode())
+        assert len(orphans(gateway_process, schema)) == 2
+        server.psql("-qc", f"SELECT pg_terminate_backend({connection.info.backend_pid})")
+        with pytest.raises(psycopg.errors.AdminShutdown):
+            connection.execute("SELECT 1")
+    deadline = time.monotonic() + 120
+    while left := orphans(gateway_process, schema):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.5)
+    assert server.query(f"SELECT n FROM {schema}.lost") == [["1"]]
 
 
 def test_what_a_transaction_drops_leaves_no_files(gateway_process: GatewayProcess, schema: str) -> None:

@@ -91,8 +91,8 @@ def test_date_styles(connection: psycopg.Connection, style: str, order: str, typ
 
 ZONES = [
     "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe", "Africa/Casablanca", "Europe/Dublin",
-    "Asia/Kathmandu", "Pacific/Apia", "America/St_Johns", "europe/london", "EST5EDT", "<-07>+07", "Antarctica/Troll",
-    "Asia/Tehran", "Africa/Monrovia",
+    "Asia/Kathmandu", "Pacific/Apia", "America/St_Johns", "europe/london", "EST5EDT", "<-07>+07", "<+08:30>-08:30",
+    "Antarctica/Troll", "Asia/Tehran", "Africa/Monrovia",
 ]  # fmt: skip
 
 
@@ -117,6 +117,44 @@ def test_bytea_output_escape(connection: psycopg.Connection) -> None:
     try:
         check(connection, values_query("bytea"), OutputSettings(bytea_output="escape"))
         check(connection, array_query("bytea"), OutputSettings(bytea_output="escape"))
+    finally:
+        connection.execute("RESET ALL")
+
+
+@pytest.mark.parametrize("style", ["postgres", "sql_standard", "postgres_verbose", "iso_8601"])
+def test_interval_styles(connection: psycopg.Connection, style: str) -> None:
+    """Every combination of signs of the parts, and numbers at which a unit's form changes."""
+    parts = (
+        "SELECT make_interval(months => m, days => d, secs => s) FROM "
+        "unnest('{0,1,-1,5,12,-12,13,-25,2400}'::int[]) m, unnest('{0,1,-1,3,-30,1000000}'::int[]) d, "
+        "unnest('{0,1,-1,0.5,-0.000001,1.000001,-1.5,60,-60,61.1,3600,-3600,3661,-86400,359999,-3723.45}'::float8[]) s"
+    )
+    extremes = (
+        "SELECT unnest('{infinity,-infinity,178000000 years,-9223372036854775808 us,9223372036854775807 us}'"
+        "::interval[])"
+    )
+    connection.execute(f"SET IntervalStyle = '{style}'")
+    try:
+        check(connection, f"{parts} UNION ALL {extremes}", OutputSettings(interval_style=style))
+        check(connection, values_query("interval"), OutputSettings(interval_style=style))
+        check(connection, array_query("interval"), OutputSettings(interval_style=style))
+    finally:
+        connection.execute("RESET ALL")
+
+
+@pytest.mark.parametrize("digits", [-15, -5, -1, 0, 1, 3])
+@pytest.mark.parametrize("type_name", ["real", "double precision"])
+def test_extra_float_digits(connection: psycopg.Connection, type_name: str, digits: int) -> None:
+    signed = "i * CASE WHEN i % 2 = 0 THEN 1 ELSE -1 END"
+    dense = f"SELECT (1.7 ^ (i - 60) * {signed})::{type_name} FROM generate_series(1, 150) AS i"
+    halves = (
+        f"SELECT unnest('{{0.5,1.5,2.5,1e15,123456.5,1234565,0.00001234,1e-5,9.9999999999999995,-0}}'::{type_name}[])"
+    )
+    connection.execute(f"SET extra_float_digits = {digits}")
+    try:
+        check(connection, f"{dense} UNION ALL {halves}", OutputSettings(extra_float_digits=digits))
+        check(connection, values_query(type_name), OutputSettings(extra_float_digits=digits))
+        check(connection, array_query(type_name), OutputSettings(extra_float_digits=digits))
     finally:
         connection.execute("RESET ALL")
 
@@ -166,13 +204,17 @@ def test_no_columns_and_no_rows() -> None:
     [
         (ResultColumn(600), OutputSettings()),
         (ResultColumn(600, format=1), OutputSettings()),
-        (ResultColumn(701), OutputSettings(extra_float_digits=0)),
+        (ResultColumn(1186), OutputSettings(interval_style="roman")),
         (ResultColumn(1184), OutputSettings(timezone="CET-1CEST,M3.5.0,M10.5.0/3")),
         (ResultColumn(1082), OutputSettings(date_style="Lunar, MDY")),
     ],
 )
 def test_what_is_not_known_is_refused_by_name(column: ResultColumn, settings: OutputSettings) -> None:
-    arrays = {1184: pa.array([0], pa.timestamp("us", "UTC")), 1082: pa.array([0], pa.int32()).view(pa.date32())}
+    arrays = {
+        1184: pa.array([0], pa.timestamp("us", "UTC")),
+        1082: pa.array([0], pa.int32()).view(pa.date32()),
+        1186: pa.array([{"months": 1, "days": 1, "microseconds": 1}]),
+    }
     batch = pa.record_batch([arrays.get(column.type_oid, pa.array([1.5]))], ["v"])
     with pytest.raises(SluiceError) as raised:
         encode_rows(batch, [column], settings)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from catalog import states as elements
 from gateway import states as wire
 
 ROOT = Path(__file__).parents[2]
@@ -43,4 +44,7 @@ def test_integration_runs_the_documented_command() -> None:
 
 def test_diagrams_are_those_of_the_tables() -> None:
     drawn = re.findall(r"^```mermaid\n(.*?)\n```$", README, re.MULTILINE | re.DOTALL)
-    assert drawn == [wire.mermaid()], "print it anew: python -c 'from gateway import states; print(states.mermaid())'"
+    assert drawn == [elements.diagram(), wire.mermaid()], (
+        "print them anew: python -c 'from catalog import states as elements; from gateway import states as wire;"
+        " print(elements.diagram()); print(wire.mermaid())'"
+    )

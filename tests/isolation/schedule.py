@@ -44,8 +44,8 @@ def answers(path: Path) -> list[str]:
     return [line for line in path.read_text().splitlines() if " -> " in line]
 
 
-class _Session:
-    """One connection, whose statements run in threads."""
+class Session:
+    """One connection, whose statements run in threads. An answer is a tag, rows, or an error, with `messages` whole."""
 
     def __init__(self, server: Server, search_path: str, *, messages: bool) -> None:
         self.messages = messages
@@ -56,10 +56,10 @@ class _Session:
     def begin(self, statement: str) -> Future[str]:
         answer: Future[str] = Future()
         self.running = (statement, answer)
-        threading.Thread(target=lambda: answer.set_result(self._execute(statement)), daemon=True).start()
+        threading.Thread(target=lambda: answer.set_result(self.execute(statement)), daemon=True).start()
         return answer
 
-    def _execute(self, statement: str) -> str:
+    def execute(self, statement: str) -> str:
         try:
             cursor = self.connection.execute(statement.encode())
         except psycopg.Error as error:
@@ -76,7 +76,7 @@ def run(server: Server, schema: str, schedule: Schedule, *, messages: bool = Fal
         for statement in schedule.setup:
             control.execute(statement.encode())
         sessions = {
-            name: _Session(server, schema, messages=messages)
+            name: Session(server, schema, messages=messages)
             for name in dict.fromkeys(name for name, _ in schedule.steps)
         }
         transcript: list[str] = []
@@ -97,7 +97,7 @@ def run(server: Server, schema: str, schedule: Schedule, *, messages: bool = Fal
     return transcript
 
 
-def _waits(control: psycopg.Connection, session: _Session, answer: Future[str]) -> bool:
+def _waits(control: psycopg.Connection, session: Session, answer: Future[str]) -> bool:
     """Whether the statement waits for another session; returns when it does, or when it is answered."""
     deadline = time.monotonic() + _STEP_SECONDS_MAX
     while not answer.done():
@@ -110,7 +110,7 @@ def _waits(control: psycopg.Connection, session: _Session, answer: Future[str]) 
     return False
 
 
-def _released(control: psycopg.Connection, sessions: dict[str, _Session]) -> list[str]:
+def _released(control: psycopg.Connection, sessions: dict[str, Session]) -> list[str]:
     """The answers of statements that waited and do so no longer."""
     found = []
     for name, session in sessions.items():

@@ -6,15 +6,21 @@ import pytest
 
 from catalog.errors import SluiceError
 from planner.statements import (
+    CommonText,
     declared,
+    drops_tables,
     executed,
     explained,
+    explaining,
+    is_schema_change,
+    merge,
     needs_no_analysis,
     parenthesised,
     prepared,
     setting,
     split,
     table_as,
+    with_texts,
 )
 
 
@@ -88,6 +94,9 @@ def test_table_as() -> None:
     ]
     assert (parts.query.strip(), parts.with_data) == ("select 1, 2", False)
     assert table_as("create table x as table y").query == " table y"
+    parts = table_as("create materialized view if not exists x (a) as select 1 as as_; -- no more")
+    assert parts.without_data.endswith("select 1 as as_ WITH NO DATA")
+    assert (parts.query, parts.with_data) == (" select 1 as as_", True)
 
 
 def test_select_into_keeps_positions() -> None:
@@ -105,10 +114,10 @@ def test_prepare_and_declare() -> None:
     assert text[declared(text) :] == " select 1"
 
 
-def test_create_table_as_execute_is_refused() -> None:
-    with pytest.raises(SluiceError, match="EXECUTE") as refusal:
-        table_as("create table x as execute p")
-    assert refusal.value.sqlstate == "0A000"
+def test_create_table_as_execute_is_taken_apart() -> None:
+    parts = table_as("CREATE TABLE t AS EXECUTE p (1) WITH NO DATA")
+    assert (parts.query.strip(), parts.with_data) == ("EXECUTE p (1)", False)
+    assert parts.without_data == "CREATE TABLE t AS EXECUTE p (1)  WITH NO DATA"
 
 
 @pytest.mark.parametrize(
@@ -141,3 +150,80 @@ def test_arguments_of_execute(text: str, arguments: str) -> None:
 )
 def test_a_setting(text: str, value: str | None) -> None:
     assert setting(split(text)[0], "a.b") == value
+
+
+@pytest.mark.parametrize(
+    ("source", "alias"),
+    [
+        ("s", "s"),
+        ("a.s AS x", "x"),
+        ("(SELECT 1) q (n)", "q"),
+        ("generate_series(1, 2) v(n)", "v"),
+        ("pg_catalog.generate_series(1, 2) WITH ORDINALITY AS v (a, b)", "v"),
+        ("generate_series(1, 2)", "generate_series"),
+    ],
+)
+def test_what_a_source_of_merge_is_called(source: str, alias: str) -> None:
+    assert merge(f"MERGE INTO t USING {source} ON n = m WHEN MATCHED THEN DELETE").alias == alias
+
+
+@pytest.mark.parametrize("source", ["a JOIN b ON a.n = b.n", "ROWS FROM (f(1)) AS x", "LATERAL f(1) x"])
+def test_merge_from_what_has_no_one_name_is_refused(source: str) -> None:
+    with pytest.raises(SluiceError, match="MERGE with a join"):
+        merge(f"MERGE INTO t USING {source} ON n = m WHEN MATCHED THEN DELETE")
+
+
+def test_the_queries_of_with() -> None:
+    text = """with a as materialized (delete from t where x in (select ')' ) returning *), "B; c" (d, e)
+        as not materialized (select ',' as as_), f AS (insert into u (v) values (1)) select * from a, "B; c" """
+    assert with_texts(text) == (
+        (
+            CommonText("a", "delete from t where x in (select ')' ) returning *"),
+            CommonText('"B; c" (d, e)', "select ',' as as_"),
+            CommonText("f", "insert into u (v) values (1)"),
+        ),
+        'select * from a, "B; c" ',
+    )
+    with pytest.raises(SluiceError, match="WITH RECURSIVE"):
+        with_texts("with recursive a as (delete from t returning *) select 1")
+
+
+@pytest.mark.parametrize(
+    ("text", "stand_in"),
+    [
+        ("EXPLAIN ALTER TABLE t ADD c text", "EXPLAIN  SELECT"),
+        ("explain (format json) /* here */ drop table t", "explain (format json) /* here */  SELECT"),
+        ("EXPLAIN ANALYZE CREATE UNIQUE INDEX ON t (n)", "EXPLAIN ANALYZE  SELECT"),
+        ("EXPLAIN CREATE INDEX ON t (n)", "EXPLAIN  SELECT"),
+        ("EXPLAIN CREATE TABLE t AS SELECT 1", None),
+        ('EXPLAIN SELECT 1 AS "alter table"', None),
+        ("EXPLAIN ALTER SYSTEM SET work_mem = 1", None),
+        ("EXPLAIN", None),
+        ("ALTER TABLE t ADD c text", None),
+        ("", None),
+    ],
+)
+def test_an_explained_change_of_schemas_has_a_stand_in(text: str, stand_in: str | None) -> None:
+    assert explaining(text) == stand_in
+
+
+@pytest.mark.parametrize(
+    ("text", "of_tables"),
+    [
+        ("drop table a, b", True),
+        ("DROP /* it */ INDEX IF EXISTS i", True),
+        ("DROP SCHEMA table", False),
+        ("DROP FUNCTION f(table)", False),
+    ],
+)
+def test_drops_of_tables_and_indexes(text: str, *, of_tables: bool) -> None:
+    assert drops_tables(text) is of_tables
+
+
+def test_changes_of_schemas_that_are_explained() -> None:
+    assert is_schema_change("ALTER TABLE t ADD c text")
+    assert is_schema_change("create unique index concurrently on t (n)")
+    assert is_schema_change("drop materialized view m")
+    assert not is_schema_change("CREATE VIEW v AS SELECT 1")
+    assert not is_schema_change('"alter" table t')
+    assert not is_schema_change("DROP ROLE r")

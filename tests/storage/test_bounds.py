@@ -61,7 +61,7 @@ def test_times_come_back(microseconds: int) -> None:
         ("timestamptz", -TIMESTAMP_INFINITY, "-infinity"),
         ("time", 86_400_000_000, "24:00:00"),
         ("decimal(38,2)", Decimal("99999999999999999999999999999999999.99"), "99999999999999999999999999999999999.99"),
-        ("float32", 1.100000023841858, "1.1"),
+        ("float32", 1.100000023841858, "1.100000023841858"),
         ("float64", float("-inf"), "-inf"),
         ("blob", b"\xaa\x00b", "AA0062"),
         ("boolean", 1, "1"),

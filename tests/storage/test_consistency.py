@@ -20,7 +20,7 @@ from tests.storage.lake import rows, table, write
 @pytest.fixture
 def branch(tmp_path: Path) -> TableVersion:
     of = table(id=datatypes.INT4, name=datatypes.TEXT)
-    columns = (replace(of.columns[0], nullable=False), of.columns[1])
+    columns = (replace(of.columns[0], nullable=False, not_null=True), of.columns[1])
     of = replace(of, columns=columns, keys=(Key(1, "branch_pkey", (1,), True, False, False),))
     return write(tmp_path, of, rows(of, (1, "one"), (2, "two")), rows(of, (3, None)))
 

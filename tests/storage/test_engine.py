@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from catalog import datatypes
@@ -69,6 +70,34 @@ async def test_partitions_too_large_to_hold_are_relayed_in_order(reader: Reader,
     assert np.array_equal(result.column(1).to_numpy(), -np.arange(count))
 
 
+async def test_wide_computed_strings_fit_a_small_jvm(lake_path: Path) -> None:
+    """Spark's guess of a string's size is twenty bytes; 800 MB of them come through a JVM of 512 MB, in order."""
+    small = SparkEngine(str(lake_path), EngineSettings(url="local[2]", driver_memory="512m"))
+    try:
+        numbers = "range(0, 200000, 1, {})"
+        for partitions in (1, 8):
+            sql = f"SELECT id, rpad(cast(id AS STRING), 4000, 'y') AS t FROM {numbers.format(partitions)}"
+            count, length = 0, 0
+            async with await small.stream(query(sql), "wide") as rows_of:
+                async for batch in rows_of:
+                    assert batch.nbytes < 8 * 2**20
+                    assert batch.column(0)[0].as_py() == count
+                    assert batch.column(1)[0].as_py().startswith(f"{count}y")
+                    count += batch.num_rows
+                    length += pc.sum(pc.binary_length(batch.column(1))).as_py()
+            assert (count, length) == (200_000, 4000 * 200_000)
+    finally:
+        await small.stop()
+
+
+async def test_rows_that_become_wide_are_whole(reader: Reader) -> None:
+    """Of width nothing is known at first, and it changes later: from one byte to 4000 and back."""
+    width = "CASE WHEN id BETWEEN 150000 AND 190000 THEN 4000 ELSE 1 END"
+    result = await reader.table(f"SELECT id, repeat('y', {width}) AS t FROM range(0, 300000, 1, 30)")
+    assert np.array_equal(result.column(0).to_numpy(), np.arange(300_000))
+    assert pc.sum(pc.binary_length(result.column(1))).as_py() == 4000 * 40_001 + 259_999
+
+
 async def test_a_failure_while_a_result_is_relayed_is_told(reader: Reader) -> None:
     with pytest.raises(SluiceError, match="division by zero"):
         await reader.table("SELECT id / (id - 1999999) FROM range(0, 2000000, 1, 1)")
@@ -118,7 +147,7 @@ async def test_cancel_stops_that_statement_alone(engine: SparkEngine, reader: Re
     with pytest.raises(SluiceError, match="canceling statement due to user request") as caught:
         await victim
     assert caught.value.sqlstate == "57014"
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
     assert await other == [sum(n % 7 for n in range(7)) * (30_000_000 // 7) + sum(range(30_000_000 % 7))]
 
 
@@ -144,7 +173,7 @@ async def test_closing_early_stops_the_jobs(engine: SparkEngine, large: TableVer
     began = time.monotonic()
     await rows_of.close()
     await rows_of.close()
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
     assert not engine._running
 
 

@@ -27,6 +27,19 @@ def test_a_file_of_a_job_is_as_old_as_its_folder() -> None:
     assert layout.born_at(f"public/t/{layout.new_job_folder()}/_temporary/part-00000.parquet") is not None
 
 
+@pytest.mark.parametrize("name", [layout.new_data_file, layout.new_delete_file, layout.new_job_folder])
+def test_a_name_tells_who_made_it(name: object) -> None:
+    assert layout.writer_of(f"public/t/{name()}") is None  # type: ignore[operator]
+    layout.write_as(17)
+    try:
+        path = f"public/t/{name()}"  # type: ignore[operator]
+    finally:
+        layout.write_as(None)
+    assert layout.writer_of(path) == 17
+    assert layout.writer_of(f"{path}/part-00000.parquet") == 17
+    assert layout.born_at(path) is not None
+
+
 def test_foreign_names_tell_nothing() -> None:
     assert layout.born_at("public/t/ducklake-01a1f941-9997-7274-837c-768a6858a03d.parquet") is None
     assert layout.born_at("public/t/6ba7b810-9dad-11d1-80b4-00c04fd430c8.parquet") is None

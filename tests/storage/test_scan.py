@@ -95,6 +95,14 @@ async def test_names_do_not_matter_but_field_ids(reader: Reader, lake_path: Path
     assert [column.to_pylist() for column in result.columns] == [[2], [1]]
 
 
+async def test_a_column_of_a_name_that_scans_use_is_no_other(reader: Reader, lake_path: Path) -> None:
+    """Parts of a file are skipped by statistics of the column that is meant, not of one that is called like that."""
+    of = table(id=23, c1=23, c2=23)
+    version = write(lake_path, of, rows(of, (8, 5, 6), (9, 5, 7)))
+    assert await reader.column("SELECT c1 FROM t WHERE c1 = 8", scan(version)) == [8]
+    assert await reader.column("SELECT c1 FROM t WHERE c2 = 5 AND c3 > 6", scan(version)) == [9]
+
+
 async def test_a_column_added_later_is_null_or_its_initial_default(reader: Reader, lake_path: Path) -> None:
     of = table(a=datatypes.INT4)
     old = write(lake_path, of, rows(of, (1,)))

@@ -7,8 +7,10 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from catalog.datatypes import FLOAT4
 from catalog.model import Table
 from tests.storage.lake import NUMERIC_10_2, Witness, rows, table, write
 
@@ -53,6 +55,8 @@ def test_statistics_are_those_of_ducklakes_client(case: str, tmp_path: Path) -> 
     duck = Witness(tmp_path, version)
     duck.connection.execute("CALL lake.set_option('data_inlining_row_limit', 0)")
     duck.connection.execute(f"INSERT INTO {duck.name} SELECT * FROM {duck.name}")
+    # A float4's bounds have more digits here: the same number, which they are as a float8 too.
+    floats = {column.column_id for column in of.columns if column.type_oid == FLOAT4}
     theirs = duck.connection.execute(
         "SELECT column_id, value_count, null_count, min_value, max_value, contains_nan"
         " FROM __ducklake_metadata_lake.main.ducklake_file_column_stats WHERE data_file_id <> 0 ORDER BY column_id"
@@ -62,4 +66,12 @@ def test_statistics_are_those_of_ducklakes_client(case: str, tmp_path: Path) -> 
         (field_id, each.value_count, each.null_count, each.minimum, each.maximum, each.contains_nan)
         for field_id, each in sorted(version.files[0].statistics.items())
     ]
-    assert ours == theirs
+    assert [_as_float4(each) if each[0] in floats else each for each in ours] == [
+        _as_float4(each) if each[0] in floats else each for each in theirs
+    ]
+    for _, _, _, *bounds, _ in (each for each in ours if each[0] in floats):
+        assert all(float(bound) == float(np.float32(bound)) for bound in bounds if bound is not None)
+
+
+def _as_float4(found: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(str(np.float32(each)) if isinstance(each, str) else each for each in found)

@@ -48,4 +48,8 @@ SELECT count(*) FROM target;
 -- more sources
 MERGE INTO target t USING (SELECT n FROM generate_series(1, 3) n) AS g ON t.id = g.n WHEN MATCHED THEN UPDATE SET note = note || n WHEN NOT MATCHED THEN INSERT VALUES (n, n);
 SELECT * FROM target ORDER BY id;
+MERGE INTO target t USING generate_series(2, 5) AS g (number) ON t.id = number WHEN MATCHED THEN UPDATE SET note = g.number || '!' WHEN NOT MATCHED THEN INSERT (id) VALUES (g.number);
+MERGE INTO target t USING generate_series(3, 4) g ON t.id = g WHEN MATCHED THEN DELETE;
+MERGE INTO target t USING unnest(ARRAY[2, 5]) WITH ORDINALITY u (id, place) ON t.id = u.id WHEN MATCHED THEN UPDATE SET note = place;
+SELECT * FROM target ORDER BY id;
 DROP SCHEMA merging CASCADE;

@@ -67,6 +67,40 @@ ROLLBACK;
 SELECT count(*) FROM leaf;
 TRUNCATE cascading CASCADE;
 SELECT count(*) FROM leaf;
+-- as the owner of the referring table, whoever deletes; what fails is said as PostgreSQL says it
+CREATE TABLE firm (id integer PRIMARY KEY, name varchar UNIQUE);
+CREATE TABLE clerk (id integer PRIMARY KEY, firm integer CHECK (firm < 100) REFERENCES firm ON DELETE SET NULL ON UPDATE CASCADE,
+    owner text DEFAULT current_user, twice integer GENERATED ALWAYS AS (firm * 2) STORED,
+    number integer GENERATED ALWAYS AS IDENTITY);
+CREATE TABLE member (firm integer NOT NULL REFERENCES firm ON DELETE SET NULL ON UPDATE SET NULL,
+    name varchar REFERENCES firm (name) ON UPDATE CASCADE ON DELETE SET DEFAULT, paid numeric(8, 2), at timestamptz, tags text[]);
+CREATE TABLE alone (clerk integer DEFAULT 3 REFERENCES clerk ON DELETE SET DEFAULT);
+INSERT INTO firm VALUES (1, 'one'), (2, 'two'), (3, 'three'), (4, NULL);
+INSERT INTO clerk (id, firm) VALUES (1, 1), (2, 2), (3, NULL), (4, 1);
+INSERT INTO member VALUES (3, 'two', 1.50, '2026-01-01 00:00+00', '{a,NULL,"b c"}'), (3, NULL, NULL, NULL, NULL);
+INSERT INTO alone VALUES (1), (4);
+CREATE ROLE referred_client;
+GRANT USAGE ON SCHEMA referred TO referred_client;
+GRANT SELECT, UPDATE, DELETE ON firm, clerk TO referred_client;
+GRANT referred_client TO CURRENT_USER;
+SET ROLE referred_client;
+DELETE FROM firm WHERE id = 1;
+UPDATE firm SET id = 22 WHERE id = 2;
+UPDATE firm SET id = 122 WHERE id = 22;
+UPDATE firm SET name = 'zwei' WHERE name = 'two';
+DELETE FROM clerk WHERE id = 1;
+DELETE FROM firm WHERE id = 3;
+UPDATE firm SET id = 33 WHERE id = 3;
+DELETE FROM clerk WHERE id = 3;
+SELECT * FROM member;
+INSERT INTO clerk (id) VALUES (9);
+RESET ROLE;
+SELECT id, firm, owner, twice, number FROM clerk ORDER BY id;
+SELECT * FROM member ORDER BY paid;
+SELECT * FROM alone ORDER BY clerk;
+DROP TABLE alone, member, clerk, firm;
+DROP OWNED BY referred_client;
+DROP ROLE referred_client;
 -- a tree
 CREATE TABLE tree (id integer PRIMARY KEY, parent integer REFERENCES tree ON DELETE CASCADE);
 INSERT INTO tree VALUES (1, NULL), (2, 1), (3, 2), (4, 3), (5, NULL), (6, 5);

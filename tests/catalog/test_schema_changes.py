@@ -1,0 +1,37 @@
+"""A schema change over its own connection: what it says when that is lost."""
+
+from __future__ import annotations
+
+import pytest
+
+from catalog.errors import SluiceError, SqlState
+from catalog.schema_changes import ChangingElement, Origin, SchemaChange, undo_abandoned
+from catalog.states import Element, State
+from tests.catalog.conftest import CatalogUnderTest
+
+_DEFINITION = "CONSTRAINT positive CHECK (n > 0)"
+_TERMINATE = """
+SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
+WHERE datname = current_database() AND query LIKE '%pg_sluice.schema_change%' AND pid <> pg_backend_pid()
+"""
+
+
+async def test_a_lost_connection_is_57p03_and_the_change_is_undone_by_others(lake: CatalogUnderTest) -> None:
+    await lake.client.execute("CREATE SCHEMA s; CREATE TABLE s.t (n integer)")
+    relid = await lake.superuser.fetchval("SELECT 's.t'::regclass::oid::bigint")
+    check = ChangingElement(
+        relid, 0, Element.CONSTRAINT, "positive", None, _DEFINITION, origin=State.ABSENT, state=State.ABSENT
+    )
+    change = await SchemaChange.begin(lake.url, Origin(relid, "ALTER …", "somebody", 1), [check])
+    await change.advance(check, State.CHECK)
+    await change.proceed()
+    assert await lake.superuser.fetchval("SELECT state FROM pg_sluice.element") == State.CHECK
+    assert [ended for (ended,) in await lake.superuser.fetch(_TERMINATE)] == [True]
+    for lost in (change.proceed(), change.advance(check, State.VALIDATE), change.undo("lost")):
+        with pytest.raises(SluiceError) as refused:
+            await lost
+        assert refused.value.sqlstate == SqlState.CANNOT_CONNECT_NOW
+    await change.close()
+    await undo_abandoned(lake.url, relid)
+    assert await lake.superuser.fetchval("SELECT count(*) FROM pg_sluice.element") == 0
+    assert await lake.superuser.fetchval("SELECT error FROM pg_sluice.schema_change") == "the gateway died"

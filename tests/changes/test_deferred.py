@@ -1,0 +1,244 @@
+"""Changes of schemas in an open block: nobody else waits for it, and nobody else sees them before COMMIT."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from tests.servers import GatewayProcess
+
+# What locks out who reads or writes rows (PostgreSQL documentation, "Explicit Locking").
+_STRONG = """
+SELECT mode FROM pg_locks WHERE pid = %s AND locktype = 'relation' AND relation = to_regclass(%s)
+AND mode IN ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
+"""
+
+
+@pytest.fixture
+def block(gateway_process: GatewayProcess, schema: str) -> Iterator[psycopg.Connection]:
+    """A session with a table of three rows, which is about to begin a block."""
+    url = gateway_process.server.url
+    with psycopg.connect(url, autocommit=True) as others:
+        others.execute(f"CREATE TABLE {schema}.t (id integer PRIMARY KEY, n integer, name text)".encode())
+        others.execute(f"INSERT INTO {schema}.t VALUES (1, 10, 'a'), (2, 20, 'b'), (3, 30, 'c')".encode())
+    with psycopg.connect(url, options=f"-csearch_path={schema}") as connection:
+        yield connection
+
+
+@pytest.fixture
+def other(gateway_process: GatewayProcess, schema: str) -> Iterator[psycopg.Connection]:
+    """Somebody else, who waits for nobody."""
+    options = f"-csearch_path={schema} -cstatement_timeout=60s"
+    with psycopg.connect(gateway_process.server.url, options=options, autocommit=True) as connection:
+        yield connection
+
+
+def locks(gateway_process: GatewayProcess, block: psycopg.Connection, table: str) -> list[str]:
+    with psycopg.connect(gateway_process.catalog_url, autocommit=True) as catalog:
+        return [mode for (mode,) in catalog.execute(_STRONG, [block.info.backend_pid, table])]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "ALTER TABLE t ADD COLUMN m integer",
+        "ALTER TABLE t ADD COLUMN m integer NOT NULL DEFAULT 7",
+        "ALTER TABLE t ADD CONSTRAINT positive CHECK (n > 0)",
+        "ALTER TABLE t ADD CONSTRAINT once UNIQUE (n)",
+        "ALTER TABLE t ADD CONSTRAINT self FOREIGN KEY (id) REFERENCES t",
+        "ALTER TABLE t ALTER n SET NOT NULL, ALTER n SET DEFAULT 5",
+        "ALTER TABLE t ALTER n TYPE bigint",
+        "ALTER TABLE t DROP COLUMN name",
+        "CREATE INDEX by_n ON t (n)",
+        "CREATE UNIQUE INDEX by_n ON t (n) WHERE id > 0",
+        "ALTER TABLE t RENAME COLUMN name TO title",
+        "ALTER TABLE t RENAME CONSTRAINT t_pkey TO t_key",
+    ],
+)
+def test_nobody_waits_for_it(
+    gateway_process: GatewayProcess, schema: str, block: psycopg.Connection, other: psycopg.Connection, change: str
+) -> None:
+    table = f"{schema}.t"
+    block.execute(change.encode())
+    assert not locks(gateway_process, block, table)
+    assert other.execute("SELECT id, n, name FROM t ORDER BY id").fetchall() == [
+        (1, 10, "a"),
+        (2, 20, "b"),
+        (3, 30, "c"),
+    ]
+    other.execute("INSERT INTO t VALUES (4, 40, 'd')")
+    other.execute("UPDATE t SET n = 41 WHERE id = 4")
+    assert block.execute("SELECT sum(n) FROM t").fetchone() == (101,)
+    block.execute("UPDATE t SET n = n + 1 WHERE id = 1")
+    block.execute("INSERT INTO t (id, n) VALUES (5, 50)")
+    assert not locks(gateway_process, block, table)
+    other.execute("DELETE FROM t WHERE id = 2")
+    assert other.execute("SELECT id FROM t ORDER BY id").fetchall() == [(1,), (3,), (4,)]
+    block.commit()
+    assert other.execute("SELECT id, n FROM t ORDER BY id").fetchall() == [(1, 11), (3, 30), (4, 41), (5, 50)]
+
+
+def test_nobody_waits_for_a_table_that_goes(
+    gateway_process: GatewayProcess, schema: str, block: psycopg.Connection, other: psycopg.Connection
+) -> None:
+    block.execute("ALTER TABLE t RENAME TO u")
+    assert not locks(gateway_process, block, f"{schema}.t")
+    assert block.execute("SELECT count(*) FROM u").fetchone() == (3,)
+    assert other.execute("SELECT count(*) FROM t").fetchone() == (3,)
+    block.execute("DROP TABLE u")
+    assert not locks(gateway_process, block, f"{schema}.t")
+    other.execute("INSERT INTO t VALUES (4, 40, 'd')")
+    with pytest.raises(psycopg.errors.UndefinedTable):
+        block.execute("SELECT FROM u")
+    block.rollback()
+    block.execute("DROP TABLE t")
+    other.execute("INSERT INTO t VALUES (5, 50, 'e')")
+    block.commit()
+    with pytest.raises(psycopg.errors.UndefinedTable):
+        other.execute("SELECT FROM t")
+
+
+def test_others_see_it_with_the_rows_at_commit(block: psycopg.Connection, other: psycopg.Connection) -> None:
+    block.execute("ALTER TABLE t ADD COLUMN m integer DEFAULT 1")
+    block.execute("UPDATE t SET m = id * 2")
+    with pytest.raises(psycopg.errors.UndefinedColumn):
+        other.execute("SELECT m FROM t")
+    block.commit()
+    assert other.execute("SELECT m FROM t ORDER BY id").fetchall() == [(2,), (4,), (6,)]
+
+
+@pytest.mark.parametrize("number", [30, 40], ids=["of one that was there", "of one of the block's"])
+def test_rows_that_others_add_are_looked_at_at_commit(
+    block: psycopg.Connection, other: psycopg.Connection, number: int
+) -> None:
+    block.execute("ALTER TABLE t ADD CONSTRAINT once UNIQUE (n)")
+    block.execute("INSERT INTO t VALUES (4, 40, 'd')")
+    other.execute(f"INSERT INTO t VALUES (5, {number}, 'e')".encode())
+    with pytest.raises(psycopg.errors.UniqueViolation) as violated:
+        block.commit()
+    assert violated.value.diag.message_detail == f"Key (n)=({number}) is duplicated."
+    assert other.execute("SELECT id FROM t ORDER BY id").fetchall() == [(1,), (2,), (3,), (5,)]
+    assert other.execute("SELECT FROM pg_constraint WHERE conname = 'once'").fetchall() == []
+    other.execute("INSERT INTO t VALUES (6, 30, 'f')")
+
+
+def test_a_constraint_of_the_same_name_is_another(block: psycopg.Connection, other: psycopg.Connection) -> None:
+    block.execute("ALTER TABLE t ADD CONSTRAINT c CHECK (n > 0)")
+    block.execute("ALTER TABLE t DROP CONSTRAINT c")
+    with pytest.raises(psycopg.errors.CheckViolation), block.transaction():
+        block.execute("ALTER TABLE t ADD CONSTRAINT c CHECK (n > 15)")
+    block.execute("ALTER TABLE t DROP COLUMN n")
+    block.execute("ALTER TABLE t ADD COLUMN n integer DEFAULT -1")
+    with pytest.raises(psycopg.errors.CheckViolation), block.transaction():
+        block.execute("ALTER TABLE t ADD CONSTRAINT c CHECK (n > 0)")
+    block.execute("ALTER TABLE t ADD CONSTRAINT c CHECK (n < 0)")
+    block.commit()
+    with pytest.raises(psycopg.errors.CheckViolation):
+        other.execute("INSERT INTO t VALUES (4, 'd', 1)")
+
+
+def test_a_constraint_by_another_name_is_the_same(block: psycopg.Connection, other: psycopg.Connection) -> None:
+    block.execute("ALTER TABLE t ADD CONSTRAINT once UNIQUE (n)")
+    block.execute("ALTER TABLE t RENAME CONSTRAINT once TO ever")
+    other.execute("INSERT INTO t VALUES (4, 30, 'd')")
+    with pytest.raises(psycopg.errors.UniqueViolation, match='"ever"'):
+        block.commit()
+    block.execute("ALTER TABLE t ADD CONSTRAINT once UNIQUE (n, id)")
+    block.execute("ALTER TABLE t RENAME CONSTRAINT once TO ever")
+    block.commit()
+    assert other.execute("SELECT conname FROM pg_constraint WHERE conname IN ('once', 'ever')").fetchall() == [
+        ("ever",)
+    ]
+
+
+def test_a_new_table_is_made_beside_what_is_deferred(
+    gateway_process: GatewayProcess, schema: str, block: psycopg.Connection, other: psycopg.Connection
+) -> None:
+    block.execute("ALTER TABLE t ADD COLUMN m integer")
+    block.execute("CREATE TABLE made (id serial PRIMARY KEY, of_t integer)")
+    block.execute("INSERT INTO made (of_t) VALUES (1), (2)")
+    block.execute("ALTER TABLE t ADD CONSTRAINT made_of FOREIGN KEY (m) REFERENCES made")
+    block.execute("UPDATE t SET m = 2 WHERE id = 1")
+    assert not locks(gateway_process, block, f"{schema}.t")
+    assert other.execute("SELECT count(*) FROM t").fetchone() == (3,)
+    with pytest.raises(psycopg.errors.ForeignKeyViolation), block.transaction():
+        block.execute("UPDATE t SET m = 3 WHERE id = 1")
+    block.commit()
+    assert other.execute("SELECT t.id, of_t FROM t JOIN made ON made.id = m").fetchall() == [(1, 2)]
+
+
+@pytest.mark.parametrize("change", ["ADD COLUMN m text", "DROP COLUMN name", "ADD CHECK (n > 0)"])
+def test_who_changes_the_table_first_dooms_the_other(
+    block: psycopg.Connection, other: psycopg.Connection, change: str
+) -> None:
+    block.execute("ALTER TABLE t ADD COLUMN m integer")
+    other.execute(f"ALTER TABLE t {change}".encode())
+    with pytest.raises(psycopg.errors.SerializationFailure):
+        block.execute("SELECT * FROM t")
+    block.rollback()
+    block.execute("ALTER TABLE t ADD COLUMN o integer")
+    block.commit()
+    assert other.execute("SELECT count(o) FROM t").fetchone() == (0,)
+
+
+def test_it_is_refused_at_commit_where_it_was_not_met_before(
+    block: psycopg.Connection, other: psycopg.Connection
+) -> None:
+    block.execute("ALTER TABLE t ADD COLUMN m integer")
+    other.execute("ALTER TABLE t ADD COLUMN o integer")
+    with pytest.raises(psycopg.errors.SerializationFailure):
+        block.commit()
+    assert other.execute("SELECT * FROM t WHERE id = 1").fetchall() == [(1, 10, "a", None)]
+
+
+def test_an_error_gives_the_locks_back(
+    gateway_process: GatewayProcess, schema: str, block: psycopg.Connection, other: psycopg.Connection
+) -> None:
+    block.execute("ALTER TABLE t ADD COLUMN m integer")
+    for wrong in ("SELECT 1 / (n - n) FROM t", "SELECT nope FROM t", "ALTER TABLE t ADD COLUMN m integer"):
+        block.execute("SAVEPOINT here")
+        with pytest.raises(psycopg.Error):
+            block.execute(wrong.encode())
+        assert not locks(gateway_process, block, f"{schema}.t")
+        assert other.execute("SELECT count(*) FROM t").fetchone() == (3,)
+        block.execute("ROLLBACK TO here")
+    block.execute("UPDATE t SET m = 1")
+    block.commit()
+    assert other.execute("SELECT sum(m) FROM t").fetchone() == (3,)
+
+
+def test_rows_stay_locked(block: psycopg.Connection, other: psycopg.Connection) -> None:
+    """What a statement locks outlives the window that it ran in: an UPDATE of the same row waits, as ever."""
+    block.execute("ALTER TABLE t ADD COLUMN m integer DEFAULT 0")
+    block.execute("UPDATE t SET m = 5 WHERE id = 1")
+    done: list[int] = []
+
+    def update() -> None:
+        done.append(other.execute("UPDATE t SET n = 11 WHERE id = 1").rowcount)
+
+    waiting = threading.Thread(target=update)
+    waiting.start()
+    waiting.join(2)
+    assert waiting.is_alive(), "it does not wait for the row"
+    block.rollback()
+    waiting.join(60)
+    assert done == [1]
+
+
+def test_pipelines(block: psycopg.Connection, other: psycopg.Connection) -> None:
+    with block.pipeline():
+        block.execute("ALTER TABLE t ADD COLUMN m integer DEFAULT 3")
+        rows = block.execute("SELECT id, m FROM t WHERE id < %s ORDER BY id", [3])
+        block.execute("SAVEPOINT here")
+        block.execute("INSERT INTO t VALUES (%s, 1, 'x', 9)", [7])
+        block.execute("ROLLBACK TO here")
+        block.execute("INSERT INTO t VALUES (%s, 1, 'y', 9)", [8])
+        columns = block.execute("SELECT attname FROM pg_attribute WHERE attrelid = 't'::regclass AND attnum = 4")
+        assert rows.fetchall() == [(1, 3), (2, 3)]
+        assert columns.fetchall() == [("m",)]
+        assert other.execute("SELECT count(*) FROM t").fetchone() == (3,)
+    block.commit()
+    assert other.execute("SELECT id, m FROM t WHERE m = 9").fetchall() == [(8, 9)]

@@ -1,0 +1,18 @@
+"""Every change that takes time, held in each of its states: what others read and write beside it, and what they see."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.changes.stages import expected, read, run
+from tests.servers import GatewayProcess
+
+_SCRIPTS = sorted((Path(__file__).parent.parent / "golden" / "changes").glob("*.txt"))
+
+
+@pytest.mark.parametrize("path", _SCRIPTS, ids=lambda path: path.stem)
+def test_transcript(gateway_process: GatewayProcess, schema: str, path: Path) -> None:
+    transcript = run(gateway_process, gateway_process.server, schema, read(path, schema))
+    assert transcript == expected(path, schema)

@@ -1,0 +1,22 @@
+"""Random changes, in and out of transactions, have on the gateway the outcomes that they have on PostgreSQL."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.changes.workload import run
+from tests.servers import Server
+
+_STATEMENTS = 60
+
+
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_same_outcomes(oracle: Server, gateway: Server, seed: int) -> None:
+    schema = f"random_{seed}"
+    for server in (oracle, gateway):
+        server.psql("-qc", f"CREATE SCHEMA {schema}")
+    outcome = run(gateway.url, oracle.url, schema, seed, _STATEMENTS)
+    for server in (oracle, gateway):
+        server.psql("-qc", f"SET client_min_messages = warning; DROP SCHEMA {schema} CASCADE")
+    assert not outcome.different
+    assert outcome.done.total() > outcome.refused.total() * 5

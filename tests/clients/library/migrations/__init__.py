@@ -1,0 +1,1 @@
+"""From nothing to what the models are now."""

@@ -1,0 +1,1 @@
+"""A version that fails."""

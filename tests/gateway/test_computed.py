@@ -1,0 +1,161 @@
+"""What PostgreSQL computes over rows of the lake: in portions, and what stays refused."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+import asyncpg
+import psycopg
+import pytest
+
+from gateway.lake.computed import ROWS_MAX
+from tests.servers import Server
+
+_ROWS = 3_000
+_REFUSED = "not supported on lake tables"
+
+
+@pytest.fixture(scope="module")
+def numbers(gateway: Server) -> Iterator[Server]:
+    """A table of some thousand rows."""
+    gateway.psql("-qc", "CREATE TABLE computed_numbers (n integer PRIMARY KEY, t text NOT NULL)")
+    gateway.psql("-qc", f"INSERT INTO computed_numbers SELECT g, 'row ' || g FROM generate_series(1, {_ROWS}) g")
+    yield gateway
+    gateway.psql("-qc", "DROP TABLE computed_numbers")
+
+
+async def test_rows_come_in_portions(numbers: Server) -> None:
+    connection = await asyncpg.connect(numbers.url)
+    try:
+        sql = "SELECT n, row_to_json(c) FROM computed_numbers c WHERE n > $1 ORDER BY n"
+        assert (await connection.fetchrow(sql, 7))["n"] == 8
+        assert await connection.fetchval(sql, 9) == 10
+        assert len(await connection.fetch(sql, 0)) == _ROWS
+        async with connection.transaction():
+            assert (await connection.fetchrow(sql, 2990))["n"] == 2991
+            assert await connection.fetchrow(sql, _ROWS) is None
+            assert len(await connection.fetch(sql, 100)) == _ROWS - 100
+    finally:
+        await connection.close()
+
+
+def test_binary_results_are_those_of_postgresql(numbers: Server) -> None:
+    with psycopg.connect(numbers.url, autocommit=True) as connection:
+        cursor = connection.cursor(binary=True)
+        cursor.execute("SELECT width_bucket(n, 0, 3000, 3), c.t FROM computed_numbers c WHERE n = %s", (1500,))
+        assert cursor.fetchone() == (2, "row 1500")
+
+
+def _sqlstate(server: Server, *statements: str) -> tuple[str, str]:
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        *before, last = statements
+        for statement in before:
+            connection.execute(statement.encode())
+        with pytest.raises(psycopg.Error) as raised:
+            connection.execute(last.encode())
+        return raised.value.sqlstate or "", str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ("SELECT ctid FROM computed_numbers",),
+        ("SELECT xmin, n FROM computed_numbers",),
+        ("SELECT c FROM computed_numbers c FOR UPDATE",),
+        ("SELECT c, set_config('application_name', 'x', false) FROM computed_numbers c",),
+        ("SELECT c, pg_advisory_lock(1) FROM computed_numbers c",),
+        ("BEGIN READ ONLY", "SELECT c FROM computed_numbers c"),
+        ("SET default_transaction_read_only = on", "SELECT c FROM computed_numbers c"),
+        ("CREATE FUNCTION pg_temp.own(integer) RETURNS integer LANGUAGE sql AS 'SELECT $1'",
+         "SELECT c, pg_temp.own(n) FROM computed_numbers c"),
+    ],
+)  # fmt: skip
+def test_what_stays_refused(numbers: Server, statements: tuple[str, ...]) -> None:
+    sqlstate, message = _sqlstate(numbers, *statements)
+    assert (sqlstate, _REFUSED in message) == ("0A000", True)
+
+
+def test_rows_that_a_constraint_forbids_stay_refused(gateway: Server, schema: str) -> None:
+    """PostgreSQL would judge the copies as if they were new."""
+    set_up = (
+        f"SET search_path = {schema}",
+        "CREATE TABLE t (n integer, s text)",
+        "INSERT INTO t VALUES (1, 'a'), (2, 'b')",
+        "ALTER TABLE t ADD CHECK (n > 1) NOT VALID",
+    )
+    for change in ("DELETE FROM t WHERE row_to_json(t) IS NULL", "SELECT row_to_json(t) FROM t"):
+        sqlstate, message = _sqlstate(gateway, *set_up, change)
+        assert (sqlstate, _REFUSED in message) == ("0A000", True)
+        gateway.psql("-qc", f"DROP TABLE {schema}.t")
+
+
+@pytest.fixture(scope="module")
+def many(gateway: Server) -> Iterator[Server]:
+    """A table of more rows than are copied."""
+    gateway.psql("-qc", "CREATE TABLE computed_many (n integer, t text)")
+    gateway.psql("-qc", f"INSERT INTO computed_many SELECT g, 'row ' || g FROM generate_series(1, {ROWS_MAX + 1}) g")
+    yield gateway
+    gateway.psql("-qc", "DROP TABLE computed_many")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT c FROM computed_many c",
+        "SELECT c FROM computed_many c WHERE n > 0",
+        "SELECT c FROM computed_many c WHERE n < 3 UNION ALL SELECT c FROM computed_many c WHERE n < 4",
+        "SELECT c FROM (VALUES (1)) v (n) LEFT JOIN computed_many c USING (n) WHERE c.t IS NULL",
+    ],
+)
+def test_many_rows_stay_refused_and_say_why(many: Server, sql: str) -> None:
+    sqlstate, message = _sqlstate(many, sql)
+    assert (sqlstate, f"no more than {ROWS_MAX} rows" in message) == ("0A000", True)
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows"),
+    [
+        ("SELECT c FROM computed_many c WHERE n < 3 ORDER BY n", [["(1,\"row 1\")"], ["(2,\"row 2\")"]]),
+        ("SELECT row_to_json(c) FROM computed_many c WHERE n % 200000 = 1 AND n < 9", [['{"n":1,"t":"row 1"}']]),
+        ("SELECT count(c), factorial(3) FROM computed_many c WHERE t LIKE 'row 1234%'", [["111", "6"]]),
+        ("SELECT x, m FROM (SELECT * FROM computed_many WHERE n = 77) x LEFT JOIN computed_numbers m USING (n)",
+         [['(77,"row 77")', '(77,"row 77")']]),
+    ],
+)  # fmt: skip
+def test_of_many_rows_those_are_copied_that_are_needed(
+    many: Server,
+    numbers: Server,
+    sql: str,
+    rows: list[list[str]],
+) -> None:
+    assert many.query(sql) == rows
+
+
+def test_a_role_that_may_only_read_is_refused(numbers: Server) -> None:
+    numbers.psql(
+        "-qc", "CREATE ROLE computed_reader LOGIN", "-c", "GRANT SELECT ON computed_numbers TO computed_reader"
+    )
+    try:
+        reader = replace(numbers, user="computed_reader")
+        assert reader.query("SELECT count(*) FROM computed_numbers") == [[str(_ROWS)]]
+        sqlstate, message = _sqlstate(reader, "SELECT c FROM computed_numbers c")
+        assert (sqlstate, _REFUSED in message) == ("0A000", True)
+    finally:
+        numbers.psql("-qc", "REVOKE ALL ON computed_numbers FROM computed_reader", "-c", "DROP ROLE computed_reader")
+
+
+def test_undone_rows_are_swept_out_of_the_shadow(numbers: Server) -> None:
+    def size() -> int:
+        return int(numbers.query("SELECT pg_relation_size('computed_numbers')")[0][0])
+
+    # The sweeper looks after twenty thousand rows: without it, the shadow would only ever grow.
+    peak, deadline = 0, time.monotonic() + 60
+    while time.monotonic() < deadline:
+        numbers.psql("-qc", "SELECT max(c.t), count(c) FROM computed_numbers c")
+        now = size()
+        if now < peak:
+            return
+        peak = max(peak, now)
+    raise AssertionError(f"the shadow has grown to {peak} bytes")

@@ -1,0 +1,133 @@
+"""EXPLAIN of lake statements; with ANALYZE they are carried out, by the rules of the statements alone."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from tests.servers import Server
+
+_RULES = "CREATE TABLE explained (n integer PRIMARY KEY, t text NOT NULL CHECK (t <> ''), k integer DEFAULT 5)"
+
+
+@pytest.fixture
+def explained(target: Server) -> Iterator[Server]:
+    """A small table, on PostgreSQL and on the gateway."""
+    target.psql("-qc", _RULES, "-c", "INSERT INTO explained SELECT g, 'row ' || g FROM generate_series(1, 10) g")
+    yield target
+    target.psql("-qc", "DROP TABLE explained")
+
+
+def _plan(server: Server, sql: str) -> str:
+    return "\n".join(row[0] for row in server.query(sql))
+
+
+CHANGES = {
+    "INSERT INTO explained (n, t) VALUES (11, 'a'), (12, 'b')": 12,
+    "INSERT INTO explained (n, t) SELECT n + 20, t FROM explained WHERE n > 5 RETURNING *": 15,
+    "INSERT INTO explained (n, t) VALUES (1, 'a'), (13, 'b') ON CONFLICT (n) DO UPDATE SET t = 'upserted'": 11,
+    "UPDATE explained SET t = 'changed' WHERE n % 2 = 0 RETURNING n": 10,
+    "DELETE FROM explained WHERE n > 7": 7,
+    "DELETE FROM explained USING (SELECT 3 AS m) x WHERE n = m": 9,
+    "MERGE INTO explained e USING (VALUES (1, 'm'), (99, 'm')) AS v (n, t) ON e.n = v.n "
+    "WHEN MATCHED THEN UPDATE SET t = v.t WHEN NOT MATCHED THEN INSERT (n, t) VALUES (v.n, v.t)": 11,
+    "SELECT * FROM explained FOR UPDATE": 10,
+}
+
+
+@pytest.mark.parametrize("sql", CHANGES)
+def test_analyze_carries_a_change_out(explained: Server, sql: str) -> None:
+    plan = _plan(explained, f"EXPLAIN (ANALYZE, COSTS OFF) {sql}")
+    assert re.search(r"Planning Time: \d+\.\d+ ms\n(.*\n)*?Execution Time: \d+\.\d+ ms", plan)
+    assert explained.query("SELECT count(*) FROM explained") == [[str(CHANGES[sql])]]
+    if "UPDATE SET t = 'upserted'" in sql:
+        assert explained.query("SELECT t FROM explained WHERE n = 1") == [["upserted"]]
+
+
+@pytest.mark.parametrize("sql", CHANGES)
+def test_without_analyze_nothing_happens(explained: Server, sql: str) -> None:
+    before = explained.query("SELECT * FROM explained ORDER BY n")
+    assert "Execution Time" not in _plan(explained, f"EXPLAIN {sql}")
+    assert "Execution Time" not in _plan(explained, f"EXPLAIN (ANALYZE false, COSTS off) {sql}")
+    assert explained.query("SELECT * FROM explained ORDER BY n") == before
+
+
+def test_its_transaction_is_the_clients(explained: Server) -> None:
+    with psycopg.connect(explained.url) as connection:
+        connection.execute("EXPLAIN ANALYZE DELETE FROM explained WHERE n = 1")
+        connection.execute("SAVEPOINT s")
+        connection.execute("EXPLAIN ANALYZE UPDATE explained SET t = 'gone' WHERE n = 2")
+        assert connection.execute("SELECT t FROM explained WHERE n = 2").fetchone() == ("gone",)
+        connection.execute("ROLLBACK TO s")
+        assert connection.execute("SELECT t FROM explained WHERE n = 2").fetchone() == ("row 2",)
+        assert explained.query("SELECT count(*) FROM explained") == [["10"]]
+        connection.rollback()
+        assert connection.execute("SELECT count(*) FROM explained").fetchone() == (10,)
+        connection.execute("EXPLAIN ANALYZE INSERT INTO explained (n, t) VALUES (50, 'x')")
+        connection.commit()
+    assert explained.query("SELECT count(*) FROM explained") == [["11"]]
+
+
+def test_parameters(explained: Server) -> None:
+    with psycopg.connect(explained.url, autocommit=True) as connection:
+        connection.execute("EXPLAIN ANALYZE INSERT INTO explained (n, t) VALUES (%s, %s)", (77, "seventy"))
+        connection.execute("EXPLAIN (ANALYZE) UPDATE explained SET t = %s WHERE n = %s", ("changed", 3))
+    assert explained.query("SELECT n, t FROM explained WHERE n IN (3, 77) ORDER BY n") == [
+        ["3", "changed"], ["77", "seventy"],
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("sql", "sqlstate"),
+    [
+        ("INSERT INTO explained (n, t) VALUES (1, 'twice')", "23505"),
+        ("INSERT INTO explained (n, t) VALUES (60, '')", "23514"),
+        ("UPDATE explained SET t = NULL WHERE n = 1", "23502"),
+        ("DELETE FROM explained WHERE 1 / (n - 5) > 0", "22012"),
+        ("SELECT 1 / (n - 5) FROM explained", "22012"),
+    ],
+)
+def test_errors_are_those_of_the_statement(explained: Server, sql: str, sqlstate: str) -> None:
+    with psycopg.connect(explained.url, autocommit=True) as connection:
+        with pytest.raises(psycopg.Error) as raised:
+            connection.execute(f"EXPLAIN ANALYZE {sql}".encode())
+        assert raised.value.sqlstate == sqlstate
+        assert connection.execute("SELECT count(*) FROM explained").fetchone() == (10,)
+
+
+def test_json(explained: Server) -> None:
+    [[plan]] = explained.query("EXPLAIN (ANALYZE, FORMAT JSON) SELECT n FROM explained WHERE n > 3")
+    [found] = json.loads(plan)
+    assert found["Plan"]["Node Type"]
+    assert found["Plan"]["Actual Rows"] == 7
+    assert found["Execution Time"] > 0
+    assert found["Planning Time"] > 0
+
+
+def test_read_only(explained: Server) -> None:
+    with psycopg.connect(explained.url) as connection:
+        connection.read_only = True
+        connection.execute("EXPLAIN DELETE FROM explained")
+        with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+            connection.execute("EXPLAIN ANALYZE DELETE FROM explained")
+
+
+def test_it_says_who_computes(gateway: Server) -> None:
+    gateway.psql("-qc", "CREATE TABLE explained_here (n integer)", "-c", "INSERT INTO explained_here VALUES (1), (2)")
+    try:
+        assert "Spark Select" in _plan(gateway, "EXPLAIN SELECT n FROM explained_here WHERE n > 1")
+        computed = _plan(gateway, "EXPLAIN ANALYZE SELECT e FROM explained_here e")
+        assert "PostgreSQL Select" in computed
+        assert "Lake Rows on public.explained_here" in computed
+        assert "Rows Copied: 2" in computed
+        assert "Actual Rows: 2" in computed
+        with psycopg.connect(gateway.url, autocommit=True) as connection:
+            for option in ("FORMAT YAML", "GENERIC_PLAN"):
+                with pytest.raises(psycopg.errors.FeatureNotSupported):
+                    connection.execute(f"EXPLAIN ({option}) SELECT n FROM explained_here".encode())
+    finally:
+        gateway.psql("-qc", "DROP TABLE explained_here")

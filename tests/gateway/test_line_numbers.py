@@ -1,0 +1,16 @@
+"""Every row's line is known, whether or not the lines follow each other."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from gateway.copy import LineNumbers
+
+
+def test_lines_of_rows() -> None:
+    lines = LineNumbers()
+    batches = [[2, 3, 4], [], [5, 8, 9], [10], [12, 13]]
+    for batch in batches:
+        lines.add(pa.array(batch, pa.int64()))
+    expected = [line for batch in batches for line in batch]
+    assert [lines.of(row) for row in range(len(expected))] == expected

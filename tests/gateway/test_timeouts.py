@@ -1,0 +1,175 @@
+"""PostgreSQL's timeouts: they act on the statement that is carried out, in Spark or not, and on a client that idles."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from tests.servers import Server
+
+# Minutes of work.
+_LONG = "SELECT count(*) FROM timed a, timed b WHERE a.n % 7 <> b.n % 11"
+# A second's work and more, on any machine; on PostgreSQL too.
+_SLOW = "SELECT count(*) FROM timed a, timed b WHERE a.n % 7 <> b.n % 11 AND a.n < 200"
+
+
+@pytest.fixture(scope="module")
+def timed(oracle: Server, gateway: Server) -> Iterator[tuple[Server, Server]]:
+    """The two servers, with the same table of so many rows that its square takes minutes."""
+    for server in (oracle, gateway):
+        server.psql("-qc", "CREATE TABLE timed (n integer)")
+        server.psql("-qc", "INSERT INTO timed SELECT n FROM generate_series(1, 200000) n")
+        server.psql("-qc", "CREATE TABLE changed (n bigint)")
+        server.psql("-qc", "INSERT INTO changed VALUES (1)")
+    yield oracle, gateway
+    for server in (oracle, gateway):
+        server.psql("-qc", "DROP TABLE timed, changed")
+
+
+def connected(server: Server, **settings: str) -> psycopg.Connection:
+    """A connection with these settings, outside of a transaction block."""
+    options = " ".join(f"-c {name}={value}" for name, value in settings.items())
+    return psycopg.connect(server.url, autocommit=True, options=options)
+
+
+def ended(connection: psycopg.Connection, statement: str) -> tuple[str | None, str | None, bool]:
+    """The SQLSTATE and text of the error that a statement brings, and whether the connection ends with it."""
+    with pytest.raises(psycopg.Error) as raised:
+        connection.execute(statement.encode())
+    return raised.value.sqlstate, raised.value.diag.message_primary, connection.closed
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        _LONG,
+        f"UPDATE changed SET n = ({_LONG})",
+        f"DELETE FROM changed WHERE n = ({_LONG})",
+        f"INSERT INTO changed {_LONG}",
+        f"INSERT INTO changed {_LONG} ON CONFLICT DO NOTHING",
+        f"MERGE INTO changed USING ({_LONG}) s(m) ON n = m WHEN MATCHED THEN DELETE",
+        f"CREATE TABLE made AS {_LONG}",
+        f"BEGIN; DECLARE c CURSOR FOR {_LONG}; FETCH c",
+        f"SELECT n FROM changed WHERE n = ({_LONG}) FOR UPDATE",
+    ],
+    ids=lambda statement: " ".join(statement.split()[:2]),
+)
+def test_statement_timeout(timed: tuple[Server, Server], statement: str) -> None:
+    told = []
+    for server in timed:
+        with connected(server, statement_timeout="1500") as connection:
+            begun = time.monotonic()
+            told.append(ended(connection, statement))
+            assert time.monotonic() - begun < 20
+            connection.execute("ROLLBACK")
+            connection.execute("SET statement_timeout = 0")  # Spark may be busy with what it looks to end
+            assert connection.execute("SELECT n FROM changed").fetchall() == [(1,)]
+    assert told[1] == told[0] == ("57014", "canceling statement due to statement timeout", False)
+
+
+def test_statement_timeout_of_copy(timed: tuple[Server, Server]) -> None:
+    for server in timed:
+        with connected(server, statement_timeout="1500") as connection, connection.cursor() as cursor:
+            with pytest.raises(psycopg.errors.QueryCanceled), cursor.copy(f"COPY ({_LONG}) TO STDOUT") as copy:
+                copy.read()
+            assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+@pytest.mark.parametrize("first", [f"{_SLOW}", f"DECLARE c CURSOR FOR {_SLOW}", "UPDATE changed SET n = n", "BEGIN"])
+def test_a_client_that_idles_in_a_block(timed: tuple[Server, Server], first: str) -> None:
+    """Not the backend that waits for Spark: the statement is done, then the client is sent away."""
+    told = []
+    for server in timed:
+        with connected(server, idle_in_transaction_session_timeout="2000") as connection:
+            connection.execute("BEGIN")
+            connection.execute(first.encode())
+            if first.startswith("DECLARE"):
+                connection.execute("FETCH ALL FROM c")
+            row = connection.execute("SHOW idle_in_transaction_session_timeout").fetchone()
+            time.sleep(3.5)
+            told.append((row, ended(connection, "SELECT 1")))
+    assert told[1] == told[0]
+    assert told[1][1][0] == "25P03"
+
+
+def test_a_client_that_idles_in_a_failed_block(timed: tuple[Server, Server]) -> None:
+    told = []
+    for server in timed:
+        with connected(server, idle_in_transaction_session_timeout="2000") as connection:
+            connection.execute("BEGIN")
+            before = ended(connection, "UPDATE changed SET n = 1 / (n - 1)")
+            time.sleep(3.5)
+            told.append((before, ended(connection, "SELECT 1")))
+    assert told[1] == told[0]
+    assert told[1][1][0] == "25P03"
+
+
+def test_a_client_that_idles_outside_of_a_block(timed: tuple[Server, Server]) -> None:
+    told = []
+    for server in timed:
+        with connected(server, idle_session_timeout="2000") as connection:
+            connection.execute(_SLOW.encode())
+            connection.execute("UPDATE changed SET n = n")
+            row = connection.execute("SHOW idle_session_timeout").fetchone()
+            time.sleep(3.5)
+            told.append((row, ended(connection, "SELECT 1")))
+    assert told[1] == told[0]
+    assert told[1][1][0] == "57P05"
+
+
+def test_a_client_that_reads_slowly_does_not_idle(timed: tuple[Server, Server]) -> None:
+    """Neither does one that lets a cursor rest no longer than it may."""
+    for server in timed:
+        with connected(server, idle_in_transaction_session_timeout="2000") as connection, connection.transaction():
+            rows = 0
+            for row in connection.cursor().stream("SELECT a.n FROM timed a, timed b WHERE b.n <= 5"):
+                rows += len(row)
+                if rows in (1, 500_000):
+                    time.sleep(3.0)
+            assert rows == 1_000_000
+
+
+@pytest.mark.parametrize("block", ["BEGIN; ", ""], ids=["block", "alone"])
+@pytest.mark.parametrize("statement", [_LONG, f"UPDATE changed SET n = ({_LONG})"], ids=["select", "update"])
+def test_transaction_timeout_in_the_middle(timed: tuple[Server, Server], block: str, statement: str) -> None:
+    told = []
+    for server in timed:
+        with connected(server, transaction_timeout="1500") as connection:
+            begun = time.monotonic()
+            told.append(ended(connection, block + statement))
+            assert time.monotonic() - begun < 20
+        assert server.query("SELECT n FROM changed") == [["1"]]
+    assert told[1] == told[0]
+    assert told[1][0] == "25P04"
+
+
+def test_transaction_timeout_of_a_client_that_idles(timed: tuple[Server, Server]) -> None:
+    told = []
+    for server in timed:
+        with connected(server, transaction_timeout="3000") as connection:
+            connection.execute("SELECT 1")
+            connection.execute("BEGIN")
+            connection.execute("UPDATE changed SET n = 7")
+            time.sleep(4)
+            told.append(ended(connection, "COMMIT"))
+        assert server.query("SELECT n FROM changed") == [["1"]]
+    assert told[1] == told[0]
+    assert told[1][0] == "25P04"
+
+
+def test_a_backend_that_an_administrator_ends(timed: tuple[Server, Server]) -> None:
+    """In the middle of a statement; told as PostgreSQL tells it, once."""
+    told = []
+    for server in timed:
+        with connected(server) as connection, connected(server) as other:
+            connection.execute("BEGIN")
+            connection.execute("UPDATE changed SET n = 9")
+            other.execute("SELECT pg_terminate_backend(%s)", [connection.info.backend_pid])
+            time.sleep(0.5)
+            told.append(ended(connection, "SELECT 1"))
+        assert server.query("SELECT n FROM changed") == [["1"]]
+    assert told[1] == told[0]
+    assert told[1][0] == "57P01"

@@ -1,0 +1,34 @@
+-- Values of columns that Spark cannot compute.
+CREATE SCHEMA values_by_postgres;
+SET search_path = values_by_postgres;
+CREATE TABLE t (id int, f float8, s text, n numeric(6,2), ts text);
+INSERT INTO t VALUES (1, 0.1, 'a', 1.50, '2026-01-02 03:04:05'), (2, 1e30, NULL, -9999.99, NULL), (3, 'NaN', 'true', 0, '1900-12-31');
+DELETE FROM t WHERE id = 9;
+ALTER TABLE t ALTER f TYPE text;
+SELECT * FROM t ORDER BY id;
+ALTER TABLE t ALTER ts TYPE timestamp USING ts::timestamp, ALTER n TYPE text USING md5(n::text) || t.id;
+SELECT * FROM t ORDER BY id;
+ALTER TABLE t ALTER f TYPE varchar(3);
+ALTER TABLE t ALTER f TYPE varchar(3) USING left(f, 3);
+SELECT * FROM t ORDER BY id;
+ALTER TABLE t ALTER f TYPE numeric USING f::numeric;
+SELECT * FROM t ORDER BY id;
+ALTER TABLE t ADD COLUMN g text GENERATED ALWAYS AS (to_hex(id) || coalesce(s, '-')) STORED;
+ALTER TABLE t ADD COLUMN r text DEFAULT md5(clock_timestamp()::text || random()::text);
+SELECT id, g, length(r) FROM t ORDER BY id;
+SELECT count(DISTINCT r) FROM t;
+\d t
+BEGIN;
+ALTER TABLE t ALTER s TYPE int USING coalesce(nullif(s, 'true'), '7')::int;
+ROLLBACK;
+BEGIN;
+UPDATE t SET s = '5' WHERE s = 'a';
+ALTER TABLE t ALTER s TYPE int USING coalesce(nullif(s, 'true'), '7')::int, ALTER ts TYPE text USING to_char(ts, 'YYYY "of" MM');
+INSERT INTO t (id, s) VALUES (4, 4);
+SELECT id, s, ts FROM t ORDER BY id;
+COMMIT;
+SELECT id, f, s, n, ts, g FROM t ORDER BY id;
+CREATE FUNCTION twice(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT 2 * $1';
+ALTER TABLE t ALTER id TYPE bigint USING twice(id);
+SET client_min_messages = error;
+DROP SCHEMA values_by_postgres CASCADE;

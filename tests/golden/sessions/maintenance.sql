@@ -1,0 +1,63 @@
+-- VACUUM, ANALYZE and CLUSTER: what they say, refuse and leave in the catalog.
+CREATE SCHEMA tended;
+SET search_path = tended;
+CREATE TABLE t (id integer PRIMARY KEY, name text, n integer);
+INSERT INTO t SELECT g, CASE WHEN g % 4 <> 0 THEN 'name ' || g % 3 END, g % 10 FROM generate_series(1, 1000) g;
+VACUUM t;
+VACUUM (FULL) t;
+VACUUM (FREEZE, ANALYZE) t;
+ANALYZE t;
+ANALYZE t (id, n);
+SELECT reltuples FROM pg_class WHERE oid = 't'::regclass;
+SELECT attname, null_frac, avg_width, n_distinct, most_common_vals, most_common_freqs, correlation > 0.9 AS ordered
+FROM pg_stats WHERE schemaname = 'tended' AND tablename = 't' ORDER BY 1;
+SELECT histogram_bounds::text::integer[] @> '{1,1000}' FROM pg_stats WHERE schemaname = 'tended' AND attname = 'id';
+DELETE FROM t WHERE id > 500;
+VACUUM t;
+SELECT reltuples FROM pg_class WHERE oid = 't'::regclass;
+SELECT count(*), min(id), max(id) FROM t;
+-- what is wrong
+VACUUM nothing;
+VACUUM t, nothing;
+VACUUM (nonsense) t;
+VACUUM (FULL maybe) t;
+VACUUM t (id);
+VACUUM (ANALYZE) t (id, nothing);
+ANALYZE t (id, id);
+ANALYZE (VERBOSE off, SKIP_LOCKED) t;
+CLUSTER t;
+CLUSTER t USING nothing;
+CLUSTER t USING t_pkey;
+CLUSTER t;
+CLUSTER;
+SELECT indisclustered FROM pg_index WHERE indexrelid = 't_pkey'::regclass;
+SELECT count(*), min(id), max(id) FROM t;
+-- in blocks
+BEGIN;
+VACUUM t;
+ROLLBACK;
+BEGIN;
+VACUUM (FULL) t;
+ROLLBACK;
+SELECT 1 \; VACUUM t;
+BEGIN;
+ANALYZE t;
+COMMIT;
+BEGIN;
+SAVEPOINT a;
+VACUUM;
+ROLLBACK TO a;
+COMMIT;
+-- of none, of views, of temporary tables
+CREATE VIEW v AS SELECT * FROM t;
+VACUUM v;
+ANALYZE v;
+CREATE TEMPORARY TABLE own (id integer);
+VACUUM own;
+VACUUM own, t;
+ANALYZE own, t;
+VACUUM (ONLY_DATABASE_STATS);
+PREPARE p AS SELECT count(*) FROM t;
+VACUUM t;
+EXECUTE p;
+DROP SCHEMA tended CASCADE;

@@ -1,0 +1,24 @@
+-- Rows without columns are counted all the same.
+CREATE SCHEMA no_columns;
+SET search_path = no_columns;
+CREATE TABLE n (a int);
+INSERT INTO n VALUES (1), (2);
+SELECT FROM n;
+SELECT FROM n WHERE a = 1;
+SELECT count(*) FROM (SELECT FROM n) x;
+SELECT EXISTS (SELECT FROM n WHERE a = 3);
+COPY (SELECT FROM n) TO STDOUT;
+BEGIN;
+DECLARE c CURSOR FOR SELECT FROM n;
+FETCH 1 FROM c;
+FETCH ALL FROM c;
+COMMIT;
+ALTER TABLE n DROP a;
+SELECT * FROM n;
+SELECT * FROM n, n m;
+SELECT count(*) FROM n;
+COPY n TO STDOUT;
+ALTER TABLE n ADD b int DEFAULT 4;
+SELECT * FROM n;
+SET client_min_messages = error;
+DROP SCHEMA no_columns CASCADE;

@@ -1,0 +1,51 @@
+"""The expressions by which ALTER TABLE gives columns another type."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.alter import is_repeatable, using_expressions
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("ALTER TABLE t ALTER a TYPE text", {}),
+        ("ALTER TABLE t ALTER a TYPE text USING 'x' || a", {"a": "'x' || a"}),
+        ("alter table only s.t alter column A set data type numeric(3, 2) using f(a, 2) ;", {"a": "f(a, 2)"}),
+        ('ALTER TABLE IF EXISTS "using" ALTER "A b" TYPE int USING ("A b"::int), ADD x int', {"A b": '("A b"::int)'}),
+        (
+            "ALTER TABLE t ADD CHECK (a > 0), ALTER b TYPE int USING b::int, ALTER c TYPE date USING d -- why\n",
+            {"b": "b::int", "c": "d"},
+        ),
+        ("ALTER TABLE t ADD CONSTRAINT u UNIQUE USING INDEX i", {}),
+        ("ALTER TABLE t ALTER a SET DEFAULT 5, ALTER using TYPE int", {}),
+        ("CREATE INDEX i ON t USING btree (a)", {}),
+        ("ALTER TABLE alter ALTER alter TYPE int USING alter + 1", {"alter": "alter + 1"}),
+    ],
+)
+def test_using(text: str, found: dict[str, str]) -> None:
+    assert using_expressions(text) == found
+
+
+@given(st.text(max_size=60))
+def test_never_fails(text: str) -> None:
+    using_expressions(text)
+    using_expressions("ALTER TABLE t ALTER " + text)
+
+
+@pytest.mark.parametrize(
+    ("text", "repeatable"),
+    [
+        ("ALTER TABLE t ADD COLUMN a integer DEFAULT 1", True),
+        ("ALTER TABLE t ADD CHECK (a <> 'serial identity')", True),
+        ("ALTER TABLE t ADD COLUMN a bigserial", False),
+        ('ALTER TABLE t ADD COLUMN a "serial"', False),
+        ("ALTER TABLE t ALTER a ADD GENERATED ALWAYS AS IDENTITY", False),
+        ("ALTER TABLE t ALTER a SET DEFAULT nextval('s')", False),
+    ],
+)
+def test_what_counts_is_not_repeatable(text: str, *, repeatable: bool) -> None:
+    assert is_repeatable(text) is repeatable
