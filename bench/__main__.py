@@ -17,14 +17,14 @@ import psycopg
 import pyarrow as pa
 import pyarrow.csv
 
-from bench import measure
+from bench import changes, gateways, indexes, maintenance, measure
 from bench.bare_spark import BareSpark
 from bench.report import Figure, Report
 from bench.transactions import INSERTS, MIXED, SESSIONS, DuckLake, on_server
 from tests.clients import tpch
 from tests.servers import PSQL_18, GatewayProcess, Server, open_directory, start_oracle
 
-PARTS = ("tpch", "rows", "copy", "latency", "transactions")
+PARTS = ("tpch", "rows", "copy", "latency", "transactions", "changes", "gateways", "indexes", "maintenance")
 _SCHEMA = "bench"
 
 
@@ -182,6 +182,69 @@ class Bench:
         finally:
             duck.close()
 
+    def gateways(self) -> None:
+        """Changes of schemas by the number of gateways, and the check before each statement."""
+        gateways.run(self.report, self.directory, 10)
+
+    def changes(self) -> None:
+        """Changes of schemas, and what writers notice of them."""
+        servers = (self.gateway, self.postgres)
+        self.report.heading("changes that touch no rows, other: PostgreSQL 18")
+        ours, other = (measure.percentiles(asyncio.run(changes.metadata(server, 25))) for server in servers)
+        for label, mine, theirs, most in zip(("p50", "p99"), ours, other, (50, None), strict=True):
+            self.report.add(Figure(label, mine * 1e3, theirs * 1e3, "ms", "PostgreSQL", ours_max=most))
+        for server in servers:
+            server.psql("-qc", "ALTER TABLE orders ADD PRIMARY KEY (o_orderkey)")
+            # Without the NOT NULLs of lineitem, which are among the changes.
+            server.psql("-qc", "CREATE TABLE altered AS SELECT * FROM lineitem")
+        self.report.heading(f"changes over lineitem at scale {self.options.scale}, other: PostgreSQL 18")
+        ours, other = (asyncio.run(changes.over_rows(server, "altered")) for server in servers)
+        for (name, *_), mine, theirs in zip(changes.CHANGES, ours, other, strict=True):
+            self.report.add(Figure(name, mine, theirs, "s", "PostgreSQL"))
+        self.report.heading(f"{changes.WRITERS} sessions that insert rows meanwhile, other: PostgreSQL 18")
+        for server in servers:
+            server.psql("-qc", "ALTER TABLE altered ALTER COLUMN l_linenumber TYPE integer USING l_linenumber::integer")
+        for name, change in (("before", None), ("while ADD UNIQUE", changes.CHANGES[3][1]), ("after", None)):
+            ours_noticed, other_noticed = (
+                asyncio.run(changes.beside(server, "altered", change, self.options.seconds)) for server in servers
+            )
+            pair = (ours_noticed, other_noticed)
+            self.report.add(Figure(f"inserts {name}", *map(changes.rate, pair), "/s", "PostgreSQL"))
+            self.report.add(Figure(f"slowest {name}", *map(changes.slowest, pair), "s", "PostgreSQL"))
+            self.report.add(Figure(f"errors {name}", len(ours_noticed.errors), len(other_noticed.errors), ""))
+
+    def indexes(self) -> None:
+        """Indexes being made, and looks at a few rows before and after."""
+        servers = (self.gateway, self.postgres)
+        for server in servers:
+            server.psql("-qc", "CREATE TABLE indexed AS SELECT * FROM lineitem")
+        [[rows]] = self.postgres.query("SELECT count(*) FROM indexed")
+        for when in ("before", "after"):
+            if when == "after":
+                self.report.heading(f"indexes over {rows} rows of lineitem, other: PostgreSQL 18")
+                ours, other = (asyncio.run(indexes.make(server, "indexed")) for server in servers)
+                for (name, _), mine, theirs in zip(indexes.INDEXES, ours, other, strict=True):
+                    self.report.add(Figure(name, mine, theirs, "s", "PostgreSQL"))
+                    self.report.add(Figure(f"{name}, rows a second", int(rows) / mine, int(rows) / theirs, "/s"))
+            self.report.heading(f"looks at a few rows, {when}, other: PostgreSQL 18")
+            for name, sql in (("one order", indexes.POINT), ("a thousand orders", indexes.RANGE)):
+                times = [asyncio.run(indexes.look(server, "indexed", sql, 30)) for server in servers]
+                mine, theirs = (measure.percentiles(each)[0] for each in times)
+                self.report.add(Figure(f"{name}, p50", mine * 1e3, theirs * 1e3, "ms", "PostgreSQL"))
+
+    def maintenance(self) -> None:
+        """What VACUUM takes, and what it is good for."""
+        self.report.heading(f"compaction of lineitem at scale {self.options.scale} in {maintenance.FILES} files")
+        rows = maintenance.scatter(self.gateway)
+        self.report.add(Figure("scan before", maintenance.scan_seconds(self.gateway, self.options.repeat), None, "s"))
+        taken = maintenance.vacuum_seconds(self.gateway, "VACUUM scattered")
+        self.report.add(Figure("VACUUM", taken, None, "s"))
+        self.report.add(Figure("rows written anew", rows / taken, None, "/s"))
+        self.report.add(Figure("scan after", maintenance.scan_seconds(self.gateway, self.options.repeat), None, "s"))
+        taken = maintenance.vacuum_seconds(self.gateway, "CLUSTER scattered USING scattered_order")
+        self.report.add(Figure("CLUSTER", taken, None, "s"))
+        self.report.add(Figure("ANALYZE", maintenance.vacuum_seconds(self.gateway, "ANALYZE scattered"), None, "s"))
+
 
 def live_in(server: Server, schema: str) -> None:
     """Let sessions to come find tables in this schema."""
@@ -230,7 +293,7 @@ def main() -> None:
         stack.callback(lambda: asyncio.run(postgres.stop()))
         gateway = stack.enter_context(GatewayProcess(directory / "gateway"))
         bench = Bench(directory, gateway, oracle, options)
-        if {"tpch", "latency"} & set(options.parts):
+        if {"tpch", "latency", "changes", "indexes", "maintenance"} & set(options.parts):
             bench.load_tpch()
         for part in PARTS:
             if part in options.parts:
