@@ -89,10 +89,9 @@ class DeferredChanges:
         """What is deferred and not settled."""
         return tuple(self._made[self._settled :])
 
-    @property
-    def renames(self) -> bool:
-        """Whether names of tables may be others than they are outside of a window."""
-        return any(change.renames for change in self.pending)
+    def minds(self, name: str) -> bool:
+        """Whether it makes a difference that a table of that name is made outside of a window."""
+        return any(change.renames or name in change.sql.lower() for change in self.pending)
 
     @property
     def is_open(self) -> bool:

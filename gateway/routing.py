@@ -175,6 +175,18 @@ async def _tables(session: Exchange, names: Sequence[str]) -> list[int]:
     return [int(row[0]) for row in result.rows if row[0] is not None]
 
 
+async def _create_table(session: Exchange, _: Analysis, query: Node) -> Routed:
+    """Where it refers to tables of the lake, and names no others but these and itself."""
+    utility = query.utilityStmt
+    await _judge(session, utility)
+    parents = [node.pktable for node in walk(utility) if isinstance(node.fields.get("pktable"), Node)]
+    if len(parents) + 1 < sum(node.type == "RANGEVAR" for node in walk(utility)):
+        return Routed(Route.RELAY, query)
+    found = {await resolve(session, parent) for parent in parents} - {None}
+    lake = await lake_relations(session, (oid for oid in found if oid))
+    return Routed(Route.CREATE_TABLE if lake and lake == found else Route.RELAY, query, tuple(sorted(lake)))
+
+
 async def _alter(session: Exchange, _: Analysis, query: Node) -> Routed:
     await _judge(session, query.utilityStmt)
     oid = await resolve(session, query.utilityStmt.relation)
@@ -369,6 +381,7 @@ _UTILITIES: Final[Mapping[Route, Callable[[Exchange, Analysis, Node], Awaitable[
     Route.COPY: _copy,
     Route.TRUNCATE: _truncate,
     Route.LOCK: _lock,
+    Route.CREATE_TABLE: _create_table,
     Route.ALTER: _alter,
     Route.SCHEMA_ONLY: _schema_only,
     Route.VACUUM: _vacuum,

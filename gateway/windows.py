@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from gateway.lake.select_locking import locks_rows
-from planner.nodes import Node, walk
+from planner.nodes import Node, name_of, walk
 from planner.references import functions
 from planner.routes import Route, command, is_utility
 from planner.statements import Statement, needs_no_analysis, transaction_command
@@ -57,28 +57,30 @@ async def judge(session: Exchange, routed: Routed) -> bool | None:
         return None
     if runs_in_window(routed, session.gateway.builtins):
         return True
-    if _stands_alone(routed) and not deferred.renames:
+    made = _made_alone(routed)
+    if made is not None and not deferred.minds(made):
         await deferred.close()
         return False
     await deferred.settle()
     return None
 
 
-def _stands_alone(routed: Routed) -> bool:
-    """Whether it is a CREATE TABLE that names no other table: it does not matter which changes are carried out before
-    it, and nobody else can wait for it."""
+def _made_alone(routed: Routed) -> str | None:
+    """The table's name, where it is a CREATE TABLE that names no other table: nobody else can wait for it."""
     query = routed.query
     if routed.route is not Route.RELAY or query is None or not is_utility(query):
-        return False
+        return None
     utility = query.utilityStmt
-    return utility.type == "CREATESTMT" and sum(node.type == "RANGEVAR" for node in walk(utility)) == 1
+    if utility.type != "CREATESTMT" or sum(node.type == "RANGEVAR" for node in walk(utility)) > 1:
+        return None
+    return name_of(utility.relation.relname)
 
 
 def runs_in_window(routed: Routed, builtins: Builtins) -> bool:
     """Whether what the statement does outlives the window that it runs in."""
     query = routed.query
     match routed.route:
-        case Route.ALTER | Route.SCHEMA_ONLY:
+        case Route.ALTER | Route.SCHEMA_ONLY | Route.CREATE_TABLE:
             return True
         case Route.INSERT:
             return query is not None and query.onConflict is None

@@ -38,6 +38,11 @@ def is_repeatable(text: str) -> bool:
     return all(token.kind is Kind.STRING or token.text not in _COUNTING for token in tokens(text))
 
 
+def refers(text: str) -> bool:
+    """Whether a change of a schema may add a foreign key."""
+    return any(token.kind is Kind.WORD and token.text == "references" for token in tokens(text))
+
+
 def _clauses(items: Sequence[Token]) -> Iterator[list[Token]]:
     """What stands between the commas of ALTER TABLE, the first one without what precedes it."""
     clause: list[Token] = []

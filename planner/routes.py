@@ -32,6 +32,7 @@ class Route(Enum):
     LOCK = "lock table"
     ALTER = "alter table"
     SCHEMA_ONLY = "schema only"  # RENAME, DROP TABLE, DROP INDEX
+    CREATE_TABLE = "create table"  # that refers to others
     CONCURRENTLY = "concurrently"
     VACUUM = "vacuum"  # and ANALYZE
     CLUSTER = "cluster"
@@ -49,6 +50,7 @@ UTILITY_ROUTES: Final[Mapping[str, Route]] = {
     "REFRESHMATVIEWSTMT": Route.REFRESH,
     "TRUNCATESTMT": Route.TRUNCATE,
     "LOCKSTMT": Route.LOCK,
+    "CREATESTMT": Route.CREATE_TABLE,
     "ALTERTABLESTMT": Route.ALTER,
     "INDEXSTMT": Route.ALTER,
     "RENAMESTMT": Route.SCHEMA_ONLY,

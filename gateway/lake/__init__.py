@@ -12,6 +12,7 @@ from catalog.errors import unsupported
 from gateway.lake.change import DeletePortal, UpdatePortal
 from gateway.lake.cluster import ClusterPortal
 from gateway.lake.copying import copy_portal
+from gateway.lake.create_table import CreateTablePortal
 from gateway.lake.cursor import DeclarePortal, FetchPortal
 from gateway.lake.execute import ExecutePortal
 from gateway.lake.explain import ExplainPortal
@@ -107,6 +108,7 @@ _PORTALS: Final[dict[Route, Callable[[Exchange, Analysis, Routed, Binding], Port
     Route.REFRESH: RefreshPortal,
     Route.TRUNCATE: TruncatePortal,
     Route.LOCK: LockTablePortal,
+    Route.CREATE_TABLE: CreateTablePortal,
     Route.ALTER: alter_portal,
     Route.SCHEMA_ONLY: SchemaOnlyPortal,
     Route.CONCURRENTLY: PlainlyPortal,

@@ -34,7 +34,7 @@ from gateway.messages.backend import CommandComplete
 from gateway.portal import StatementPortal
 from gateway.session_timeouts import STATEMENT_TIMEOUT
 from gateway.visibility import latest
-from planner.alter import is_repeatable, using_expressions
+from planner.alter import is_repeatable, refers, using_expressions
 
 if TYPE_CHECKING:
     from gateway.analysis import Analysis
@@ -76,7 +76,7 @@ class AlterPortal(StatementPortal):
         session, transaction = self.session, self.session.transaction
         deferred = transaction.deferred
         repeatable = is_repeatable(self.analysis.sql) and not self._using
-        if not repeatable or not await may_defer(session, [self._relid]):
+        if not repeatable or not await may_defer(session, [self._relid], refers=refers(self.analysis.sql)):
             await deferred.settle()
             return False
         await deferred.open()

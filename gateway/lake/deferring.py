@@ -77,7 +77,7 @@ class Demands:
         return {
             identity
             for identity, read_at in self._seen.items()
-            if any(oid in touched or now.get(oid) != snapshot for oid, snapshot in read_at.items())
+            if any(oid in touched or now.get(oid, snapshot) != snapshot for oid, snapshot in read_at.items())
         }
 
     async def meet(self) -> None:
@@ -86,23 +86,40 @@ class Demands:
         known = [each for each in found if each.identity in self._seen]
         for each in known:
             look_again_at_commit(self._session, each, self._seen[each.identity])
-        await vouch(self._session, known)
-        await meet(self._session, [each for each in found if each not in known])
+        others = [each for each in found if each not in known]
+        shared = await self._session.gateway.store.lake_relations(each.relid for each in others)
+        # A table of the block's own was empty then; rows that came since were looked at as they came.
+        await vouch(self._session, known + [each for each in others if each.relid not in shared])
+        await meet(self._session, [each for each in others if each.relid in shared])
 
 
-async def may_defer(session: Exchange, oids: Collection[int]) -> bool:
-    """Whether a change of these tables can be deferred: in the client's own block, where others have them too."""
+async def may_defer(session: Exchange, oids: Collection[int], *, refers: bool = False) -> bool:
+    """Whether a change of these tables can be deferred: in the client's own block, where others may wait for it.
+
+    For a change of tables that nobody else has, nobody waits, unless it `refers` to others; but it is deferred where
+    anything is, for it may build on that.
+    """
     transaction = session.transaction
     if not transaction.open or transaction.implicit:
         return False
+    if refers or transaction.deferred.pending:
+        return True
     return await session.gateway.store.lake_relations(set(oids)) == set(oids)
 
 
 async def defer(
-    session: Exchange, analysis: Analysis, tables: Sequence[Table], wanted: Iterable[Obligation], *, renames: bool
+    session: Exchange,
+    analysis: Analysis,
+    tables: Sequence[Table],
+    wanted: Iterable[Obligation],
+    *,
+    renames: bool = False,
+    sql: str | None = None,
 ) -> None:
-    """What was just carried out in a window is deferred: it demands these. The window is closed. `tables` are what it
-    changes, as they were before."""
+    """What was just carried out in a window is deferred: it demands these. The window is closed.
+
+    `tables` are what it changes, as they were before; `sql` is what was carried out, if not the statement itself.
+    """
     transaction = session.transaction
     looks = [await prepare_look(session, each) for each in wanted]
     [answer] = await session.backend.run(_MARK)
@@ -110,6 +127,6 @@ async def defer(
         await transaction.enlistment.meet(table, analysis.mark)
     demands = Demands(session, looks)
     own = SchemaMark.of(answer.rows[0][0]).own
-    transaction.deferred.defer(DeferredChange(analysis.sql, tuple(tables), own, renames, demands))
+    transaction.deferred.defer(DeferredChange(sql or analysis.sql, tuple(tables), own, renames, demands))
     await transaction.deferred.close()
     await demands.make()

@@ -242,3 +242,103 @@ def test_pipelines(block: psycopg.Connection, other: psycopg.Connection) -> None
         assert other.execute("SELECT count(*) FROM t").fetchone() == (3,)
     block.commit()
     assert other.execute("SELECT id, m FROM t WHERE m = 9").fetchall() == [(8, 9)]
+
+
+_REFERRING = [
+    ("CREATE TABLE made (id integer PRIMARY KEY, of_t integer NOT NULL REFERENCES t, up integer REFERENCES made)",),
+    (
+        "CREATE TABLE made (id integer PRIMARY KEY, of_t integer NOT NULL, up integer)",
+        (
+            "ALTER TABLE made ADD FOREIGN KEY (of_t) REFERENCES t DEFERRABLE INITIALLY DEFERRED,"
+            " ADD FOREIGN KEY (up) REFERENCES made"
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize("changes", _REFERRING, ids=["as it is made", "as it is altered"])
+def test_nobody_waits_for_a_table_that_refers_to_another(
+    gateway_process: GatewayProcess,
+    schema: str,
+    block: psycopg.Connection,
+    other: psycopg.Connection,
+    changes: tuple[str, ...],
+) -> None:
+    for change in changes:
+        block.execute(change.encode())
+    block.execute("CREATE INDEX made_of_t ON made (of_t)")
+    block.execute("ALTER TABLE made ADD CHECK (id > 0), ADD COLUMN note text DEFAULT 'none'")
+    assert not locks(gateway_process, block, f"{schema}.t")
+    other.execute("INSERT INTO t VALUES (4, 40, 'd')")
+    other.execute("DELETE FROM t WHERE id = 1")
+    block.execute("INSERT INTO made VALUES (1, 2, NULL), (2, 3, 1)")
+    with pytest.raises(psycopg.errors.ForeignKeyViolation), block.transaction():
+        block.execute("INSERT INTO made VALUES (3, 4, 9)")
+    names = block.execute(
+        "SELECT conname FROM pg_constraint WHERE conrelid = 'made'::regclass AND contype <> 't'"
+    ).fetchall()
+    assert sorted(name for (name,) in names) == [
+        "made_id_check",
+        "made_id_not_null",
+        "made_of_t_fkey",
+        "made_of_t_not_null",
+        "made_pkey",
+        "made_up_fkey",
+    ]
+    assert not locks(gateway_process, block, f"{schema}.t")
+    other.execute("UPDATE t SET n = 31 WHERE id = 3")
+    block.execute("INSERT INTO made VALUES (4, 4, 2)")
+    block.commit()
+    assert other.execute("SELECT id, of_t, up, note FROM made ORDER BY id").fetchall() == [
+        (1, 2, None, "none"),
+        (2, 3, 1, "none"),
+        (4, 4, 2, "none"),
+    ]
+    with pytest.raises(psycopg.errors.ForeignKeyViolation):
+        other.execute("DELETE FROM t WHERE id = 2")
+    with pytest.raises(psycopg.errors.ForeignKeyViolation):
+        other.execute("INSERT INTO made VALUES (5, 1)")
+
+
+def test_a_row_that_a_new_table_refers_to_cannot_go(block: psycopg.Connection, other: psycopg.Connection) -> None:
+    block.execute("CREATE TABLE made (of_t integer REFERENCES t)")
+    block.execute("INSERT INTO made VALUES (1)")
+    done: list[int] = []
+
+    def delete() -> None:
+        try:
+            done.append(other.execute("DELETE FROM t WHERE id = 1").rowcount)
+        except psycopg.errors.ForeignKeyViolation:
+            done.append(0)
+
+    waiting = threading.Thread(target=delete)
+    waiting.start()
+    waiting.join(2)
+    assert waiting.is_alive(), "it does not wait for the row"
+    block.commit()
+    waiting.join(60)
+    assert done == [0]
+
+
+def test_a_new_table_that_refers_to_others_is_undone(block: psycopg.Connection, other: psycopg.Connection) -> None:
+    block.execute("SAVEPOINT before")
+    block.execute("CREATE TABLE made (of_t integer REFERENCES t ON DELETE CASCADE)")
+    block.execute("INSERT INTO made VALUES (1)")
+    block.execute("ROLLBACK TO before")
+    with pytest.raises(psycopg.errors.UndefinedTable), block.transaction():
+        block.execute("SELECT FROM made")
+    for wrong in (
+        "CREATE TABLE made (of_t text REFERENCES t)",
+        "CREATE TABLE made (of_t integer REFERENCES t (n))",
+        "CREATE TABLE t (of_t integer REFERENCES t)",
+    ):
+        with pytest.raises(psycopg.Error), block.transaction():
+            block.execute(wrong.encode())
+    block.execute("CREATE TABLE IF NOT EXISTS t (of_t integer REFERENCES t)")
+    block.execute("CREATE TABLE made (of_t integer CONSTRAINT found REFERENCES t ON DELETE CASCADE)")
+    block.execute("DROP TABLE made")
+    block.execute("CREATE TABLE made (of_t integer CONSTRAINT found REFERENCES t ON DELETE CASCADE)")
+    block.execute("INSERT INTO made VALUES (2)")
+    block.commit()
+    other.execute("DELETE FROM t WHERE id = 2")
+    assert other.execute("SELECT FROM made").fetchall() == []
