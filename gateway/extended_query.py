@@ -40,7 +40,6 @@ from planner.statements import (
     Statement,
     TransactionCommand,
     constraint_modes,
-    needs_no_analysis,
     setting,
     split,
     transaction_command,
@@ -95,9 +94,7 @@ class ExtendedQuery(Exchange):
                 self._commands[message.statement] = command
         if not await self._enter_parse(message.statement, statements):
             return
-        if self.backend.status == b"E" or all(
-            needs_no_analysis(statement, enlisted=self.transaction.enlistment.any) for statement in statements
-        ):
+        if self.backend.status == b"E" or all(windows.needs_no_look(self, statement) for statement in statements):
             if self.backend.status != b"E" and len(statements) == 1 and setting(statements[0], as_of.NAME) is not None:
                 if not await self._settle():
                     return

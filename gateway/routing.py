@@ -109,6 +109,8 @@ async def _utility(session: Exchange, analysis: Analysis, query: Node) -> Routed
     if kind in _UTILITIES:
         return await _UTILITIES[kind](session, analysis, query)
     await _judge(session, query.utilityStmt)
+    if query.utilityStmt.type in routes.REPEATABLE and session.transaction.deferred.pending:
+        return Routed(Route.SCHEMA_ONLY, query, late=True)
     if await _is_concurrent(session, query.utilityStmt):
         return Routed(Route.CONCURRENTLY, query)
     return Routed(kind, query)
@@ -158,7 +160,7 @@ async def _schema_only(session: Exchange, analysis: Analysis, query: Node) -> Ro
     await _judge(session, utility)
     if await _is_concurrent(session, utility):
         return Routed(Route.CONCURRENTLY, query)
-    if utility.type == "RENAMESTMT":
+    if utility.type != "DROPSTMT":
         names = [] if utility.fields.get("relation") is None else [quoted_name(utility.relation)]
     else:
         names = [quoted(each) for each in utility.objects] if statements.drops_tables(analysis.sql) else []

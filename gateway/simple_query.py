@@ -26,7 +26,6 @@ from planner.statements import (
     Statement,
     TransactionCommand,
     constraint_modes,
-    needs_no_analysis,
     setting,
     split,
     transaction_command,
@@ -52,7 +51,7 @@ async def answer(session: Exchange, frame: Frame) -> None:
         session.backend.status != b"E"
         and not session.transaction.deferred.pending
         and all(
-            needs_no_analysis(statement, enlisted=session.transaction.enlistment.any)
+            windows.needs_no_look(session, statement)
             and transaction_command(statement) is None
             and session.transaction.answering(statement) == statement.text
             and setting(statement, as_of.NAME) is None
@@ -82,7 +81,7 @@ async def _answer_one(session: Exchange, statement: Statement, raw: bytes, *, al
     if not alone:
         await transaction.begin()
     await windows.enter(session, (statement,))
-    if needs_no_analysis(statement, enlisted=transaction.enlistment.any):
+    if windows.needs_no_look(session, statement):
         return await _relay(session, statement, raw)
     good = True
     lake: tuple[int, ...] = ()

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 # First words of statements that PostgreSQL answers without a look at any table, and that a window would undo in vain.
 _BESIDE: Final = frozenset({"show", "listen", "notify", "unlisten", "deallocate"})
+# Of those that need no look, these change schemas: they may be deferred as well.
+_CHANGING: Final = frozenset({"comment", "grant", "revoke"})
 # Volatile functions of PostgreSQL's own that leave nothing in the transaction.
 _TRACELESS: Final = frozenset(
     {
@@ -36,6 +38,14 @@ def is_beside(statement: Statement) -> bool:
     return statement.first_word in _BESIDE or transaction_command(statement) is not None
 
 
+def needs_no_look(session: Exchange, statement: Statement) -> bool:
+    """Whether the statement can be relayed unseen (planner.statements.needs_no_analysis)."""
+    transaction = session.transaction
+    if transaction.deferred.pending and statement.first_word in _CHANGING:
+        return False
+    return needs_no_analysis(statement, enlisted=transaction.enlistment.any)
+
+
 async def enter(session: Exchange, statements: Sequence[Statement]) -> None:
     """Before statements are analysed, or relayed without that: open a window, or see to it that none is needed."""
     deferred = session.transaction.deferred
@@ -43,7 +53,7 @@ async def enter(session: Exchange, statements: Sequence[Statement]) -> None:
         return
     if all(is_beside(statement) for statement in statements):
         await deferred.close()
-    elif any(needs_no_analysis(statement, enlisted=True) for statement in statements):
+    elif any(needs_no_look(session, statement) for statement in statements):
         await deferred.settle()
     else:
         await deferred.open()
@@ -66,11 +76,16 @@ async def judge(session: Exchange, routed: Routed) -> bool | None:
 
 
 def _made_alone(routed: Routed) -> str | None:
-    """The table's name, where it is a CREATE TABLE that names no other table: nobody else can wait for it."""
+    """The name of what is made: a table, by a statement that names no other, a schema or an enumeration. Nobody else
+    can wait for these."""
     query = routed.query
     if routed.route is not Route.RELAY or query is None or not is_utility(query):
         return None
     utility = query.utilityStmt
+    if utility.type == "CREATEENUMSTMT":
+        return name_of(utility.typeName[-1])
+    if utility.type == "CREATESCHEMASTMT" and not utility.fields.get("schemaElts"):
+        return name_of(utility.schemaname) if utility.fields.get("schemaname") else None
     if utility.type != "CREATESTMT" or sum(node.type == "RANGEVAR" for node in walk(utility)) > 1:
         return None
     return name_of(utility.relation.relname)

@@ -31,7 +31,7 @@ class Route(Enum):
     TRUNCATE = "truncate"
     LOCK = "lock table"
     ALTER = "alter table"
-    SCHEMA_ONLY = "schema only"  # RENAME, DROP TABLE, DROP INDEX
+    SCHEMA_ONLY = "schema only"  # RENAME, SET SCHEMA, DROP TABLE, DROP INDEX; in a block, REPEATABLE
     CREATE_TABLE = "create table"  # that refers to others
     CONCURRENTLY = "concurrently"
     VACUUM = "vacuum"  # and ANALYZE
@@ -54,6 +54,7 @@ UTILITY_ROUTES: Final[Mapping[str, Route]] = {
     "ALTERTABLESTMT": Route.ALTER,
     "INDEXSTMT": Route.ALTER,
     "RENAMESTMT": Route.SCHEMA_ONLY,
+    "ALTEROBJECTSCHEMASTMT": Route.SCHEMA_ONLY,
     "DROPSTMT": Route.SCHEMA_ONLY,
     "VACUUMSTMT": Route.VACUUM,
     "CLUSTERSTMT": Route.CLUSTER,
@@ -64,6 +65,9 @@ UTILITY_ROUTES: Final[Mapping[str, Route]] = {
     "DOSTMT": Route.GUARDED,
     "CALLSTMT": Route.GUARDED,
 }
+
+# Those that can be carried out, undone and carried out again, and touch no table's rows nor its columns.
+REPEATABLE: Final = frozenset({"ALTEROWNERSTMT", "COMMENTSTMT", "GRANTSTMT", "VIEWSTMT"})
 
 # CmdType of PostgreSQL's nodes.h.
 _COMMANDS: Final[Mapping[int, Route]] = {

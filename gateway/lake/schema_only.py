@@ -1,4 +1,8 @@
-"""RENAME, DROP TABLE and DROP INDEX: PostgreSQL carries them out, no row is looked at; in a block they are deferred."""
+"""RENAME, SET SCHEMA, DROP TABLE, DROP INDEX: PostgreSQL carries them out, no row is looked at.
+
+In a block they are deferred. So are COMMENT, GRANT, CREATE VIEW and the like where anything else is: they may build on
+that.
+"""
 
 from __future__ import annotations
 

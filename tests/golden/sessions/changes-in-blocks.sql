@@ -158,3 +158,59 @@ COMMIT;
 SELECT count(*) FROM basket;
 \d basket
 DROP TABLE basket;
+
+-- Tables that refer to others, and what is built on a change.
+CREATE TABLE maker (id integer PRIMARY KEY, name text);
+INSERT INTO maker VALUES (1, 'ada'), (2, 'bob');
+BEGIN;
+CREATE TABLE tool (id integer PRIMARY KEY, maker integer NOT NULL REFERENCES maker ON DELETE CASCADE, part_of integer,
+    FOREIGN KEY (part_of) REFERENCES tool DEFERRABLE INITIALLY DEFERRED);
+CREATE INDEX tool_maker ON tool (maker);
+COMMENT ON TABLE tool IS 'what is made';
+COMMENT ON COLUMN tool.maker IS 'by whom';
+ALTER TABLE maker ADD COLUMN born date;
+CREATE VIEW made AS SELECT t.id, m.name, m.born FROM tool t JOIN maker m ON m.id = t.maker;
+COMMENT ON VIEW made IS 'with the year';
+INSERT INTO tool VALUES (1, 1, 2), (2, 2, NULL);
+UPDATE maker SET born = '1815-12-10' WHERE id = 1;
+SELECT * FROM made ORDER BY id;
+CREATE SCHEMA IF NOT EXISTS workshop_of_blocks;
+CREATE TYPE mood AS ENUM ('fair', 'foul');
+ALTER TABLE tool RENAME COLUMN part_of TO whole;
+SAVEPOINT e;
+INSERT INTO tool VALUES (3, 3, NULL);
+ROLLBACK TO e;
+INSERT INTO tool VALUES (3, 1, 9);
+COMMIT;
+SELECT count(*) FROM pg_class WHERE relname IN ('tool', 'made');
+BEGIN;
+CREATE TABLE tool (id integer PRIMARY KEY, maker integer NOT NULL CONSTRAINT by_whom REFERENCES maker ON DELETE CASCADE);
+CREATE TABLE IF NOT EXISTS tool (id integer REFERENCES maker);
+CREATE TABLE tool (id integer REFERENCES maker);
+ROLLBACK;
+BEGIN;
+CREATE TABLE tool (id integer PRIMARY KEY, maker integer NOT NULL CONSTRAINT by_whom REFERENCES maker ON DELETE CASCADE);
+CREATE TABLE IF NOT EXISTS tool (id integer REFERENCES maker);
+ALTER TABLE tool ADD COLUMN weight numeric(5, 2) DEFAULT 1 CHECK (weight > 0);
+INSERT INTO tool VALUES (1, 1), (2, 2);
+CREATE SCHEMA shed;
+ALTER TABLE tool SET SCHEMA shed;
+SELECT * FROM shed.tool ORDER BY id;
+SELECT * FROM tool;
+ROLLBACK;
+BEGIN;
+CREATE TABLE tool (id integer PRIMARY KEY, maker integer NOT NULL CONSTRAINT by_whom REFERENCES maker ON DELETE CASCADE);
+INSERT INTO tool VALUES (1, 1), (2, 2);
+CREATE VIEW made AS SELECT count(*) FROM tool;
+GRANT SELECT ON made TO PUBLIC;
+ALTER TABLE maker ADD COLUMN died date;
+COMMENT ON COLUMN maker.died IS 'if so';
+COMMIT;
+\d+ tool
+\d+ maker
+DELETE FROM maker WHERE id = 1;
+SELECT * FROM made;
+\dp made
+INSERT INTO tool VALUES (5, 1);
+DROP TABLE maker CASCADE;
+DROP TABLE tool CASCADE;
