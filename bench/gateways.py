@@ -18,12 +18,12 @@ from catalog.clock import HybridClock
 from catalog.synchronisation import Replica, Settings, Word
 from tests.servers import GatewayProcess
 
-COUNTS = (1, 2, 4)
+COUNTS = (1, 2, 4, 8)
 _CHECKS = 200_000
 
 
 def run(report: Report, directory: Path, rounds: int) -> None:
-    """Statements that touch no rows, through the first of one, two and four gateways; then with one that is paused."""
+    """Statements that touch no rows, through the first of 1, 2, 4 and 8 gateways; then with one that is paused."""
     settings = Settings()
     report.heading(f"changes of schemas that touch no rows, by gateways on one catalog (DD {settings.delay:g} s)")
     gateways: list[GatewayProcess] = []

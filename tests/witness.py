@@ -21,8 +21,8 @@ def extension(name: str) -> Path:
 class Witness:
     """A DuckDB attached by the statement that `sluice attach` prints."""
 
-    def __init__(self, data_dir: Path) -> None:
-        printed = run_sluice("attach", "--data-dir", str(data_dir))
+    def __init__(self, data_dir: Path, *arguments: str) -> None:
+        printed = run_sluice("attach", "--data-dir", str(data_dir), *arguments)
         assert printed.returncode == 0, printed.stderr
         assert printed.stdout.startswith("ATTACH ")
         assert printed.stdout.strip().count("\n") == 0, "one statement on one line"

@@ -1,4 +1,4 @@
-"""Three gateways over one PostgreSQL: random changes of schemas and of rows through all of them, while gateways are
+"""Four gateways over one PostgreSQL: random changes of schemas and of rows through all of them, while gateways are
 killed, paused and cut off, and PostgreSQL is restarted. Afterwards every client's model and the lake agree.
 
 `SLUICE_CHAOS_SECONDS` and `SLUICE_CHAOS_SEED` make it longer, and the same again as far as chance is ours.
@@ -21,12 +21,13 @@ import pytest
 from catalog.embedded import EmbeddedPostgres
 from tests.proxy import Proxy
 from tests.servers import GatewayProcess, Server, open_directory, run_sluice, start_oracle
+from tests.witness import Witness
 
 pytestmark = pytest.mark.xdist_group("chaos")
 
 _SECONDS = float(os.environ.get("SLUICE_CHAOS_SECONDS", "30"))
 _SEED = int(os.environ.get("SLUICE_CHAOS_SEED", "0")) or random.randrange(1, 1 << 30)
-_GATEWAYS = 3
+_GATEWAYS = 4
 _CLIENTS = 4
 # What a client may meet, and what it says of its statement: that it was not carried out.
 _NOT_DONE = {"40001", "40P01", "57P03", "55P03"}
@@ -268,4 +269,14 @@ def test_models_and_lake_agree(cluster: Cluster) -> None:
     with cluster.gateways[1]:  # who comes next looks after what is left
         checked = run_sluice("check", "--catalog", cluster.catalog)
     assert checked.returncode == 0, checked.stdout + checked.stderr
+    witness = Witness(cluster.gateways[1].data_dir, "--catalog", cluster.catalog)
+    try:
+        for client in clients:
+            columns = client.model.columns
+            listed = ", ".join(["id", *columns])
+            rows = witness.rows(f"SELECT {listed} FROM {witness.lake}.public.{client.table} ORDER BY id")
+            expected = [(key, *(row[name] for name in columns)) for key, row in sorted(client.model.rows.items())]
+            assert rows == expected, (_SEED, cluster.blows)
+    finally:
+        witness.close()
     print([client.done for client in clients], [client.unknown for client in clients], cluster.blows)

@@ -1,4 +1,4 @@
-"""What docker/compose.yaml starts, by the same commands without containers: a catalog, a Spark cluster, a gateway."""
+"""What docker/compose.yaml starts, by the same commands without containers: catalog, Spark cluster, two gateways."""
 
 from __future__ import annotations
 
@@ -40,11 +40,19 @@ def entry_point(service: str) -> list[str]:
     return [str(Path(sys.executable).parent / program), *arguments]
 
 
-def start_daemon(stack: ExitStack, log: Path, command: list[str], until: str) -> None:
+def environment_of(service: str, name: str) -> str:
+    """A setting in a service's environment, as the compose file has it."""
+    match = re.search(rf"^  {service}:\n(?:    .*\n)*?      {name}: (.+)$", COMPOSE, re.MULTILINE)
+    assert match is not None, (service, name)
+    return match[1]
+
+
+def start_daemon(stack: ExitStack, log: Path, command: list[str], until: str, options: str = "") -> None:
     """Start a part of the cluster and wait until its log says that it is up."""
     # As in the image, Spark's scripts must find the Python that has PySpark.
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "SPARK_DAEMON_MEMORY": "256m", "SPARK_LOCAL_IP": "127.0.0.1"}
+    environment["SPARK_MASTER_OPTS"] = options
     with log.open("wb") as out:
         process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, env=environment)
 
@@ -62,23 +70,38 @@ def start_daemon(stack: ExitStack, log: Path, command: list[str], until: str) ->
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[GatewayProcess]:
+def gateways() -> Iterator[tuple[GatewayProcess, GatewayProcess]]:
     with ExitStack() as stack:
         directory = stack.enter_context(open_directory("cluster"))
         postgres, catalog = start_oracle(directory)
         stack.callback(lambda: asyncio.run(postgres.stop()))
         port = free_port()
         master = [*entry_point("spark-master"), "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0"]
-        start_daemon(stack, directory / "master.log", master, "New state: ALIVE")
+        start_daemon(
+            stack,
+            directory / "master.log",
+            master,
+            "New state: ALIVE",
+            environment_of("spark-master", "SPARK_MASTER_OPTS"),
+        )
         url = f"spark://127.0.0.1:{port}"
         worker = [*entry_point("spark-worker"), "--work-dir", str(directory / "work"), "--webui-port", "0"]
-        worker += ["--host", "127.0.0.1", "--cores", "2", "--memory", "1g", url]
+        worker += ["--host", "127.0.0.1", "--cores", "2", "--memory", "2g", url]
         start_daemon(stack, directory / "worker.log", worker, "Successfully registered with master")
         arguments = ("--catalog", catalog.superuser.url, "--spark", url, "--data-path", str(directory / "lake"))
-        gateway = GatewayProcess(
-            directory / "data", arguments=arguments, environment={"SPARK_LOCAL_IP": "127.0.0.1"}, user=catalog.user
+        first, second = (
+            GatewayProcess(
+                directory / name, arguments=arguments, environment={"SPARK_LOCAL_IP": "127.0.0.1"}, user=catalog.user
+            )
+            for name in ("first", "second")
         )
-        yield stack.enter_context(gateway)
+        yield stack.enter_context(first), stack.enter_context(second)
+
+
+@pytest.fixture
+def cluster(gateways: tuple[GatewayProcess, GatewayProcess]) -> GatewayProcess:
+    """The first of them."""
+    return gateways[0]
 
 
 def test_a_statement_of_each_kind(cluster: GatewayProcess) -> None:
@@ -99,6 +122,25 @@ def test_the_executors_are_the_clusters(cluster: GatewayProcess) -> None:
     assert cluster.server.query("SELECT count(*) FROM generate_series(1, 10)") == [["10"]]
     log = (cluster.data_dir.parent / "worker.log").read_text()
     assert "Asked to launch executor" in log
+
+
+def test_what_one_gateway_writes_the_other_reads_at_once(gateways: tuple[GatewayProcess, GatewayProcess]) -> None:
+    """Both are applications of one cluster, each with its share of the cores, and their executors write one lake."""
+    first, second = (gateway.server for gateway in gateways)
+    first.psql("-qc", "CREATE TABLE shared (id integer, name text)")
+    for round_number in range(3):
+        for writer, reader in ((first, second), (second, first)):
+            writer.psql("-qc", f"INSERT INTO shared SELECT n, '{round_number}' FROM generate_series(1, 100) AS n")
+            writer.psql("-qc", "UPDATE shared SET id = id + 1")
+            writer.psql("-qc", "DELETE FROM shared WHERE id > 100")
+            assert reader.query("SELECT * FROM shared ORDER BY 1, 2") == writer.query(
+                "SELECT * FROM shared ORDER BY 1, 2"
+            )
+    assert first.query("SELECT name, count(*) FROM shared GROUP BY 1 ORDER BY 1") == [
+        ["0", "189"], ["1", "193"], ["2", "197"],
+    ]  # fmt: skip
+    log = (gateways[0].data_dir.parent / "worker.log").read_text()
+    assert len({line.split("/")[0] for line in log.split("Asked to launch executor ")[1:]}) == 2
 
 
 def test_check(cluster: GatewayProcess) -> None:
