@@ -183,7 +183,7 @@ async def test_it_gives_way_to_a_change_of_the_schema(lake: Server, kept: Gatewa
     assert await store.take_turn(oid) is None, "one at a time"
     version = (await store.versions([oid]))[oid]
     with connect(lake) as changing:
-        changing.execute("ALTER TABLE item ADD COLUMN name text")
+        changing.execute("ALTER TABLE item ADD COLUMN number serial")
         assert await turn.publish(version.table, version.files, ()) == "the table's schema is being changed"
         said = await asyncio.to_thread(lake.psql, "-c", "VACUUM (SKIP_LOCKED) item")
         assert 'skipping vacuum of "item" --- lock not available' in said.stderr
@@ -195,6 +195,17 @@ async def test_it_gives_way_to_a_change_of_the_schema(lake: Server, kept: Gatewa
     assert lake.query("SELECT count(*) FROM item") == [["2"]]
     lake.psql("-qc", "VACUUM item")
     assert files_of(lake, "item") == 1
+
+
+def test_it_goes_on_beside_a_change_that_is_deferred(lake: Server) -> None:
+    lake.psql("-q", sql="CREATE TABLE item (id integer); INSERT INTO item VALUES (1); INSERT INTO item VALUES (2);")
+    with connect(lake) as changing:
+        changing.execute("ALTER TABLE item ADD COLUMN name text DEFAULT 'none'")
+        lake.psql("-qc", "VACUUM item")
+        assert files_of(lake, "item") == 1
+        changing.execute("UPDATE item SET name = 'one' WHERE id = 1")
+        changing.commit()
+    assert lake.query("SELECT * FROM item ORDER BY id") == [["1", "one"], ["2", "none"]]
 
 
 def _until(done: Callable[[], bool], work: Callable[[], None], failures: list[Exception]) -> None:
