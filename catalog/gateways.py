@@ -284,8 +284,8 @@ class Gateways:
         """A look that may fail: what is left can wait."""
         try:
             await self._look()
-        except (*_FAULTS, TimeoutError):
-            _LOG.exception("what gateways that are gone have left is left to the next look")
+        except (*_FAULTS, TimeoutError) as fault:
+            _LOG.warning("what gateways that are gone have left is left to the next look: %r", fault)
 
     async def close(self) -> None:
         """Be registered no more: nothing is written from here on."""

@@ -185,10 +185,9 @@ class Backend:
                     pass
 
     def send(self, data: bytes) -> None:
-        """Put bytes on their way."""
-        if self._writer.is_closing():
-            raise BackendLostError(self._last_word)
-        self._writer.write(data)
+        """Put bytes on their way. Where the backend is gone, whoever waits for its answer hears why."""
+        if not self._writer.is_closing():
+            self._writer.write(data)
 
     async def drain(self) -> None:
         """Wait until the backend takes more."""

@@ -34,6 +34,7 @@ _END: Final = (Statement("ROLLBACK TO SAVEPOINT pg_sluice_window"), Statement("R
 _KEEP: Final = f"SELECT pg_catalog.set_config('{_NAME}', $1, true)"
 _KEPT: Final = Statement(f"SELECT pg_catalog.current_setting('{_NAME}', true)")
 _VOUCH_COLUMNS: Final = "SELECT pg_sluice.vouch_columns($1, $2::bigint::oid)"
+_VOUCH_FOR_NO_ROWS: Final = "SELECT pg_sluice.vouch_for_no_rows($1, $2::bigint::oid)"
 # In a window, what is demanded of rows is what its own statement demands.
 _VOUCH_ALL: Final = "SELECT pg_sluice.vouch_all($1)"
 _MARK: Final = "SELECT pg_sluice.keep_own_mark($1)"
@@ -42,10 +43,18 @@ _MARK: Final = "SELECT pg_sluice.keep_own_mark($1)"
 class Demands(Protocol):
     """What a change demands of rows that are there.
 
-    Before the transaction's changes are settled they are carried out in a window once more, and each is asked to `note`
-    what it demands there, beside what is `noted` already; then to `look_again`, where that is still demanded after all
-    of them and rows may have changed. Each is asked to `meet` its demands when it has been carried out for good.
+    Before the transaction's changes are settled each is asked to `prepare`, outside of a window. They are carried out
+    in a window once more, and each is asked to `note` what it demands there, beside what is `noted` already; then to
+    `look_again`, where that is still demanded after all of them and rows may have changed. Each is asked to `meet` its
+    demands when it has been carried out for good. Of what was `rolled_back` something may be left in what it keeps.
     """
+
+    @property
+    def rewritten(self) -> int | None: ...
+
+    async def prepare(self) -> None: ...
+
+    def rolled_back(self) -> None: ...
 
     async def note(self, noted: set[int]) -> None: ...
 
@@ -56,10 +65,10 @@ class Demands(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DeferredChange:
-    """`sql` changes tables. `own` is the mark of the transaction's own changes (SchemaMark) after it. `renames`: it may
-    give names of tables free, or take them."""
+    """`statements` change tables. `own` is the mark of the transaction's own changes (SchemaMark) after it. `renames`:
+    it may give names of tables free, or take them."""
 
-    sql: str
+    statements: tuple[Statement, ...]
     tables: tuple[Table, ...]
     own: int
     renames: bool
@@ -91,7 +100,14 @@ class DeferredChanges:
 
     def minds(self, name: str) -> bool:
         """Whether it makes a difference that a table of that name is made outside of a window."""
-        return any(change.renames or name in change.sql.lower() for change in self.pending)
+        return any(
+            change.renames or any(name in statement.sql.lower() for statement in change.statements)
+            for change in self.pending
+        )
+
+    def rewrites(self, relid: int) -> bool:
+        """Whether a change is pending that has the table's files written anew."""
+        return any(change.demands.rewritten == relid for change in self.pending)
 
     @property
     def is_open(self) -> bool:
@@ -133,8 +149,9 @@ class DeferredChanges:
         return Statement(_MARK, (str(change.own),))
 
     def _carried_out(self, change: DeferredChange) -> list[Statement]:
-        vouched = [Statement(_VOUCH_COLUMNS, (self._token, str(table.oid))) for table in change.tables]
-        return [Statement(change.sql), *vouched]
+        vouch = _VOUCH_FOR_NO_ROWS if change.demands.rewritten is None else _VOUCH_COLUMNS
+        vouched = [Statement(vouch, (self._token, str(table.oid))) for table in change.tables]
+        return [*change.statements, *vouched]
 
     async def close(self) -> None:
         """Undo what was done in the window, but for what has to last."""
@@ -179,15 +196,17 @@ class DeferredChanges:
         """Carry out for good what was deferred: from here on others may have to wait for this transaction."""
         if not self.pending:
             return
-        await self._look_again()
         pending = self.pending
+        await self.close()
+        for change in pending:
+            await change.demands.prepare()
+        await self._look_again()
         self._settled = len(self._made)
         for change in pending:
             await self._run(*self._carried_out(change), self._marked(change), *self._keep())
             await change.demands.meet()
 
     async def _look_again(self) -> None:
-        await self.close()
         await self._begin()
         noted: set[int] = set()
         for change in self.pending:
@@ -205,6 +224,8 @@ class DeferredChanges:
         count, settled = (int(number) for number in (kept.rows[0][0] or b"0 0").split())
         del self._made[count:]
         self._settled = settled
+        for change in self._made:
+            change.demands.rolled_back()
         self._tell()
 
     def _tell(self) -> None:

@@ -39,6 +39,13 @@ def uncommitted(session: Exchange, oids: Sequence[int]) -> Statement:
     return Statement(_UNCOMMITTED, (session.gateway.token, "{" + ",".join(map(str, oids)) + "}"))
 
 
+async def staged(session: Exchange, oid: int) -> RowChange:
+    """What the transaction has staged for a table so far, as one change."""
+    [own] = await session.backend.run(uncommitted(session, [oid]))
+    found = [change for _, _, change in own.rows if change is not None]
+    return change_from_json(json.loads(found[0])) if found else RowChange(oid)
+
+
 async def versions(session: Exchange, oids: Sequence[int], own: Result | None = None) -> dict[int, TableVersion]:
     """The tables as a statement of the session sees them; `own` is the answer to `uncommitted`, where it is at hand."""
     store, transaction = session.gateway.store, session.transaction

@@ -22,13 +22,20 @@ from storage.parquet_writer import ParquetWriter
 from storage.positions import deleted_positions, write_delete_file
 
 _ONE_FILE_BYTES: Final = 2**62
+_EMPTY: Final = np.empty(0, np.int64)
+
+
+def lost_positions(data_path: str, table: Table, file: DataFile) -> npt.NDArray[np.int64]:
+    """The positions of the file's rows that are deleted, ascending."""
+    if file.delete_file is None:
+        return _EMPTY
+    return deleted_positions(LakeFiles(data_path), table.path, file.delete_file)
 
 
 def live_positions(data_path: str, table: Table, file: DataFile) -> npt.NDArray[np.int64]:
     """The positions of the file's rows that are not deleted, ascending."""
     alive = np.ones(file.record_count, np.bool_)
-    if file.delete_file is not None:
-        alive[deleted_positions(LakeFiles(data_path), table.path, file.delete_file)] = False
+    alive[lost_positions(data_path, table, file)] = False
     return np.flatnonzero(alive).astype(np.int64)
 
 
@@ -83,12 +90,15 @@ def _completed(
     return pa.table(arrays, names=[column.name for column in table.columns])
 
 
-def carried_over(data_path: str, table: Table, old: DataFile, new: DataFile) -> DeleteFile | None:
-    """The delete file of `new`, written in place of `old`: of the rows that this one has lost."""
-    if old.delete_file is None:
-        return None
+def with_deletions(
+    data_path: str, table: Table, file: DataFile, before: DeleteFile | None, positions: npt.NDArray[np.int64]
+) -> DeleteFile | None:
+    """The delete file of an unpublished file that is to lose the rows at `positions` too, beside those that it has lost
+    `before`. None where one of them was lost already."""
     files = LakeFiles(data_path)
-    positions = deleted_positions(files, table.path, old.delete_file)
-    written = write_delete_file(files, table.path, new, positions, None)
+    lost = _EMPTY if before is None else deleted_positions(files, table.path, before)
+    if np.isin(positions, lost).any():
+        return None
+    written = write_delete_file(files, table.path, file, np.union1d(lost, positions), None)
     files.sync([layout.join(table.path, written.path)])
     return written

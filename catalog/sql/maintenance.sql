@@ -23,6 +23,14 @@ GRANT SELECT ON pg_sluice.maintenance_settings TO PUBLIC;
 -- (row_locks.sql); compaction, which moves rows, gives way to him.
 CREATE TABLE pg_sluice.placed (relid oid PRIMARY KEY);
 
+CREATE FUNCTION pg_sluice.hold_off_compaction(token text, shadow oid) RETURNS void LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog AS $$
+BEGIN
+    PERFORM pg_sluice.authorize(token);
+    PERFORM FROM pg_sluice.placed p WHERE p.relid = shadow FOR KEY SHARE;
+END $$;
+GRANT EXECUTE ON FUNCTION pg_sluice.hold_off_compaction(text, oid) TO PUBLIC;
+
 -- What compaction did. `rows_changed` is the last snapshot before it in which rows or schema changed.
 CREATE TABLE pg_sluice.compaction (
     snapshot_id bigint NOT NULL, table_id bigint NOT NULL, rows_changed bigint NOT NULL,

@@ -162,6 +162,18 @@ BEGIN
     DELETE FROM pg_sluice.column_obligation WHERE relid = shadow;
 END $$;
 
+-- The same where nothing was to be computed, for a table without rows: others may have added some since.
+CREATE FUNCTION pg_sluice.vouch_for_no_rows(token text, shadow oid) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+BEGIN
+    IF EXISTS (SELECT FROM pg_sluice.column_obligation o WHERE o.relid = shadow AND o.attnum > 0)
+       AND EXISTS (SELECT FROM pg_sluice.relation r JOIN pg_ducklake.ducklake_data_file f USING (table_id)
+                   WHERE r.relid = shadow AND f.end_snapshot IS NULL) THEN
+        RAISE EXCEPTION 'could not serialize access due to concurrent update' USING ERRCODE = 'serialization_failure';
+    END IF;
+    PERFORM pg_sluice.vouch_columns(token, shadow);
+END $$;
+
 CREATE FUNCTION pg_sluice.vouch(token text, constraints bigint[]) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
 BEGIN
@@ -213,8 +225,9 @@ REVOKE ALL ON FUNCTION
     pg_sluice.obligation_place(pg_constraint), pg_sluice.drawn_from(pg_attribute),
     pg_sluice.obligations(text), pg_sluice.offending_rows(pg_constraint), pg_sluice.vouch(text, bigint[]),
     pg_sluice.vouch_all(text), pg_sluice.column_obligations(text, oid), pg_sluice.vouch_columns(text, oid),
-    pg_sluice.recompute_columns(text, oid, jsonb), pg_sluice.refuse_unmet() FROM PUBLIC;
+    pg_sluice.vouch_for_no_rows(text, oid), pg_sluice.recompute_columns(text, oid, jsonb),
+    pg_sluice.refuse_unmet() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION
     pg_sluice.obligations(text), pg_sluice.vouch(text, bigint[]), pg_sluice.vouch_all(text),
     pg_sluice.column_obligations(text, oid), pg_sluice.vouch_columns(text, oid),
-    pg_sluice.recompute_columns(text, oid, jsonb) TO PUBLIC;
+    pg_sluice.vouch_for_no_rows(text, oid), pg_sluice.recompute_columns(text, oid, jsonb) TO PUBLIC;

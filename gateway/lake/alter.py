@@ -1,6 +1,6 @@
 """ALTER TABLE: PostgreSQL changes the shadow, the gateway sees to the rows that are there.
 
-In a block it is deferred (`gateway.deferred`), where it can be carried out twice and writes no files anew. By itself, a
+In a block it is deferred (`gateway.deferred`), where it can be carried out twice. By itself, a
 statement whose constraints rows have to be looked at for passes the states of `catalog.states`: it is tried and undone,
 to learn what it adds; each of these elements goes through its states as steps that others see, and Spark looks at the
 rows while everybody works on; then the statement is carried out, with everything in place. Whatever fails is undone
@@ -30,6 +30,7 @@ from gateway.lake.guarded import relay_rows, send_statement
 from gateway.lake.obligations import Obligation, look, meet, obligations, vouch
 from gateway.lake.progress import watch
 from gateway.lake.reorganise import Reorganisation, recompute
+from gateway.lake.rewriting import Rewriting
 from gateway.messages.backend import CommandComplete
 from gateway.portal import StatementPortal
 from gateway.session_timeouts import STATEMENT_TIMEOUT
@@ -75,8 +76,9 @@ class AlterPortal(StatementPortal):
         """Carry the statement out so that nobody waits for the client's block; whether that can be done."""
         session, transaction = self.session, self.session.transaction
         deferred = transaction.deferred
-        repeatable = is_repeatable(self.analysis.sql) and not self._using
-        if not repeatable or not await may_defer(session, [self._relid], refers=refers(self.analysis.sql)):
+        if not is_repeatable(self.analysis.sql) or not await may_defer(
+            session, [self._relid], refers=refers(self.analysis.sql)
+        ):
             await deferred.settle()
             return False
         await deferred.open()
@@ -87,12 +89,38 @@ class AlterPortal(StatementPortal):
         if self._makes_index:
             check_computable(session, (await latest(session, self._relid)).table)
         wanted = await obligations(session)
-        if await Reorganisation.plan(session, self._relid, self._using, before) is not None:
-            await deferred.close()
+        columns = await Reorganisation.plan(session, self._relid, self._using, before)
+        if columns is not None:
+            return await self._defer_rewriting(columns)
+        await session.backend.run(_RELEASE, self._vouch_columns())
+        statements = self._repeated()
+        await defer(session, self.analysis, [before], wanted, renames=self._makes_index, statements=statements)
+        return True
+
+    def _repeated(self) -> list[Statement]:
+        """What `_relay` carries out."""
+        computed = [recompute(self.session, self._relid, self._using)] if self._using else []
+        return [Statement(self.analysis.sql), *computed]
+
+    async def _defer_rewriting(self, columns: Reorganisation) -> bool:
+        """The same where files are to be written anew: in a block once for a table, and for one that others have."""
+        session, deferred = self.session, self.session.transaction.deferred
+        await deferred.close()
+        shared = await session.gateway.store.lake_relations([self._relid])
+        if not shared or deferred.rewrites(self._relid) or any(column.sequence for column in columns.columns):
             await deferred.settle()
             return False
-        await session.backend.run(_RELEASE, self._vouch_columns())
-        await defer(session, self.analysis, [before], wanted, renames=self._makes_index)
+        rewriting = Rewriting(session, columns)
+        try:
+            await rewriting.write()
+            await deferred.open()
+            await self._relay()
+            await rewriting.stage()
+        except BaseException:
+            await columns.discard()
+            raise
+        wanted = await obligations(session)
+        await defer(session, self.analysis, [columns.old], wanted, statements=self._repeated(), rewriting=rewriting)
         return True
 
     def _vouch_columns(self) -> Statement:

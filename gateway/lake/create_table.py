@@ -66,13 +66,13 @@ class CreateTablePortal(StatementPortal):
         await deferred.open()
         table = quoted_name(self._relation)
         adding = [f"ADD CONSTRAINT {name} {definition}" for name, kind, definition in wanted if kind == "f"]
-        change = f"ALTER TABLE {table} {', '.join(adding)}"
-        await session.backend.run(Statement(change))
+        change = Statement(f"ALTER TABLE {table} {', '.join(adding)}")
+        await session.backend.run(change)
         if await self._constraints() != wanted:
             raise SluiceError(
                 SqlState.INTERNAL_ERROR, f"the foreign keys of {table} were not added as they are written"
             )
-        await defer(session, self.analysis, parents, (), sql=change)
+        await defer(session, self.analysis, parents, (), statements=[change])
         return tag
 
     async def _constraints(self) -> list[tuple[str, str, str]]:

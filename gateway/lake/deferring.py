@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from catalog.model import Table
     from gateway.analysis import Analysis
     from gateway.exchange import Exchange
+    from gateway.lake.rewriting import Rewriting
 
 _MARK: Final = Statement("SELECT pg_sluice.schema_mark()")
 
@@ -36,8 +37,9 @@ class Demands:
     """What one change demands (gateway.deferred.Demands): `looks` are yet to be made. `make` makes them, outside of the
     window."""
 
-    def __init__(self, session: Exchange, looks: Iterable[Look]) -> None:
+    def __init__(self, session: Exchange, looks: Iterable[Look], rewriting: Rewriting | None = None) -> None:
         self._session = session
+        self._rewriting = rewriting
         self._looks = list(looks)
         self._seen = {each.wanted.identity: each.read_at for each in self._looks}
         self._noted: dict[int, tuple[int, str, str]] = {}
@@ -45,6 +47,21 @@ class Demands:
 
     def _count(self) -> dict[int, int]:
         return {oid: self._session.transaction.stagings(oid) for read_at in self._seen.values() for oid in read_at}
+
+    @property
+    def rewritten(self) -> int | None:
+        """The table whose files are written anew."""
+        return None if self._rewriting is None else self._rewriting.relid
+
+    def rolled_back(self) -> None:
+        """The transaction went back to a savepoint."""
+        if self._rewriting is not None:
+            self._rewriting.rolled_back()
+
+    async def prepare(self) -> None:
+        """What takes long, while nobody waits for it."""
+        if self._rewriting is not None:
+            await self._rewriting.write()
 
     async def make(self) -> None:
         """Raise PostgreSQL's error for a row that offends."""
@@ -60,6 +77,8 @@ class Demands:
 
     async def look_again(self) -> None:
         """In that window, with all changes carried out: look at what has been changed since."""
+        if self._rewriting is not None and await self._rewriting.is_there():
+            await self._rewriting.merge()
         stale = await self._stale()
         if not stale:
             return
@@ -82,6 +101,8 @@ class Demands:
 
     async def meet(self) -> None:
         """It has just been settled: COMMIT looks again where others change the tables from here on."""
+        if self._rewriting is not None:
+            await self._rewriting.merge()
         found = await obligations(self._session)
         known = [each for each in found if each.identity in self._seen]
         for each in known:
@@ -114,19 +135,21 @@ async def defer(
     wanted: Iterable[Obligation],
     *,
     renames: bool = False,
-    sql: str | None = None,
+    statements: Sequence[Statement] = (),
+    rewriting: Rewriting | None = None,
 ) -> None:
     """What was just carried out in a window is deferred: it demands these. The window is closed.
 
-    `tables` are what it changes, as they were before; `sql` is what was carried out, if not the statement itself.
+    `tables` are what it changes, as they were before; `statements` are what was carried out, if not the client's alone.
     """
     transaction = session.transaction
     looks = [await prepare_look(session, each) for each in wanted]
     [answer] = await session.backend.run(_MARK)
     for table in tables:
         await transaction.enlistment.meet(table, analysis.mark)
-    demands = Demands(session, looks)
+    demands = Demands(session, looks, rewriting)
     own = SchemaMark.of(answer.rows[0][0]).own
-    transaction.deferred.defer(DeferredChange(sql or analysis.sql, tuple(tables), own, renames, demands))
+    carried_out = tuple(statements) or (Statement(analysis.sql),)
+    transaction.deferred.defer(DeferredChange(carried_out, tuple(tables), own, renames, demands))
     await transaction.deferred.close()
     await demands.make()

@@ -65,6 +65,18 @@ async def keep_references(
         session.transaction.validate(foreign_key.parent, validation)
 
 
+async def refuse_missing(session: Exchange, table: Table, added: RowChange) -> None:
+    """Raise 23503 where rows that others have committed, and that the transaction adds to what it has made of a table,
+    refer to what it has deleted. They are not staged yet."""
+    now, paths = await current(session, table.oid, added), {file.path for file in added.data_files}
+    new = [each for each in now.files if each.file.path in paths]
+    for foreign_key in table.foreign_keys:
+        parent = now if foreign_key.parent == table.oid else await current(session, foreign_key.parent, None)
+        looked = await asyncio.to_thread(_look_up, session.gateway.data_path, table, foreign_key, new, parent)
+        if looked.missing is not None:
+            raise _not_present(table, foreign_key, parent.table, looked.missing)
+
+
 def _own(table: Current) -> list[LiveFile]:
     """What the transaction itself has written."""
     return [each for each in table.files if each.file.data_file_id is None]

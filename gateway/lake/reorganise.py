@@ -41,7 +41,7 @@ from planner.computable import is_computable
 from planner.plan import SparkQuery
 from storage.arrow_types import arrow_type
 from storage.plan import FILE_COLUMN, POSITION_COLUMN, BoundScan, RunnableQuery, column_name
-from storage.reorganise import carried_over, live_positions, rewritten
+from storage.reorganise import live_positions, lost_positions, rewritten, with_deletions
 
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
@@ -192,11 +192,12 @@ class Reorganisation:
 
     # ── computing ───────────────────────────────────────────────────────────────────────────────────────
 
-    async def catch_up(self) -> Sequence[DataFile]:
-        """Write every file anew that the session sees and that is not yet; returns those that it sees."""
-        with self.session.transaction.reading_newest():
-            version = await latest(self.session, self.relid)
-        missing = [file for file in version.files if file.path not in self.completed]
+    async def catch_up(self, files: Sequence[DataFile] | None = None) -> Sequence[DataFile]:
+        """Write every file anew that is not yet, of these or of all that the session sees; returns which these are."""
+        if files is None:
+            with self.session.transaction.reading_newest():
+                files = (await latest(self.session, self.relid)).files
+        missing = [file for file in files if file.path not in self.completed]
         # Rows are numbered in the order in which they came, those of the session's own transaction last.
         missing.sort(key=lambda file: (file.data_file_id is None, file.data_file_id or 0))
         self.progress.begin("write files", len(missing), sum(file.record_count for file in missing))
@@ -208,7 +209,7 @@ class Reorganisation:
                     check(self.session)
                     await self._complete_one(file, [each.get(file.path) for each in values], drawn)
                     self.progress.did(1, file.record_count)
-        return version.files
+        return files
 
     async def _draw(self, files: Sequence[DataFile]) -> dict[int, np.ndarray]:
         """As many next values of sequences as the files have rows, by attnum. PostgreSQL never gives them again."""
@@ -302,7 +303,8 @@ class Reorganisation:
         for old in files:
             file = self.completed[old.path]
             new.append(file)
-            deletes = await asyncio.to_thread(carried_over, path, self.new, old, file)
+            lost = await asyncio.to_thread(lost_positions, path, self.new, old)
+            deletes = await asyncio.to_thread(with_deletions, path, self.new, file, None, lost) if len(lost) else None
             if deletes is not None:
                 self.written.add(self.new.path + deletes.path)
                 deleted.append(Deletion(file.path, None, deletes))

@@ -74,6 +74,19 @@ async def keep_keys(
         session.transaction.validate(table.oid, Validation(key.oid, -1 if late else now.snapshot, again, whole=True))
 
 
+async def refuse_duplicates(session: Exchange, table: Table, added: RowChange) -> None:
+    """Raise 23505 where rows that others have committed, and that the transaction adds to what it has made of a table,
+    have a key that is there. They are not staged yet."""
+    now, paths = await current(session, table.oid, added), {file.path for file in added.data_files}
+    new = [each for each in now.files if each.file.path in paths]
+    others = [each for each in now.files if each.file.path not in paths]
+    keys: list[Key | ComputedKey] = [*table.keys, *table.computed_keys]
+    for key in keys:
+        found = await _duplicate(session, table, key, new, others)
+        if found is not None:
+            raise DuplicateKeyError(table, key, found.columns, repeated=False)
+
+
 def _chunks(
     session: Exchange, table: Table, key: Key | ComputedKey, new: Sequence[LiveFile], given: Given | None
 ) -> Iterator[KeyChunk]:

@@ -1,0 +1,135 @@
+"""A change that writes files anew, in a block: it is deferred as others are (gateway/deferred.py).
+
+The files that are there are written anew at once, outside of any window, and staged as all that the table has from then
+on: so the block reads, changes and adds rows of the new shape. Others go on with the old files. What they commit is
+made up for when the change is settled: rows that they add are written anew as well and checked against the block's,
+rows that they take away are taken away from the new files, where they are at the same positions. A row that both have
+taken away is a 40001. Compaction leaves the table alone meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from catalog.errors import SluiceError, SqlState
+from catalog.model import DataFile
+from catalog.publish import Deletion, RowChange
+from gateway.backend import Statement
+from gateway.lake.new_references import refuse_missing
+from gateway.lake.reorganise import Reorganisation
+from gateway.lake.uniqueness import refuse_duplicates
+from gateway.visibility import latest, staged
+from storage.reorganise import lost_positions, with_deletions
+
+if TYPE_CHECKING:
+    from gateway.exchange import Exchange
+
+_IS_THERE: Final = "SELECT FROM pg_catalog.pg_class WHERE oid = $1::pg_catalog.int8::pg_catalog.oid"
+_HOLD_OFF: Final = "SELECT pg_sluice.hold_off_compaction($1, $2::bigint::oid)"
+
+
+class Rewriting:
+    """Of one table. First `write`, outside of a window; then, with the change in place, `stage`. From then on, `write`
+    and `merge` make up for what others have committed, as often as they are called."""
+
+    def __init__(self, session: Exchange, columns: Reorganisation) -> None:
+        self._session = session
+        self._columns = columns
+        # The positions that others have deleted of each old file, by its path: at first, and as far as they are merged.
+        self._at_first: dict[str, npt.NDArray[np.int64]] = {}
+        self._merged: dict[str, npt.NDArray[np.int64]] = {}
+        self._reverted = False
+
+    @property
+    def relid(self) -> int:
+        """Whose files are written anew."""
+        return self._columns.relid
+
+    async def is_there(self) -> bool:
+        """Whether the transaction still has the table."""
+        [found] = await self._session.backend.run(Statement(_IS_THERE, (str(self.relid),)))
+        return bool(found.rows)
+
+    async def write(self) -> None:
+        """Write anew what is not yet, which takes long where there are many rows."""
+        if not self._at_first:
+            hold_off = Statement(_HOLD_OFF, (self._session.gateway.token, str(self.relid)), lasting=True)
+            await self._session.backend.run(hold_off)
+            await self._columns.catch_up()
+        else:
+            await self._columns.catch_up(await self._published())
+
+    async def stage(self) -> None:
+        """All files that the transaction sees are replaced by new ones."""
+        await self._columns.publish()
+        published = await self._published()
+        self._at_first = {file.path: await self._lost(file) for file in published}
+        self._merged = dict(self._at_first)
+
+    def rolled_back(self) -> None:
+        """The transaction went back to a savepoint: what was merged since may be staged no more."""
+        self._reverted = (
+            self._reverted
+            or self._merged.keys() != self._at_first.keys()
+            or any(len(lost) != len(self._at_first[path]) for path, lost in self._merged.items())
+        )
+
+    async def merge(self) -> None:
+        """Stage what others have done to the table's rows since. Raises 40001 where that cannot be told from what the
+        transaction itself has done, 23505 or 23503 where their rows and its own do not go together."""
+        session = self._session
+        published = await self._published()
+        await self._columns.catch_up(published)
+        lost = {file.path: await self._lost(file) for file in published}
+        known = self._at_first if self._reverted else self._merged
+        if not known.keys() <= lost.keys():
+            raise _changed_meanwhile()  # TRUNCATE, or all rows of a file are gone
+        gone = {path: np.setdiff1d(positions, known.get(path, ())) for path, positions in lost.items()}
+        if known.keys() == lost.keys() and not any(len(positions) for positions in gone.values()):
+            return
+        change = await staged(session, self.relid)
+        files = {file.path for file in change.data_files}
+        deleted = {deletion.data_path: deletion for deletion in change.deleted}
+        new = {file.path: self._columns.completed[file.path] for file in published}
+        for path, file in new.items():
+            if file.path in files and len(gone[path]):
+                deleted[file.path] = await self._deletion(file, deleted.get(file.path), gone[path])
+        fresh = [path for path, file in new.items() if file.path not in files]
+        deletions = [await self._deletion(new[path], None, lost[path]) for path in fresh if len(lost[path])]
+        added = RowChange(self.relid, [new[path] for path in fresh], deletions)
+        await session.transaction.stage(RowChange(self.relid, change.data_files, [*deleted.values()], truncate=True))
+        if fresh:
+            table = (await latest(session, self.relid)).table
+            await refuse_duplicates(session, table, added)
+            await refuse_missing(session, table, added)
+            await session.transaction.stage(added)
+        self._merged, self._reverted = lost, False
+
+    async def _deletion(self, new: DataFile, own: Deletion | None, gone: npt.NDArray[np.int64]) -> Deletion:
+        """Of a new file, with its rows at these positions gone, and those that the transaction has deleted itself."""
+        path, table = self._session.gateway.data_path, self._columns.new
+        before = None if own is None else own.file
+        file = await asyncio.to_thread(with_deletions, path, table, new, before, gone)
+        if file is None:
+            raise _changed_meanwhile()
+        self._session.transaction.written.add(table.path + file.path)
+        return Deletion(new.path, None, file)
+
+    async def _published(self) -> Sequence[DataFile]:
+        """The files that others have by now."""
+        found = await self._session.gateway.store.versions([self.relid])
+        if self.relid not in found:
+            raise _changed_meanwhile()
+        return found[self.relid].files
+
+    async def _lost(self, file: DataFile) -> npt.NDArray[np.int64]:
+        return await asyncio.to_thread(lost_positions, self._session.gateway.data_path, self._columns.old, file)
+
+
+def _changed_meanwhile() -> SluiceError:
+    return SluiceError(SqlState.SERIALIZATION_FAILURE, "could not serialize access due to concurrent update")
