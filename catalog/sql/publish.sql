@@ -121,6 +121,12 @@ BEGIN
                           AND k.column_name = w.field_name AND k.column_type = w.field_type
                           AND k.nulls_allowed = w.nullable)
         RETURNING column_id
+    ), unbounded AS (
+        -- Files that are there have its first value, whatever bounds files to come have.
+        INSERT INTO pg_ducklake.ducklake_table_column_stats
+        SELECT r.table_id, w.field_id, true, true, NULL, NULL, NULL FROM wanted w
+        WHERE t.table_id IS NOT NULL AND NOT EXISTS (
+            SELECT FROM pg_ducklake.ducklake_column k WHERE k.table_id = r.table_id AND k.column_id = w.field_id)
     )
     SELECT (SELECT count(*) FROM ended) + (SELECT count(*) FROM added) INTO columns_changed;
     IF columns_changed > 0 AND t.table_id IS NOT NULL AND NOT renamed THEN
@@ -170,7 +176,6 @@ BEGIN
     IF (change ->> 'truncate')::boolean THEN
         PERFORM pg_sluice.end_files(snapshot, id);
         UPDATE pg_ducklake.ducklake_table_stats SET record_count = 0, file_size_bytes = 0 WHERE table_id = id;
-        DELETE FROM pg_ducklake.ducklake_table_column_stats WHERE table_id = id;
         changes := changes || format('deleted_from_table:%s', id);
     END IF;
 
@@ -223,7 +228,8 @@ BEGIN
 END $$;
 
 
--- Widen the table's column statistics by those of a new file. A file of nothing but NULLs widens no bound.
+-- Widen the table's column statistics by those of a new file. A file of nothing but NULLs widens no bound. They are not
+-- made narrower again, for DuckDB goes by them whatever snapshot it reads.
 CREATE FUNCTION pg_sluice.widen(of_table bigint, file bigint) RETURNS void LANGUAGE sql
 SET search_path = pg_catalog AS $$
     UPDATE pg_ducklake.ducklake_table_column_stats t SET

@@ -74,6 +74,9 @@ HISTORY = (
     "INSERT INTO {s}.copy VALUES (0, '', 0)",
     "TRUNCATE {s}.item",
     "INSERT INTO {s}.item VALUES (1, 'again', 1)",
+    # DuckDB sorts by a table's bounds: they have to hold for rows that were there before the column.
+    "ALTER TABLE {s}.copy ADD COLUMN rank integer DEFAULT 7, ADD COLUMN note text",
+    "INSERT INTO {s}.copy VALUES (51, 'x', 1, 300, 'new'), (52, 'y', 2, 310, 'new')",
     "DELETE FROM {s}.copy",
     "DROP TABLE {s}.item",
 )
