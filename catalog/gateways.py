@@ -49,7 +49,9 @@ DELETE FROM pg_sluice.session s WHERE NOT EXISTS (
 """
 # Rows that are written with every heartbeat: autovacuum is off.
 _TIDY: Final = "VACUUM (SKIP_LOCKED) pg_sluice.clock, pg_sluice.gateway, pg_sluice.session, pg_sluice.schema_update"
-_FAULTS: Final = (SluiceError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError)
+_FAULTS: Final = (
+    SluiceError, OSError, EOFError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError,
+)  # fmt: skip
 
 
 class Gateways:
@@ -107,6 +109,7 @@ class Gateways:
         await self._report()
         self._next_look = time.monotonic() + LOOK_SECONDS
         self._keeping = asyncio.create_task(self._keep())
+        self._keeping.add_done_callback(_say_why)
         await self._look_again()
 
     # ── what sessions ask ───────────────────────────────────────────────────────────────────────────────
@@ -299,6 +302,12 @@ class Gateways:
                     await self._holder.close()
             except (*_FAULTS, TimeoutError):  # the next to look finds the lock free
                 self._holder.terminate()
+
+
+def _say_why(keeping: asyncio.Task[None]) -> None:
+    """Heartbeats have ended: a fault that nobody thought of is not to be one that nobody sees."""
+    if not keeping.cancelled() and (fault := keeping.exception()) is not None:
+        _LOG.critical("heartbeats have ended, nothing is served any more", exc_info=fault)
 
 
 def _update(told: dict[str, Any]) -> Update:

@@ -220,6 +220,15 @@ class Store:
         snapshot: int = await self.pool.fetchval("SELECT max(snapshot_id) FROM pg_ducklake.ducklake_snapshot")
         return snapshot
 
+    async def delete_count(self, delete_file_id: int) -> int:
+        """How many rows a delete file has, live or not; 40001 where it is so old that nobody knows any more."""
+        count: int | None = await self.pool.fetchval(
+            "SELECT delete_count FROM pg_ducklake.ducklake_delete_file WHERE delete_file_id = $1", delete_file_id
+        )
+        if count is None:
+            raise SluiceError(SqlState.SERIALIZATION_FAILURE, "could not serialize access due to concurrent delete")
+        return count
+
     async def versions_at(self, relation_oids: Iterable[int], snapshot: int) -> dict[int, TableVersion]:
         """The rows of each lake table among these relations as they were at `snapshot`, in today's columns."""
         found = {}

@@ -279,10 +279,14 @@ class Transaction:
         return version.table.path + deletion.file.path, version.table.path + staged.deleted[0].file.path
 
     async def merge(self, table: Table, stale: Iterable[tuple[DataFile, DeleteFile, DeleteFile | None]]) -> RowChange:
-        """Stage one delete file for each data file, in place of the transaction's own and then the live one."""
+        """Stage one delete file for each data file, in place of the transaction's own and then the live one.
+
+        Locks keep the rows of both apart; 40001 where they have not.
+        """
         deleted = []
         for file, own, live in stale:
-            merged = await self._gateway.engine.merge_deletes(table, file, own, live)
+            common = 0 if own.replaces is None else await self._gateway.store.delete_count(own.replaces)
+            merged = await self._gateway.engine.merge_deletes(table, file, own, live, common)
             self.written.add(table.path + merged.path)
             deleted.append(Deletion(file.path, file.data_file_id, merged))
         change = RowChange(table.oid, deleted=deleted)

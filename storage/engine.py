@@ -242,10 +242,13 @@ class SparkEngine:
         """Remove files by their path below the data path."""
         await asyncio.get_running_loop().run_in_executor(self._control, LakeFiles(self._data_path).remove, list(paths))
 
-    async def merge_deletes(self, table: Table, file: DataFile, own: DeleteFile, live: DeleteFile | None) -> DeleteFile:
-        """Write a delete file of a data file's that replaces `live`, and deletes what either of the two does."""
+    async def merge_deletes(
+        self, table: Table, file: DataFile, own: DeleteFile, live: DeleteFile | None, common: int
+    ) -> DeleteFile:
+        """Write a delete file of a data file's that replaces `live`, and deletes what either of the two does; see
+        storage.positions."""
         return await asyncio.get_running_loop().run_in_executor(
-            self._control, merged, LakeFiles(self._data_path), table.path, file, own, live
+            self._control, merged, LakeFiles(self._data_path), table.path, file, own, live, common
         )
 
     async def deletes_any(self, table: Table, delete_file: DeleteFile, positions: npt.NDArray[np.int64]) -> bool:

@@ -97,11 +97,21 @@ def deleted_positions(files: LakeFiles, folder: str, delete_file: DeleteFile) ->
     return positions
 
 
-def merged(files: LakeFiles, folder: str, file: DataFile, own: DeleteFile, live: DeleteFile | None) -> DeleteFile:
-    """Write a delete file that replaces `live` and deletes what either does."""
+def merged(  # noqa: PLR0917
+    files: LakeFiles, folder: str, file: DataFile, own: DeleteFile, live: DeleteFile | None, common: int
+) -> DeleteFile:
+    """Write a delete file that replaces `live` and deletes what either does.
+
+    `common` is how many positions the delete file has that both have replaced; with more in common, a row was deleted
+    twice: 40001.
+    """
     positions = deleted_positions(files, folder, own)
     if live is not None:
-        positions = np.union1d(positions, deleted_positions(files, folder, live))
+        others = deleted_positions(files, folder, live)
+        both = np.union1d(positions, others)
+        if len(positions) + len(others) - len(both) != common:
+            raise SluiceError(SqlState.SERIALIZATION_FAILURE, "could not serialize access due to concurrent update")
+        positions = both
     written = write_delete_file(files, folder, file, positions, None if live is None else live.delete_file_id)
     files.sync([layout.join(folder, written.path)])
     return written

@@ -55,6 +55,7 @@ class Client:
     unknown: int = 0
     failure: str | None = None
     connection: psycopg.Connection | None = None
+    refused: str = ""
     history: list[str] = field(default_factory=list)
 
     @property
@@ -135,8 +136,8 @@ class Client:
             self.connection.close()
         try:
             self.connection = psycopg.connect(chance.choice(self.servers).url, autocommit=True, connect_timeout=10)
-        except psycopg.OperationalError:
-            self.connection = None
+        except psycopg.OperationalError as error:
+            self.connection, self.refused = None, str(error)
             time.sleep(0.05)
 
     def _resolve(self, sql: str, after: Model, chance: random.Random) -> None:
@@ -153,7 +154,7 @@ class Client:
         while True:
             self._reconnect(chance)
             try:
-                assert self.connection is not None or time.monotonic() < deadline, "no gateway answers"
+                assert self.connection is not None or time.monotonic() < deadline, f"no gateway answers: {self.refused}"
                 if self.connection is not None:
                     return read(self.connection, self.table)
             except psycopg.Error:
@@ -259,7 +260,11 @@ def test_models_and_lake_agree(cluster: Cluster) -> None:
     for gateway in cluster.gateways:
         for client in clients:
             own = Client(client.number, [gateway.server])
-            found = own.look(chance)
+            try:
+                found = own.look(chance)
+            except AssertionError:
+                print(gateway.output)
+                raise
             assert own.connection is not None
             own.connection.close()
             assert found == client.model, (_SEED, cluster.blows, gateway.port, "\n".join(client.history))
