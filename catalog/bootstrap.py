@@ -20,6 +20,7 @@ from catalog.embedded import MAJOR
 from catalog.errors import SluiceError, SqlState
 from catalog.indexes import SIDECAR_ROWS_MIN
 from catalog.maintenance_settings import SETTINGS
+from catalog.pool import UNREACHABLE
 from catalog.states import STEPS
 from catalog.synchronisation import Settings
 
@@ -58,7 +59,7 @@ async def connect(dsn: str) -> asyncpg.Connection:
     """A connection of the gateway's own; raises 57P03, in one line, where the catalog cannot be reached."""
     try:
         return await asyncpg.connect(dsn)
-    except (OSError, ValueError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+    except (*UNREACHABLE, ValueError, asyncpg.PostgresError) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         place = urlsplit(dsn).netloc.rpartition("@")[2] or "its Unix socket"  # without the password
         raise SluiceError(SqlState.CANNOT_CONNECT_NOW, f"cannot reach the catalog at {place}: {reason}") from error

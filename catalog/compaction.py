@@ -16,7 +16,7 @@ import asyncpg
 from catalog.bootstrap import connect
 from catalog.errors import SluiceError, SqlState
 from catalog.model import DataFile, Table
-from catalog.pool import Pool, reaching
+from catalog.pool import UNREACHABLE, Pool, reaching
 from catalog.publish import RowChange
 
 _TURN: Final = "SELECT pg_try_advisory_lock(hashtext('sluice compaction'), $1::bigint::integer)"
@@ -77,7 +77,7 @@ class Turn:
                 return why
         except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError):
             return "others are committing to the table"
-        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        except (*UNREACHABLE, asyncpg.PostgresError) as error:
             raise TurnLostError(SqlState.CANNOT_CONNECT_NOW, f"compaction has lost the catalog: {error}") from error
 
     async def close(self) -> None:

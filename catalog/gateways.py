@@ -23,6 +23,7 @@ from catalog.background import end
 from catalog.bootstrap import connect
 from catalog.clock import HybridClock, duration, seconds
 from catalog.errors import SluiceError, SqlState
+from catalog.pool import FAULTS
 from catalog.synchronisation import Peer, Replica, Settings, Step, Update, Word, next_step, physical_microseconds
 
 _LOG: Final = logging.getLogger("sluice.gateways")
@@ -49,9 +50,6 @@ DELETE FROM pg_sluice.session s WHERE NOT EXISTS (
 """
 # Rows that are written with every heartbeat: autovacuum is off.
 _TIDY: Final = "VACUUM (SKIP_LOCKED) pg_sluice.clock, pg_sluice.gateway, pg_sluice.session, pg_sluice.schema_update"
-_FAULTS: Final = (
-    SluiceError, OSError, EOFError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError,
-)  # fmt: skip
 
 
 class Gateways:
@@ -179,7 +177,7 @@ class Gateways:
                     await self._register()
                     self._next_look = 0.0
                 await self._report()
-            except (*_FAULTS, TimeoutError) as fault:
+            except FAULTS as fault:
                 self._note_fault(fault)
                 await asyncio.sleep(_AGAIN_SECONDS)
             if time.monotonic() >= self._next_look and (self._looking is None or self._looking.done()):
@@ -287,7 +285,7 @@ class Gateways:
         """A look that may fail: what is left can wait."""
         try:
             await self._look()
-        except (*_FAULTS, TimeoutError) as fault:
+        except FAULTS as fault:
             _LOG.warning("what gateways that are gone have left is left to the next look: %r", fault)
 
     async def close(self) -> None:
@@ -300,7 +298,7 @@ class Gateways:
                 async with asyncio.timeout(self.settings.delay):
                     await self._holder.execute(_END_OWN, self.number)
                     await self._holder.close()
-            except (*_FAULTS, TimeoutError):  # the next to look finds the lock free
+            except FAULTS:  # the next to look finds the lock free
                 self._holder.terminate()
 
 

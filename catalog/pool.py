@@ -17,13 +17,17 @@ _CONNECTIONS_MAX: Final = 8
 # What the catalog, or the way to it, says of itself: whatever was asked may be asked again.
 UNREACHABLE: Final = (
     OSError,
+    EOFError,
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # a connection that was given up in the midst of something
     asyncpg.PostgresConnectionError,
     asyncpg.CannotConnectNowError,
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
     asyncpg.TooManyConnectionsError,
 )
+# What may go wrong with work in the background, which is done again later.
+FAULTS: Final = (SluiceError, *UNREACHABLE, asyncpg.PostgresError)
 
 
 @contextmanager

@@ -21,7 +21,7 @@ import asyncpg
 from catalog.background import end
 from catalog.bootstrap import connect
 from catalog.errors import SluiceError, SqlState
-from catalog.pool import reaching
+from catalog.pool import FAULTS, reaching
 
 _LOG: Final = logging.getLogger("sluice.readers")
 # Said by whoever cleans up: every reader is to say anew how far it is.
@@ -34,7 +34,6 @@ _REGISTER: Final = "SELECT pg_sluice.register_reader($1)"
 _PIN: Final = "SELECT pg_sluice.pin($1, $2)"
 _UNPIN: Final = "DELETE FROM pg_sluice.pinned WHERE reader_id = $1 AND snapshot_id = $2"
 _LEAVE: Final = "DELETE FROM pg_sluice.reader WHERE reader_id = $1"
-_FAULTS: Final = (SluiceError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError)
 
 
 @dataclass(eq=False, slots=True)
@@ -90,7 +89,7 @@ class Readers:
                 del self._pins[snapshot]
                 try:
                     await self._held().execute(_UNPIN, self._number, snapshot)
-                except _FAULTS:
+                except FAULTS:
                     _LOG.debug("the catalog is away, and with it what was pinned")
 
     async def tell(self) -> None:
@@ -132,7 +131,7 @@ class Readers:
                 self._asked.clear()
                 await self.tell()
                 await self._wait()
-            except _FAULTS:
+            except FAULTS:
                 await asyncio.sleep(_AGAIN_SECONDS)  # the catalog is restarting
 
     async def _wait(self) -> None:
@@ -151,5 +150,5 @@ class Readers:
             try:
                 await self._connection.execute(_LEAVE, self._number)
                 await self._connection.close()
-            except _FAULTS:  # whoever cleans up next finds the lock free
+            except FAULTS:  # whoever cleans up next finds the lock free
                 self._connection.terminate()

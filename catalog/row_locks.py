@@ -10,10 +10,8 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-import asyncpg
-
 from catalog.background import end
-from catalog.errors import SluiceError
+from catalog.pool import FAULTS
 
 if TYPE_CHECKING:
     from catalog.store import Store
@@ -63,7 +61,7 @@ class RowLocks:
             await asyncio.sleep(_SWEEP_SECONDS)
             try:
                 swept = await self.sweep()
-            except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, SluiceError):
+            except FAULTS:
                 _LOG.exception("row locks are left to the next sweep")
                 return
 

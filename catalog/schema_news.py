@@ -10,11 +10,9 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-import asyncpg
-
 from catalog.background import end
 from catalog.bootstrap import connect
-from catalog.errors import SluiceError
+from catalog.pool import FAULTS
 
 # As in catalog/sql/enlistment.sql.
 _CHANNEL: Final = "pg_sluice_schema"
@@ -37,7 +35,7 @@ class SchemaNews:
         while True:
             try:
                 await self._listen_once()
-            except (SluiceError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+            except FAULTS:
                 await asyncio.sleep(_AGAIN_SECONDS)
 
     async def _listen_once(self) -> None:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 
 import asyncpg
 
-from catalog.errors import SluiceError
 from catalog.indexes import SIDECAR_ROWS_MIN, Index, index_from_row
 from catalog.model import ColumnStatistics, DataFile, Sidecar, TableVersion
 
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from catalog.store import Store
 
 # What may come of asking for the catalog while it restarts.
-FAULTS: Final = (SluiceError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError)
 _KEPT_MAX: Final = 65_536
 _OF: Final = """
 SELECT s.index_id, s.data_file_id, s.path, s.record_count, s.size_bytes, s.footer_size, s.statistics, s.since_snapshot

@@ -10,10 +10,8 @@ import logging
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-import asyncpg
-
 from catalog.background import end
-from catalog.errors import SluiceError
+from catalog.pool import FAULTS
 
 if TYPE_CHECKING:
     from catalog.store import Store
@@ -54,7 +52,7 @@ class UndoneRows:
                     await self._store.pool.execute(f"VACUUM (SKIP_LOCKED) {row['name']}")
                     size = row["relpages"], row["reltuples"]
                     await self._store.pool.execute(_KEEP_SIZE, row["schema"], row["table"], *size)
-            except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, SluiceError):
+            except FAULTS:
                 _LOG.exception("undone rows are left to the next sweep")
                 return
 

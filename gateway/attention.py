@@ -75,6 +75,8 @@ class _Wait:
         self._sent = self._ending = False
         self._begun = asyncio.Event()
         self._waiting = asyncio.create_task(self._wait())
+        # Who ends it may be ended himself, before he hears how it went.
+        self._waiting.add_done_callback(lambda waiting: waiting.cancelled() or waiting.exception())
 
     async def _wait(self) -> None:
         await asyncio.sleep(_AFTER_SECONDS)

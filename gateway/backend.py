@@ -383,6 +383,12 @@ class Backend:
 
     async def request_cancel(self) -> None:
         """Ask PostgreSQL to cancel what this backend does, over a connection of its own."""
+        try:
+            await self._request_cancel()
+        except OSError:
+            raise BackendLostError(self._last_word) from None
+
+    async def _request_cancel(self) -> None:
         if self.address.host.startswith("/"):
             path = f"{self.address.host}/.s.PGSQL.{self.address.port}"
             reader, writer = await asyncio.open_unix_connection(path)

@@ -20,7 +20,7 @@ from catalog.background import end
 from catalog.errors import SluiceError, SqlState
 from catalog.indexes import Index, IndexForm
 from catalog.model import DataFile, Table, TableVersion
-from catalog.sidecars import FAULTS
+from catalog.pool import FAULTS
 from planner.index_keys import plan_keys
 from planner.plan import Context, SessionValues, SparkQuery
 from storage.arrow_types import arrow_type

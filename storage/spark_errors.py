@@ -23,6 +23,7 @@ _CONDITION_TEXT: Final = re.compile(r"\[([A-Z][A-Z0-9_.]+)\] (.*?)(?: SQLSTATE: 
 _ADVICE: Final = re.compile(r"(?<=\.) (Use|Verify|Correct|If|To|Please) .*")
 _STANDARD_SQLSTATE: Final = re.compile(r"[0-9][0-9A-Z]{4}")
 _OUT_OF_MEMORY: Final = "53200"
+_NO_MEMORY: Final = ("java.lang.OutOfMemoryError", "Not enough memory to build and broadcast")
 
 _TYPE_NAMES: Final = {
     "INT": "integer", "BIGINT": "bigint", "SMALLINT": "smallint", "DOUBLE": "double precision", "FLOAT": "real",
@@ -189,7 +190,7 @@ def _cause(throwable: Any) -> _Cause:
 def _system_failure(cause: _Cause) -> SluiceError | None:
     if "No space left on device" in cause.message or "Disk quota exceeded" in cause.message:
         return SluiceError(SqlState.DISK_FULL, "could not write to the lake: No space left on device")
-    if cause.type == "java.lang.OutOfMemoryError" or "java.lang.OutOfMemoryError" in cause.message:
+    if cause.type == "java.lang.OutOfMemoryError" or any(text in cause.message for text in _NO_MEMORY):
         return SluiceError(_OUT_OF_MEMORY, "out of memory", detail="Spark's Java heap is exhausted.")
     return None
 
