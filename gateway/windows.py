@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from gateway.lake.select_locking import locks_rows
 from planner.nodes import Node, name_of, walk
 from planner.references import functions
 from planner.routes import Route, command, is_utility
@@ -95,14 +94,10 @@ def runs_in_window(routed: Routed, builtins: Builtins) -> bool:
     """Whether what the statement does outlives the window that it runs in."""
     query = routed.query
     match routed.route:
-        case Route.ALTER | Route.SCHEMA_ONLY | Route.CREATE_TABLE:
+        case Route.ALTER | Route.SCHEMA_ONLY | Route.CREATE_TABLE | Route.SELECT | Route.INSERT | Route.MERGE:
             return True
-        case Route.INSERT:
-            return query is not None and query.onConflict is None
         case Route.UPDATE | Route.DELETE:
             return not any(node.type == "CURRENTOFEXPR" for node in walk(query))
-        case Route.SELECT:
-            return not locks_rows(routed)
         case Route.RELAY:
             return query is not None and _only_reads(query, builtins)
         case _:

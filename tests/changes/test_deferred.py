@@ -312,3 +312,26 @@ def test_a_new_table_that_refers_to_others_is_undone(block: psycopg.Connection, 
     block.commit()
     other.execute("DELETE FROM t WHERE id = 2")
     assert other.execute("SELECT FROM made").fetchall() == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO t VALUES (1, 11) ON CONFLICT (id) DO UPDATE SET n = excluded.n",
+        "MERGE INTO t USING (VALUES (1)) AS s (id) ON s.id = t.id WHEN MATCHED THEN UPDATE SET n = 11",
+        "SELECT FROM t WHERE id = 1 FOR UPDATE",
+    ],
+    ids=["on conflict", "merge", "for update"],
+)
+def test_rows_that_are_replaced_or_locked_stay_locked(
+    gateway_process: GatewayProcess, schema: str, block: psycopg.Connection, other: psycopg.Connection, statement: str
+) -> None:
+    block.execute("ALTER TABLE t ADD COLUMN m integer DEFAULT 0")
+    block.execute(statement.encode())
+    assert not locks(gateway_process, block, f"{schema}.t")
+    with pytest.raises(psycopg.errors.LockNotAvailable):
+        other.execute("SELECT FROM t WHERE id = 1 FOR UPDATE NOWAIT")
+    other.execute("UPDATE t SET n = 22 WHERE id = 2")
+    block.commit()
+    expected = 10 if statement.startswith("SELECT") else 11
+    assert other.execute("SELECT id, n, m FROM t ORDER BY id").fetchall() == [(1, expected, 0), (2, 22, 0), (3, 30, 0)]

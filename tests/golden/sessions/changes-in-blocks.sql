@@ -214,3 +214,29 @@ SELECT * FROM made;
 INSERT INTO tool VALUES (5, 1);
 DROP TABLE maker CASCADE;
 DROP TABLE tool CASCADE;
+
+-- Rows that are put in place of others, and rows that are locked, beside what is deferred.
+CREATE TABLE stock (id integer PRIMARY KEY, name text UNIQUE, n integer DEFAULT 1);
+INSERT INTO stock VALUES (1, 'nail', 10), (2, 'screw', 20), (3, 'bolt', 30);
+BEGIN;
+ALTER TABLE stock ADD COLUMN shelf text DEFAULT 'a';
+INSERT INTO stock VALUES (1, 'nail', 5, 'b'), (4, 'nut', 40, 'c')
+    ON CONFLICT (id) DO UPDATE SET n = stock.n + excluded.n, shelf = excluded.shelf RETURNING *;
+INSERT INTO stock (id, name) VALUES (5, 'bolt'), (6, 'rivet') ON CONFLICT DO NOTHING RETURNING id, shelf;
+SELECT id, shelf FROM stock WHERE n > 15 ORDER BY id FOR UPDATE;
+SELECT id FROM stock ORDER BY id FOR SHARE SKIP LOCKED;
+MERGE INTO stock USING (VALUES (2, 'd'), (9, 'e')) AS s (id, shelf) ON s.id = stock.id
+    WHEN MATCHED THEN UPDATE SET shelf = s.shelf
+    WHEN NOT MATCHED THEN INSERT VALUES (s.id, 'new', 0, s.shelf) RETURNING merge_action(), stock.*;
+SAVEPOINT f;
+ALTER TABLE stock ALTER n TYPE numeric(8, 2);
+INSERT INTO stock VALUES (1, 'nail', 0.5) ON CONFLICT (name) DO UPDATE SET n = stock.n * excluded.n RETURNING n;
+MERGE INTO stock USING stock AS s ON s.id = stock.id + 1 WHEN MATCHED AND s.n > 20 THEN DELETE;
+SELECT id, n, shelf FROM stock ORDER BY id FOR NO KEY UPDATE;
+ROLLBACK TO f;
+SELECT id, n, shelf FROM stock ORDER BY id;
+INSERT INTO stock (id, name) VALUES (7, 'nut') ON CONFLICT (id) DO NOTHING;
+ROLLBACK TO f;
+COMMIT;
+SELECT * FROM stock ORDER BY id;
+DROP TABLE stock;
