@@ -34,6 +34,7 @@ from gateway.prepared import Prepared, check_bind, renewed
 from gateway.retrying import must_be_alike, run_retrying
 from gateway.routing import route
 from gateway.states import State
+from gateway.windows import Place
 from planner.routes import Route
 from planner.statements import (
     ConstraintModes,
@@ -75,8 +76,8 @@ class ExtendedQuery(Exchange):
         # What relayed statements and portals do to the transaction, by name.
         self._commands: dict[str, TransactionCommand | ConstraintModes] = {}
         self._portal_commands: dict[str, TransactionCommand | ConstraintModes] = {}
-        # Relayed statements that a window is open for, or must not be, in a block that has deferred changes.
-        self._windowed: dict[str, bool] = {}
+        # Where relayed statements are carried out, in a block that has deferred changes.
+        self._places: dict[str, Place] = {}
         # The backend has a portal that was not executed yet: a window's end would take it away.
         self._holds_portal = False
 
@@ -111,8 +112,8 @@ class ExtendedQuery(Exchange):
         )
         routed = await route(self, analysis)
         place = await windows.judge(self, routed)
-        if place is not None and routed.is_relayed:
-            self._windowed[message.statement] = place
+        if routed.is_relayed:
+            self._places[message.statement] = place
         self.client.send(*analysis.notices)
         self._prepared.pop(message.statement, None)
         if routed.late or not routed.is_relayed:
@@ -163,23 +164,24 @@ class ExtendedQuery(Exchange):
     async def _enter_parse(self, name: str, statements: Sequence[Statement]) -> bool:
         """In a block that has deferred changes: a window is open or not, as the statement needs it. False after an
         error."""
-        self._windowed.pop(name, None)
+        self._places.pop(name, None)
         if not self.transaction.deferred.pending:
             return True
         if not await self._settle():
             return False
         await windows.enter(self, statements)
         if len(statements) == 1 and windows.is_beside(statements[0]):
-            self._windowed[name] = False
+            self._places[name] = Place.BESIDE
         return True
 
     async def _enter_bind(self, message: frontend.Bind, prepared: Prepared | None) -> None:
         """A portal is made, which is carried out in a window, beside it, or once all is settled."""
-        deferred, in_window = self.transaction.deferred, self._windowed.get(message.statement)
-        if in_window is False:
+        deferred, place = self.transaction.deferred, self._places.get(message.statement)
+        if place is Place.BESIDE:
             await deferred.close()
         elif not message.portal and (
-            in_window or (prepared is not None and windows.runs_in_window(prepared.routed, self.gateway.builtins))
+            place is Place.WINDOW
+            or (prepared is not None and windows.runs_in_window(prepared.routed, self.gateway.builtins))
         ):
             await deferred.open()
         else:
@@ -193,7 +195,7 @@ class ExtendedQuery(Exchange):
         else:
             if message.kind == b"S":
                 self._check_named(message.name)
-                if self._windowed.get(message.name) is not False:
+                if self._places.get(message.name) is not Place.BESIDE:
                     if not await self._settle():
                         return
                     await self.transaction.deferred.see()

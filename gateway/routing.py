@@ -16,7 +16,7 @@ from gateway.analysis import Analysis
 from gateway.backend import Statement
 from gateway.enlistment import analysed
 from gateway.visibility import lake_relations
-from planner import routes, statements
+from planner import lexer, routes, statements
 from planner.concurrently import concurrent_command
 from planner.maintenance import vacuum_command
 from planner.nodes import Node, name_of, parse, walk
@@ -376,7 +376,7 @@ def quoted_name(relation: Node) -> str:
 
 def quoted(parts: Iterable[Any]) -> str:
     """The parts of a name, quoted; those that are not there are left out."""
-    return ".".join('"' + name_of(part).replace('"', '""') + '"' for part in parts if part)
+    return ".".join(lexer.quoted(name_of(part)) for part in parts if part)
 
 
 _UTILITIES: Final[Mapping[Route, Callable[[Exchange, Analysis, Node], Awaitable[Routed]]]] = {

@@ -7,6 +7,7 @@ settle first what was deferred.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from planner.nodes import Node, name_of, walk
@@ -58,20 +59,27 @@ async def enter(session: Exchange, statements: Sequence[Statement]) -> None:
         await deferred.open()
 
 
-async def judge(session: Exchange, routed: Routed) -> bool | None:
-    """A statement that was analysed is carried out next: in the window, beside it (False), or once all is settled
-    (None)."""
+class Place(Enum):
+    """Where a statement is carried out."""
+
+    WINDOW = "in a window"
+    BESIDE = "outside of any"
+    SETTLED = "once all is settled"
+
+
+async def judge(session: Exchange, routed: Routed) -> Place:
+    """A statement that was analysed is carried out next: see to it that it can be where it is to be."""
     deferred = session.transaction.deferred
     if not deferred.pending:
-        return None
+        return Place.SETTLED
     if runs_in_window(routed, session.gateway.builtins):
-        return True
+        return Place.WINDOW
     made = _made_alone(routed)
     if made is not None and not deferred.minds(made):
         await deferred.close()
-        return False
+        return Place.BESIDE
     await deferred.settle()
-    return None
+    return Place.SETTLED
 
 
 def _made_alone(routed: Routed) -> str | None:

@@ -77,6 +77,11 @@ def tokens(text: str, *, standard_strings: bool = True) -> Iterator[Token]:
         place = end
 
 
+def quoted(name: str) -> str:
+    """A name as SQL takes it, whatever it holds."""
+    return '"' + name.replace('"', '""') + '"'
+
+
 def _token(text: str, place: int, standard_strings: bool) -> tuple[Kind, str, int, bool]:
     character = text[place]
     if character == "'":

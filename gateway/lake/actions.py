@@ -23,9 +23,10 @@ from catalog.model import Column, Table, TableVersion
 from gateway.backend import BackendLostError
 from gateway.lake.references import Consequence, renewed, still_referenced
 from gateway.lake.row_locks import changed_meanwhile, strength_of
-from gateway.lake.shadow import qualified, quoted, through_shadow
+from gateway.lake.shadow import qualified, through_shadow
 from gateway.values import ResultColumn
 from gateway.visibility import rules, unpinned
+from planner.lexer import quoted
 from storage.keys import keys_of, read_positions
 from storage.write import replace_rows
 

@@ -18,8 +18,9 @@ import pyarrow as pa
 from catalog.model import DataFile, Table, TableVersion
 from gateway.analysis import SAVEPOINT, UNDO
 from gateway.backend import BackendLostError, Statement
-from gateway.lake.shadow import binary_to_lake_form, copy_rows, quoted, rows_of_bodies
+from gateway.lake.shadow import binary_to_lake_form, copy_rows, rows_of_bodies
 from gateway.transaction import BEGIN
+from planner.lexer import quoted
 from storage.arrow_types import arrow_type
 from storage.plan import column_name
 from storage.rows import live_rows_aside

@@ -26,7 +26,7 @@ from gateway.copy import BinaryReader, CopyBatch, CopyFormat, CopyOptions, CopyW
 from gateway.lake.changing import Changing
 from gateway.lake.copy_out import copy_options
 from gateway.lake.reading import session_values
-from gateway.lake.shadow import begin_shadow, qualified, quoted, take_shadow_rows
+from gateway.lake.shadow import begin_shadow, qualified, take_shadow_rows
 from gateway.lake.uniqueness import DuplicateKeyError
 from gateway.messages import frontend
 from gateway.messages.backend import CommandComplete
@@ -35,6 +35,7 @@ from gateway.portal import StatementPortal
 from gateway.states import Action
 from gateway.values import OutputSettings, ResultColumn, convert_binary, convert_text
 from gateway.visibility import rules, used
+from planner.lexer import quoted
 from storage.arrow_types import arrow_schema
 from storage.parquet_writer import ParquetWriter
 from storage.write import WriteResult

@@ -8,13 +8,14 @@ from catalog.errors import SluiceError, SqlState
 from gateway.copy import CopyFormat, CopyOptions, CopyWriter
 from gateway.enlistment import analysed
 from gateway.lake.select import open_stream
-from gateway.lake.shadow import qualified, quoted
+from gateway.lake.shadow import qualified
 from gateway.messages.backend import CommandComplete
 from gateway.messages.copy import CopyDone, CopyOutResponse
 from gateway.portal import Binding, StatementPortal
 from gateway.routing import Routed, route
 from gateway.values import ResultColumn
 from gateway.visibility import latest
+from planner.lexer import quoted
 from planner.nodes import Node
 
 

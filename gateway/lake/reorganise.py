@@ -32,12 +32,13 @@ from gateway.backend import Statement
 from gateway.lake.computed_column import ComputedColumns
 from gateway.lake.insert_query import next_values, with_rules
 from gateway.lake.reading import read
-from gateway.lake.shadow import qualified, quoted
+from gateway.lake.shadow import qualified
 from gateway.portal import Binding
 from gateway.routing import route
 from gateway.visibility import latest, rules
 from planner.change import plan_update
 from planner.computable import is_computable
+from planner.lexer import quoted
 from planner.plan import SparkQuery
 from storage.arrow_types import arrow_type
 from storage.plan import FILE_COLUMN, POSITION_COLUMN, BoundScan, RunnableQuery, column_name

@@ -23,6 +23,7 @@ from gateway.enlistment import SchemaChangedError, hold_schema
 from gateway.values import Format, OutputSettings, ResultColumn, convert_binary
 from gateway.values.binary import binary_array
 from gateway.values.text import text_cells
+from planner.lexer import quoted
 
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
@@ -33,11 +34,6 @@ _COPY_TRAILER: Final = b"\xff\xff"
 _PUT_AS_OWNER: Final = (
     "SELECT pg_sluice.put_as_owner($1, $2::bigint::oid, $3::text[], $4::oid[], $5::integer, $6::text[])"
 )
-
-
-def quoted(name: str) -> str:
-    """An identifier as SQL takes it."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def qualified(table: Table) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.datatypes import TEXT, UNKNOWN
 from gateway.backend import Statement
-from gateway.lake.shadow import quoted
+from planner.lexer import quoted
 
 if TYPE_CHECKING:
     from gateway.exchange import Exchange

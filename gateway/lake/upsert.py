@@ -42,10 +42,11 @@ from gateway.lake.rehearsal import (
     strength_of,
 )
 from gateway.lake.row_locks import changed_meanwhile
-from gateway.lake.shadow import copy_rows, qualified, quoted, shadow_rows
+from gateway.lake.shadow import copy_rows, qualified, shadow_rows
 from gateway.portal import StatementPortal
 from gateway.transaction import Isolation
 from gateway.visibility import current, rules, used
+from planner.lexer import quoted
 from planner.nodes import Node, walk
 from planner.statements import upsert
 from storage.keys import bounds_of, distinct, find, keys_of

@@ -22,7 +22,6 @@ from gateway.lake.insert import target_oid
 from gateway.lake.reading import session_values
 from gateway.lake.returned import Returned
 from gateway.lake.row_locks import RowsChangedError
-from gateway.lake.shadow import quoted
 from gateway.lake.temporary import create_temporary
 from gateway.messages import frontend
 from gateway.messages.backend import CommandComplete, ReadyForQuery
@@ -30,6 +29,7 @@ from gateway.portal import Binding, Portal, StatementPortal
 from gateway.routing import route
 from gateway.transaction import Isolation
 from gateway.visibility import unpinned, use, versions
+from planner.lexer import quoted
 from planner.nodes import Node, name_of
 from planner.references import common_names
 from planner.routes import Route
