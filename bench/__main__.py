@@ -201,17 +201,28 @@ class Bench:
         ours, other = (asyncio.run(changes.over_rows(server, "altered")) for server in servers)
         for (name, *_), mine, theirs in zip(changes.CHANGES, ours, other, strict=True):
             self.report.add(Figure(name, mine, theirs, "s", "PostgreSQL"))
-        self.report.heading(f"{changes.WRITERS} sessions that insert rows meanwhile, other: PostgreSQL 18")
-        for server in servers:
-            server.psql("-qc", "ALTER TABLE altered ALTER COLUMN l_linenumber TYPE integer USING l_linenumber::integer")
-        for name, change in (("before", None), ("while ADD UNIQUE", changes.CHANGES[3][1]), ("after", None)):
-            ours_noticed, other_noticed = (
-                asyncio.run(changes.beside(server, "altered", change, self.options.seconds)) for server in servers
+        sessions = f"{changes.READERS} sessions that read and {changes.WRITERS} that insert rows"
+        self.report.heading(f"{sessions} meanwhile, other: PostgreSQL 18")
+        for name, change, back in changes.BESIDE:
+            self.beside("before", None, "")
+            self.beside(f"while {name}", change, back)
+        self.beside("after", None, "")
+
+    def beside(self, name: str, change: str | None, back: str) -> None:
+        """What others notice of a change."""
+        seconds = self.options.seconds
+        ours, other = (
+            asyncio.run(changes.beside(server, "altered", change, back, seconds))
+            for server in (self.gateway, self.postgres)
+        )
+        for what, sessions in (("reads", changes.READERS), ("writes", changes.WRITERS)):
+            mine, theirs = getattr(ours, what), getattr(other, what)
+            rates = [changes.rate(each, sessions) for each in (mine, theirs)]
+            self.report.add(Figure(f"{what} {name}", *rates, "/s"))
+            self.report.add(
+                Figure(f"{what} {name}, p99", measure.percentiles(mine)[1], measure.percentiles(theirs)[1], "s")
             )
-            pair = (ours_noticed, other_noticed)
-            self.report.add(Figure(f"inserts {name}", *map(changes.rate, pair), "/s", "PostgreSQL"))
-            self.report.add(Figure(f"slowest {name}", *map(changes.slowest, pair), "s", "PostgreSQL"))
-            self.report.add(Figure(f"errors {name}", len(ours_noticed.errors), len(other_noticed.errors), ""))
+        self.report.add(Figure(f"errors {name}", len(ours.errors), len(other.errors), ""))
 
     def indexes(self) -> None:
         """Indexes being made, and looks at a few rows before and after."""

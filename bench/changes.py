@@ -1,8 +1,8 @@
-"""Changes of schemas: how long they take, and what sessions that write to the table notice meanwhile.
+"""Changes of schemas: how long they take, and what sessions that use the table notice meanwhile.
 
 Three views: statements that touch no rows, one after another; statements that look at all rows of lineitem, or write
-them anew; and the writes of several sessions while such a statement is at work. PostgreSQL makes the same changes to
-the same rows, plainly: there the others wait.
+them anew; and the reads and writes of several sessions while such a statement is at work. PostgreSQL makes the same
+changes to the same rows: there the others wait, but for CONCURRENTLY.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import asyncpg
 
 from tests.servers import Server
 
-WRITERS = 8
+READERS = WRITERS = 4
 # Each is undone by the one that follows it.
 METADATA = (
     "ALTER TABLE part ADD COLUMN extra integer",
@@ -35,13 +35,30 @@ CHANGES = (
     ("integer to bigint", "ALTER COLUMN l_linenumber TYPE bigint", ""),
     ("bigint to text", "ALTER COLUMN l_linenumber TYPE text", ""),
 )
+# What the others notice: the change, and what takes it back.
+BESIDE = (
+    ("CREATE INDEX", "CREATE INDEX by_part ON {table} (l_partkey)", "DROP INDEX by_part"),
+    ("the same CONCURRENTLY", "CREATE INDEX CONCURRENTLY by_part ON {table} (l_partkey)", "DROP INDEX by_part"),
+    (
+        "ADD UNIQUE",
+        "ALTER TABLE {table} ADD CONSTRAINT c UNIQUE (l_orderkey, l_linenumber)",
+        "ALTER TABLE {table} DROP CONSTRAINT c",
+    ),
+    (
+        "ADD COLUMN, volatile",
+        "ALTER TABLE {table} ADD COLUMN u uuid DEFAULT gen_random_uuid()",
+        "ALTER TABLE {table} DROP COLUMN u",
+    ),
+    ("date to text", "ALTER TABLE {table} ALTER COLUMN l_commitdate TYPE text", ""),
+)
 
 
 @dataclass
 class Noticed:
-    """What writers noticed: seconds that each write took, and errors by their SQLSTATE."""
+    """What the others noticed: seconds that each read and each write took, and errors by their SQLSTATE."""
 
-    taken: list[float] = field(default_factory=list)
+    reads: list[float] = field(default_factory=list)
+    writes: list[float] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
 
 
@@ -76,49 +93,51 @@ async def over_rows(server: Server, table: str) -> list[float]:
     return taken
 
 
-async def beside(server: Server, table: str, change: str | None, seconds: float) -> Noticed:
-    """Several sessions write single rows for as long as the change takes, or, without one, for so many seconds."""
+async def beside(server: Server, table: str, change: str | None, back: str, seconds: float) -> Noticed:
+    """Several sessions read and write single rows for as long as the change takes, or, without one, for so many
+    seconds. The change is taken back afterwards."""
     noticed, ended = Noticed(), asyncio.Event()
-    altering, *connections = [await asyncpg.connect(server.url) for _ in range(1 + WRITERS)]
-    highest = await altering.fetchval(f"SELECT max(l_linenumber::integer) FROM {table}")
-    lines = itertools.count(highest + 1)
+    altering, *others = [await asyncpg.connect(server.url) for _ in range(1 + READERS + WRITERS)]
+    lines = itertools.count(await altering.fetchval(f"SELECT max(l_linenumber::integer) + 1 FROM {table}"))
+    insert = f"INSERT INTO {table} (l_orderkey, l_linenumber, l_quantity, l_comment) VALUES (1, {{}}, 1, 'new')"
+    select = f"SELECT count(*), sum(l_quantity) FROM {table} WHERE l_orderkey = {{}}"
     try:
-        async with asyncio.TaskGroup() as writers:
-            for connection in connections:
-                writers.create_task(_write(connection, table, lines, noticed, ended))
+        async with asyncio.TaskGroup() as group:
+            for number, connection in enumerate(others):
+                sql, taken = (select, noticed.reads) if number < READERS else (insert, noticed.writes)
+                group.create_task(_use(connection, sql, lines, taken, noticed.errors, ended))
             try:
                 if change is None:
                     await asyncio.sleep(seconds)
                 else:
-                    await altering.execute(f"ALTER TABLE {table} {change}")
+                    await altering.execute(change.format(table=table))
             finally:
                 ended.set()
+        if back:
+            await altering.execute(back.format(table=table))
     finally:
-        for connection in (altering, *connections):
+        for connection in (altering, *others):
             await connection.close()
     return noticed
 
 
-async def _write(
-    connection: asyncpg.Connection, table: str, lines: Iterator[int], noticed: Noticed, ended: asyncio.Event
+async def _use(  # noqa: PLR0917
+    connection: asyncpg.Connection,
+    sql: str,
+    numbers: Iterator[int],
+    taken: list[float],
+    errors: list[str],
+    ended: asyncio.Event,
 ) -> None:
     while not ended.is_set():
-        line = next(lines)
         begin = time.perf_counter()
         try:
-            await connection.execute(
-                f"INSERT INTO {table} (l_orderkey, l_linenumber, l_quantity, l_comment) VALUES (1, {line}, 1, 'new')"
-            )
+            await connection.execute(sql.format(next(numbers)))
         except asyncpg.PostgresError as error:
-            noticed.errors.append(error.sqlstate or "")
-        noticed.taken.append(time.perf_counter() - begin)
+            errors.append(error.sqlstate or "")
+        taken.append(time.perf_counter() - begin)
 
 
-def rate(noticed: Noticed) -> float:
-    """Writes a second of all writers together, from the time that each write took."""
-    return WRITERS * len(noticed.taken) / max(sum(noticed.taken), 1e-9)
-
-
-def slowest(noticed: Noticed) -> float:
-    """The seconds of the slowest write."""
-    return max(noticed.taken)
+def rate(taken: Sequence[float], sessions: int) -> float:
+    """How many a second of all sessions together, from the time that each took."""
+    return sessions * len(taken) / max(sum(taken), 1e-9)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 
@@ -24,9 +24,9 @@ def alternately(times: int, *actions: Callable[[], object]) -> list[float]:
     return [statistics.median(each) for each in taken]
 
 
-def percentiles(values: Sequence[float]) -> tuple[float, float]:
+def percentiles(values: list[float]) -> tuple[float, float]:
     """p50 and p99."""
-    cuts = statistics.quantiles(values, n=100, method="inclusive")
+    cuts = statistics.quantiles(values * 2 if len(values) == 1 else values, n=100, method="inclusive")
     return cuts[49], cuts[98]
 
 
