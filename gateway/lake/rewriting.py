@@ -43,7 +43,7 @@ class Rewriting:
         # The positions that others have deleted of each old file, by its path: at first, and as far as they are merged.
         self._at_first: dict[str, npt.NDArray[np.int64]] = {}
         self._merged: dict[str, npt.NDArray[np.int64]] = {}
-        self._reverted = False
+        self._staged = self._reverted = False
 
     @property
     def relid(self) -> int:
@@ -57,19 +57,18 @@ class Rewriting:
 
     async def write(self) -> None:
         """Write anew what is not yet, which takes long where there are many rows."""
-        if not self._at_first:
-            hold_off = Statement(_HOLD_OFF, (self._session.gateway.token, str(self.relid)), lasting=True)
-            await self._session.backend.run(hold_off)
-            await self._columns.catch_up()
-        else:
+        if self._staged:
             await self._columns.catch_up(await self._published())
+        else:
+            await self._session.backend.run(Statement(_HOLD_OFF, (self._session.gateway.token, str(self.relid))))
+            await self._columns.catch_up()
 
     async def stage(self) -> None:
         """All files that the transaction sees are replaced by new ones."""
         await self._columns.publish()
         published = await self._published()
         self._at_first = {file.path: await self._lost(file) for file in published}
-        self._merged = dict(self._at_first)
+        self._merged, self._staged = dict(self._at_first), True
 
     def rolled_back(self) -> None:
         """The transaction went back to a savepoint: what was merged since may be staged no more."""

@@ -166,3 +166,14 @@ def test_an_empty_table_that_others_fill(block: psycopg.Connection, other: psyco
     block.execute("ALTER TABLE bare ALTER n TYPE text USING n || '!'")
     block.commit()
     assert other.execute("SELECT * FROM bare").fetchall() == [("1!",)]
+
+
+def test_rows_of_the_blocks_own_alone(block: psycopg.Connection, other: psycopg.Connection) -> None:
+    other.execute("CREATE TABLE bare (n integer PRIMARY KEY)")
+    block.execute("INSERT INTO bare VALUES (1), (2)")
+    block.execute("ALTER TABLE bare ALTER n TYPE text USING n || '!'")
+    block.execute("DELETE FROM bare WHERE n = '1!'")
+    other.execute("INSERT INTO bare VALUES (3)")
+    assert block.execute("SELECT * FROM bare").fetchall() == [("2!",)]
+    block.commit()
+    assert other.execute("SELECT * FROM bare ORDER BY n").fetchall() == [("2!",), ("3!",)]
