@@ -103,6 +103,13 @@ class Result:
     tag: str = ""
 
 
+class _Answers(asyncio.StreamReader):
+    """What PostgreSQL sends, to its end: an error of sending, after it has gone, does not hide why it went."""
+
+    def set_exception(self, exc: BaseException) -> None:  # noqa: ARG002  the name is asyncio's
+        self.feed_eof()
+
+
 class Backend:
     """An open connection. `status` is ReadyForQuery's: I, T or E."""
 
@@ -131,17 +138,21 @@ class Backend:
     @classmethod
     async def connect(cls, address: Address, parameters: Sequence[tuple[str, str]], keys: ClientKeys | None) -> Backend:
         """Connect and log in; raises PostgreSQL's own error where it refuses."""
+        loop = asyncio.get_running_loop()
+        reader = _Answers(limit=_READ_BYTES, loop=loop)
+        protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
+        transport: asyncio.WriteTransport
         try:
             if address.host.startswith("/"):
                 path = f"{address.host}/.s.PGSQL.{address.port}"
-                reader, writer = await asyncio.open_unix_connection(path, limit=_READ_BYTES)
+                transport, _ = await loop.create_unix_connection(lambda: protocol, path)
             else:
-                reader, writer = await asyncio.open_connection(address.host, address.port, limit=_READ_BYTES)
+                transport, _ = await loop.create_connection(lambda: protocol, address.host, address.port)
         except OSError as error:
             raise SluiceError(
                 SqlState.CANNOT_CONNECT_NOW, f"the catalog cannot be reached: {error.strerror}", severity="FATAL"
             ) from error
-        backend = cls(reader, writer, address)
+        backend = cls(reader, asyncio.StreamWriter(transport, protocol, reader, loop), address)
         try:
             await backend._log_in(parameters, keys)
         except BaseException:
@@ -244,12 +255,7 @@ class Backend:
 
     async def _item(self) -> Item:
         while not self._ready:
-            reading = self.reading()
-            try:
-                data = await asyncio.shield(reading)
-            except OSError:
-                self.ended.set()
-                raise BackendLostError(self._last_word) from None
+            data = await asyncio.shield(self.reading())
             self._reading = None
             if not data:
                 raise BackendLostError(self._last_word)
@@ -294,6 +300,9 @@ class Backend:
             if self.repeated is not None:
                 self.repeated += [statement for statement in statements if statement.lasting]
             return results
+        except BackendLostError as error:
+            error.fields.pop("W", None)
+            raise
         except asyncio.CancelledError:
             if sync:
                 await self.give_up()

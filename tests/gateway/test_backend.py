@@ -1,0 +1,43 @@
+"""The session's connection to PostgreSQL, before a server of the tests' own that does what the real one rarely does."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from catalog.errors import SqlState
+from gateway.backend import Address, Backend, BackendLostError
+from gateway.messages.backend import AuthenticationOk, BackendKeyData, ErrorResponse, ReadyForQuery
+
+_PORT = 5432
+_LAST_WORD = ErrorResponse((("S", "FATAL"), ("V", "FATAL"), ("C", "57P01"), ("M", "terminating"), ("W", "within")))
+
+
+@pytest.mark.parametrize("sent", range(4))
+async def test_why_the_connection_ends_is_heard_whatever_is_sent_after(tmp_path: Path, sent: int) -> None:
+    """The error of sending to one that has gone comes before what it said is read."""
+    connected, ended = asyncio.Event(), asyncio.Event()
+
+    async def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for message in (AuthenticationOk(), BackendKeyData(1, b"key!"), ReadyForQuery(b"I")):
+            writer.write(message.encode())
+        await connected.wait()
+        writer.write(_LAST_WORD.encode())
+        await writer.drain()
+        writer.close()
+        await writer.wait_closed()
+        ended.set()
+
+    async with await asyncio.start_unix_server(serve, tmp_path / f".s.PGSQL.{_PORT}"):
+        backend = await Backend.connect(Address(str(tmp_path), _PORT), (("user", "u"),), None)
+        connected.set()
+        await ended.wait()
+        for _ in range(sent):
+            backend.send(b"X\0\0\0\4")
+            await asyncio.sleep(0.01)
+        with pytest.raises(BackendLostError) as caught:
+            await backend.next()
+        assert caught.value.sqlstate == SqlState.ADMIN_SHUTDOWN
+        backend.close()
