@@ -8,6 +8,8 @@ never reach the client; `send` and `next` are for relaying. When the connection 
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -116,6 +118,8 @@ class Backend:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, address: Address) -> None:
         self._reader = reader
         self._writer = writer
+        # The connection's socket once more: an error of sending closes the other with what has come and was not read.
+        self._unread = socket.socket(fileno=os.dup(writer.get_extra_info("socket").fileno()))
         self._scanner = RelayScanner()
         self._ready: deque[Item] = deque()
         self._reading: asyncio.Task[bytes] | None = None
@@ -257,25 +261,35 @@ class Backend:
         while not self._ready:
             data = await asyncio.shield(self.reading())
             self._reading = None
-            if not data:
+            if not data and not (data := self._rest()):
                 raise BackendLostError(self._last_word)
             self._ready.extend(self._scanner.feed(data))
         return self._ready.popleft()
+
+    def _rest(self) -> bytes:
+        """What had come, and was not read, when an error of sending closed the connection."""
+        try:
+            return self._unread.recv(_READ_BYTES, socket.MSG_DONTWAIT)
+        except OSError:
+            return b""
 
     def _is_last_word(self, frame: Frame) -> bool:
         error = ErrorResponse.decode(frame.body, strict=False).to_error()
         if error.fields.get("V") not in ("FATAL", "PANIC"):
             return False
+        error.fields.pop("W", None)  # where it was: mostly in what is the gateway's own
         self._last_word = error
         return True
 
     def abort(self, said: SluiceError) -> None:
         """Drop the connection without a word, for nobody hears it: whoever waits for an answer meets this error."""
         self._last_word = said
+        self._unread.close()
         self._writer.transport.abort()
 
     def close(self) -> None:
         """Drop the connection; PostgreSQL rolls back what was open."""
+        self._unread.close()
         if self._reading is not None:
             self._reading.cancel()
         if not self._writer.is_closing():
@@ -300,9 +314,6 @@ class Backend:
             if self.repeated is not None:
                 self.repeated += [statement for statement in statements if statement.lasting]
             return results
-        except BackendLostError as error:
-            error.fields.pop("W", None)
-            raise
         except asyncio.CancelledError:
             if sync:
                 await self.give_up()

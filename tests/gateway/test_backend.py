@@ -40,4 +40,5 @@ async def test_why_the_connection_ends_is_heard_whatever_is_sent_after(tmp_path:
         with pytest.raises(BackendLostError) as caught:
             await backend.next()
         assert caught.value.sqlstate == SqlState.ADMIN_SHUTDOWN
+        assert "W" not in caught.value.fields
         backend.close()
