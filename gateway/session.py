@@ -165,8 +165,12 @@ class Session(ExtendedQuery):
     # ── extended query ──────────────────────────────────────────────────────────────────────────────────
 
     async def _sync(self, frame: Frame) -> None:
-        if self.transaction.deferred.is_open and await self._settle():
-            await self._leave_window()
+        if self.transaction.deferred.is_open:
+            self.machine.state = State.EXTENDED_QUERY  # in which the answers that are still to come were asked for
+            good = await self._settle()
+            self.machine.state = State.SYNCING
+            if good:
+                await self._leave_window()
         failed = self.backend.status == b"E"
         self._outstanding.clear()
         self.backend.send(frame.data)

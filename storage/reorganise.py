@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from catalog.errors import SluiceError, SqlState
 from catalog.model import DataFile, DeleteFile, Table
 from storage import layout
 from storage.files import LakeFiles
@@ -50,17 +49,15 @@ def rewritten(  # noqa: PLR0917
     """A new file in place of one of the table `old`, with the columns of `new`, which has the same folder.
 
     `values` are those of new columns, by attnum, in lake form, of the rows at `positions` (ascending); other rows have
-    NULL there. Columns that both tables have, by ID, are copied.
+    NULL there. Other columns are read, by ID: those that the file lacks have their initial default.
     """
     known = {column.column_id for column in old.columns}
-    kept = [column for column in new.columns if column.column_id in known]
-    missing = [column.name for column in new.columns if column.column_id not in known and column.attnum not in values]
-    if missing:
-        raise SluiceError(SqlState.INTERNAL_ERROR, f"no values were given for columns {missing}")
+    kept = [column for column in new.columns if column.attnum not in values]
+    counted = [] if any(column.column_id in known for column in kept) else old.columns[:1]
     writer = ParquetWriter(data_path, new, file_bytes=_ONE_FILE_BYTES)
     try:
-        # Where nothing is kept, a column is read for the number of rows alone.
-        for first, batch in read_rows(LakeFiles(data_path), old, file, kept or old.columns[:1]):
+        # Where nothing is in the file, one of its columns is read for the number of rows alone.
+        for first, batch in read_rows(LakeFiles(data_path), old, file, [*kept, *counted]):
             writer.write(_completed(new, batch, first, positions, values))
         [written] = writer.finish()
     except BaseException:
@@ -81,12 +78,10 @@ def _completed(
     places = np.full(count, -1, np.int64)
     places[positions[low:high] - first] = np.arange(low, high)
     indices = pa.array(places, mask=places < 0)
-    arrays = []
-    for column in table.columns:
-        if column.attnum in values:
-            arrays.append(values[column.attnum].take(indices))
-        else:
-            arrays.append(batch.column(batch.schema.get_field_index(column.name)))
+    kept = iter(batch.columns)
+    arrays = [
+        values[column.attnum].take(indices) if column.attnum in values else next(kept) for column in table.columns
+    ]
     return pa.table(arrays, names=[column.name for column in table.columns])
 
 

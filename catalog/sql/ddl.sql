@@ -16,6 +16,14 @@ BEGIN
 END $$;
 
 
+-- The guard that refuses such rows is nobody's but the gateway's: as far as clients are concerned it does not exist.
+CREATE FUNCTION pg_sluice.disown_guard(guarded regclass) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'trigger "pg_sluice_guard" for table "%" does not exist', guarded
+        USING ERRCODE = 'undefined_object';
+END $$;
+
+
 -- Take a new relation into the lake: an ID, a folder, and the guard against rows in its shadow.
 CREATE FUNCTION pg_sluice.adopt(shadow regclass) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog SET allow_system_table_mods = on AS $$
@@ -123,6 +131,11 @@ DECLARE
     command record; c pg_class; created boolean; has_rows boolean; parent oid; filled smallint[];
 BEGIN
     FOR command IN SELECT * FROM pg_event_trigger_ddl_commands() LOOP
+        IF command.classid IN ('pg_trigger'::regclass, 'pg_constraint'::regclass)
+            AND command.command_tag <> 'CREATE TRIGGER' THEN
+            PERFORM pg_sluice.disown_guard(g.tgrelid) FROM pg_trigger g
+            WHERE g.tgfoid = 'pg_sluice.refuse_shadow_row'::regproc AND command.objid IN (g.oid, g.tgconstraint);
+        END IF;
         IF command.object_type = 'schema' THEN
             INSERT INTO pg_sluice.dirty VALUES (0, (SELECT nspname FROM pg_namespace WHERE oid = command.objid));
         END IF;
@@ -195,6 +208,11 @@ BEGIN
             INSERT INTO pg_sluice.dirty VALUES (o.objid, NULL);
         ELSIF o.object_type = 'index' THEN
             INSERT INTO pg_sluice.dirty SELECT x.relid, NULL FROM pg_sluice.lake_index x WHERE x.index_oid = o.objid;
+        ELSIF o.object_type = 'trigger' THEN
+            PERFORM pg_sluice.disown_guard(r.relid) FROM pg_sluice.relation r JOIN pg_class c ON c.oid = r.relid
+            WHERE r.relid = to_regclass(format('%I.%I', o.address_names[1], o.address_names[2])) AND c.relkind = 'r'
+                AND NOT EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = r.relid
+                                AND g.tgfoid = 'pg_sluice.refuse_shadow_row'::regproc);
         ELSIF o.object_type = 'schema' AND NOT o.is_temporary THEN
             INSERT INTO pg_sluice.dirty VALUES (0, o.object_name);
         END IF;

@@ -271,6 +271,8 @@ class Reorganisation:
             elif column.drawn_from is not None:
                 numbers, drawn[column.attnum] = np.split(drawn[column.attnum], [len(positions)])
                 values[column.attnum] = _in_type(numbers, column, self.new)
+        if values.keys() != {column.attnum for column in self.columns}:
+            raise SluiceError(SqlState.INTERNAL_ERROR, f"values were computed for columns {sorted(values)} alone")
         self._numbered += len(positions)
         new = await asyncio.to_thread(rewritten, path, self.old, self.new, file, positions, values)
         self.written.add(self.new.path + new.path)

@@ -214,6 +214,29 @@ def test_pipelines(block: psycopg.Connection, other: psycopg.Connection) -> None
     assert other.execute("SELECT id, m FROM t WHERE m = 9").fetchall() == [(8, 9)]
 
 
+@pytest.mark.parametrize("prepare", [False, True])
+def test_the_extended_protocol_asks_postgresql_too(
+    gateway_process: GatewayProcess, schema: str, block: psycopg.Connection, prepare: bool
+) -> None:
+    """Statements that touch no lake table, one to a Sync: what PostgreSQL says comes after the Sync."""
+    name = "SELECT attname FROM pg_attribute WHERE attrelid = 't'::regclass AND attnum = %s"
+    block.execute("ALTER TABLE t ADD COLUMN m integer")
+    for _ in range(3):
+        assert block.execute(name, [4], prepare=prepare).fetchall() == [("m",)]
+        assert not locks(gateway_process, block, f"{schema}.t")
+    for divisor in (1, 0):
+        block.execute("SAVEPOINT here")
+        try:
+            assert block.execute("SELECT 4 / %s::integer", [divisor], prepare=prepare).fetchall() == [(4,)]
+        except psycopg.errors.DivisionByZero:
+            assert not divisor
+            assert not locks(gateway_process, block, f"{schema}.t")
+            block.execute("ROLLBACK TO here")
+    assert block.execute(name, [4], prepare=prepare).fetchall() == [("m",)]
+    block.commit()
+    assert block.execute("SELECT m FROM t").fetchall() == [(None,)] * 3
+
+
 _REFERRING = [
     ("CREATE TABLE made (id integer PRIMARY KEY, of_t integer NOT NULL REFERENCES t, up integer REFERENCES made)",),
     (

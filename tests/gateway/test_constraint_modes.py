@@ -34,6 +34,41 @@ def test_the_gateways_own_are_nobodys(connection: psycopg.Connection, name: str,
 @pytest.mark.parametrize(
     "statement",
     [
+        "DROP TRIGGER pg_sluice_guard ON t",
+        "DROP TRIGGER pg_sluice_guard ON t CASCADE",
+        "ALTER TRIGGER pg_sluice_guard ON t RENAME TO mine",
+        "ALTER TRIGGER pg_sluice_guard ON t DEPENDS ON EXTENSION plpgsql",
+        "ALTER TABLE t RENAME CONSTRAINT pg_sluice_guard TO mine",
+        "COMMENT ON TRIGGER pg_sluice_guard ON t IS 'mine'",
+        "DO $$ BEGIN DROP TRIGGER pg_sluice_guard ON t; END $$",
+        "ALTER TABLE t DISABLE TRIGGER pg_sluice_guard",
+        "ALTER TABLE t DISABLE TRIGGER ALL",
+        "ALTER TABLE t DROP CONSTRAINT pg_sluice_guard",
+        "CREATE OR REPLACE TRIGGER pg_sluice_guard AFTER INSERT ON t EXECUTE FUNCTION writes_into_t()",
+    ],
+)
+def test_nobody_takes_the_guard_away(connection: psycopg.Connection, statement: str) -> None:
+    """What writes into a shadow behind the gateway's back is refused, whatever its owner does before."""
+    connection.execute("""
+        CREATE FUNCTION writes_into_t() RETURNS trigger LANGUAGE plpgsql AS $$
+            BEGIN RETURN NULL; END $$;
+        CREATE PROCEDURE writes() LANGUAGE plpgsql AS $$ BEGIN INSERT INTO t VALUES (1); END $$
+    """)
+    connection.commit()
+    with pytest.raises(psycopg.Error) as caught:
+        connection.execute(statement.encode())
+    assert caught.value.sqlstate in {"42704", "42501", "2BP01", "42710", "0A000"}
+    connection.rollback()
+    connection.execute("ALTER TABLE t DISABLE TRIGGER USER")
+    connection.execute("ALTER TABLE t ENABLE TRIGGER USER")
+    connection.execute("CALL writes()")
+    with pytest.raises(psycopg.errors.FeatureNotSupported):
+        connection.commit()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
         "SET CONSTRAINTS ALL IMMEDIATE",
         "DO $$ BEGIN SET CONSTRAINTS ALL IMMEDIATE; SET CONSTRAINTS ALL DEFERRED; END $$",
     ],

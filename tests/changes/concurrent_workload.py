@@ -1,0 +1,271 @@
+"""Random changes of schemas and rows by several sessions at once, whose transactions overlap: what they were told must
+be what PostgreSQL says of the same transactions one after another.
+
+Blocks are SERIALIZABLE, so there is such an order: that of the commits, but where a transaction had read a table, or
+written rows, before the change of its schema that was committed first (IEP-110 lets it commit); then an earlier place
+since its beginning must do. Each statement is waited for before the next one is chosen, of whichever session, so a seed
+replays. Nobody may wait for a change of a schema; whoever meets a row lock gives up at once (lock_timeout).
+
+By hand, long: `python -m tests.changes.concurrent_workload GATEWAY_URL POSTGRES_URL --seed 1 --seeds 100`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+from collections import Counter
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+import psycopg
+from psycopg.pq import TransactionStatus
+
+from tests.changes.workload import REFUSED, Outcome, Workload, alike, answer
+
+# What a transaction may be told for the sake of another.
+_RETRIED = {"40001", "40P01", "55P03"}
+_OPTIONS = "-c client_min_messages=error -c timezone=UTC"
+_BEGIN = "BEGIN ISOLATION LEVEL SERIALIZABLE"
+_LOCK_TIMEOUT = "300ms"
+_TRIES = 3
+
+Told = tuple[str, str]
+
+
+@dataclass
+class Transaction:
+    """Its statements and what each was told; `began` is how many had been committed before it began."""
+
+    began: int
+    alone: bool
+    told: list[Told] = field(default_factory=list)
+
+    @property
+    def statements(self) -> list[Told]:
+        return self.told if self.alone else [(_BEGIN, "BEGIN"), *self.told]
+
+
+@dataclass
+class Session:
+    name: str
+    connection: psycopg.Connection
+    workload: Workload
+    transaction: Transaction | None = None
+
+    @property
+    def status(self) -> TransactionStatus:
+        return self.connection.info.transaction_status
+
+    def choose(self, model: Model) -> str:
+        """Most often what can be done: blocks that fail early meet nobody."""
+        if self.status is TransactionStatus.INERROR:
+            return self.workload.statement(self.status)
+        self.workload.look(self.connection)
+        before = [] if self.transaction is None else self.transaction.told
+        for _ in range(_TRIES):
+            statement = self.workload.statement(self.status)
+            if not model.refuses(before, statement):
+                break
+        return _BEGIN if statement == "BEGIN" else statement
+
+
+class Model:
+    """PostgreSQL, which carries out one transaction after another."""
+
+    def __init__(self, connection: psycopg.Connection, schema: str) -> None:
+        self._connection = connection
+        self._schema = schema
+        self.history: list[Transaction] = []
+
+    def answer(self, statement: str) -> Told:
+        return answer(self._connection, statement)
+
+    def difference(self, statements: list[Told]) -> str | None:
+        """Carry these out; where PostgreSQL says something else, what."""
+        for statement, told in statements:
+            expected, words = self.answer(statement)
+            if not alike(statement, told, expected):
+                return f"{statement}\n  gateway    {told}\n  PostgreSQL {expected} {words}"
+        return None
+
+    def refuses(self, before: list[Told], statement: str) -> bool:
+        """Whether it gives an error after these, whatever they give."""
+        self._connection.execute("BEGIN")
+        for earlier, _ in before:
+            self.answer(earlier)
+        told, _ = self.answer(statement)
+        self._connection.execute("ROLLBACK")
+        return told[:1].isdigit()
+
+    def undone(self, statements: list[Told]) -> str | None:
+        """The same, undone: of what was not committed."""
+        self._connection.execute("BEGIN")
+        try:
+            return self.difference(statements)
+        finally:
+            self._connection.execute("ROLLBACK")
+
+    def commit(self, transaction: Transaction) -> str | None:
+        """Put it last, or at the last place since its beginning where all are told what they were; else say why not."""
+        found = self.difference(transaction.statements)
+        if found is None:
+            self.history.append(transaction)
+            return None
+        for place in range(len(self.history) - 1, transaction.began - 1, -1):
+            order = [*self.history[:place], transaction, *self.history[place:]]
+            if self._repeats(order):
+                self.history = order
+                return None
+        return found
+
+    def _repeats(self, order: list[Transaction]) -> bool:
+        self._connection.execute("ROLLBACK")
+        self._connection.execute(f"DROP SCHEMA {self._schema} CASCADE; CREATE SCHEMA {self._schema}".encode())
+        return all(self.difference(transaction.statements) is None for transaction in order)
+
+
+@dataclass
+class Run:
+    """The sessions and the model; `step` chooses a session and carries out its next statement."""
+
+    model: Model
+    sessions: list[Session]
+    chance: random.Random
+    outcome: Outcome = field(default_factory=Outcome)
+
+    def _others_open(self, session: Session) -> bool:
+        return any(other.transaction is not None for other in self.sessions if other is not session)
+
+    def step(self) -> str | None:
+        """What was wrong, if anything was."""
+        session = self.chance.choice(self.sessions)
+        try:
+            statement = session.choose(self.model)
+        except psycopg.errors.SerializationFailure as error:  # what it looks with is an operation too
+            self.outcome.story.append(f"{session.name}: {error}")
+            return self._given_up(session, "40001")
+        told, words = answer(session.connection, statement)
+        self.outcome.story.append(f"{session.name}: {statement};  -- {told} {words}")
+        self.outcome.done[told.split(" ")[0]] += 1
+        if told == REFUSED:
+            self.outcome.refused[words] += 1
+        if told == REFUSED or told in _RETRIED:
+            return self._given_up(session, told)
+        if statement == _BEGIN:
+            session.transaction = Transaction(len(self.model.history), alone=False)
+            return None
+        if session.transaction is None:
+            return self._by_itself(statement, told)
+        session.transaction.told.append((statement, told))
+        if session.status is TransactionStatus.IDLE:
+            return self._ended(session)
+        return None
+
+    def _given_up(self, session: Session, told: str) -> str | None:
+        """A transaction that failed for another's sake, of which there must be one; or what the gateway refuses."""
+        began = len(self.model.history) if session.transaction is None else session.transaction.began
+        reason = began < len(self.model.history) or self._others_open(session)
+        session.transaction = None
+        session.connection.execute("ROLLBACK")
+        return None if reason or told == REFUSED else f"{told} though there was no other"
+
+    def _by_itself(self, statement: str, told: str) -> str | None:
+        transaction = Transaction(len(self.model.history), alone=True, told=[(statement, told)])
+        if told[:1].isdigit():
+            return self.model.undone(transaction.told)
+        return self.model.commit(transaction)
+
+    def _ended(self, session: Session) -> str | None:
+        transaction, session.transaction = session.transaction, None
+        assert transaction is not None
+        statement, told = transaction.told[-1]
+        if told == "COMMIT":
+            return self.model.commit(transaction)
+        found = self.model.undone(transaction.told[:-1])
+        if statement == "COMMIT" and told != "ROLLBACK" and found is None:
+            # What fails at COMMIT fails in PostgreSQL at a statement, for there nobody else is beside it.
+            return f"COMMIT: {told}, though all of it can be done"
+        if told == "ROLLBACK" and transaction.began == len(self.model.history):
+            return found
+        return None
+
+    def compare(self) -> list[str]:
+        """The tables of both, when all have ended."""
+        for session in self.sessions:
+            session.connection.execute("ROLLBACK")
+        found = self.model.answer("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()")
+        tables = answer(
+            self.sessions[0].connection, "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
+        )
+        if found != tables:
+            return [f"tables: gateway {tables}, PostgreSQL {found}"]
+        different = []
+        self.sessions[0].workload.look(self.sessions[0].connection)
+        for table in self.sessions[0].workload.columns:
+            ours, model = (
+                answer(self.sessions[0].connection, f"SELECT * FROM {table}"),
+                self.model.answer(f"SELECT * FROM {table}"),
+            )
+            if ours != model:
+                different.append(f"{table}\n  gateway    {ours}\n  PostgreSQL {model}")
+        return different
+
+
+def run(gateway: str, postgres: str, schema: str, seed: int, statements: int, *, sessions: int = 3) -> Outcome:
+    """Carry out so many, until something is wrong. The schema is there, empty, on both."""
+    options = f"{_OPTIONS} -c search_path={schema}"
+    with ExitStack() as stack:
+        connections = [
+            stack.enter_context(
+                psycopg.connect(gateway, autocommit=True, options=f"{options} -c lock_timeout={_LOCK_TIMEOUT}")
+            )
+            for _ in range(sessions)
+        ]
+        model = stack.enter_context(psycopg.connect(postgres, autocommit=True, options=options))
+        chance = random.Random(seed)
+        work = Run(
+            Model(model, schema),
+            [
+                Session(f"s{number}", connection, Workload(chance, numbered=False))
+                for number, connection in enumerate(connections, 1)
+            ],
+            chance,
+        )
+        for number in range(statements):
+            wrong = work.step()
+            if wrong is not None:
+                work.outcome.different.append(f"seed {seed}, statement {number}: {wrong}")
+                return work.outcome
+        work.outcome.different += work.compare()
+        return work.outcome
+
+
+def main() -> None:
+    """Seeds one after another, by hand."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("gateway")
+    parser.add_argument("postgres")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--statements", type=int, default=100)
+    parser.add_argument("--sessions", type=int, default=3)
+    chosen = parser.parse_args()
+    refused: Counter[str] = Counter()
+    done: Counter[str] = Counter()
+    for seed in range(chosen.seed, chosen.seed + chosen.seeds):
+        schema = f"concurrent_{seed}"
+        for url in (chosen.gateway, chosen.postgres):
+            with psycopg.connect(url, autocommit=True, options="-c client_min_messages=error") as control:
+                control.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE".encode())
+                control.execute(f"CREATE SCHEMA {schema}".encode())
+        outcome = run(chosen.gateway, chosen.postgres, schema, seed, chosen.statements, sessions=chosen.sessions)
+        refused += outcome.refused
+        done += outcome.done
+        told = [*outcome.story, *outcome.different] if outcome.different else [f"seed {seed}: the same"]
+        print(*told, sep="\n", flush=True)
+    print("answers:", dict(done.most_common()))
+    print("refused:", *(f"{count:4} {what}" for what, count in refused.most_common()), sep="\n")
+
+
+if __name__ == "__main__":
+    main()
