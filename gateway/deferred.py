@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from catalog.errors import SluiceError
 from gateway.backend import Backend, BackendLostError, Statement
+from gateway.patience import patiently
 
 if TYPE_CHECKING:
     from catalog.model import Table
@@ -121,12 +122,14 @@ class DeferredChanges:
 
     async def _begin(self, *statements: Statement) -> None:
         self._backend.repeated, self._open = [], True
-        await self._run(_BEGIN, *statements)
+        await self._backend.run(_BEGIN)
+        if statements:
+            await self._run(*statements)
 
     async def _run(self, *statements: Statement) -> None:
         """What fails now and did not before is owed to others."""
         try:
-            await self._backend.run(*statements)
+            await patiently(self._backend, lambda: self._backend.run(*statements))
         except BackendLostError:
             raise
         except SluiceError as error:

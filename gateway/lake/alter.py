@@ -32,6 +32,7 @@ from gateway.lake.progress import watch
 from gateway.lake.reorganise import Reorganisation, recompute
 from gateway.lake.rewriting import Rewriting
 from gateway.messages.backend import CommandComplete
+from gateway.patience import patiently
 from gateway.portal import StatementPortal
 from gateway.session_timeouts import STATEMENT_TIMEOUT
 from gateway.visibility import latest
@@ -180,6 +181,9 @@ class AlterPortal(StatementPortal):
 
     async def _relay(self) -> None:
         """Let PostgreSQL carry out the client's statement."""
+        await patiently(self.session.backend, self._relay_once)
+
+    async def _relay_once(self) -> None:
         self._answers.clear()
         self._send()
         self._tag = await relay_rows(self.session, self._answers)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import random
 from collections import Counter
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 
 import psycopg
@@ -28,6 +28,7 @@ _OPTIONS = "-c client_min_messages=error -c timezone=UTC"
 _BEGIN = "BEGIN ISOLATION LEVEL SERIALIZABLE"
 _LOCK_TIMEOUT = "300ms"
 _TRIES = 3
+_ENDS = {"BEGIN", "COMMIT", "ROLLBACK"}
 
 Told = tuple[str, str]
 
@@ -64,7 +65,7 @@ class Session:
         before = [] if self.transaction is None else self.transaction.told
         for _ in range(_TRIES):
             statement = self.workload.statement(self.status)
-            if not model.refuses(before, statement):
+            if statement in _ENDS or not model.refuses(before, statement):
                 break
         return _BEGIN if statement == "BEGIN" else statement
 
@@ -217,11 +218,11 @@ def run(gateway: str, postgres: str, schema: str, seed: int, statements: int, *,
     with ExitStack() as stack:
         connections = [
             stack.enter_context(
-                psycopg.connect(gateway, autocommit=True, options=f"{options} -c lock_timeout={_LOCK_TIMEOUT}")
+                closing(psycopg.connect(gateway, autocommit=True, options=f"{options} -c lock_timeout={_LOCK_TIMEOUT}"))
             )
             for _ in range(sessions)
         ]
-        model = stack.enter_context(psycopg.connect(postgres, autocommit=True, options=options))
+        model = stack.enter_context(closing(psycopg.connect(postgres, autocommit=True, options=options)))
         chance = random.Random(seed)
         work = Run(
             Model(model, schema),

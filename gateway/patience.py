@@ -1,0 +1,65 @@
+"""Locks on shadows that a change of a schema needs, taken without keeping others waiting behind it.
+
+PostgreSQL queues: whoever waits for the lock of an altered table keeps off everybody who comes after him, even those
+who only read, for as long as somebody before him holds his (a cursor that is open, CREATE TABLE AS in a block). So a
+change here tries for a moment, gives up, and tries again a moment later. A deadlock is found by PostgreSQL, which has
+to see both wait: where somebody waits for this transaction, it waits for once as long as that takes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+from catalog.errors import SluiceError, SqlState
+from gateway.backend import Backend, Statement
+
+_T = TypeVar("_T")
+
+_BEGIN: Final = Statement("SAVEPOINT pg_sluice_patience")
+_LIMIT: Final = (
+    "SELECT (extract(epoch FROM pg_catalog.current_setting('lock_timeout')::interval) * 1000)::bigint,"
+    " pg_catalog.set_config('sluice.lock_timeout', pg_catalog.current_setting('lock_timeout'), true),"
+    " pg_catalog.set_config('lock_timeout', $1, true)"
+)
+_DONE: Final = (
+    Statement("SELECT pg_catalog.set_config('lock_timeout', pg_catalog.current_setting('sluice.lock_timeout'), true)"),
+    Statement("RELEASE SAVEPOINT pg_sluice_patience"),
+)
+_UNDO: Final = (
+    Statement("ROLLBACK TO SAVEPOINT pg_sluice_patience"),
+    Statement("RELEASE SAVEPOINT pg_sluice_patience"),
+)
+_PAUSE: Final = Statement("SELECT pg_catalog.pg_sleep(0.05)")
+_IS_WAITED_FOR: Final = Statement(
+    "SELECT EXISTS (SELECT FROM pg_catalog.pg_locks l WHERE NOT l.granted"
+    " AND pg_catalog.pg_backend_pid() = ANY (pg_catalog.pg_blocking_pids(l.pid)))"
+)
+_MOMENT_MILLISECONDS: Final = 30
+# Longer than PostgreSQL waits before it looks for a deadlock (deadlock_timeout).
+_DEADLOCK_MILLISECONDS: Final = 1500
+
+
+async def patiently(backend: Backend, carry_out: Callable[[], Awaitable[_T]]) -> _T:
+    """Carry out, in a savepoint, what may need the locks of tables; again where others have them.
+
+    The backend is in a block that works. Raises what `carry_out` raises, 55P03 when the client's lock_timeout is over.
+    """
+    started = time.monotonic()
+    milliseconds = _MOMENT_MILLISECONDS
+    while True:
+        _, asked = await backend.run(_BEGIN, Statement(_LIMIT, (str(milliseconds),)))
+        limit = int(asked.rows[0][0] or 0)
+        try:
+            result = await carry_out()
+        except SluiceError as error:
+            if error.sqlstate != SqlState.LOCK_NOT_AVAILABLE or backend.status != b"E":
+                raise
+            if limit and (time.monotonic() - started) * 1000 >= limit:
+                raise
+        else:
+            await backend.run(*_DONE)
+            return result
+        *_, waited_for, _ = await backend.run(*_UNDO, _IS_WAITED_FOR, _PAUSE)
+        milliseconds = _DEADLOCK_MILLISECONDS if waited_for.rows[0][0] == b"t" else _MOMENT_MILLISECONDS
