@@ -21,7 +21,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
-from catalog.errors import SluiceError
+from catalog.errors import SluiceError, SqlState
 from gateway.backend import Backend, BackendLostError, Statement
 from gateway.patience import patiently
 
@@ -39,6 +39,8 @@ _VOUCH_FOR_NO_ROWS: Final = "SELECT pg_sluice.vouch_for_no_rows($1, $2::bigint::
 # In a window, what is demanded of rows is what its own statement demands.
 _VOUCH_ALL: Final = "SELECT pg_sluice.vouch_all($1)"
 _MARK: Final = "SELECT pg_sluice.keep_own_mark($1)"
+# Classes of what PostgreSQL says where somebody else has taken a name, or something that was there.
+_TAKEN: Final = frozenset({"2B", "3F", "42", "55"})
 
 
 class Demands(Protocol):
@@ -133,7 +135,15 @@ class DeferredChanges:
         except BackendLostError:
             raise
         except SluiceError as error:
-            raise await self._enlistment.cause(error) from error
+            cause = await self._enlistment.cause(error)
+            if cause is error and error.sqlstate[:2] in _TAKEN and error.sqlstate != SqlState.LOCK_NOT_AVAILABLE:
+                raise SluiceError(
+                    SqlState.SERIALIZATION_FAILURE,
+                    "could not serialize access: a schema has changed meanwhile",
+                    detail=f"A change of the transaction cannot be made any more: {error.message}",
+                    hint="The transaction might succeed if retried.",
+                ) from error
+            raise cause from error
 
     async def see(self) -> None:
         """`open`, where anything is deferred: for a statement that names tables."""

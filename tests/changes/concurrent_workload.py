@@ -142,9 +142,10 @@ class Run:
         session = self.chance.choice(self.sessions)
         try:
             statement = session.choose(self.model)
-        except psycopg.errors.SerializationFailure as error:  # what it looks with is an operation too
-            self.outcome.story.append(f"{session.name}: {error}")
-            return self._given_up(session, "40001")
+        except psycopg.Error as error:  # what it looks with is an operation too
+            self.outcome.story.append(f"{session.name}: {error.sqlstate} {error}")
+            wrong = self._given_up(session, str(error.sqlstate))
+            return wrong if error.sqlstate in _RETRIED else f"{error.sqlstate} where it looks at what there is"
         told, words = answer(session.connection, statement)
         self.outcome.story.append(f"{session.name}: {statement};  -- {told} {words}")
         self.outcome.done[told.split(" ")[0]] += 1

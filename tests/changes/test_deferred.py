@@ -237,6 +237,30 @@ def test_the_extended_protocol_asks_postgresql_too(
     assert block.execute("SELECT m FROM t").fetchall() == [(None,)] * 3
 
 
+@pytest.mark.parametrize("look", [True, False], ids=["at the next statement", "at COMMIT"])
+@pytest.mark.parametrize(
+    ("change", "taken"),
+    [
+        ("ALTER TABLE t RENAME CONSTRAINT t_pkey TO k", "ALTER TABLE t ADD CONSTRAINT k CHECK (n > 0)"),
+        ("ALTER TABLE t RENAME TO u", "CREATE TABLE u (n integer)"),
+        ("CREATE INDEX by_n ON t (n)", "CREATE TABLE by_n (n integer)"),
+        ("ALTER TABLE s RENAME CONSTRAINT s_n_check TO k", "ALTER TABLE s RENAME CONSTRAINT s_m_check TO k"),
+    ],
+)
+def test_whoever_takes_a_name_first_has_it(
+    block: psycopg.Connection, other: psycopg.Connection, change: str, taken: str, look: bool
+) -> None:
+    other.execute("CREATE TABLE s (n integer CHECK (n > 0), m integer CHECK (m > 0))")
+    block.execute(change.encode())
+    other.execute(taken.encode())
+    with pytest.raises(psycopg.errors.SerializationFailure):  # noqa: PT012  whichever of the two
+        if look:
+            block.execute("SELECT relname FROM pg_class WHERE relname = 'u'")
+        block.commit()
+    block.rollback()
+    assert block.execute("SELECT count(*) FROM t").fetchone() == (3,)
+
+
 _REFERRING = [
     ("CREATE TABLE made (id integer PRIMARY KEY, of_t integer NOT NULL REFERENCES t, up integer REFERENCES made)",),
     (
