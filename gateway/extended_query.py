@@ -78,6 +78,8 @@ class ExtendedQuery(Exchange):
         self._portal_commands: dict[str, TransactionCommand | ConstraintModes] = {}
         # Where relayed statements are carried out, in a block that has deferred changes.
         self._places: dict[str, Place] = {}
+        # Whether statements are relayed that change what the lake's catalog says.
+        self._publishing: dict[str, bool] = {}
         # The backend has a portal that was not executed yet: a window's end would take it away.
         self._holds_portal = False
 
@@ -114,6 +116,7 @@ class ExtendedQuery(Exchange):
         place = await windows.judge(self, routed)
         if routed.is_relayed:
             self._places[message.statement] = place
+        self._publishing[message.statement] = routed.publishes
         self.client.send(*analysis.notices)
         self._prepared.pop(message.statement, None)
         if routed.late or not routed.is_relayed:
@@ -135,6 +138,11 @@ class ExtendedQuery(Exchange):
             prepared = await renewed(self, message.statement, prepared)
         if prepared is None or prepared.relayed:
             await self._forget_portal(message.portal)
+            if self._publishing.get(message.statement) and not self.transaction.open and not self.unsynced:
+                if not await self._settle():
+                    return
+                await self._end_implicit_transaction()
+                await self.transaction.begin()
             if message.statement in self._commands:
                 self._portal_commands[message.portal] = self._commands[message.statement]
             self._holds_portal = True
@@ -165,6 +173,7 @@ class ExtendedQuery(Exchange):
         """In a block that has deferred changes: a window is open or not, as the statement needs it. False after an
         error."""
         self._places.pop(name, None)
+        self._publishing.pop(name, None)
         if not self.transaction.deferred.pending:
             return True
         if not await self._settle():

@@ -60,6 +60,17 @@ class Routed:
     late: bool = False
 
     @property
+    def publishes(self) -> bool:
+        """Whether PostgreSQL alone carries it out, and the lake's catalog has it from the transaction's commit."""
+        query = self.query
+        return (
+            self.route is Route.RELAY
+            and query is not None
+            and routes.is_utility(query)
+            and query.utilityStmt.type in routes.PUBLISHING
+        )
+
+    @property
     def is_relayed(self) -> bool:
         """Whether PostgreSQL carries it out unwatched."""
         return self.route is Route.RELAY

@@ -99,6 +99,8 @@ async def _answer_one(session: Exchange, statement: Statement, raw: bytes, *, al
             raise
         routed = await route(session, analysis)
         await windows.judge(session, routed)
+        if routed.publishes:  # at the level of the gateway's own blocks, whatever the client's default is
+            await transaction.begin()
         if routed.route is Route.RELAY:
             good = await session.relay_query(raw, statement.offset)
             return None

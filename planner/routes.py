@@ -69,6 +69,14 @@ UTILITY_ROUTES: Final[Mapping[str, Route]] = {
 # Those that can be carried out, undone and carried out again, and touch no table's rows nor its columns.
 REPEATABLE: Final = frozenset({"ALTEROWNERSTMT", "COMMENTSTMT", "GRANTSTMT", "VIEWSTMT"})
 
+# Those that, when PostgreSQL alone carries them out, still change what the lake's catalog says.
+PUBLISHING: Final = frozenset(
+    {
+        "ALTEROBJECTSCHEMASTMT", "ALTEROWNERSTMT", "CREATESCHEMASTMT", "CREATESTMT", "DROPSTMT", "RENAMESTMT",
+        "VIEWSTMT",
+    }
+)  # fmt: skip
+
 # CmdType of PostgreSQL's nodes.h.
 _COMMANDS: Final[Mapping[int, Route]] = {
     1: Route.SELECT,

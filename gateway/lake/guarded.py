@@ -17,6 +17,7 @@ from gateway.messages import backend as answers
 from gateway.messages import frontend
 from gateway.messages.backend import CommandComplete
 from gateway.portal import Binding, StatementPortal
+from gateway.transaction import BEGIN
 
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
@@ -36,7 +37,7 @@ class GuardedPortal(StatementPortal):
         self.session.ran_functions = self.session.names_by_sql = True
         alone = backend.status == b"I"
         if alone:
-            await backend.run(Statement("BEGIN"))
+            await backend.run(BEGIN)
         try:
             [before] = await backend.run(SCANS)
             tag = await relay_statement(self.session, self.binding)

@@ -94,3 +94,39 @@ def test_write_skew_fails(target: Server, target_schema: str) -> None:
     transcript = run(target, target_schema, read(_GOLDEN / "write-skew.txt", "SERIALIZABLE"))
     assert [line for line in transcript if "ERROR 40001" in line]
     assert "True" in transcript[-1]
+
+
+@pytest.mark.parametrize("prepare", [False, True], ids=["simple", "extended"])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TABLE {} (n integer)",
+        "CREATE VIEW {} AS SELECT 1 AS n",
+        "CREATE SCHEMA {}",
+    ],
+    ids=["table", "view", "schema"],
+)
+def test_changes_of_schemas_alone_never_fail_for_others(
+    gateway: Server, schema: str, statement: str, prepare: bool
+) -> None:
+    """PostgreSQL's own catalogs know no such conflict, whatever level the client has chosen for its transactions."""
+    options = f"-c search_path={schema} -c default_transaction_isolation=serializable"
+    closed = threading.Event()
+
+    def disturb() -> None:
+        with psycopg.connect(gateway.url, autocommit=True, options=options) as other:
+            while not closed.is_set():
+                other.execute("CREATE TABLE disturbing (n integer); DROP TABLE disturbing")
+
+    disturbing = threading.Thread(target=disturb)
+    disturbing.start()
+    try:
+        with psycopg.connect(gateway.url, autocommit=True, options=options) as connection:
+            for number in range(20):
+                name = f"{schema}_{number}" if "SCHEMA" in statement else f"made_{number}"
+                connection.execute(statement.format(name).encode(), prepare=prepare)
+                if "SCHEMA" in statement:
+                    connection.execute(f"DROP SCHEMA {name}".encode(), prepare=prepare)
+    finally:
+        closed.set()
+        disturbing.join(60)
