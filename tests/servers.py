@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import queue
+import random
 import shutil
 import signal
 import socket
@@ -17,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 from urllib.parse import urlsplit
 
 from catalog.bootstrap import CLIENT_DATABASE, CLIENT_ROLE, create_client_database
@@ -97,12 +98,20 @@ class Server:
         return [row.split("\x1f") for row in out.stdout.removesuffix("\n").split("\x1e") if row]
 
 
+# Below those that Linux gives to clients (ip_local_port_range).
+_PORTS: Final = (20_000, 32_000)
+
+
 def free_port() -> int:
-    """A TCP port that nothing listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
+    """A TCP port that nothing listens on now, and that the kernel gives to no client: who listened there may come back."""
+    while True:
+        port = random.SystemRandom().randrange(*_PORTS)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        return port
 
 
 @contextmanager
