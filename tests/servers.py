@@ -103,7 +103,7 @@ _PORTS: Final = (20_000, 32_000)
 
 
 def free_port() -> int:
-    """A TCP port that nothing listens on now, and that the kernel gives to no client: who listened there may come back."""
+    """A TCP port that nothing listens on now. The kernel gives it to no client: who listened there can do so again."""
     while True:
         port = random.SystemRandom().randrange(*_PORTS)
         with socket.socket() as probe:
