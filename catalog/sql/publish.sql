@@ -279,8 +279,6 @@ BEGIN
             PERFORM pg_sluice.record_steps(snapshot, d.relid);
         END LOOP;
         PERFORM pg_sluice.settle_elements();
-        PERFORM pg_sluice.write_update(snapshot, version);
-        DELETE FROM pg_sluice.dirty;
     ELSE
         SELECT last_value INTO version FROM pg_sluice.schema_version;
     END IF;
@@ -288,6 +286,11 @@ BEGIN
         row_changes := row_changes || pg_sluice.publish_rows(snapshot, pg_sluice.squashed(s.relid));
     END LOOP;
     DELETE FROM pg_sluice.staged;
+    IF EXISTS (SELECT FROM pg_sluice.dirty) THEN
+        -- As late as can be: from here on until the end of COMMIT no gateway's heartbeat is answered.
+        PERFORM pg_sluice.write_update(snapshot, version);
+        DELETE FROM pg_sluice.dirty;
+    END IF;
     SELECT array_agg(DISTINCT change) INTO changes FROM unnest(schema_changes || row_changes) change
         WHERE change IS NOT NULL;
     IF changes IS NULL THEN

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from typing import Final
 
 import psycopg
 import pytest
 
+from catalog.synchronisation import Settings
 from tests.changes.locks import locks
 from tests.servers import GatewayProcess
 
@@ -177,3 +180,27 @@ def test_rows_of_the_blocks_own_alone(block: psycopg.Connection, other: psycopg.
     assert block.execute("SELECT * FROM bare").fetchall() == [("2!",)]
     block.commit()
     assert other.execute("SELECT * FROM bare ORDER BY n").fetchall() == [("2!",), ("3!",)]
+
+
+def test_gateways_are_heard_while_rows_are_published(
+    gateway_process: GatewayProcess, schema: str, other: psycopg.Connection
+) -> None:
+    """COMMIT of a change that comes with many files takes its time, which is nobody's lease."""
+    other.execute("CREATE TABLE slow (n integer)")
+    with (
+        psycopg.connect(gateway_process.catalog_url) as catalog,
+        psycopg.connect(gateway_process.server.url, options=f"-csearch_path={schema}") as connection,
+    ):
+        connection.execute("ALTER TABLE slow ADD COLUMN m integer")
+        connection.execute("INSERT INTO slow VALUES (1, 2)")
+        catalog.execute("LOCK TABLE pg_ducklake.ducklake_data_file IN SHARE MODE")  # nobody adds any
+        committing = threading.Thread(target=connection.commit)
+        committing.start()
+        deadline = time.monotonic() + 3 * Settings().delay
+        while time.monotonic() < deadline:
+            other.execute("SELECT 1")
+            time.sleep(0.1)
+        assert committing.is_alive()
+        catalog.rollback()
+        committing.join(60)
+    assert other.execute("SELECT n, m FROM slow").fetchall() == [(1, 2)]
