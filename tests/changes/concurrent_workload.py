@@ -4,7 +4,7 @@ be what PostgreSQL says of the same transactions one after another.
 Blocks are SERIALIZABLE, so there is such an order: that of the commits, but where a transaction had read a table, or
 written rows, before the change of its schema that was committed first (IEP-110 lets it commit); then an earlier place
 since its beginning must do. Each statement is waited for before the next one is chosen, of whichever session, so a seed
-replays. Nobody may wait for a change of a schema; whoever meets a row lock gives up at once (lock_timeout).
+replays. Nobody may wait for a change of a schema; whoever meets a row lock gives up soon (lock_timeout).
 
 By hand, long: `python -m tests.changes.concurrent_workload GATEWAY_URL POSTGRES_URL --seed 1 --seeds 100`.
 """
@@ -26,7 +26,7 @@ from tests.changes.workload import REFUSED, Outcome, Workload, alike, answer
 _RETRIED = {"40001", "40P01", "55P03"}
 _OPTIONS = "-c client_min_messages=error -c timezone=UTC"
 _BEGIN = "BEGIN ISOLATION LEVEL SERIALIZABLE"
-_LOCK_TIMEOUT = "300ms"
+_LOCK_TIMEOUT = "2s"
 _TRIES = 3
 _ENDS = {"BEGIN", "COMMIT", "ROLLBACK"}
 
