@@ -5,6 +5,7 @@ Contract: where the catalog cannot be reached, or ends a connection, that is 57P
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Final
@@ -28,6 +29,16 @@ UNREACHABLE: Final = (
 )
 # What may go wrong with work in the background, which is done again later.
 FAULTS: Final = (SluiceError, *UNREACHABLE, asyncpg.PostgresError)
+# The class of what operators do, and of connections.
+_INTERVENTIONS: Final = frozenset({"57", "08"})
+
+
+def log_fault(log: logging.Logger, what: str, fault: Exception) -> None:
+    """A catalog that restarts, or cannot be reached, is told of in a line; whatever else, with where it came from."""
+    if isinstance(fault, UNREACHABLE) or (isinstance(fault, SluiceError) and fault.sqlstate[:2] in _INTERVENTIONS):
+        log.warning("%s: %s", what, fault)
+    else:
+        log.error(what, exc_info=fault)
 
 
 @contextmanager

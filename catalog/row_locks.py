@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from catalog.background import end
-from catalog.pool import FAULTS
+from catalog.pool import FAULTS, log_fault
 
 if TYPE_CHECKING:
     from catalog.store import Store
@@ -61,8 +61,8 @@ class RowLocks:
             await asyncio.sleep(_SWEEP_SECONDS)
             try:
                 swept = await self.sweep()
-            except FAULTS:
-                _LOG.exception("row locks are left to the next sweep")
+            except FAULTS as fault:
+                log_fault(_LOG, "row locks are left to the next sweep", fault)
                 return
 
     async def close(self) -> None:

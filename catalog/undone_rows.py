@@ -11,7 +11,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from catalog.background import end
-from catalog.pool import FAULTS
+from catalog.pool import FAULTS, log_fault
 
 if TYPE_CHECKING:
     from catalog.store import Store
@@ -52,8 +52,8 @@ class UndoneRows:
                     await self._store.pool.execute(f"VACUUM (SKIP_LOCKED) {row['name']}")
                     size = row["relpages"], row["reltuples"]
                     await self._store.pool.execute(_KEEP_SIZE, row["schema"], row["table"], *size)
-            except FAULTS:
-                _LOG.exception("undone rows are left to the next sweep")
+            except FAULTS as fault:
+                log_fault(_LOG, "undone rows are left to the next sweep", fault)
                 return
 
     async def close(self) -> None:

@@ -20,7 +20,7 @@ from catalog.background import end
 from catalog.errors import SluiceError, SqlState
 from catalog.indexes import Index, IndexForm
 from catalog.model import DataFile, Table, TableVersion
-from catalog.pool import FAULTS
+from catalog.pool import FAULTS, log_fault
 from planner.index_keys import plan_keys
 from planner.plan import Context, SessionValues, SparkQuery
 from storage.arrow_types import arrow_type
@@ -146,8 +146,8 @@ class Indexing:
             try:
                 await self._complete()
                 await self._sweep()
-            except FAULTS:
-                _LOG.exception("sidecars of indexes are left to the next look")
+            except FAULTS as fault:
+                log_fault(_LOG, "sidecars of indexes are left to the next look", fault)
                 await asyncio.sleep(_AGAIN_SECONDS)
 
     async def _complete(self) -> None:

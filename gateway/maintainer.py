@@ -15,6 +15,7 @@ from catalog.background import end
 from catalog.compaction import tables_with_files
 from catalog.expiry import expire
 from catalog.maintenance_settings import maintenance_settings
+from catalog.pool import log_fault
 from gateway.compacting import Compaction, Pace
 from storage.compaction import Policy
 
@@ -59,8 +60,8 @@ class Maintainer:
                     continue
                 looked = loop.time()
                 await self._look(settings)
-            except Exception:  # noqa: BLE001  whatever it is: the log hears of it
-                _LOG.exception("maintenance is left to the next look")
+            except Exception as fault:  # noqa: BLE001  whatever it is: the log hears of it
+                log_fault(_LOG, "maintenance is left to the next look", fault)
                 await asyncio.sleep(_PATIENCE_SECONDS)
 
     async def _look(self, settings: MaintenanceSettings) -> None:

@@ -22,6 +22,7 @@ from typing import Any, Final
 from catalog.errors import SluiceError, SqlState, unsupported
 from catalog.indexes import SIDECAR_ROWS_MIN
 from catalog.model import DataFile, DeleteFile, Table, TableVersion
+from catalog.pool import log_fault
 from catalog.publish import Deletion, RowChange, deletion_from_json
 from gateway.abandoned import remove_abandoned
 from gateway.backend import Backend, BackendLostError, Result, Statement
@@ -351,8 +352,8 @@ class Transaction:
         except BackendLostError:
             written, self.written = self.written, set()
             self._gateway.later(remove_abandoned(self._gateway, written, self._backend.process_id))
-        except SluiceError:
-            _LOG.exception("files of an abandoned transaction are left until the gateway's end")
+        except SluiceError as fault:
+            log_fault(_LOG, "files of an abandoned transaction are left until the gateway's end", fault)
 
     async def ended(self, *, committed: bool = False) -> None:
         """The backend's transaction is over: what was written and not published is removed.
