@@ -11,16 +11,14 @@ By hand, long: `python -m tests.changes.concurrent_workload GATEWAY_URL POSTGRES
 
 from __future__ import annotations
 
-import argparse
 import random
-from collections import Counter
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 
 import psycopg
 from psycopg.pq import TransactionStatus
 
-from tests.changes.workload import REFUSED, Outcome, Workload, alike, answer
+from tests.changes.workload import REFUSED, Outcome, Workload, alike, answer, by_hand
 
 # What a transaction may be told for the sake of another.
 _RETRIED = {"40001", "40P01", "55P03"}
@@ -28,6 +26,7 @@ _OPTIONS = "-c client_min_messages=error -c timezone=UTC"
 _BEGIN = "BEGIN ISOLATION LEVEL SERIALIZABLE"
 _LOCK_TIMEOUT = "2s"
 _TRIES = 3
+_TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
 _ENDS = {"BEGIN", "COMMIT", "ROLLBACK"}
 
 Told = tuple[str, str]
@@ -195,19 +194,15 @@ class Run:
         """The tables of both, when all have ended."""
         for session in self.sessions:
             session.connection.execute("ROLLBACK")
-        found = self.model.answer("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()")
-        tables = answer(
-            self.sessions[0].connection, "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
-        )
+        session = self.sessions[0]
+        tables, found = answer(session.connection, _TABLES), self.model.answer(_TABLES)
         if found != tables:
             return [f"tables: gateway {tables}, PostgreSQL {found}"]
         different = []
-        self.sessions[0].workload.look(self.sessions[0].connection)
-        for table in self.sessions[0].workload.columns:
-            ours, model = (
-                answer(self.sessions[0].connection, f"SELECT * FROM {table}"),
-                self.model.answer(f"SELECT * FROM {table}"),
-            )
+        session.workload.look(session.connection)
+        for table in session.workload.columns:
+            rows = f"SELECT * FROM {table}"
+            ours, model = answer(session.connection, rows), self.model.answer(rows)
             if ours != model:
                 different.append(f"{table}\n  gateway    {ours}\n  PostgreSQL {model}")
         return different
@@ -242,32 +237,5 @@ def run(gateway: str, postgres: str, schema: str, seed: int, statements: int, *,
         return work.outcome
 
 
-def main() -> None:
-    """Seeds one after another, by hand."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("gateway")
-    parser.add_argument("postgres")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--statements", type=int, default=100)
-    parser.add_argument("--sessions", type=int, default=3)
-    chosen = parser.parse_args()
-    refused: Counter[str] = Counter()
-    done: Counter[str] = Counter()
-    for seed in range(chosen.seed, chosen.seed + chosen.seeds):
-        schema = f"concurrent_{seed}"
-        for url in (chosen.gateway, chosen.postgres):
-            with psycopg.connect(url, autocommit=True, options="-c client_min_messages=error") as control:
-                control.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE".encode())
-                control.execute(f"CREATE SCHEMA {schema}".encode())
-        outcome = run(chosen.gateway, chosen.postgres, schema, seed, chosen.statements, sessions=chosen.sessions)
-        refused += outcome.refused
-        done += outcome.done
-        told = [*outcome.story, *outcome.different] if outcome.different else [f"seed {seed}: the same"]
-        print(*told, sep="\n", flush=True)
-    print("answers:", dict(done.most_common()))
-    print("refused:", *(f"{count:4} {what}" for what, count in refused.most_common()), sep="\n")
-
-
 if __name__ == "__main__":
-    main()
+    by_hand(__doc__, "concurrent", run)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import random
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import psycopg
@@ -297,9 +298,9 @@ def run(gateway: str, postgres: str, schema: str, seed: int, statements: int) ->
     return outcome
 
 
-def main() -> None:
-    """Seeds one after another, by hand."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+def by_hand(description: str | None, prefix: str, run: Callable[[str, str, str, int, int], Outcome]) -> None:
+    """Seeds one after another, each in a schema of its own that is made anew; `run` carries out one."""
+    parser = argparse.ArgumentParser(description=description.splitlines()[0] if description else None)
     parser.add_argument("gateway")
     parser.add_argument("postgres")
     parser.add_argument("--seed", type=int, default=1)
@@ -309,7 +310,7 @@ def main() -> None:
     refused: Counter[str] = Counter()
     done: Counter[str] = Counter()
     for seed in range(chosen.seed, chosen.seed + chosen.seeds):
-        schema = f"random_{seed}"
+        schema = f"{prefix}_{seed}"
         for url in (chosen.gateway, chosen.postgres):
             with psycopg.connect(url, autocommit=True, options="-c client_min_messages=error") as control:
                 control.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE".encode())
@@ -324,4 +325,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    by_hand(__doc__, "random", run)
