@@ -37,20 +37,21 @@ set_up_python() {
     python_fits || die "this machine's python3 is $(python3 --version 2>&1); Sluice needs Python 3.11 or later"
     mkdir -p "$root/.venv"
     (
-        command -v flock >/dev/null 2>&1 && flock 9  # of two runs at once, one waits
-        [ "$(stamp "$1")" != "$(cat "$root/.venv/.set-up" 2>/dev/null)" ] || exit
+        if command -v flock >/dev/null 2>&1; then flock 9; fi  # of two runs at once, one waits
+        [ "$(stamp "$1")" != "$(cat "$root/.venv/.set-up" 2>/dev/null)" ] || exit 0
         say "sluice: installing the Python packages of ${1#"$root/"} into .venv (some minutes, once)"
         if ! "$root/.venv/bin/python" -m pip --version >/dev/null 2>&1; then
             python3 -c 'import ensurepip, venv' 2>/dev/null || install_packages "Python's venv is missing" python3-venv
-            python3 -m venv --clear "$root/.venv"
+            python3 -m venv --clear "$root/.venv" || die 'python3 could not make .venv'
         fi
         pip="$root/.venv/bin/python -m pip --quiet --disable-pip-version-check install"
+        # A caller's `set -e` does not reach here from within a list of `&&`, so each step says what follows it.
         # The build back end first, from the same lock, so that no package is built with an unpinned one.
-        sed -n '/^setuptools==/,/[^\\]$/p' "$1" | $pip --require-hashes --requirement /dev/stdin
-        $pip --require-hashes --no-build-isolation --use-pep517 --requirement "$1" </dev/null
-        $pip --no-deps --no-build-isolation --editable "$root" </dev/null
-        stamp "$1" >"$root/.venv/.set-up"
-    ) 9>"$root/.venv/.lock"
+        sed -n '/^setuptools==/,/[^\\]$/p' "$1" | $pip --require-hashes --requirement /dev/stdin &&
+            $pip --require-hashes --no-build-isolation --use-pep517 --requirement "$1" </dev/null &&
+            $pip --no-deps --no-build-isolation --editable "$root" </dev/null &&
+            stamp "$1" >"$root/.venv/.set-up" || die "pip could not install ${1#"$root/"}"
+    ) 9>"$root/.venv/.lock" || exit 1
 }
 
 # java_major COMMAND : the major version of a java, or 0 where there is none.
