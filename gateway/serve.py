@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import socket
 import ssl
 import sys
 from contextlib import AsyncExitStack
@@ -32,6 +33,7 @@ from storage.engine import EngineSettings, SparkEngine
 from storage.leftovers import remove_leftovers, written_by
 
 GRACE_SECONDS: Final = 8.0
+_EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,11 @@ class Options:
     data_path: str | None = None
     maintenance: bool = True
     grace: float = GRACE_SECONDS
+
+    @property
+    def address(self) -> str:
+        """By what `pg_sluice.nodes` tells it from others: a gateway that listens everywhere has its machine's name."""
+        return f"{socket.gethostname() if self.host in _EVERYWHERE else self.host}:{self.port}"
 
 
 async def serve(directory: DataDirectory, options: Options) -> None:
@@ -90,7 +97,7 @@ async def serve(directory: DataDirectory, options: Options) -> None:
             lambda ended: _clean_up(store, dsn, data_path, ended),
             lost=lambda: None if gateway is None else gateway.catalog_lost(),
             count=lambda: 0 if gateway is None else len(gateway.sessions),
-            address=f"{options.host}:{options.port}",
+            address=options.address,
         )
         await gateways.start()
         stack.push_async_callback(gateways.close)
