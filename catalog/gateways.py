@@ -57,7 +57,8 @@ class Gateways:
 
     `numbered` is called with each number that this gateway gets; `clean` with the numbers of those that have ended,
     whenever there are new ones: it is to remove what they left. `lost` is called when the lease has run out: what waits
-    for the catalog waits in vain. `address` is where clients reach this gateway, `count` counts its sessions.
+    for the catalog waits in vain. `address` is where clients reach this gateway, `count` counts its sessions,
+    None while it takes none yet.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class Gateways:
         clean: Callable[[frozenset[int]], Awaitable[None]],
         *,
         lost: Callable[[], None] = lambda: None,
-        count: Callable[[], int] = lambda: 0,
+        count: Callable[[], int | None] = lambda: 0,
         address: str = "",
     ) -> None:
         self._dsn = dsn

@@ -96,7 +96,7 @@ async def serve(directory: DataDirectory, options: Options) -> None:
             lambda number: _number(store, number),
             lambda ended: _clean_up(store, dsn, data_path, ended),
             lost=lambda: None if gateway is None else gateway.catalog_lost(),
-            count=lambda: 0 if gateway is None else len(gateway.sessions),
+            count=lambda: None if gateway is None else len(gateway.sessions),
             address=options.address,
         )
         await gateways.start()

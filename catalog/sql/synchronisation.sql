@@ -22,7 +22,7 @@ CREATE INDEX schema_update_unsettled ON pg_sluice.schema_update (version) WHERE 
 -- `granted`: the safe time that it was told last, 0 for none or for one that has ended by itself.
 ALTER TABLE pg_sluice.gateway
     ADD COLUMN granted bigint NOT NULL DEFAULT 0, ADD COLUMN confirmed bigint NOT NULL DEFAULT 0,
-    ADD COLUMN sessions integer NOT NULL DEFAULT 0, ADD COLUMN address text, ADD COLUMN process_id integer,
+    ADD COLUMN sessions integer, ADD COLUMN address text, ADD COLUMN process_id integer,
     ADD COLUMN started timestamptz NOT NULL DEFAULT clock_timestamp();
 
 -- Which gateway each backend of a client's session belongs to; rows may outlive their backends.
@@ -239,6 +239,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog AS $$
     SELECT g.gateway_id, g.address, g.started,
            CASE WHEN g.ended IS NOT NULL THEN 'gone'
                 WHEN g.granted + pg_sluice.length_of('delay') < pg_sluice.physical_time() THEN 'silent'
+                WHEN g.sessions IS NULL THEN 'starting'
                 ELSE 'serving' END,
            (SELECT max(u.version) FROM pg_sluice.schema_update u WHERE u.written <= g.confirmed),
            pg_sluice.time_of(g.granted), clock_timestamp() - pg_sluice.time_of(g.granted), g.sessions,

@@ -81,7 +81,7 @@ def serving() -> set[tuple[object, ...]]:
 
 
 def restarted(before: set[tuple[object, ...]], gateway: str) -> bool:
-    """Whether this one of two gateways has joined anew, and the other is the one that was there before."""
+    """Whether this one of two gateways serves again, anew, and the other is the one that was there before."""
     return {address for _, address in serving() - before} == {f"{gateway}:5433"} and len(serving() & before) == 1
 
 

@@ -120,6 +120,16 @@ def test_everybody_sees_the_gateways(pair: Pair) -> None:
             assert waited_for == []
 
 
+def test_one_that_starts_is_not_said_to_serve(pair: Pair) -> None:
+    pair.other.stop()
+    starting = threading.Thread(target=pair.other.start)
+    starting.start()
+    eventually(lambda: pair.state(pair.other) == ["starting"])
+    assert isinstance(serves(pair.other.server, "SELECT 1"), psycopg.OperationalError)
+    starting.join()
+    eventually(lambda: pair.state(pair.other) == ["serving"])
+
+
 def test_a_change_is_settled_when_it_returns(pair: Pair) -> None:
     """Both gateways have confirmed it by then: it did not wait for anything to run out."""
     pair.one.server.psql("-qc", "CREATE TABLE settled (n integer)")
