@@ -13,13 +13,17 @@ from typing import Final, Self
 
 import asyncpg
 
+from catalog.backends import BackendId
 from catalog.bootstrap import connect
 from catalog.errors import SluiceError, SqlState
 from catalog.model import DataFile, Table
 from catalog.pool import UNREACHABLE, Pool, reaching
 from catalog.publish import RowChange
 
-_TURN: Final = "SELECT pg_try_advisory_lock(hashtext('sluice compaction'), $1::bigint::integer)"
+_TURN: Final = """
+SELECT pg_try_advisory_lock(hashtext('sluice compaction'), $1::bigint::integer) AS mine,
+       pg_backend_pid() AS process_id, pg_sluice.backend_started(pg_backend_pid()) AS started
+"""
 _PUBLISH: Final = "SELECT pg_sluice.publish_compaction($1::bigint::oid, $2, $3::text::jsonb, $4::text::jsonb)"
 _LOCK_TIMEOUT: Final = "SET LOCAL lock_timeout = '100ms'"
 _LAKE_TABLES: Final = """
@@ -34,12 +38,9 @@ class TurnLostError(SluiceError):
 
 @dataclass(slots=True)
 class Turn:
-    """A table whose files one may replace; `close` gives it up, as does the loss of the connection.
+    """A table whose files one may replace; `close` gives it up, as does the loss of the connection."""
 
-    `process_id` is that of its backend.
-    """
-
-    process_id: int
+    backend: BackendId
     _connection: asyncpg.Connection = field(repr=False)
 
     @classmethod
@@ -48,12 +49,13 @@ class Turn:
         connection = await connect(dsn)
         try:
             with reaching():
-                mine = await connection.fetchval(_TURN, relid)
+                row = await connection.fetchrow(_TURN, relid)
         except BaseException:
             await connection.close()
             raise
-        if mine:
-            return cls(connection.get_server_pid(), connection)
+        assert row is not None
+        if row["mine"]:
+            return cls(BackendId(row["process_id"], row["started"]), connection)
         await connection.close()
         return None
 

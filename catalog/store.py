@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import asyncpg
 
+from catalog.backends import GONE, BackendId
 from catalog.compaction import Turn
 from catalog.compatibility import SchemaStep
 from catalog.constraints import foreign_key_from_json, key_from_json
@@ -279,10 +280,10 @@ class Store:
         names = {path.rpartition("/")[2]: path for path in paths}
         return {names[row["path"]] for row in await self.pool.fetch(_PUBLISHED, list(names))}
 
-    async def is_gone(self, process_id: int) -> bool:
-        """Whether there is no backend of that process number; false too while the catalog cannot be asked."""
+    async def is_gone(self, backend: BackendId) -> bool:
+        """Whether that backend is there no more; false too while the catalog cannot be asked."""
         try:
-            return not await self.pool.fetch("SELECT FROM pg_stat_activity WHERE pid = $1", process_id)
+            return bool(await self.pool.fetchval(GONE, backend.process_id, backend.started))
         except SluiceError:
             return False
 

@@ -11,6 +11,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from catalog.backends import BackendId
     from gateway.context import GatewayContext
 
 _LOG: Final = logging.getLogger("sluice.transaction")
@@ -18,10 +19,10 @@ _ATTEMPTS: Final = 60
 _AGAIN_SECONDS: Final = 1.0
 
 
-async def remove_abandoned(gateway: GatewayContext, written: Collection[str], process_id: int) -> None:
+async def remove_abandoned(gateway: GatewayContext, written: Collection[str], backend: BackendId) -> None:
     """Remove what the transaction has written, but for what it has published."""
     for _ in range(_ATTEMPTS):
-        if await gateway.store.is_gone(process_id):
+        if await gateway.store.is_gone(backend):
             await gateway.engine.remove(set(written) - await gateway.store.published(written))
             return
         await asyncio.sleep(_AGAIN_SECONDS)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from catalog.backends import BackendId
 from catalog.errors import SluiceError, SqlState
 from gateway.framing import Frame, RelayScanner
 from gateway.messages import backend as answers
@@ -129,6 +130,7 @@ class Backend:
         self.address = address
         self.status = b"I"
         self.process_id = 0
+        self.started = 0  # as BackendId has it, once it has entered
         self.key = b""
         self.parameters: dict[str, str] = {}
         # The update of a schema that was published last, where other gateways have to hear of it (write_update in
@@ -232,6 +234,11 @@ class Backend:
         if not data:
             self.ended.set()
         return data
+
+    @property
+    def identity(self) -> BackendId:
+        """Which backend it is, also after a restart of PostgreSQL."""
+        return BackendId(self.process_id, self.started)
 
     @property
     def has_more(self) -> bool:

@@ -98,11 +98,11 @@ class Compaction:
         try:
             why = await self._publish(version, old, new)
         except TurnLostError:
-            self._gateway.later(remove_abandoned(self._gateway, paths, self._turn.process_id))
+            self._gateway.later(remove_abandoned(self._gateway, paths, self._turn.backend))
             raise
         except BaseException:
             await self._turn.close()  # what was not committed by now never is
-            self._gateway.later(remove_abandoned(self._gateway, paths, self._turn.process_id))
+            self._gateway.later(remove_abandoned(self._gateway, paths, self._turn.backend))
             raise
         if why is not None:
             result.gave_way = why

@@ -34,7 +34,7 @@ class Cancellable(Protocol):
 
 @dataclass(slots=True)
 class GatewayContext:
-    """The catalog, the engine, and the sessions by the process number that their clients know.
+    """The catalog, the engine, and the sessions by the process number and the key that their clients know.
 
     `token` lets the gateway stage changes on its clients' backends; `database` is the one that holds the lake.
     """
@@ -47,7 +47,7 @@ class GatewayContext:
     database: str
     data_path: str
     gateways: Gateways
-    sessions: dict[int, Cancellable] = field(default_factory=dict)
+    sessions: dict[tuple[int, bytes], Cancellable] = field(default_factory=dict)
     stopping: bool = False  # sessions end as soon as they run nothing
     live_cursors: LiveCursors = field(default_factory=LiveCursors)
     indexing: Indexing = field(init=False)

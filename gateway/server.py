@@ -37,7 +37,6 @@ class Server:
         self._server: asyncio.Server | None = None
         self._connections: dict[asyncio.Task[None], Client] = {}
         self._sessions: dict[asyncio.Task[None], Session] = {}
-        self._keys: dict[int, bytes] = {}
 
     async def start(self, host: str, port: int) -> None:
         """Listen; raises one clear error where the address cannot be had."""
@@ -116,34 +115,31 @@ class Server:
         await self._gateway.gateways.serve()
         login = await log_in(client, self._gateway, message)
         backend = await Backend.connect(self._gateway.address, login.parameters, login.keys)
-        process_id = backend.process_id
+        key = backend.process_id, secrets.token_bytes(_CANCEL_KEY_BYTES)
         task = asyncio.current_task()
         assert task is not None
         try:
             enter = Statement(_ENTER, (self._gateway.token, str(self._gateway.gateways.number)))
-            await backend.run(_BEGIN, enter, as_of.DEFINE, _COMMIT)
+            _, entered, *_ = await backend.run(_BEGIN, enter, as_of.DEFINE, _COMMIT)
+            backend.started = int(entered.rows[0][0] or 0)
             session = Session(self._gateway, client, backend, login.user)
-            key = secrets.token_bytes(_CANCEL_KEY_BYTES)
-            self._keys[process_id] = key
-            self._gateway.sessions[process_id] = session
+            self._gateway.sessions[key] = session
             self._sessions[task] = session
             client.send(
                 answers.AuthenticationOk(),
                 *(answers.ParameterStatus(name, value) for name, value in backend.parameters.items()),
-                answers.BackendKeyData(process_id, key),
+                answers.BackendKeyData(*key),
                 answers.ReadyForQuery(backend.status),
             )
             await client.drain()
             await session.run()
         finally:
             self._sessions.pop(task, None)
-            self._keys.pop(process_id, None)
-            self._gateway.sessions.pop(process_id, None)
+            self._gateway.sessions.pop(key, None)
             backend.close()
 
     async def _cancel(self, request: startup.CancelRequest) -> None:
         """Whether the key fits is told to nobody, as PostgreSQL does."""
-        key = self._keys.get(request.process_id)
-        session = self._gateway.sessions.get(request.process_id)
-        if session is not None and key is not None and secrets.compare_digest(key, request.key):
+        session = self._gateway.sessions.get((request.process_id, request.key))
+        if session is not None:
             await session.cancel()

@@ -351,7 +351,7 @@ class Transaction:
             await self.roll_back()
         except BackendLostError:
             written, self.written = self.written, set()
-            self._gateway.later(remove_abandoned(self._gateway, written, self._backend.process_id))
+            self._gateway.later(remove_abandoned(self._gateway, written, self._backend.identity))
         except SluiceError as fault:
             log_fault(_LOG, "files of an abandoned transaction are left until the gateway's end", fault)
 

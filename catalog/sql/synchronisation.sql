@@ -198,12 +198,18 @@ CREATE FUNCTION pg_sluice.enter_as(id integer) RETURNS void LANGUAGE sql SET sea
         ON CONFLICT (process_id) DO UPDATE SET backend_start = excluded.backend_start, gateway_id = excluded.gateway_id;
 $$;
 
--- The same of a client's, whose gateway has the token.
-CREATE FUNCTION pg_sluice.enter(token text, id integer) RETURNS void
+-- When a backend was started, in microseconds since 1970; NULL where there is none. By this those are told from each other
+-- that have had one process number (catalog/backends.py).
+CREATE FUNCTION pg_sluice.backend_started(number integer) RETURNS bigint LANGUAGE sql STABLE SET search_path = pg_catalog
+RETURN (SELECT (extract(epoch FROM a.backend_start) * 1000000)::bigint FROM pg_stat_get_activity(number) a);
+
+-- The same of a client's, whose gateway has the token; when the backend was started.
+CREATE FUNCTION pg_sluice.enter(token text, id integer) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
 BEGIN
     PERFORM pg_sluice.authorize(token);
     PERFORM pg_sluice.enter_as(id);
+    RETURN pg_sluice.backend_started(pg_backend_pid());
 END $$;
 
 -- Whose backend this is; NULL for the gateways' own. Process numbers are used again.
@@ -258,5 +264,6 @@ REVOKE ALL ON FUNCTION
     pg_sluice.serves_until(pg_sluice.gateway, pg_sluice.schema_update),
     pg_sluice.report(integer, bigint, bigint, integer), pg_sluice.await_settled(), pg_sluice.write_update(bigint, bigint),
     pg_sluice.activate(bigint), pg_sluice.settle(bigint), pg_sluice.enter(text, integer), pg_sluice.confirm_lease(),
-    pg_sluice.own_gateway(), pg_sluice.enter_as(integer) FROM PUBLIC;
+    pg_sluice.own_gateway(), pg_sluice.enter_as(integer),
+    pg_sluice.backend_started(integer) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION pg_sluice.enter(text, integer), pg_sluice.node_states() TO PUBLIC;

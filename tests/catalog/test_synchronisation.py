@@ -172,7 +172,14 @@ async def test_a_clock_that_is_far_ahead_is_refused(lake: CatalogUnderTest) -> N
 async def test_who_is_not_a_gateway_cannot_enter(lake: CatalogUnderTest) -> None:
     with pytest.raises(asyncpg.InsufficientPrivilegeError):
         await lake.client.execute("SELECT pg_sluice.enter('guess', 1)")
-    for call in ("report(1, 0, 0, 0)", "activate(1)", "settle(1)", "enter_as(1)", "end_gateways()"):
+    for call in (
+        "report(1, 0, 0, 0)",
+        "activate(1)",
+        "settle(1)",
+        "enter_as(1)",
+        "end_gateways()",
+        "backend_started(1)",
+    ):
         with pytest.raises(asyncpg.InsufficientPrivilegeError):
             await lake.client.execute(f"SELECT pg_sluice.{call}")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.servers import (
     GatewayProcess,
@@ -28,23 +28,14 @@ from tests.servers import (
 pytestmark = pytest.mark.xdist_group("chaos")
 
 ROOT = Path(__file__).parents[2]
-COMPOSE = (ROOT / "docker" / "compose.yaml").read_text()
+SERVICES = yaml.safe_load((ROOT / "docker" / "compose.yaml").read_text())["services"]
 _SECONDS_MAX = 60.0
 
 
 def entry_point(service: str) -> list[str]:
     """The command of a service, as the compose file has it."""
-    match = re.search(rf"^  {service}:\n(?:    .*\n)*?    entrypoint: \[(.+)\]$", COMPOSE, re.MULTILINE)
-    assert match is not None, service
-    program, *arguments = match[1].split(", ")
+    program, *arguments = SERVICES[service]["entrypoint"]
     return [str(Path(sys.executable).parent / program), *arguments]
-
-
-def environment_of(service: str, name: str) -> str:
-    """A setting in a service's environment, as the compose file has it."""
-    match = re.search(rf"^  {service}:\n(?:    .*\n)*?      {name}: (.+)$", COMPOSE, re.MULTILINE)
-    assert match is not None, (service, name)
-    return match[1]
 
 
 def start_daemon(stack: ExitStack, log: Path, command: list[str], until: str, options: str = "") -> None:
@@ -82,7 +73,7 @@ def gateways() -> Iterator[tuple[GatewayProcess, GatewayProcess]]:
             directory / "master.log",
             master,
             "New state: ALIVE",
-            environment_of("spark-master", "SPARK_MASTER_OPTS"),
+            SERVICES["spark-master"]["environment"]["SPARK_MASTER_OPTS"],
         )
         url = f"spark://127.0.0.1:{port}"
         worker = [*entry_point("spark-worker"), "--work-dir", str(directory / "work"), "--webui-port", "0"]

@@ -22,6 +22,8 @@ COMPOSE_FILE: Final = Path(__file__).parents[2] / "docker" / "compose.yaml"
 _START_SECONDS_MAX: Final = 180.0
 # A stopped gateway ends its sessions within its --grace of 10 seconds; HAProxy asks each second and counts to two.
 _GAP_SECONDS_MAX: Final = 30.0
+# Each row is a file: so many that a client is always at it, few enough for `sluice check` to read them all.
+_PAUSE_SECONDS: Final = 0.05
 # What a client is told that may come again: its server goes, or none is there yet.
 _RETRIED: Final = {None, "57P01", "57P02", "57P03", "08006"}
 
@@ -157,6 +159,7 @@ class Inserting(threading.Thread):
                         self.acknowledged.add(self.attempted)
                         self.longest_gap = max(self.longest_gap, time.monotonic() - last)
                         last = time.monotonic()
+                        time.sleep(_PAUSE_SECONDS)
             except psycopg.Error as error:
                 self.told.append(error.sqlstate)
                 if error.sqlstate not in _RETRIED:
