@@ -11,7 +11,7 @@ import asyncio
 import os
 import socket
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -41,6 +41,8 @@ _FATAL: Final = b"\0VFATAL\0"
 _END_SECONDS: Final = 0.2
 # The names of the gateway's own portal and statements at the backend; clients choose no such names.
 _PORTAL: Final = "pg_sluice"
+# So much of rows is kept until whoever takes them in parts gets the next.
+_PART_BYTES: Final = 8 << 20
 _RELAYED_ROWS: Final = (DataRow, CopyData)
 
 Item = Frame | memoryview
@@ -78,8 +80,9 @@ class BackendLostError(SluiceError):
 class Statement:
     """A statement of the gateway's own: its text with $n, and parameters in text format (None for NULL).
 
-    One with `bodies_only` whose rows have more than `bytes_max` is stopped, with 54000. What is `lasting` does
-    something that is to last until the transaction ends (gateway/deferred.py).
+    One with `bodies_only` whose rows have more than `bytes_max` is stopped, with 54000; where it has `take`, that is
+    given parts of them as they come, and the result has the last part only. What is `lasting` does something that is to
+    last until the transaction ends (gateway/deferred.py).
     """
 
     sql: str
@@ -89,6 +92,7 @@ class Statement:
     result_format: int = 0
     bodies_only: bool = False
     bytes_max: int | None = None
+    take: Callable[[list[bytes]], Awaitable[None]] | None = None
     lasting: bool = False
 
 
@@ -339,12 +343,17 @@ class Backend:
             frame = await self.next()
             assert isinstance(frame, Frame)
             if frame.type == DataRow.type and len(results) <= count and statements[len(results) - 1].bodies_only:
+                statement = statements[len(results) - 1]
                 results[-1].bodies.append(frame.body)
                 size += len(frame.data)
-                limit = statements[len(results) - 1].bytes_max
-                if limit is not None and size > limit:
+                if statement.bytes_max is not None and size > statement.bytes_max:
                     await self.give_up()
-                    raise SluiceError(SqlState.PROGRAM_LIMIT_EXCEEDED, f"a result of more than {limit} bytes")
+                    raise SluiceError(
+                        SqlState.PROGRAM_LIMIT_EXCEEDED, f"a result of more than {statement.bytes_max} bytes"
+                    )
+                if statement.take is not None and size > _PART_BYTES:
+                    await self._hand_over(results[-1], statement.take)
+                    size = 0
                 continue
             message = decode_backend(frame.type, frame.body)
             match message:
@@ -372,6 +381,14 @@ class Backend:
         if error is not None:
             raise error
         return results[:-1]
+
+    async def _hand_over(self, result: Result, take: Callable[[list[bytes]], Awaitable[None]]) -> None:
+        part, result.bodies = result.bodies, []
+        try:
+            await take(part)
+        except Exception:
+            await self.give_up()
+            raise
 
     async def give_up(self) -> None:
         """Cancel what the backend does, and take its answers off the wire up to ReadyForQuery."""

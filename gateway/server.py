@@ -14,6 +14,7 @@ from gateway.authentication import log_in, startup_message
 from gateway.backend import Backend, Statement
 from gateway.client import Client, ClientGoneError
 from gateway.context import GatewayContext
+from gateway.lake import computed
 from gateway.messages import backend as answers
 from gateway.messages import startup
 from gateway.session import Session
@@ -120,7 +121,7 @@ class Server:
         assert task is not None
         try:
             enter = Statement(_ENTER, (self._gateway.token, str(self._gateway.gateways.number)))
-            _, entered, *_ = await backend.run(_BEGIN, enter, as_of.DEFINE, _COMMIT)
+            _, entered, *_ = await backend.run(_BEGIN, enter, as_of.DEFINE, computed.DEFINE, _COMMIT)
             backend.started = int(entered.rows[0][0] or 0)
             session = Session(self._gateway, client, backend, login.user)
             self._gateway.sessions[key] = session

@@ -3,8 +3,9 @@
 The rows that the query may need are copied into the tables' shadows inside a savepoint; the client's own statement
 runs, and its rows go to the client as they come; then the savepoint is undone. So the answer is PostgreSQL's own,
 whatever the query's shape. Small tables are copied whole, without Spark; of larger ones those rows that meet the
-conditions which Spark can tell (`planner.loading`). Too many rows, read-only transactions, and tables into which the
-role may not insert leave the query refused.
+conditions which Spark can tell (`planner.loading`), or all rows where it can tell none. How much that may be says the
+setting `sluice.load_limit`. More, read-only transactions, and tables into which the role may not insert leave the query
+refused.
 """
 
 from __future__ import annotations
@@ -37,15 +38,20 @@ if TYPE_CHECKING:
     from gateway.exchange import Exchange
     from gateway.portal import Binding
 
-# So much of all tables of a query together is copied for it: a second's work or two.
-ROWS_MAX: Final = 200_000
-BYTES_MAX: Final = 32 * 2**20
+# So much of all tables of a query together is copied for it without a look at what it needs: a second's work or two.
+SMALL_ROWS: Final = 200_000
+_SMALL_BYTES: Final = 32 * 2**20
+LOAD_LIMIT: Final = "sluice.load_limit"
+# Makes the setting known to a session; a role's, a database's or the client's own value stays.
+_LIMIT: Final = f"coalesce(nullif(pg_catalog.current_setting('{LOAD_LIMIT}', true), ''), '4GB')"
+DEFINE: Final = Statement(f"SELECT pg_catalog.set_config('{LOAD_LIMIT}', {_LIMIT}, false)")
 # Rows that are kept for a client that takes them in portions.
 _KEPT_BYTES_MAX: Final = 16 * 2**20
 
 _MAY_LOAD: Final = (
     "SELECT current_setting('transaction_read_only') = 'off' AND pg_catalog.bool_and("
-    "pg_catalog.has_table_privilege(o, 'INSERT') AND NOT pg_catalog.row_security_active(o))"
+    "pg_catalog.has_table_privilege(o, 'INSERT') AND NOT pg_catalog.row_security_active(o)),"
+    f" pg_catalog.pg_size_bytes({_LIMIT})"
     " FROM pg_catalog.unnest($1::oid[]) AS u (o)"
 )
 # The transaction is idle while files are read; its own timeout must not end it meanwhile.
@@ -101,22 +107,18 @@ def loads(session: Exchange, query: Node | None, reading: Reading, refusal: Slui
     versions = list(reading.versions.values())
     if is_small(versions):
         return [Load(version, None) for version in versions]
-    chosen = [Load(version, needed_rows(query, version.table.oid, reading.context)) for version in versions]
-    if not is_small([load.version for load in chosen if load.found is None]):
-        raise too_many(refusal)
-    return chosen
+    return [Load(version, needed_rows(query, version.table.oid, reading.context)) for version in versions]
 
 
 def is_small(versions: Sequence[TableVersion]) -> bool:
     """Whether tables are so small together that all of their rows may be copied."""
     rows = sum(version.row_count for version in versions)
-    return rows <= ROWS_MAX and sum(file.size_bytes for version in versions for file in version.files) <= BYTES_MAX
+    return rows <= SMALL_ROWS and sum(file.size_bytes for version in versions for file in version.files) <= _SMALL_BYTES
 
 
-def too_many(refusal: SluiceError) -> SluiceError:
+def _too_much(refusal: SluiceError) -> SluiceError:
     """The refusal, saying what it would take."""
-    hint = f"PostgreSQL computes it where it needs no more than {ROWS_MAX} rows of the tables together."
-    refusal.fields.setdefault("H", hint)
+    refusal.fields.setdefault("H", f"PostgreSQL computes it over copies of rows, if {LOAD_LIMIT} allows for so many.")
     return refusal
 
 
@@ -142,6 +144,7 @@ class Computing:
         self._refusal = refusal
         self._alone = False
         self._copied: Counter[int] = Counter()
+        self._left = 0  # bytes that may be copied yet
 
     async def __aenter__(self) -> None:
         session, backend, versions = self._session, self._session.backend, self._reading.versions
@@ -156,6 +159,10 @@ class Computing:
             [may] = await backend.run(Statement(_MAY_LOAD, (oids,)))
             if may.rows[0][0] != b"t":
                 raise self._refusal
+            self._left = int(may.rows[0][1] or 0)
+            whole = (file for load in wanted if load.found is None for file in load.version.files)
+            if sum(file.size_bytes for file in whole) > self._left:
+                raise _too_much(self._refusal)
             held = [hold_schema(session.gateway.token, [oid]) for oid in versions]
             _, _, *answers = await backend.run(SAVEPOINT, _NOT_IDLE, *held)
             for version, answer in zip(versions.values(), answers, strict=True):
@@ -178,8 +185,9 @@ class Computing:
         try:
             async for batch in self._rows(load):
                 self._copied[table.oid] += batch.num_rows
-                if self._copied.total() > ROWS_MAX:
-                    raise too_many(self._refusal)
+                self._left -= batch.nbytes
+                if self._left < 0:
+                    raise _too_much(self._refusal)
                 await copy_rows(self._session, qualified(table), columns, batch.select(names))
         except BackendLostError:
             raise

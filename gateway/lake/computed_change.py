@@ -13,7 +13,7 @@ import numpy as np
 
 from catalog.errors import SluiceError
 from catalog.model import TableVersion
-from gateway.lake.computed import Computing, is_small, too_many
+from gateway.lake.computed import SMALL_ROWS, Computing, is_small
 from gateway.lake.guarded import send_statement
 from gateway.lake.rehearsal import Loaded, Outcome, gone, load, places_of, rehearse
 from gateway.visibility import rules
@@ -45,7 +45,8 @@ async def computed_change(  # noqa: PLR0917
     """Carry the statement out and write what came of it; raises `refusal` where that cannot be."""
     table, path = version.table, session.gateway.data_path
     if not is_small([version]):
-        raise too_many(refusal)
+        refusal.fields.setdefault("H", f"PostgreSQL computes it where the table has no more than {SMALL_ROWS} rows.")
+        raise refusal
     kept = await rules(session, table)
     assigned = _assigned(query, kept.generated)
     if assigned is not None and any(not set(key.attnums).isdisjoint(assigned) for key in table.keys):

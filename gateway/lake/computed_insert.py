@@ -8,16 +8,15 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from catalog.errors import SluiceError
 from catalog.model import Table
 from gateway.enlistment import hold_schema
 from gateway.lake.computed import Computing, KeptRows
-from gateway.lake.rehearsal import loaded_mark, made, rows_of
-from gateway.lake.shadow import shadow_rows
+from gateway.lake.rehearsal import loaded_mark, made
+from gateway.lake.shadow_writer import ShadowWriter
 from planner.nodes import Node, walk
 from planner.scope import RTE_RELATION
+from storage.write import WriteResult
 
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
@@ -26,11 +25,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What came of the statement: its answers to the client, its tag, and the rows that it made."""
+    """What came of the statement: its answers to the client, its tag, and the rows that it made, written."""
 
     answers: list[bytes]
     tag: str
-    rows: pa.Table
+    result: WriteResult
 
 
 async def computed_insert(  # noqa: PLR0917
@@ -45,12 +44,13 @@ async def computed_insert(  # noqa: PLR0917
     read = _read_tables(query)
     kept = KeptRows()
     only_read = replace(reading, versions={oid: each for oid, each in reading.versions.items() if oid in read})
-    async with Computing(session, query, only_read, refusal):
-        await session.backend.run(hold_schema(session.gateway.token, [table.oid]))
-        mark = await loaded_mark(session, table)
-        tag = await carry_out(kept)
-        [fresh] = await session.backend.run(shadow_rows(session, table, made(mark)))
-    return Made(kept, tag, rows_of(table, fresh.bodies))
+    async with ShadowWriter(session, table) as writer:
+        async with Computing(session, query, only_read, refusal):
+            await session.backend.run(hold_schema(session.gateway.token, [table.oid]))
+            mark = await loaded_mark(session, table)
+            tag = await carry_out(kept)
+            await writer.take(condition=made(mark))
+        return Made(kept, tag, await writer.finish())
 
 
 def _read_tables(query: Node) -> frozenset[int]:

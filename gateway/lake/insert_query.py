@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -19,7 +18,6 @@ from gateway.lake.changing import Changing
 from gateway.lake.computed_insert import computed_insert
 from gateway.lake.failing_row import telling_row
 from gateway.lake.guarded import relay_rows, send_statement
-from gateway.lake.insert import write_rows
 from gateway.lake.locked_rows import with_subqueries_locked
 from gateway.lake.reading import Reading, read, runnable
 from gateway.lake.select import RowSender
@@ -32,9 +30,9 @@ from planner.functions.local_times import spark_zone
 from planner.nodes import Node
 from planner.plan import Context, ReturningPlan, SequenceColumn, SparkQuery
 from storage.arrow_types import arrow_schema
-from storage.parquet_writer import ParquetWriter
 from storage.plan import BoundScan, RunnableInsert, RunnableQuery
 from storage.write import WriteResult
+from storage.writer_aside import WriterAside
 
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
@@ -92,7 +90,7 @@ class InsertQueryPortal(StatementPortal):
             return await relay_rows(session, kept)
 
         made = await computed_insert(session, query, version.table, reading, refusal, carry_out)
-        await changing.wrote(await write_rows(session, version.table, made.rows.to_batches()), version)
+        await changing.wrote(made.result, version)
         for data in made.answers:
             session.client.write(data)
             await session.client.drain()
@@ -137,15 +135,10 @@ async def _numbered(
     session: Exchange, table: Table, query: SparkQuery, sequences: Sequence[SequenceColumn], reading: Reading
 ) -> WriteResult:
     """Rows with values of sequences, written here: PostgreSQL is the only source of these."""
-    writer = ParquetWriter(session.gateway.data_path, table)
-    try:
+    async with WriterAside(session.gateway.data_path, table) as writer:
         async for batch in _numbered_batches(session, table, query, sequences, reading):
-            await asyncio.to_thread(writer.write, batch)
-        files = await asyncio.to_thread(writer.finish)
-    except BaseException:
-        await asyncio.to_thread(writer.abort)
-        raise
-    return WriteResult(data_files=files, row_count=sum(file.record_count for file in files))
+            await writer.write(batch)
+        return await writer.finish()
 
 
 async def insert_batches(

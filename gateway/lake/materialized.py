@@ -23,11 +23,10 @@ from gateway.lake.changing import Changing
 from gateway.lake.computed import Computing
 from gateway.lake.duplicate_rows import duplicate_row
 from gateway.lake.guarded import SCANS
-from gateway.lake.insert import write_rows
 from gateway.lake.insert_query import insert_rows
 from gateway.lake.reading import Reading, read
-from gateway.lake.rehearsal import rows_of
-from gateway.lake.shadow import qualified, shadow_rows
+from gateway.lake.shadow import qualified
+from gateway.lake.shadow_writer import ShadowWriter
 from gateway.lake.table_locks import EXCLUSIVE
 from gateway.lake.uniqueness import DuplicateKeyError, keep_keys
 from gateway.messages.backend import CommandComplete
@@ -40,8 +39,6 @@ from planner.statements import table_as
 from storage.write import WriteResult
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from gateway.exchange import Exchange
 
 # A materialized view has neither constraints nor defaults.
@@ -168,11 +165,13 @@ async def _computed(session: Exchange, version: TableVersion) -> WriteResult:
     except SluiceError as refusal:
         if refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED:
             raise
-        async with Computing(session, node, reading, refusal):
-            rows = await _twin_rows(session, table)
+        refused = refusal
     else:
         return result
-    return await write_rows(session, table, rows)
+    async with ShadowWriter(session, table) as writer:
+        async with Computing(session, node, reading, refused):
+            await _take_twin(session, table, writer)
+        return await writer.finish()
 
 
 async def _stored_query(session: Exchange, table: Table) -> tuple[str, Analysis]:
@@ -199,20 +198,18 @@ def _as_owner(reading: Reading, owner: str) -> Reading:
 
 async def _alone(session: Exchange, table: Table) -> WriteResult:
     """Of a query that reads nothing of the lake, PostgreSQL makes the rows, in a savepoint that is undone."""
-    [_, before] = await session.backend.run(SAVEPOINT, SCANS)
-    rows = await _twin_rows(session, table)
-    [after, *_] = await session.backend.run(SCANS, *UNDO)
-    if after.rows != before.rows:
-        raise unsupported("a function that reads a lake table")
-    return await write_rows(session, table, rows)
+    async with ShadowWriter(session, table) as writer:
+        [_, before] = await session.backend.run(SAVEPOINT, SCANS)
+        [after, *_] = await _take_twin(session, table, writer, SCANS, *UNDO)
+        if after.rows != before.rows:
+            raise unsupported("a function that reads a lake table")
+        return await writer.finish()
 
 
-async def _twin_rows(session: Exchange, table: Table) -> list[pa.RecordBatch]:
-    """The rows as PostgreSQL computes them; inside a savepoint that will be undone."""
+async def _take_twin(session: Exchange, table: Table, writer: ShadowWriter, *after: Statement) -> list[Result]:
+    """Write the rows as PostgreSQL computes them; inside a savepoint that will be undone."""
     made = await _plainly(session, Statement(_TWIN, (session.gateway.token, str(table.oid))))
-    [rows] = await session.backend.run(shadow_rows(session, replace(table, oid=int(made.rows[0][0] or 0))))
-    batches: list[pa.RecordBatch] = rows_of(table, rows.bodies).to_batches()
-    return batches
+    return await writer.take(*after, shadow=int(made.rows[0][0] or 0))
 
 
 async def _plainly(session: Exchange, statement: Statement) -> Result:

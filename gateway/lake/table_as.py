@@ -8,15 +8,15 @@ from typing import Final
 from catalog.errors import SluiceError, SqlState, unsupported
 from catalog.model import TableVersion
 from catalog.store import TableRules, table_from_description
-from gateway.analysis import SAVEPOINT, analyse
+from gateway.analysis import SAVEPOINT, UNDO, analyse
 from gateway.backend import Statement
 from gateway.lake.changing import Changing
 from gateway.lake.computed_insert import computed_insert
 from gateway.lake.execute import executed_binding
-from gateway.lake.insert import write_rows
 from gateway.lake.insert_query import insert_rows
 from gateway.lake.reading import Reading, read
-from gateway.lake.shadow import qualified, take_shadow_rows
+from gateway.lake.shadow import qualified
+from gateway.lake.shadow_writer import ShadowWriter
 from gateway.messages.backend import CommandComplete, NoticeResponse
 from gateway.portal import StatementPortal
 from gateway.routing import resolve
@@ -83,7 +83,7 @@ class TableAsPortal(StatementPortal):
             return done.tag
 
         made = await computed_insert(session, query, version.table, reading, refusal, carry_out)
-        return await write_rows(session, version.table, made.rows.to_batches())
+        return made.result
 
     async def _fill(self, version: TableVersion, query: str) -> WriteResult:
         session, inner, inner_routed = self.session, self.routed.inner, self.routed.inner_routed
@@ -130,4 +130,6 @@ class TableAsPortal(StatementPortal):
         except SluiceError as error:
             error.fields.pop("P", None)
             raise
-        return await write_rows(session, table, await take_shadow_rows(session, table))
+        async with ShadowWriter(session, table) as writer:
+            await writer.take(*UNDO)
+            return await writer.finish()

@@ -66,6 +66,51 @@ def test_a_reader_that_stops(gateway_process: GatewayProcess, large: str) -> Non
     assert server.query("SELECT 1") == [["1"]]
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"INSERT INTO large.made SELECT n, '{_TEXT}' FROM generate_series(1, {ROWS}) AS n",
+        f"CREATE TABLE large.also_made AS SELECT n, '{_TEXT}' AS t FROM generate_series(1, {ROWS}) AS n",
+        "INSERT INTO large.made SELECT n, row_to_json(r)::text FROM {table} r",
+    ],
+)
+def test_rows_that_postgresql_makes(gateway_process: GatewayProcess, large: str, sql: str) -> None:
+    """They are written as they come."""
+    server, process_id = gateway_process.server, gateway_process.process.pid
+    server.psql("-qc", "DROP TABLE IF EXISTS large.made, large.also_made; CREATE TABLE large.made (n integer, t text)")
+    server.query(f"SELECT max(n) FROM {large}")
+    before, highest, done = resident_bytes(process_id), 0, threading.Event()
+
+    def watch() -> None:
+        nonlocal highest
+        while not done.wait(0.05):
+            highest = max(highest, resident_bytes(process_id))
+
+    watching = threading.Thread(target=watch)
+    watching.start()
+    try:
+        server.psql("-qc", sql.format(table=large))
+    finally:
+        done.set()
+        watching.join()
+    made = "large.also_made" if "also_made" in sql else "large.made"
+    assert server.query(f"SELECT count(*), sum(n) FROM {made}") == [[str(ROWS), str(ROWS * (ROWS + 1) // 2)]]
+    assert highest - before < MEMORY_BYTES_MAX
+
+
+@pytest.mark.parametrize("milliseconds", [500, 1000, 2000])
+def test_rows_that_postgresql_makes_in_vain(gateway_process: GatewayProcess, large: str, milliseconds: int) -> None:
+    """However far it has come when its time is over, no file stays, and the session goes on."""
+    files = set((gateway_process.data_dir / "lake").rglob("*.parquet"))
+    with psycopg.connect(gateway_process.server.url, autocommit=True) as connection:
+        connection.execute(f"SET statement_timeout = {milliseconds}")
+        with pytest.raises(psycopg.errors.QueryCanceled, match="statement timeout"):
+            connection.execute(f"INSERT INTO {large} SELECT n, repeat('x', 100) FROM generate_series(1, 9000000) AS n")
+        connection.execute("RESET statement_timeout")
+        assert connection.execute(f"SELECT count(*) FROM {large}").fetchone() == (ROWS,)
+    assert set((gateway_process.data_dir / "lake").rglob("*.parquet")) == files
+
+
 def copy_out_slowly(connection: psycopg.Connection, table: str) -> None:
     """Slowly for two seconds: what is on its way when the cancel comes is read before its error, as from PostgreSQL."""
     with connection.cursor() as cursor, cursor.copy(f"COPY {table} TO STDOUT") as copy:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from catalog.embedded import PORT, SUPERUSER, EmbeddedPostgres
 from catalog.errors import SqlState
-from gateway.backend import Address, Backend, BackendLostError
+from gateway.backend import Address, Backend, BackendLostError, Statement
 from gateway.messages.backend import AuthenticationOk, BackendKeyData, ErrorResponse, ReadyForQuery
 
 _PORT = 5432
@@ -42,3 +43,39 @@ async def test_why_the_connection_ends_is_heard_whatever_is_sent_after(tmp_path:
         assert caught.value.sqlstate == SqlState.ADMIN_SHUTDOWN
         assert "W" not in caught.value.fields
         backend.close()
+
+
+_LARGE = "SELECT n, repeat('x', 1000) FROM generate_series(1, 50000) AS n"
+
+
+async def _connected(postgres: EmbeddedPostgres) -> Backend:
+    parameters = (("user", SUPERUSER), ("database", "postgres"))
+    return await Backend.connect(Address(str(postgres.socket_directory), PORT), parameters, None)
+
+
+async def test_a_result_is_taken_in_parts(postgres: EmbeddedPostgres) -> None:
+    backend, parts = await _connected(postgres), list[int]()
+
+    async def take(bodies: list[bytes]) -> None:
+        parts.append(len(bodies))
+
+    large = Statement(_LARGE, bodies_only=True, take=take)
+    rest, after = await backend.run(large, Statement("SELECT 'after'"))
+    backend.close()
+    assert max(parts) < 10_000
+    assert sum(parts) + len(rest.bodies) == 50_000
+    assert after.rows == [(b"after",)]
+
+
+async def test_who_takes_a_part_may_fail(postgres: EmbeddedPostgres) -> None:
+    """The rest of the answers is no answer to what is asked next."""
+    backend = await _connected(postgres)
+
+    async def take(_: list[bytes]) -> None:
+        raise OSError("the disk is full")
+
+    with pytest.raises(OSError, match="the disk is full"):
+        await backend.run(Statement(_LARGE, bodies_only=True, take=take), Statement("SELECT 'after'"))
+    [result] = await backend.run(Statement("SELECT 'next'"))
+    backend.close()
+    assert result.rows == [(b"next",)]

@@ -10,7 +10,7 @@ import asyncpg
 import psycopg
 import pytest
 
-from gateway.lake.computed import ROWS_MAX
+from gateway.lake.computed import SMALL_ROWS
 from tests.servers import Server
 
 _ROWS = 3_000
@@ -93,25 +93,48 @@ def test_rows_that_a_constraint_forbids_stay_refused(gateway: Server, schema: st
 
 @pytest.fixture(scope="module")
 def many(gateway: Server) -> Iterator[Server]:
-    """A table of more rows than are copied."""
+    """A table of more rows than are copied without a look at what is needed of them."""
+    rows = SMALL_ROWS + 1
     gateway.psql("-qc", "CREATE TABLE computed_many (n integer, t text)")
-    gateway.psql("-qc", f"INSERT INTO computed_many SELECT g, 'row ' || g FROM generate_series(1, {ROWS_MAX + 1}) g")
+    gateway.psql("-qc", f"INSERT INTO computed_many SELECT g, 'row ' || g FROM generate_series(1, {rows}) g")
     yield gateway
     gateway.psql("-qc", "DROP TABLE computed_many")
 
 
 @pytest.mark.parametrize(
-    "sql",
+    ("sql", "rows"),
     [
-        "SELECT c FROM computed_many c",
-        "SELECT c FROM computed_many c WHERE n > 0",
-        "SELECT c FROM computed_many c WHERE n < 3 UNION ALL SELECT c FROM computed_many c WHERE n < 4",
-        "SELECT c FROM (VALUES (1)) v (n) LEFT JOIN computed_many c USING (n) WHERE c.t IS NULL",
+        ("SELECT count(c), count(DISTINCT c), max(c.t) FROM computed_many c",
+         [[str(SMALL_ROWS + 1)] * 2 + ["row 99999"]]),
+        ("SELECT sum((to_jsonb(c) ->> 'n')::bigint) FROM computed_many c WHERE n > 0",
+         [[str((SMALL_ROWS + 1) * (SMALL_ROWS + 2) // 2)]]),
+        ("SELECT c FROM computed_many c WHERE n < 3 UNION ALL SELECT c FROM computed_many c WHERE n < 2 ORDER BY 1",
+         [['(1,"row 1")'], ['(1,"row 1")'], ['(2,"row 2")']]),
+        ("SELECT c, v FROM (VALUES (0)) v (n) LEFT JOIN computed_many c USING (n) WHERE c.t IS NULL",
+         [["NULL", "(0)"]]),
     ],
-)
-def test_many_rows_stay_refused_and_say_why(many: Server, sql: str) -> None:
-    sqlstate, message = _sqlstate(many, sql)
-    assert (sqlstate, f"no more than {ROWS_MAX} rows" in message) == ("0A000", True)
+)  # fmt: skip
+def test_all_rows_are_copied_where_all_may_be_needed(many: Server, sql: str, rows: list[list[str]]) -> None:
+    assert many.query(sql) == rows
+
+
+@pytest.mark.parametrize("where", ["", "WHERE n > 0"])
+@pytest.mark.parametrize("limit", ["10kB", "3MB"])
+def test_more_than_is_allowed_stays_refused_and_says_why(many: Server, limit: str, where: str) -> None:
+    sql = f"SELECT count(c) FROM computed_many c {where}"
+    sqlstate, message = _sqlstate(many, f"SET sluice.load_limit = '{limit}'", sql)
+    assert (sqlstate, "if sluice.load_limit allows for so many" in message) == ("0A000", True)
+    assert many.query(sql) == [[str(SMALL_ROWS + 1)]]
+
+
+def test_the_limit_is_a_size(numbers: Server) -> None:
+    assert numbers.query("SHOW sluice.load_limit") == [["4GB"]]
+    sqlstate, message = _sqlstate(numbers, "SET sluice.load_limit = 'much'", "SELECT c FROM computed_numbers c")
+    assert (sqlstate, 'invalid size: "much"' in message) == ("22023", True)
+    with psycopg.connect(numbers.url, autocommit=True) as connection:
+        connection.execute("SET sluice.load_limit = '1kB'")
+        connection.execute("DISCARD ALL")
+        assert connection.execute("SELECT count(c) FROM computed_numbers c").fetchall() == [(_ROWS,)]
 
 
 @pytest.mark.parametrize(

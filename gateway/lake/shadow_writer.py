@@ -1,0 +1,41 @@
+"""Rows that PostgreSQL has made in a shadow, into Parquet without Spark: a part at a time, however many they are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from catalog.errors import unsupported
+from catalog.model import Table
+from gateway.lake.shadow import shadow_rows, to_lake_form
+from storage.writer_aside import WriterAside
+
+if TYPE_CHECKING:
+    from gateway.backend import Result, Statement
+    from gateway.exchange import Exchange
+
+
+class ShadowWriter(WriterAside):
+    """`async with ShadowWriter(session, table) as writer: await writer.take(…); result = await writer.finish()`."""
+
+    def __init__(self, session: Exchange, table: Table) -> None:
+        if not table.columns:
+            raise unsupported("a row without columns")
+        super().__init__(session.gateway.data_path, table)
+        self._session = session
+        self._table = table
+
+    async def take(self, *after: Statement, condition: str = "true", shadow: int | None = None) -> list[Result]:
+        """Write those rows of the shadow (of another table's, by its OID) that meet the gateway's own condition.
+
+        `after` is carried out once they are read, without another round trip; what came back is returned.
+        """
+        table = self._table if shadow is None else replace(self._table, oid=shadow)
+        rows = replace(shadow_rows(self._session, table, condition), take=self._write_bodies)
+        rest, *results = await self._session.backend.run(rows, *after)
+        await self._write_bodies(rest.bodies)
+        return results
+
+    async def _write_bodies(self, bodies: list[bytes]) -> None:
+        await self.write_made(partial(to_lake_form, self._table, bodies))
