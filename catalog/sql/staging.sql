@@ -124,7 +124,8 @@ END $$;
 -- Only a function that the owner owns acts as the owner; the savepoint undoes that too.
 CREATE FUNCTION pg_sluice.put_as_owner(
     token text, shadow oid, columns text[], types oid[], row_count integer, cells text[]
-) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog SET datestyle = 'ISO'
+SET intervalstyle = 'postgres' AS $$
 DECLARE
     name text := format('pg_sluice.put_as_owner_%s', pg_backend_pid()); names text; casts text; slices text; aliases text;
 BEGIN
@@ -133,7 +134,7 @@ BEGIN
            string_agg(format('$1[%s:%s]', (n - 1) * row_count + 1, n * row_count), ', ' ORDER BY n),
            string_agg(format('c%s', n), ', ' ORDER BY n)
         INTO names, casts, slices, aliases FROM unnest(columns, types) WITH ORDINALITY u (c, t, n);
-    EXECUTE format('CREATE FUNCTION %s(text[]) RETURNS void LANGUAGE sql SECURITY DEFINER AS %L', name, CASE
+    EXECUTE format('CREATE OR REPLACE FUNCTION %s(text[]) RETURNS void LANGUAGE sql SECURITY DEFINER AS %L', name, CASE
         WHEN names IS NULL THEN format('INSERT INTO %s SELECT FROM generate_series(1, %s)', shadow::regclass, row_count)
         ELSE format('INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE SELECT %s FROM unnest(%s) AS u (%s)',
                     shadow::regclass, names, casts, slices, aliases) END);

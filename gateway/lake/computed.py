@@ -4,8 +4,7 @@ The rows that the query may need are copied into the tables' shadows inside a sa
 runs, and its rows go to the client as they come; then the savepoint is undone. So the answer is PostgreSQL's own,
 whatever the query's shape. Small tables are copied whole, without Spark; of larger ones those rows that meet the
 conditions which Spark can tell (`planner.loading`), or all rows where it can tell none. How much that may be says the
-setting `sluice.load_limit`. More, read-only transactions, and tables into which the role may not insert leave the query
-refused.
+setting `sluice.load_limit`. More, and read-only transactions, leave the query refused.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from gateway.backend import BackendLostError, Statement
 from gateway.enlistment import SchemaChangedError, hold_schema
 from gateway.lake.guarded import relay_rows, send_statement
 from gateway.lake.reading import Reading, runnable
-from gateway.lake.shadow import copy_rows, qualified
+from gateway.lake.shadow import copy_rows, put_rows, qualified
 from gateway.transaction import BEGIN
 from gateway.visibility import rules
 from planner.computable import is_computable
@@ -49,8 +48,9 @@ DEFINE: Final = Statement(f"SELECT pg_catalog.set_config('{LOAD_LIMIT}', {_LIMIT
 _KEPT_BYTES_MAX: Final = 16 * 2**20
 
 _MAY_LOAD: Final = (
-    "SELECT current_setting('transaction_read_only') = 'off' AND pg_catalog.bool_and("
-    "pg_catalog.has_table_privilege(o, 'INSERT') AND NOT pg_catalog.row_security_active(o)),"
+    "SELECT current_setting('transaction_read_only') = 'off'"
+    " AND NOT pg_catalog.bool_or(pg_catalog.row_security_active(o)),"
+    " pg_catalog.bool_and(pg_catalog.has_table_privilege(o, 'INSERT')),"
     f" pg_catalog.pg_size_bytes({_LIMIT})"
     " FROM pg_catalog.unnest($1::oid[]) AS u (o)"
 )
@@ -145,6 +145,7 @@ class Computing:
         self._alone = False
         self._copied: Counter[int] = Counter()
         self._left = 0  # bytes that may be copied yet
+        self._may_insert = False
 
     async def __aenter__(self) -> None:
         session, backend, versions = self._session, self._session.backend, self._reading.versions
@@ -159,7 +160,8 @@ class Computing:
             [may] = await backend.run(Statement(_MAY_LOAD, (oids,)))
             if may.rows[0][0] != b"t":
                 raise self._refusal
-            self._left = int(may.rows[0][1] or 0)
+            self._may_insert = may.rows[0][1] == b"t"
+            self._left = int(may.rows[0][2] or 0)
             whole = (file for load in wanted if load.found is None for file in load.version.files)
             if sum(file.size_bytes for file in whole) > self._left:
                 raise _too_much(self._refusal)
@@ -188,7 +190,10 @@ class Computing:
                 self._left -= batch.nbytes
                 if self._left < 0:
                     raise _too_much(self._refusal)
-                await copy_rows(self._session, qualified(table), columns, batch.select(names))
+                if self._may_insert:
+                    await copy_rows(self._session, qualified(table), columns, batch.select(names))
+                else:
+                    await put_rows(self._session, table, columns, batch.select(names))
         except BackendLostError:
             raise
         except SluiceError as error:

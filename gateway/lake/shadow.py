@@ -34,6 +34,8 @@ _COPY_TRAILER: Final = b"\xff\xff"
 _PUT_AS_OWNER: Final = (
     "SELECT pg_sluice.put_as_owner($1, $2::bigint::oid, $3::text[], $4::oid[], $5::integer, $6::text[])"
 )
+# Rows whose values go in one array.
+_PUT_ROWS: Final = 20_000
 
 
 def qualified(table: Table) -> str:
@@ -139,6 +141,27 @@ async def through_shadow(  # noqa: PLR0917
 ) -> list[pa.RecordBatch]:
     """So many rows with only these columns given, as PostgreSQL makes and judges them for the table's owner."""
     await begin_shadow(session, table)
+    await put_as_owner(session, table, columns, types, rows, count)
+    return await take_shadow_rows(session, table)
+
+
+async def put_rows(session: Exchange, table: Table, columns: Sequence[Column], rows: pa.RecordBatch) -> None:
+    """Put rows of these columns into the shadow, whoever may: it takes longer than `copy_rows`."""
+    types = [ResultColumn(column.type_oid, column.typmod) for column in columns]
+    for start in range(0, rows.num_rows, _PUT_ROWS):
+        part = rows.slice(start, _PUT_ROWS)
+        await put_as_owner(session, table, columns, types, part, part.num_rows)
+
+
+async def put_as_owner(  # noqa: PLR0917
+    session: Exchange,
+    table: Table,
+    columns: Sequence[Column],
+    types: Sequence[ResultColumn],
+    rows: pa.RecordBatch,
+    count: int,
+) -> None:
+    """Have the table's owner put so many rows into the shadow."""
     parameters = (
         session.gateway.token,
         str(table.oid),
@@ -148,7 +171,6 @@ async def through_shadow(  # noqa: PLR0917
         await asyncio.to_thread(_cells, types, rows),
     )
     await session.backend.run(Statement(_PUT_AS_OWNER, parameters, parameter_formats=(0, 0, 1, 0, 0, 1)))
-    return await take_shadow_rows(session, table)
 
 
 def _cells(types: Sequence[ResultColumn], rows: pa.RecordBatch) -> bytes:
