@@ -154,6 +154,118 @@ SET search_path = pg_catalog AS $$
 $$;
 
 
+-- Data files of one change (see publish_rows), in their order; all in one statement, for others wait to commit.
+CREATE FUNCTION pg_sluice.publish_files(snapshot bigint, of_table bigint, files jsonb) RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog AS $$
+DECLARE
+    published bigint[]; first_row bigint;
+BEGIN
+    SELECT next_row_id INTO STRICT first_row FROM pg_ducklake.ducklake_table_stats WHERE table_id = of_table FOR UPDATE;
+    WITH numbered AS MATERIALIZED (
+        SELECT nextval('pg_sluice.file_id') AS id, e.place, e.f, (e.f ->> 'record_count')::bigint AS records,
+               (e.f ->> 'size_bytes')::bigint AS bytes
+        FROM jsonb_array_elements(files) WITH ORDINALITY e (f, place)
+    ), added AS (
+        INSERT INTO pg_ducklake.ducklake_data_file
+        SELECT n.id, of_table, snapshot, NULL, NULL, n.f ->> 'path', true, 'parquet', n.records, n.bytes,
+               (n.f ->> 'footer_size')::bigint, first_row + sum(n.records) OVER (ORDER BY n.place) - n.records,
+               NULL, NULL, NULL, NULL
+        FROM numbered n
+    ), described AS (
+        INSERT INTO pg_ducklake.ducklake_file_column_stats
+        SELECT n.id, of_table, s.key::bigint, (s.value ->> 'size_bytes')::bigint, (s.value ->> 'value_count')::bigint,
+               (s.value ->> 'null_count')::bigint, s.value ->> 'minimum', s.value ->> 'maximum',
+               (s.value ->> 'contains_nan')::boolean, NULL
+        FROM numbered n CROSS JOIN LATERAL jsonb_each(n.f -> 'statistics') s
+    ), counted AS (
+        UPDATE pg_ducklake.ducklake_table_stats t SET
+            record_count = t.record_count + n.records, next_row_id = t.next_row_id + n.records,
+            file_size_bytes = t.file_size_bytes + n.bytes
+        FROM (SELECT sum(records) AS records, sum(bytes) AS bytes FROM numbered) n WHERE t.table_id = of_table
+    )
+    SELECT array_agg(id) INTO published FROM numbered;
+    PERFORM pg_sluice.widen(of_table, published);
+END $$;
+
+
+-- Delete files of one change, after its data files: each in place of the one that its data file had.
+CREATE FUNCTION pg_sluice.publish_delete_files(snapshot bigint, of_table bigint, files jsonb) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+DECLARE
+    data_files bigint[]; gone boolean; replaced boolean;
+BEGIN
+    WITH own AS MATERIALIZED (
+        SELECT d.path, d.data_file_id FROM pg_ducklake.ducklake_data_file d
+        WHERE d.table_id = of_table AND d.begin_snapshot = snapshot AND d.end_snapshot IS NULL
+    ), asked AS MATERIALIZED (
+        SELECT e.place, (e.f ->> 'replaces')::bigint AS replaces,
+               coalesce(d.data_file_id, own.data_file_id) AS data_file
+        FROM jsonb_array_elements(files) WITH ORDINALITY e (f, place)
+        LEFT JOIN pg_ducklake.ducklake_data_file d ON d.data_file_id = (e.f ->> 'data_file_id')::bigint
+            AND d.table_id = of_table AND d.end_snapshot IS NULL
+        LEFT JOIN own ON own.path = e.f ->> 'data_path' AND e.f ->> 'data_file_id' IS NULL
+    )
+    SELECT array_agg(a.data_file ORDER BY a.place), bool_or(a.data_file IS NULL),
+           bool_or(live.delete_file_id IS DISTINCT FROM a.replaces)
+        INTO data_files, gone, replaced
+        FROM asked a LEFT JOIN pg_ducklake.ducklake_delete_file live
+            ON live.data_file_id = a.data_file AND live.end_snapshot IS NULL;
+    IF gone THEN
+        RAISE EXCEPTION 'could not serialize access due to concurrent delete' USING ERRCODE = 'serialization_failure';
+    ELSIF replaced THEN
+        RAISE EXCEPTION 'could not serialize access due to concurrent update' USING ERRCODE = 'serialization_failure';
+    END IF;
+    UPDATE pg_ducklake.ducklake_delete_file d SET end_snapshot = snapshot
+        WHERE d.data_file_id = ANY (data_files) AND d.end_snapshot IS NULL;
+    INSERT INTO pg_ducklake.ducklake_delete_file
+        SELECT nextval('pg_sluice.file_id'), of_table, snapshot, NULL, data_files[e.place], e.f ->> 'path', true,
+               'parquet', (e.f ->> 'delete_count')::bigint, (e.f ->> 'size_bytes')::bigint, (e.f ->> 'footer_size')::bigint,
+               NULL, NULL
+        FROM jsonb_array_elements(files) WITH ORDINALITY e (f, place);
+END $$;
+
+
+-- Of several bounds the least (or greatest), in DuckLake's texts; none of them may be NULL.
+CREATE FUNCTION pg_sluice.next_bound(a text, ducklake text, direction integer, b text) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog
+RETURN CASE WHEN a IS NULL THEN b ELSE pg_sluice.bound(ducklake, direction, a, b) END;
+
+CREATE AGGREGATE pg_sluice.bound_of_all (ducklake text, direction integer, value text) (
+    SFUNC = pg_sluice.next_bound, STYPE = text);
+
+
+-- Widen the table's column statistics by those of new files; unknown bounds make the table's unknown. They are not made
+-- narrower again, for DuckDB goes by them whatever snapshot it reads.
+CREATE FUNCTION pg_sluice.widen(of_table bigint, files bigint[]) RETURNS void LANGUAGE sql
+SET search_path = pg_catalog AS $$
+    WITH added AS MATERIALIZED (
+        SELECT s.column_id, k.column_type, bool_or(s.null_count > 0) AS contains_null,
+               CASE WHEN bool_or(s.contains_nan) OR bool_and(s.contains_nan IS NOT NULL)
+                    THEN bool_or(s.contains_nan) END AS contains_nan,
+               CASE WHEN bool_and(s.min_value IS NOT NULL)
+                    THEN pg_sluice.bound_of_all(k.column_type, -1, s.min_value) END AS min_value,
+               CASE WHEN bool_and(s.max_value IS NOT NULL)
+                    THEN pg_sluice.bound_of_all(k.column_type, 1, s.max_value) END AS max_value
+        FROM pg_ducklake.ducklake_file_column_stats s
+        LEFT JOIN pg_ducklake.ducklake_column k
+            ON k.table_id = of_table AND k.column_id = s.column_id AND k.end_snapshot IS NULL
+        WHERE s.table_id = of_table AND s.data_file_id = ANY (files)
+        GROUP BY s.column_id, k.column_type
+    ), widened AS (
+        UPDATE pg_ducklake.ducklake_table_column_stats t SET
+            contains_null = t.contains_null OR a.contains_null,
+            contains_nan = t.contains_nan OR a.contains_nan,
+            min_value = pg_sluice.bound(a.column_type, -1, t.min_value, a.min_value),
+            max_value = pg_sluice.bound(a.column_type, 1, t.max_value, a.max_value)
+        FROM added a WHERE t.table_id = of_table AND t.column_id = a.column_id AND a.column_type IS NOT NULL
+    )
+    INSERT INTO pg_ducklake.ducklake_table_column_stats
+    SELECT of_table, a.column_id, a.contains_null, a.contains_nan, a.min_value, a.max_value, NULL FROM added a
+    WHERE NOT EXISTS (SELECT FROM pg_ducklake.ducklake_table_column_stats t
+                      WHERE t.table_id = of_table AND t.column_id = a.column_id);
+$$;
+
+
 -- One staged change of one table:
 --   {"relid": …, "truncate": bool,
 --    "data_files":   [{"path", "record_count", "size_bytes", "footer_size",
@@ -167,7 +279,7 @@ CREATE FUNCTION pg_sluice.publish_rows(snapshot bigint, change jsonb) RETURNS te
 SET search_path = pg_catalog AS $$
 DECLARE
     id bigint := (SELECT table_id FROM pg_sluice.relation WHERE relid = (change ->> 'relid')::oid);
-    f jsonb; file bigint; first_row bigint; live bigint; changes text[];
+    changes text[];
 BEGIN
     IF id IS NULL THEN
         RAISE EXCEPTION 'could not serialize access: the table was dropped meanwhile'
@@ -179,76 +291,18 @@ BEGIN
         changes := changes || format('deleted_from_table:%s', id);
     END IF;
 
-    FOR f IN SELECT * FROM jsonb_array_elements(change -> 'data_files') LOOP
-        file := nextval('pg_sluice.file_id');
-        UPDATE pg_ducklake.ducklake_table_stats SET
-            record_count = record_count + (f ->> 'record_count')::bigint,
-            next_row_id = next_row_id + (f ->> 'record_count')::bigint,
-            file_size_bytes = file_size_bytes + (f ->> 'size_bytes')::bigint
-            WHERE table_id = id RETURNING next_row_id - (f ->> 'record_count')::bigint INTO STRICT first_row;
-        INSERT INTO pg_ducklake.ducklake_data_file VALUES (
-            file, id, snapshot, NULL, NULL, f ->> 'path', true, 'parquet', (f ->> 'record_count')::bigint,
-            (f ->> 'size_bytes')::bigint, (f ->> 'footer_size')::bigint, first_row, NULL, NULL, NULL, NULL);
-        INSERT INTO pg_ducklake.ducklake_file_column_stats
-            SELECT file, id, s.key::bigint, (s.value ->> 'size_bytes')::bigint, (s.value ->> 'value_count')::bigint,
-                   (s.value ->> 'null_count')::bigint, s.value ->> 'minimum', s.value ->> 'maximum',
-                   (s.value ->> 'contains_nan')::boolean, NULL
-            FROM jsonb_each(f -> 'statistics') s;
-        PERFORM pg_sluice.widen(id, file);
-    END LOOP;
     IF jsonb_array_length(change -> 'data_files') > 0 THEN
+        PERFORM pg_sluice.publish_files(snapshot, id, change -> 'data_files');
         changes := changes || format('inserted_into_table:%s', id);
     END IF;
 
-    FOR f IN SELECT * FROM jsonb_array_elements(change -> 'delete_files') LOOP
-        SELECT d.data_file_id INTO file FROM pg_ducklake.ducklake_data_file d
-            WHERE d.table_id = id AND d.end_snapshot IS NULL AND CASE
-                WHEN f ->> 'data_file_id' IS NULL THEN d.begin_snapshot = snapshot AND d.path = f ->> 'data_path'
-                ELSE d.data_file_id = (f ->> 'data_file_id')::bigint END;
-        IF NOT FOUND THEN
-            RAISE EXCEPTION 'could not serialize access due to concurrent delete'
-                USING ERRCODE = 'serialization_failure';
-        END IF;
-        SELECT d.delete_file_id INTO live FROM pg_ducklake.ducklake_delete_file d
-            WHERE d.data_file_id = file AND d.end_snapshot IS NULL;
-        IF live IS DISTINCT FROM (f ->> 'replaces')::bigint THEN
-            RAISE EXCEPTION 'could not serialize access due to concurrent update'
-                USING ERRCODE = 'serialization_failure';
-        END IF;
-        UPDATE pg_ducklake.ducklake_delete_file SET end_snapshot = snapshot WHERE delete_file_id = live;
-        INSERT INTO pg_ducklake.ducklake_delete_file VALUES (
-            nextval('pg_sluice.file_id'), id, snapshot, NULL, file, f ->> 'path', true, 'parquet',
-            (f ->> 'delete_count')::bigint, (f ->> 'size_bytes')::bigint, (f ->> 'footer_size')::bigint, NULL, NULL);
-    END LOOP;
     IF jsonb_array_length(change -> 'delete_files') > 0 THEN
+        PERFORM pg_sluice.publish_delete_files(snapshot, id, change -> 'delete_files');
         changes := changes || format('deleted_from_table:%s', id);
     END IF;
     UPDATE pg_sluice.relation SET changed_snapshot = snapshot WHERE table_id = id;
     RETURN changes;
 END $$;
-
-
--- Widen the table's column statistics by those of a new file. A file of nothing but NULLs widens no bound. They are not
--- made narrower again, for DuckDB goes by them whatever snapshot it reads.
-CREATE FUNCTION pg_sluice.widen(of_table bigint, file bigint) RETURNS void LANGUAGE sql
-SET search_path = pg_catalog AS $$
-    UPDATE pg_ducklake.ducklake_table_column_stats t SET
-        contains_null = t.contains_null OR s.null_count > 0,
-        contains_nan = t.contains_nan OR s.contains_nan,
-        min_value = pg_sluice.bound(k.column_type, -1, t.min_value, s.min_value),
-        max_value = pg_sluice.bound(k.column_type, 1, t.max_value, s.max_value)
-    FROM pg_ducklake.ducklake_file_column_stats s
-    JOIN pg_ducklake.ducklake_column k
-        ON k.table_id = of_table AND k.column_id = s.column_id AND k.end_snapshot IS NULL
-    WHERE s.table_id = of_table AND s.data_file_id = file AND t.table_id = of_table AND t.column_id = s.column_id
-        AND (s.null_count < s.value_count OR s.null_count > 0 OR s.min_value IS NOT NULL);
-    INSERT INTO pg_ducklake.ducklake_table_column_stats
-        SELECT of_table, s.column_id, s.null_count > 0, s.contains_nan, s.min_value, s.max_value, NULL
-        FROM pg_ducklake.ducklake_file_column_stats s
-        WHERE s.table_id = of_table AND s.data_file_id = file AND NOT EXISTS (
-            SELECT FROM pg_ducklake.ducklake_table_column_stats t
-            WHERE t.table_id = of_table AND t.column_id = s.column_id);
-$$;
 
 
 CREATE FUNCTION pg_sluice.publish() RETURNS trigger

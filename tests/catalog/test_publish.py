@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from random import Random
+
 import asyncpg
 import pytest
 
@@ -105,6 +108,76 @@ async def test_statistics_of_files_widen_those_of_the_table(lake: CatalogUnderTe
     assert tuple(stats) == (5, 5, 180)
     starts = await lake.superuser.fetch("SELECT row_id_start FROM pg_ducklake.ducklake_data_file ORDER BY 1")
     assert [row[0] for row in starts] == [0, 3]
+
+
+async def test_files_of_one_change_count_as_much_as_each_by_itself(lake: CatalogUnderTest) -> None:
+    """Statistics and row numbers; with bounds that are unknown, and values that are no number."""
+    random = Random(7)
+
+    def statistics(*bounds: str | None, contains_nan: bool | None = None) -> ColumnStatistics:
+        return ColumnStatistics(9, random.randrange(2), 5, *bounds, contains_nan)
+
+    files = []
+    for number in range(40):
+        low = random.randrange(-1000, 1000)
+        word = random.choice(["a", "b", "Ä", "", None])
+        files.append(
+            DataFile(
+                f"{number}.parquet", random.randrange(1, 9), 10, 5,
+                {
+                    1: statistics(str(low), str(low + 5)),
+                    2: statistics(word, word),
+                    3: statistics(f"{low}.5", "1e10", contains_nan=random.random() < 0.1),
+                    4: statistics("2026-01-02", "2026-11-22" if number else None),
+                },
+            )
+        )  # fmt: skip
+    for table in ("at_once", "one_by_one"):
+        await lake.client.execute(f"CREATE TABLE {table} (a integer, b text, c double precision, d date)")
+    await _stage(lake, RowChange(await _oid(lake, "at_once"), files))
+    for file in files:
+        await _stage(lake, RowChange(await _oid(lake, "one_by_one"), [file]))
+    for columns, table in (
+        ("column_id, contains_null, contains_nan, min_value, max_value", "table_column_stats"),
+        ("record_count, next_row_id, file_size_bytes", "table_stats"),
+        ("path, record_count, row_id_start", "data_file"),
+    ):
+        of_table = "table_id = (SELECT table_id FROM pg_sluice.relation WHERE relid = $1::text::regclass)"
+        query = f"SELECT {columns} FROM pg_ducklake.ducklake_{table} WHERE {of_table} ORDER BY 1"
+        at_once, one_by_one = [await lake.superuser.fetch(query, name) for name in ("at_once", "one_by_one")]
+        assert at_once == one_by_one
+        assert at_once
+
+
+async def test_delete_files_of_one_change(lake: CatalogUnderTest) -> None:
+    """Of files that were there and of files of its own; all of them, or none."""
+    await lake.client.execute("CREATE TABLE t (a int, b text)")
+    oid = await _oid(lake, "t")
+    files = [replace(_FILE, path=f"{number}.parquet") for number in range(3)]
+    await _stage(lake, RowChange(oid, files))
+    known = {
+        row["path"]: row["data_file_id"]
+        for row in await lake.superuser.fetch("SELECT path, data_file_id FROM pg_ducklake.ducklake_data_file")
+    }
+
+    def deleting(path: str, of: str, replaces: int | None = None) -> Deletion:
+        return Deletion(of, known.get(of), DeleteFile(path, 1, 10, 5, replaces=replaces))
+
+    own = replace(_FILE, path="own.parquet")
+    change = RowChange(
+        oid, [own], [deleting("d2", "2.parquet"), deleting("d0", "0.parquet"), deleting("d", "own.parquet")]
+    )
+    await _stage(lake, change)
+    query = """
+        SELECT f.path, d.path, d.end_snapshot IS NULL FROM pg_ducklake.ducklake_delete_file d
+        JOIN pg_ducklake.ducklake_data_file f USING (data_file_id) ORDER BY 1, 2
+    """
+    told = [("0.parquet", "d0", True), ("2.parquet", "d2", True), ("own.parquet", "d", True)]
+    assert [tuple(row) for row in await lake.superuser.fetch(query)] == told
+    for wrong, why in ((deleting("e0", "0.parquet"), "update"), (deleting("e", "nowhere.parquet"), "delete")):
+        with pytest.raises(asyncpg.SerializationError, match=f"concurrent {why}"):
+            await _stage(lake, RowChange(oid, deleted=[deleting("e1", "1.parquet"), wrong]))
+        assert [tuple(row) for row in await lake.superuser.fetch(query)] == told
 
 
 async def test_a_delete_file_must_replace_the_live_one(lake: CatalogUnderTest) -> None:
