@@ -23,7 +23,7 @@ from catalog.model import Column, Table, TableVersion
 from gateway.backend import BackendLostError
 from gateway.lake.references import Consequence, renewed, still_referenced
 from gateway.lake.row_locks import changed_meanwhile, strength_of
-from gateway.lake.shadow import qualified, through_shadow
+from gateway.lake.shadow import begin_shadow, put_as_owner, qualified, take_shadow_rows
 from gateway.values import ResultColumn
 from gateway.visibility import rules, unpinned
 from planner.lexer import quoted
@@ -166,4 +166,6 @@ async def _made(
 
     batch = await asyncio.to_thread(values)
     given = [types[column.attnum] for column in columns]
-    return await through_shadow(session, table, columns, given, batch, len(rows.wanted)), assigned
+    await begin_shadow(session, table)
+    await put_as_owner(session, table, columns, given, batch, len(rows.wanted))
+    return await take_shadow_rows(session, table), assigned

@@ -131,20 +131,6 @@ async def copy_rows(session: Exchange, target: str, columns: Sequence[Column], r
     await copy_values(session, target, [column.name for column in columns], types, rows)
 
 
-async def through_shadow(  # noqa: PLR0917
-    session: Exchange,
-    table: Table,
-    columns: Sequence[Column],
-    types: Sequence[ResultColumn],
-    rows: pa.RecordBatch,
-    count: int,
-) -> list[pa.RecordBatch]:
-    """So many rows with only these columns given, as PostgreSQL makes and judges them for the table's owner."""
-    await begin_shadow(session, table)
-    await put_as_owner(session, table, columns, types, rows, count)
-    return await take_shadow_rows(session, table)
-
-
 async def put_rows(session: Exchange, table: Table, columns: Sequence[Column], rows: pa.RecordBatch) -> None:
     """Put rows of these columns into the shadow, whoever may: it takes longer than `copy_rows`."""
     types = [ResultColumn(column.type_oid, column.typmod) for column in columns]
@@ -161,7 +147,7 @@ async def put_as_owner(  # noqa: PLR0917
     rows: pa.RecordBatch,
     count: int,
 ) -> None:
-    """Have the table's owner put so many rows into the shadow."""
+    """Have the table's owner put so many rows into the shadow, with only these columns given."""
     parameters = (
         session.gateway.token,
         str(table.oid),
