@@ -4,7 +4,7 @@ The rows that the query may need are copied into the tables' shadows inside a sa
 runs, and its rows go to the client as they come; then the savepoint is undone. So the answer is PostgreSQL's own,
 whatever the query's shape. Small tables are copied whole, without Spark; of larger ones those rows that meet the
 conditions which Spark can tell (`planner.loading`), or all rows where it can tell none. How much that may be says the
-setting `sluice.load_limit`. More, and read-only transactions, leave the query refused.
+setting `sluice.load_limit`. More, and a client's block that is READ ONLY, leave the query refused.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from gateway.enlistment import SchemaChangedError, hold_schema
 from gateway.lake.guarded import relay_rows, send_statement
 from gateway.lake.reading import Reading, runnable
 from gateway.lake.shadow import copy_rows, put_rows, qualified
-from gateway.transaction import BEGIN
 from gateway.visibility import rules
 from planner.computable import is_computable
 from planner.loading import needed_rows
@@ -47,6 +46,9 @@ DEFINE: Final = Statement(f"SELECT pg_catalog.set_config('{LOAD_LIMIT}', {_LIMIT
 # Rows that are kept for a client that takes them in portions.
 _KEPT_BYTES_MAX: Final = 16 * 2**20
 
+# Rows are put into shadows whatever default_transaction_read_only says: the client's statement is what may not write.
+_BEGIN: Final = Statement("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
+_READ_ONLY: Final = Statement("SET LOCAL transaction_read_only = on")
 _MAY_LOAD: Final = (
     "SELECT current_setting('transaction_read_only') = 'off'"
     " AND NOT pg_catalog.bool_or(pg_catalog.row_security_active(o)),"
@@ -153,7 +155,7 @@ class Computing:
         kept_rules = {oid: await rules(session, version.table) for oid, version in versions.items()}
         self._alone = backend.status == b"I"
         if self._alone:
-            await backend.run(BEGIN)
+            await backend.run(_BEGIN)
         try:
             loaded = [*versions, *([] if self._target is None else [self._target])]
             oids = "{" + ",".join(map(str, loaded)) + "}"
@@ -173,6 +175,8 @@ class Computing:
                 generated = kept_rules[load.version.table.oid].generated
                 columns = [column for column in load.version.table.columns if column.attnum not in generated]
                 await self._load(load, columns)
+            if self._alone and backend.parameters.get("default_transaction_read_only") == "on":
+                await backend.run(_READ_ONLY)
         except BaseException as error:
             await self._leave(error)
             raise

@@ -67,7 +67,6 @@ def _sqlstate(server: Server, *statements: str) -> tuple[str, str]:
         ("SELECT c, set_config('application_name', 'x', false) FROM computed_numbers c",),
         ("SELECT c, pg_advisory_lock(1) FROM computed_numbers c",),
         ("BEGIN READ ONLY", "SELECT c FROM computed_numbers c"),
-        ("SET default_transaction_read_only = on", "SELECT c FROM computed_numbers c"),
         ("CREATE FUNCTION pg_temp.own(integer) RETURNS integer LANGUAGE sql AS 'SELECT $1'",
          "SELECT c, pg_temp.own(n) FROM computed_numbers c"),
     ],
@@ -154,6 +153,22 @@ def test_of_many_rows_those_are_copied_that_are_needed(
     rows: list[list[str]],
 ) -> None:
     assert many.query(sql) == rows
+
+
+def test_in_a_session_that_only_reads(numbers: Server, schema: str) -> None:
+    """The copies are not written by the client's statement; what it would write itself is refused."""
+    numbers.psql("-qc", f"CREATE SEQUENCE {schema}.numbers")
+    with psycopg.connect(numbers.url, autocommit=True) as connection:
+        connection.execute("SET default_transaction_read_only = on")
+        for _ in range(2):
+            query = "SELECT count(c), current_setting('transaction_read_only') FROM computed_numbers c"
+            assert connection.execute(query).fetchall() == [(_ROWS, "on")]
+            with pytest.raises(psycopg.errors.ReadOnlySqlTransaction, match="cannot execute nextval"):
+                connection.execute(f"SELECT c, nextval('{schema}.numbers') FROM computed_numbers c".encode())
+            with pytest.raises(psycopg.errors.ReadOnlySqlTransaction, match="cannot execute DELETE"):
+                connection.execute("DELETE FROM computed_numbers WHERE row_to_json(computed_numbers) IS NOT NULL")
+        connection.execute("SET default_transaction_read_only = off")
+        assert connection.execute(query).fetchall() == [(_ROWS, "off")]
 
 
 @pytest.fixture
