@@ -80,9 +80,8 @@ class BackendLostError(SluiceError):
 class Statement:
     """A statement of the gateway's own: its text with $n, and parameters in text format (None for NULL).
 
-    One with `bodies_only` whose rows have more than `bytes_max` is stopped, with 54000; where it has `take`, that is
-    given parts of them as they come, and the result has the last part only. What is `lasting` does something that is to
-    last until the transaction ends (gateway/deferred.py).
+    Where one with `bodies_only` has `take`, that is given parts of the rows as they come, and the result has the last
+    part only. What is `lasting` does something that is to last until the transaction ends (gateway/deferred.py).
     """
 
     sql: str
@@ -91,7 +90,6 @@ class Statement:
     parameter_formats: Sequence[int] = ()
     result_format: int = 0
     bodies_only: bool = False
-    bytes_max: int | None = None
     take: Callable[[list[bytes]], Awaitable[None]] | None = None
     lasting: bool = False
 
@@ -346,11 +344,6 @@ class Backend:
                 statement = statements[len(results) - 1]
                 results[-1].bodies.append(frame.body)
                 size += len(frame.data)
-                if statement.bytes_max is not None and size > statement.bytes_max:
-                    await self.give_up()
-                    raise SluiceError(
-                        SqlState.PROGRAM_LIMIT_EXCEEDED, f"a result of more than {statement.bytes_max} bytes"
-                    )
                 if statement.take is not None and size > _PART_BYTES:
                     await self._hand_over(results[-1], statement.take)
                     size = 0

@@ -1,12 +1,12 @@
 """The rows of a query in lake form, for whoever does more with them than to send them: from Spark, or, where that
-cannot compute the query, from PostgreSQL (`gateway.lake.computed`), whose rows are then in memory.
+cannot compute the query, from PostgreSQL (`gateway.lake.computed`), whose rows are kept, if many in a file.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -22,6 +22,7 @@ from gateway.values import convert_binary
 from gateway.values.forms import arrow_form
 from planner.computable import is_computable
 from planner.select import plan_select
+from storage.spill import Spill
 
 if TYPE_CHECKING:
     from gateway.analysis import Analysis
@@ -29,29 +30,40 @@ if TYPE_CHECKING:
     from gateway.portal import Binding
     from gateway.routing import Routed
 
-_BYTES_MAX: Final = 64 * 2**20
 
+class _Begun:
+    """A stream whose first batch has been taken already."""
 
-class KeptStream:
-    """Batches that are there already, and maybe others that are still to come."""
-
-    def __init__(self, schema: pa.Schema, kept: Sequence[pa.RecordBatch], rest: RowStream | None = None) -> None:
-        self.schema = schema
-        self._kept = list(kept)
+    def __init__(self, first: pa.RecordBatch | None, rest: RowStream) -> None:
+        self.schema = rest.schema
+        self._first = first
         self._rest = rest
 
     async def __aiter__(self) -> AsyncIterator[pa.RecordBatch]:
-        kept, self._kept = self._kept, []
-        for batch in kept:
+        first, self._first = self._first, None
+        if first is not None:
+            yield first
+        async for batch in self._rest:
             yield batch
-        if self._rest is not None:
-            async for batch in self._rest:
-                yield batch
 
     async def close(self) -> None:
-        self._kept = []
-        if self._rest is not None:
-            await self._rest.close()
+        self._first = None
+        await self._rest.close()
+
+
+class _Kept:
+    """Batches that are all there already; read in threads, for they may be in a file."""
+
+    def __init__(self, reader: pa.RecordBatchReader) -> None:
+        self.schema = reader.schema
+        self._reader = reader
+
+    async def __aiter__(self) -> AsyncIterator[pa.RecordBatch]:
+        while (batch := await asyncio.to_thread(next, self._reader, None)) is not None:
+            yield batch
+
+    async def close(self) -> None:
+        self._reader.close()
 
 
 async def query_rows(  # noqa: PLR0917
@@ -73,7 +85,7 @@ async def query_rows(  # noqa: PLR0917
         except BaseException:
             await stream.close()
             raise
-        return KeptStream(stream.schema, [] if first is None else [first], stream)
+        return _Begun(first, stream)
     except SluiceError as refusal:
         if refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED:
             raise
@@ -99,6 +111,19 @@ async def _computed(  # noqa: PLR0917
         schema = pa.schema([(f"c{number}", _form(field)) for number, field in enumerate(fields)])
     except SluiceError:
         raise refusal from None
+    spill = Spill(schema)
+
+    def keep(bodies: list[bytes]) -> None:
+        if not fields:
+            spill.write(pa.RecordBatch.from_pylist([{}] * len(bodies), schema=schema))
+            return
+        for batch in rows_of_bodies(schema.names, bodies):
+            columns = [_column(values, field) for values, field in zip(batch.columns, fields, strict=True)]
+            spill.write(pa.RecordBatch.from_arrays(columns, schema=schema))
+
+    async def take(bodies: list[bytes]) -> None:
+        await asyncio.to_thread(keep, bodies)
+
     statement = Statement(
         analysis.sql,
         binding.parameters,
@@ -106,7 +131,7 @@ async def _computed(  # noqa: PLR0917
         binding.parameter_formats,
         result_format=1,
         bodies_only=True,
-        bytes_max=_BYTES_MAX,
+        take=take,
     )
     async with Computing(session, routed.query, reading, refusal):
         try:
@@ -114,17 +139,8 @@ async def _computed(  # noqa: PLR0917
         except SluiceError as error:
             error.fields.pop("P", None)
             raise
-    if not fields:
-        return KeptStream(schema, [pa.RecordBatch.from_pylist([{}] * len(result.bodies), schema=schema)])
-
-    def converted(batch: pa.RecordBatch) -> pa.RecordBatch:
-        columns = [_column(values, field) for values, field in zip(batch.columns, fields, strict=True)]
-        return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-    def convert() -> list[pa.RecordBatch]:
-        return [converted(batch) for batch in rows_of_bodies(schema.names, result.bodies)]
-
-    return KeptStream(schema, await asyncio.to_thread(convert))
+    await take(result.bodies)
+    return _Kept(await asyncio.to_thread(spill.reader))
 
 
 def _type(field: FieldDescription) -> tuple[int, int]:

@@ -155,6 +155,26 @@ def test_of_many_rows_those_are_copied_that_are_needed(
     assert many.query(sql) == rows
 
 
+def test_copy_and_cursors_of_large_results(many: Server) -> None:
+    """More than is kept in memory; in their order, each row once."""
+    rows, size = SMALL_ROWS + 1, 400
+    query = f"SELECT (to_jsonb(c) ->> 'n')::integer AS n, repeat('x', {size}) FROM computed_many c ORDER BY c.n"
+    with psycopg.connect(many.url) as connection:
+        with connection.cursor() as cursor, cursor.copy(f"COPY ({query}) TO STDOUT".encode()) as copy:
+            data = b"".join(copy)
+        assert [int(line.split(b"\t")[0]) for line in data.splitlines()] == list(range(1, rows + 1))
+        assert len(data) > rows * size
+        with connection.cursor("large", scrollable=True) as cursor:
+            cursor.execute(query.encode())
+            assert [n for n, _ in cursor.fetchmany(3)] == [1, 2, 3]
+            cursor.scroll(rows - 1, "absolute")
+            assert [n for n, _ in cursor.fetchall()] == [rows]
+            cursor.scroll(99_999, "absolute")
+            assert cursor.fetchone() == (100_000, "x" * size)
+        with connection.cursor() as cursor, cursor.copy(b"COPY (SELECT FROM computed_numbers c) TO STDOUT") as copy:
+            assert sum(len(line) for line in copy) == _ROWS
+
+
 def test_in_a_session_that_only_reads(numbers: Server, schema: str) -> None:
     """The copies are not written by the client's statement; what it would write itself is refused."""
     numbers.psql("-qc", f"CREATE SEQUENCE {schema}.numbers")
