@@ -122,7 +122,9 @@ class Server:
         try:
             enter = Statement(_ENTER, (self._gateway.token, str(self._gateway.gateways.number)))
             _, entered, *_ = await backend.run(_BEGIN, enter, as_of.DEFINE, computed.DEFINE, _COMMIT)
-            backend.started = int(entered.rows[0][0] or 0)
+            [[started]] = entered.rows
+            assert started is not None
+            backend.started = int(started)
             session = Session(self._gateway, client, backend, login.user)
             self._gateway.sessions[key] = session
             self._sessions[task] = session

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.containers
 
 COMPOSE_FILE: Final = Path(__file__).parents[2] / "docker" / "compose.yaml"
 _START_SECONDS_MAX: Final = 180.0
-# A stopped gateway ends its sessions within its --grace of 10 seconds; HAProxy asks each second and counts to two.
+# A stopped gateway ends its sessions within its --grace of 8 seconds; HAProxy asks each second and counts to two.
 _GAP_SECONDS_MAX: Final = 30.0
 # Each row is a file: so many that a client is always at it, few enough for `sluice check` to read them all.
 _PAUSE_SECONDS: Final = 0.05
@@ -84,14 +84,15 @@ def serving() -> set[tuple[object, ...]]:
 
 def restarted(before: set[tuple[object, ...]], gateway: str) -> bool:
     """Whether this one of two gateways serves again, anew, and the other is the one that was there before."""
-    return {address for _, address in serving() - before} == {f"{gateway}:5433"} and len(serving() & before) == 1
+    now = serving()
+    return {address for _, address in now - before} == {f"{gateway}:5433"} and len(now & before) == 1
 
 
 @pytest.fixture(scope="module", autouse=True)
 def containers() -> Iterator[None]:
     """Everything that the file names, started; afterwards nothing of it is left."""
-    compose("up", "-d", "--no-build")
     try:
+        compose("up", "-d", "--no-build")
         wait_until(lambda: len(serving()) == 2, "two gateways")
         yield
     finally:
