@@ -131,6 +131,11 @@ class Cursor:
         return await self.fetch(Direction.FORWARD, limit or FETCH_ALL, sink)
 
     @property
+    def at_work(self) -> bool:
+        """Whether rows are being fetched."""
+        return self._lock.locked()
+
+    @property
     def at_end(self) -> bool:
         """Whether it stands behind the last row, and knows."""
         return self._at_end

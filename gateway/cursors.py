@@ -78,11 +78,12 @@ class Cursors:
         """A function has scanned a shadow: it may have moved the backend's cursors, which give no sign from then on."""
         self._read_unseen = bool(self._open)
 
-    def check_unread(self) -> None:
-        """Before a function is run: refuse where it could read a cursor without a sign."""
+    def check_unread(self, *, filled: bool = False) -> None:
+        """Before a function is run: refuse where it could read a cursor without a sign. `filled`: shadows have rows, so
+        that their scans are none; the cursor that is at work asks for itself."""
         if not self._open:
             self._read_unseen = False
-        if self._read_unseen or any(cursor.held for cursor in self._open.values()):
+        if self._read_unseen or any(cursor.held or (filled and not cursor.at_work) for cursor in self._open.values()):
             raise unsupported("a function while a cursor is open that it might read")
 
     async def close(self) -> None:

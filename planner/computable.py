@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from planner.builtins import Builtins
 from planner.nodes import walk
-from planner.references import FIRST_USER_OID, functions, runs_unseen
+from planner.references import FIRST_USER_OID, RUNS_SQL, functions
 
 # Volatile functions that do nothing that a savepoint undoes.
 _HARMLESS: Final = frozenset(
@@ -22,13 +22,18 @@ _HARMLESS: Final = frozenset(
 _TABLE_OID: Final = -6  # TableOidAttributeNumber, the one system column that a copy of a row has as well
 
 
-def is_computable(tree: Any, builtins: Builtins) -> bool:
-    """Whether the answer does not depend on where the rows are, and nothing else comes of the query."""
-    if runs_unseen(tree, builtins):
-        return False
+def is_computable(tree: Any, builtins: Builtins, *, made_by_users: bool = False) -> bool:
+    """Whether the answer does not depend on where the rows are, and nothing else comes of the query.
+
+    With `made_by_users` that is to be seen for the functions of users: see `functions_of_users`.
+    """
     for oid in functions(tree):
+        if oid >= FIRST_USER_OID:
+            if not made_by_users:
+                return False
+            continue
         known = builtins.functions.get(oid)
-        if oid >= FIRST_USER_OID or known is None or (known.volatility == "v" and known.name not in _HARMLESS):
+        if known is None or known.name in RUNS_SQL or (known.volatility == "v" and known.name not in _HARMLESS):
             return False
     for node in walk(tree):
         if node.type == "ROWMARKCLAUSE":
@@ -36,3 +41,8 @@ def is_computable(tree: Any, builtins: Builtins) -> bool:
         if node.type == "VAR" and node.varattno < 0 and node.varattno != _TABLE_OID:
             return False
     return True
+
+
+def functions_of_users(tree: Any) -> frozenset[int]:
+    """OIDs of the functions made by users that the query calls: they may read tables that are not in it."""
+    return frozenset(oid for oid in functions(tree) if oid >= FIRST_USER_OID)

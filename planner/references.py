@@ -13,7 +13,7 @@ _RTE_CTE: Final = 6
 # What RTEPermissionInfo adds to an attribute's number (FirstLowInvalidHeapAttributeNumber).
 _ATTRIBUTE_OFFSET: Final = 7
 # PostgreSQL's own functions that run SQL which is not in the tree: given as text, or that of a cursor.
-_RUNS_SQL: Final = frozenset(
+RUNS_SQL: Final = frozenset(
     {
         "ts_stat", "ts_rewrite", "query_to_xml", "query_to_xmlschema", "query_to_xml_and_xmlschema", "cursor_to_xml",
         "cursor_to_xmlschema", "table_to_xml", "table_to_xmlschema", "table_to_xml_and_xmlschema", "schema_to_xml",
@@ -78,6 +78,6 @@ def runs_unseen(tree: Any, builtins: Builtins) -> bool:
     """Whether the tree calls a function that may read relations which are not in it."""
     for oid in functions(tree):
         known = builtins.functions.get(oid)
-        if oid >= FIRST_USER_OID or (known is not None and known.name in _RUNS_SQL):
+        if oid >= FIRST_USER_OID or (known is not None and known.name in RUNS_SQL):
             return True
     return False

@@ -369,4 +369,4 @@ GRANT EXECUTE ON FUNCTION
     pg_sluice.describe(oid[]), pg_sluice.stage(text, jsonb), pg_sluice.uncommitted(text, oid[]),
     pg_sluice.prepare_commit(text, jsonb), pg_sluice.shadow_rows(text, oid, text, text),
     pg_sluice.put_as_owner(text, oid, text[], oid[], integer, text[]),
-    pg_sluice.shadow_scans() TO PUBLIC;
+    pg_sluice.shadow_scans(oid[]), pg_sluice.volatile_functions(oid[]) TO PUBLIC;

@@ -144,9 +144,21 @@ BEGIN
 END $$;
 
 
--- How often this transaction has scanned a shadow: more than before a statement that PostgreSQL alone ran means that
--- the statement read an empty table in place of the lake.
-CREATE FUNCTION pg_sluice.shadow_scans() RETURNS bigint
+-- How often this transaction has scanned a shadow, but for those that are `filled`: more than before a statement that
+-- PostgreSQL alone ran means that the statement read an empty table in place of the lake.
+CREATE FUNCTION pg_sluice.shadow_scans(filled oid[] DEFAULT '{}') RETURNS bigint
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog AS $$
     SELECT coalesce(sum(pg_stat_get_xact_numscans(relid)), 0)::bigint FROM pg_sluice.relation
+    WHERE relid <> ALL (filled)
+$$;
+
+-- Those of these functions that may do more than to compute, by name; aggregates do what their functions do.
+CREATE FUNCTION pg_sluice.volatile_functions(called oid[]) RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog AS $$
+    SELECT string_agg(DISTINCT p.oid::regprocedure::text, ', ') FROM pg_proc p
+    LEFT JOIN pg_aggregate a ON a.aggfnoid = p.oid
+    WHERE p.oid = ANY (called) AND EXISTS (
+        SELECT FROM pg_proc f WHERE f.provolatile = 'v' AND f.oid IN (
+            p.oid, a.aggtransfn, a.aggfinalfn, a.aggcombinefn, a.aggserialfn, a.aggdeserialfn, a.aggmtransfn,
+            a.aggminvtransfn, a.aggmfinalfn))
 $$;

@@ -5,18 +5,22 @@ runs, and its rows go to the client as they come; then the savepoint is undone. 
 whatever the query's shape. Small tables are copied whole, without Spark; of larger ones those rows that meet the
 conditions which Spark can tell (`planner.loading`), or all rows where it can tell none. How much that may be says the
 setting `sluice.load_limit`. More, and a client's block that is READ ONLY, leave the query refused.
+
+Functions made by users may read tables that are not in the query. So for them all tables of the query are copied whole,
+and scans of all other shadows are counted around the statement: one that made any is refused after the fact.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 import pyarrow as pa
 
-from catalog.errors import SluiceError, SqlState
+from catalog.errors import SluiceError, SqlState, unsupported
 from catalog.model import Column, TableVersion
 from gateway.analysis import SAVEPOINT, UNDO
 from gateway.backend import BackendLostError, Statement
@@ -25,7 +29,7 @@ from gateway.lake.guarded import relay_rows, send_statement
 from gateway.lake.reading import Reading, runnable
 from gateway.lake.shadow import copy_rows, put_rows, qualified
 from gateway.visibility import rules
-from planner.computable import is_computable
+from planner.computable import functions_of_users, is_computable
 from planner.loading import needed_rows
 from planner.nodes import Node
 from planner.plan import SparkQuery
@@ -54,12 +58,24 @@ _MAY_LOAD: Final = (
     " AND NOT pg_catalog.bool_or(pg_catalog.row_security_active(o)),"
     " pg_catalog.bool_and(pg_catalog.has_table_privilege(o, 'INSERT')),"
     f" pg_catalog.pg_size_bytes({_LIMIT})"
+    ", pg_sluice.volatile_functions($2::oid[])"
     " FROM pg_catalog.unnest($1::oid[]) AS u (o)"
 )
+_SCANS: Final = "SELECT pg_sluice.shadow_scans($1::oid[])"
+# The scans of parallel workers would not be counted.
+_IN_ONE_PROCESS: Final = Statement("SET LOCAL max_parallel_workers_per_gather = 0")
 # The transaction is idle while files are read; its own timeout must not end it meanwhile.
 _NOT_IDLE: Final = Statement("SELECT set_config('idle_in_transaction_session_timeout', '0', true)")
 _OPEN: Final = "SELECT pg_sluice.open_shadow($1, $2::bigint::oid)"
 _ROW_HEADER: Final = 5
+_VOLATILE_HINT: Final = (
+    "PostgreSQL computes it over copies of rows, and whatever else it does is undone with these."
+    " A function that only computes can be declared STABLE or IMMUTABLE."
+)
+
+
+def _array(oids: Iterable[int]) -> str:
+    return "{" + ",".join(map(str, oids)) + "}"
 
 
 class KeptRows(list[bytes]):
@@ -101,13 +117,18 @@ class Load:
     found: SparkQuery | None
 
 
-def loads(session: Exchange, query: Node | None, reading: Reading, refusal: SluiceError) -> list[Load]:
-    """What is to be copied for a query; raises `refusal` where PostgreSQL cannot compute it."""
+def loads(
+    session: Exchange, query: Node | None, reading: Reading, refusal: SluiceError, *, made_by_users: bool
+) -> list[Load]:
+    """What is to be copied for a query; raises `refusal` where PostgreSQL cannot compute it.
+
+    `made_by_users`: functions of users may be in it.
+    """
     assert query is not None
-    if not is_computable(query, session.gateway.builtins):
+    if not is_computable(query, session.gateway.builtins, made_by_users=made_by_users):
         raise refusal
     versions = list(reading.versions.values())
-    if is_small(versions):
+    if is_small(versions) or functions_of_users(query):
         return [Load(version, None) for version in versions]
     return [Load(version, needed_rows(query, version.table.oid, reading.context)) for version in versions]
 
@@ -137,8 +158,11 @@ class Computing:
         reading: Reading,
         refusal: SluiceError,
         target: int | None = None,
+        *,
+        made_by_users: bool = False,
     ) -> None:
-        """`target` is a table into whose shadow rows are put by others."""
+        """`target` is a table into whose shadow rows are put by others. `made_by_users`: whoever has the statement
+        carried out does so `watched`, so functions of users may be in it."""
         self._target = target
         self._session = session
         self._query = query
@@ -148,22 +172,26 @@ class Computing:
         self._copied: Counter[int] = Counter()
         self._left = 0  # bytes that may be copied yet
         self._may_insert = False
+        self._users = frozenset[int]() if query is None else functions_of_users(query)
+        self._made_by_users = made_by_users
 
-    async def __aenter__(self) -> None:
+    async def __aenter__(self) -> Self:
         session, backend, versions = self._session, self._session.backend, self._reading.versions
-        wanted = loads(session, self._query, self._reading, self._refusal)
+        wanted = loads(session, self._query, self._reading, self._refusal, made_by_users=self._made_by_users)
         kept_rules = {oid: await rules(session, version.table) for oid, version in versions.items()}
         self._alone = backend.status == b"I"
         if self._alone:
             await backend.run(_BEGIN)
         try:
             loaded = [*versions, *([] if self._target is None else [self._target])]
-            oids = "{" + ",".join(map(str, loaded)) + "}"
-            [may] = await backend.run(Statement(_MAY_LOAD, (oids,)))
+            oids = _array(loaded)
+            [may] = await backend.run(Statement(_MAY_LOAD, (oids, _array(self._users))))
             if may.rows[0][0] != b"t":
                 raise self._refusal
             self._may_insert = may.rows[0][1] == b"t"
             self._left = int(may.rows[0][2] or 0)
+            if may.rows[0][3]:
+                raise unsupported(f"the volatile function {may.rows[0][3].decode()}", hint=_VOLATILE_HINT)
             whole = (file for load in wanted if load.found is None for file in load.version.files)
             if sum(file.size_bytes for file in whole) > self._left:
                 raise _too_much(self._refusal)
@@ -180,6 +208,24 @@ class Computing:
         except BaseException as error:
             await self._leave(error)
             raise
+        return self
+
+    @asynccontextmanager
+    async def watched(self) -> AsyncIterator[None]:
+        """Around the statement. Where a function of a user has read a table that is not in it, it is refused now."""
+        if not self._users:
+            yield
+            return
+        session = self._session
+        session.cursors.check_unread(filled=True)
+        session.ran_functions = session.names_by_sql = True
+        scans = Statement(_SCANS, (_array(self._reading.versions),))
+        _, before = await session.backend.run(_IN_ONE_PROCESS, scans)
+        yield
+        [after] = await session.backend.run(scans)
+        if after.rows != before.rows:
+            session.cursors.read_unseen()
+            raise unsupported("a function that reads a lake table which is not in the query")
 
     async def _load(self, load: Load, columns: Sequence[Column]) -> None:
         table = load.version.table
@@ -223,9 +269,10 @@ class Computing:
 
     async def send(self, binding: Binding, kept: list[bytes] | None = None) -> str:
         """Let PostgreSQL carry out the client's statement; its rows are passed on or `kept`. Returns the tag."""
-        send_statement(self._session, binding)
         try:
-            return await relay_rows(self._session, kept)
+            async with self.watched():
+                send_statement(self._session, binding)
+                return await relay_rows(self._session, kept)
         except SluiceError:
             if isinstance(kept, KeptRows) and kept.too_many:
                 await self._session.backend.give_up()

@@ -45,10 +45,11 @@ async def computed_insert(  # noqa: PLR0917
     kept = KeptRows()
     only_read = replace(reading, versions={oid: each for oid, each in reading.versions.items() if oid in read})
     async with ShadowWriter(session, table) as writer:
-        async with Computing(session, query, only_read, refusal):
+        async with Computing(session, query, only_read, refusal, made_by_users=True) as computing:
             await session.backend.run(hold_schema(session.gateway.token, [table.oid]))
             mark = await loaded_mark(session, table)
-            tag = await carry_out(kept)
+            async with computing.watched():
+                tag = await carry_out(kept)
             await writer.take(condition=made(mark))
         return Made(kept, tag, await writer.finish())
 

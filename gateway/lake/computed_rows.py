@@ -99,7 +99,7 @@ def check_rows(session: Exchange, routed: Routed, reading: Reading) -> None:
     except SluiceError as refusal:
         if refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED:
             raise
-        if not is_computable(routed.query, session.gateway.builtins):
+        if not is_computable(routed.query, session.gateway.builtins, made_by_users=True):
             raise
 
 
@@ -133,9 +133,10 @@ async def _computed(  # noqa: PLR0917
         bodies_only=True,
         take=take,
     )
-    async with Computing(session, routed.query, reading, refusal):
+    async with Computing(session, routed.query, reading, refusal, made_by_users=True) as computing:
         try:
-            [result] = await session.backend.run(statement)
+            async with computing.watched():
+                [result] = await session.backend.run(statement)
         except SluiceError as error:
             error.fields.pop("P", None)
             raise

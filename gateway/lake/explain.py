@@ -133,7 +133,7 @@ class ExplainPortal(StatementPortal):
         except SluiceError as refusal:
             if refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED or routed.route is not Route.SELECT:
                 raise
-            copied = loads(self.session, routed.query, reading, refusal)
+            copied = loads(self.session, routed.query, reading, refusal, made_by_users=True)
             rows = [(each.version.table, each.version.row_count, each.found) for each in copied]
             return postgres_plan(routed.route, rows)
         path = self.session.gateway.data_path

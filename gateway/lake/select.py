@@ -156,8 +156,7 @@ class SelectPortal(Portal):
         """Have PostgreSQL compute what is refused, where it can."""
         assert self._reading is not None
         kept = KeptRows() if limit else None
-        computing = Computing(self.session, self._routed.query, self._reading, refusal)
-        async with computing:
+        async with Computing(self.session, self._routed.query, self._reading, refusal, made_by_users=True) as computing:
             tag = await computing.send(self._binding, kept)
         if kept is None:
             self.session.client.send(CommandComplete(tag))
