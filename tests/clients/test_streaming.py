@@ -108,7 +108,7 @@ def test_rows_that_postgresql_makes_in_vain(gateway_process: GatewayProcess, lar
             connection.execute(f"INSERT INTO {large} SELECT n, repeat('x', 100) FROM generate_series(1, 9000000) AS n")
         connection.execute("RESET statement_timeout")
         assert connection.execute(f"SELECT count(*) FROM {large}").fetchone() == (ROWS,)
-    assert set((gateway_process.data_dir / "lake").rglob("*.parquet")) == files
+    assert set((gateway_process.data_dir / "lake").rglob("*.parquet")) <= files
 
 
 def copy_out_slowly(connection: psycopg.Connection, table: str) -> None:

@@ -232,7 +232,7 @@ def test_functions_of_users_that_stay_refused(functions: tuple[Server, Server, s
     assert gateway.psql("-qAtc", path + kept).stdout == "100|item 99\n"
 
 
-def test_copy_and_cursors_of_large_results(many: Server) -> None:
+def test_copy_and_cursors_of_large_results(many: Server, numbers: Server) -> None:
     """More than is kept in memory; in their order, each row once."""
     rows, size = SMALL_ROWS + 1, 400
     query = f"SELECT (to_jsonb(c) ->> 'n')::integer AS n, repeat('x', {size}) FROM computed_many c ORDER BY c.n"
@@ -269,10 +269,10 @@ def test_in_a_session_that_only_reads(numbers: Server, schema: str) -> None:
 
 
 @pytest.fixture
-def reader(many: Server, schema: str) -> Iterator[Server]:
+def reader(many: Server, numbers: Server, schema: str) -> Iterator[Server]:
     """Somebody who may read the tables, and of `kinds` all columns but one."""
     kinds = f"{schema}.kinds"
-    many.psql(
+    numbers.psql(
         "-q",
         sql=f"""
         CREATE ROLE computed_reader LOGIN;
