@@ -219,8 +219,8 @@ BEGIN
         WHERE d.data_file_id = ANY (data_files) AND d.end_snapshot IS NULL;
     INSERT INTO pg_ducklake.ducklake_delete_file
         SELECT nextval('pg_sluice.file_id'), of_table, snapshot, NULL, data_files[e.place], e.f ->> 'path', true,
-               'parquet', (e.f ->> 'delete_count')::bigint, (e.f ->> 'size_bytes')::bigint, (e.f ->> 'footer_size')::bigint,
-               NULL, NULL
+               'parquet', (e.f ->> 'delete_count')::bigint, (e.f ->> 'size_bytes')::bigint,
+               (e.f ->> 'footer_size')::bigint, NULL, NULL
         FROM jsonb_array_elements(files) WITH ORDINALITY e (f, place);
 END $$;
 

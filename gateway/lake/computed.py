@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 SMALL_ROWS: Final = 200_000
 _SMALL_BYTES: Final = 32 * 2**20
 LOAD_LIMIT: Final = "sluice.load_limit"
-# Makes the setting known to a session; a role's, a database's or the client's own value stays.
 _LIMIT: Final = f"coalesce(nullif(pg_catalog.current_setting('{LOAD_LIMIT}', true), ''), '4GB')"
+# Makes the setting known to a session; a role's, a database's or the client's own value stays.
 DEFINE: Final = Statement(f"SELECT pg_catalog.set_config('{LOAD_LIMIT}', {_LIMIT}, false)")
 # Rows that are kept for a client that takes them in portions.
 _KEPT_BYTES_MAX: Final = 16 * 2**20
@@ -57,8 +57,8 @@ _MAY_LOAD: Final = (
     "SELECT current_setting('transaction_read_only') = 'off'"
     " AND NOT pg_catalog.bool_or(pg_catalog.row_security_active(o)),"
     " pg_catalog.bool_and(pg_catalog.has_table_privilege(o, 'INSERT')),"
-    f" pg_catalog.pg_size_bytes({_LIMIT})"
-    ", pg_sluice.volatile_functions($2::oid[])"
+    f" pg_catalog.pg_size_bytes({_LIMIT}),"
+    " pg_sluice.volatile_functions($2::oid[])"
     " FROM pg_catalog.unnest($1::oid[]) AS u (o)"
 )
 _SCANS: Final = "SELECT pg_sluice.shadow_scans($1::oid[])"
@@ -189,6 +189,8 @@ class Computing:
             if may.rows[0][0] != b"t":
                 raise self._refusal
             self._may_insert = may.rows[0][1] == b"t"
+            if self._target is not None and not self._may_insert:
+                raise self._refusal  # whoever puts rows there does so as the role
             self._left = int(may.rows[0][2] or 0)
             if may.rows[0][3]:
                 raise unsupported(f"the volatile function {may.rows[0][3].decode()}", hint=_VOLATILE_HINT)

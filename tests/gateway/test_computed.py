@@ -309,6 +309,17 @@ def test_a_role_may_do_it_that_may_only_read(numbers: Server, reader: Server, sc
         assert len(answer.splitlines()) == 2
 
 
+def test_a_role_that_may_change_rows_and_not_insert_any_stays_refused(numbers: Server, reader: Server) -> None:
+    """The rows that are to be changed would be put into the shadow as its own."""
+    numbers.psql("-qc", "GRANT UPDATE, DELETE ON computed_numbers TO computed_reader")
+    for sql in (
+        "DELETE FROM computed_numbers WHERE row_to_json(computed_numbers) IS NULL",
+        "UPDATE computed_numbers SET t = row_to_json(computed_numbers)::text WHERE n < 0",
+    ):
+        sqlstate, message = _sqlstate(reader, sql)
+        assert (sqlstate, _REFUSED in message) == ("0A000", True)
+
+
 def test_a_role_reads_nothing_this_way_that_it_may_not(reader: Server, schema: str) -> None:
     for sql in (f"SELECT k FROM {schema}.kinds k", f"SELECT factorial(3), hidden FROM {schema}.kinds"):
         sqlstate, message = _sqlstate(reader, sql)
