@@ -37,8 +37,8 @@ from gateway.values import OutputSettings, ResultColumn, convert_binary, convert
 from gateway.visibility import rules, used
 from planner.lexer import quoted
 from storage.arrow_types import arrow_schema
-from storage.parquet_writer import ParquetWriter
 from storage.write import WriteResult
+from storage.writer_aside import WriterAside
 
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
@@ -184,8 +184,7 @@ class _Load:
             if binary
             else TextReader(self._options, names, self._table.name, without_default=self._without_default)
         )
-        writer = ParquetWriter(self._session.gateway.data_path, self._table)
-        try:
+        async with WriterAside(self._session.gateway.data_path, self._table) as writer:
             try:
                 async for payload in data:
                     for batch in await asyncio.to_thread(_batches, reader, payload):
@@ -194,13 +193,9 @@ class _Load:
                     await self._hand_over(writer, batch)
             finally:
                 await self._stored()  # what is wrong with earlier rows comes first
-            files = await asyncio.to_thread(writer.finish)
-        except BaseException:
-            await asyncio.to_thread(writer.abort)
-            raise
-        return WriteResult(data_files=files, row_count=sum(file.record_count for file in files))
+            return await writer.finish()
 
-    async def _hand_over(self, writer: ParquetWriter, batch: CopyBatch) -> None:
+    async def _hand_over(self, writer: WriterAside, batch: CopyBatch) -> None:
         """Let a batch be converted and written while the next one is read; one at a time."""
         await self._stored()
         self._lines.add(batch.lines)
@@ -212,19 +207,19 @@ class _Load:
         if storing is not None:
             await storing
 
-    async def _write(self, writer: ParquetWriter, batch: CopyBatch) -> None:
+    async def _write(self, writer: WriterAside, batch: CopyBatch) -> None:
         fields, defaulted = self._marked(batch)
         if self._by_shadow:
             for start in range(0, fields.num_rows, _SHADOW_ROWS):
                 lines = batch.lines.slice(start, _SHADOW_ROWS)
                 for rows in await self._through_shadow(fields.slice(start, _SHADOW_ROWS), lines):
-                    await asyncio.to_thread(writer.write, rows)
+                    await writer.write(rows)
             return
         rows, refused = await asyncio.to_thread(self._convert, fields, defaulted)
         if refused is not None:
             odd = await self._through_shadow(fields.filter(refused), batch.lines.filter(refused))
             rows = await asyncio.to_thread(_merge, rows, odd, refused)
-        await asyncio.to_thread(writer.write, rows)
+        await writer.write(rows)
 
     def _marked(self, batch: CopyBatch) -> tuple[pa.RecordBatch, pa.BooleanArray | None]:
         """The fields with the marker where the default is asked for, and which rows ask (None: no row)."""
