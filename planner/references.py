@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from planner.builtins import Builtins
-from planner.nodes import text, walk
+from planner.nodes import Node, text, walk
 
 _RTE_RELATION: Final = 0
 _RTE_SUBQUERY: Final = 1
@@ -35,6 +35,19 @@ def relations(tree: Any) -> frozenset[int]:
     for node in walk(tree):
         if node.type == "RANGETBLENTRY" and node.rtekind == _RTE_RELATION:
             found.add(int(node.relid))
+    return frozenset(found)
+
+
+def tables_read(query: Node) -> frozenset[int]:
+    """OIDs of the relations that a change reads: its target only where that stands in it once more."""
+    found = []
+    for node in walk(query):
+        if node.type == "QUERY":
+            found += [
+                int(entry.relid)
+                for index, entry in enumerate(node.rtable or (), 1)
+                if entry.rtekind == _RTE_RELATION and not (node is query and index == int(query.resultRelation))
+            ]
     return frozenset(found)
 
 

@@ -321,7 +321,8 @@ def upsert(text: str) -> Upsert:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """MERGE taken apart. `common` is the WITH before it; `alias` is what the rest calls the source.
+    """MERGE taken apart. `common` is the WITH before it; `alias` is what the rest calls the source, None where that has
+    no one name, as a join.
 
     `by_source` tells whether rows of the target matter that no row of the source matches.
     """
@@ -329,22 +330,18 @@ class Merge:
     common: str
     target: str
     source: str
-    alias: str
+    alias: str | None
     condition: str
     actions: str
     by_source: bool
 
 
 def merge(text: str) -> Merge:
-    """MERGE INTO target USING source ON condition WHEN …; a join as its source is refused."""
+    """MERGE INTO target USING source ON condition WHEN …, taken apart."""
     items = [token for token in tokens(text) if token.depth == 0]
     start = _find(items, 0, "merge")
     using = _find(items, start, "using")
-    when = next(
-        index
-        for index in range(using, len(items))
-        if items[index].text == "when" and items[index + 1].text in {"matched", "not"}
-    )
+    when = _outside_of_case(items, using, "when")
     on = max(index for index in range(using, when) if items[index].text == "on" and items[index].kind is Kind.WORD)
     words = [token.text for token in items[when:]]
     by_source = any(words[index : index + 4] == ["not", "matched", "by", "source"] for index in range(len(words)))
@@ -386,8 +383,20 @@ def with_texts(text: str) -> tuple[tuple[CommonText, ...], str]:
         place += 1
 
 
-def _alias(text: str, items: Sequence[Token]) -> str:
-    """What a table, a subquery or a function in FROM is called."""
+def _outside_of_case(items: Sequence[Token], start: int, word: str) -> int:
+    """The place of a word that is not a part of CASE … END."""
+    nesting = 0
+    for index in range(start, len(items)):
+        if items[index].kind is not Kind.WORD:
+            continue
+        if items[index].text == word and not nesting:
+            return index
+        nesting += {"case": 1, "end": -1}.get(items[index].text, 0)
+    raise unsupported("a statement of this form")
+
+
+def _alias(text: str, items: Sequence[Token]) -> str | None:
+    """What a table, a subquery or a function in FROM is called; None for a join, and what else has no one name."""
     place = 1
     if items[0].text == "(" and items[0].kind is Kind.SYMBOL:
         place = 2  # the subquery's closing parenthesis
@@ -405,9 +414,7 @@ def _alias(text: str, items: Sequence[Token]) -> str:
         name = items[place]
         place += 1
     rest = [token.text for token in items[place:]]
-    if rest not in ([], ["(", ")"]):
-        raise unsupported("MERGE with a join as its source")
-    return text[name.start : name.end]
+    return text[name.start : name.end] if name.kind is not Kind.SYMBOL and rest in ([], ["(", ")"]) else None
 
 
 def prepared(text: str) -> int:

@@ -163,7 +163,7 @@ class Computing:
     ) -> None:
         """`target` is a table into whose shadow rows are put by others. `made_by_users`: whoever has the statement
         carried out does so `watched`, so functions of users may be in it."""
-        self._target = target
+        self._filled = [*reading.versions, *([] if target is None else [target])]
         self._session = session
         self._query = query
         self._reading = reading
@@ -183,14 +183,11 @@ class Computing:
         if self._alone:
             await backend.run(_BEGIN)
         try:
-            loaded = [*versions, *([] if self._target is None else [self._target])]
-            oids = _array(loaded)
+            oids = _array(self._filled)
             [may] = await backend.run(Statement(_MAY_LOAD, (oids, _array(self._users))))
             if may.rows[0][0] != b"t":
                 raise self._refusal
             self._may_insert = may.rows[0][1] == b"t"
-            if self._target is not None and not self._may_insert:
-                raise self._refusal  # whoever puts rows there does so as the role
             self._left = int(may.rows[0][2] or 0)
             if may.rows[0][3]:
                 raise unsupported(f"the volatile function {may.rows[0][3].decode()}", hint=_VOLATILE_HINT)
@@ -221,7 +218,7 @@ class Computing:
         session = self._session
         session.cursors.check_unread(filled=True)
         session.ran_functions = session.names_by_sql = True
-        scans = Statement(_SCANS, (_array(self._reading.versions),))
+        scans = Statement(_SCANS, (_array(self._filled),))
         _, before = await session.backend.run(_IN_ONE_PROCESS, scans)
         yield
         [after] = await session.backend.run(scans)

@@ -9,17 +9,13 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from catalog.errors import SluiceError
 from catalog.model import TableVersion
 from gateway.lake.computed import SMALL_ROWS, Computing, is_small
 from gateway.lake.guarded import send_statement
-from gateway.lake.rehearsal import Loaded, Outcome, gone, load, places_of, rehearse
+from gateway.lake.rehearsal import Outcome, gone, load_all, rehearse
 from gateway.visibility import rules
 from planner.nodes import Node
-from storage.files import LakeFiles
-from storage.positions import deleted_positions
 from storage.write import WriteResult, replace_rows
 
 if TYPE_CHECKING:
@@ -58,7 +54,7 @@ async def computed_change(  # noqa: PLR0917
         send_statement(session, binding)
 
     async with Computing(session, query, beside, refusal, table.oid):
-        loaded = await asyncio.to_thread(_all_rows, path, version)
+        loaded = await asyncio.to_thread(load_all, path, version)
         outcome = await rehearse(session, table, columns, loaded, send)
     session.gateway.store.undone_rows.left(table.oid, version.row_count)
     replaced = await gone(table, loaded, outcome.kept)
@@ -70,15 +66,3 @@ def _assigned(query: Node, generated: Collection[int]) -> Collection[int] | None
     if int(query.commandType) != _UPDATE:
         return None
     return {int(target.resno) for target in query.targetList or () if not target.resjunk} | set(generated)
-
-
-def _all_rows(data_path: str, version: TableVersion) -> Loaded:
-    """Every live row of the table."""
-    files, places = LakeFiles(data_path), [np.empty(0, np.int64)]
-    for number, file in enumerate(version.files):
-        positions = np.arange(file.record_count)
-        if file.delete_file is not None:
-            deleted = deleted_positions(files, version.table.path, file.delete_file)
-            positions = np.setdiff1d(positions, deleted, assume_unique=True)
-        places.append(places_of(np.full(len(positions), number), positions))
-    return load(data_path, version.table, version.files, np.concatenate(places))

@@ -14,8 +14,8 @@ from gateway.enlistment import hold_schema
 from gateway.lake.computed import Computing, KeptRows
 from gateway.lake.rehearsal import loaded_mark, made
 from gateway.lake.shadow_writer import ShadowWriter
-from planner.nodes import Node, walk
-from planner.scope import RTE_RELATION
+from planner.nodes import Node
+from planner.references import tables_read
 from storage.write import WriteResult
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ async def computed_insert(  # noqa: PLR0917
     carry_out: Callable[[list[bytes]], Awaitable[str]],
 ) -> Made:
     """The rows that an INSERT makes of the query. `carry_out` lets the backend do so and returns the tag."""
-    read = _read_tables(query)
+    read = tables_read(query)
     kept = KeptRows()
     only_read = replace(reading, versions={oid: each for oid, each in reading.versions.items() if oid in read})
     async with ShadowWriter(session, table) as writer:
@@ -52,16 +52,3 @@ async def computed_insert(  # noqa: PLR0917
                 tag = await carry_out(kept)
             await writer.take(condition=made(mark))
         return Made(kept, tag, await writer.finish())
-
-
-def _read_tables(query: Node) -> frozenset[int]:
-    """The relations that the statement reads: the target only where it stands in it once more."""
-    found = []
-    for node in walk(query):
-        if node.type == "QUERY":
-            found += [
-                int(entry.relid)
-                for index, entry in enumerate(node.rtable or (), 1)
-                if entry.rtekind == RTE_RELATION and not (node is query and index == int(query.resultRelation))
-            ]
-    return frozenset(found)

@@ -1,48 +1,62 @@
 """MERGE: the rows of the source into a table for PostgreSQL to read, the rows of the target that they match into the
 shadow, and PostgreSQL merges them.
 
-Which rows of the target match is Spark's to find: by the plan of a DELETE … USING with the same condition.
+Which rows of the target match is Spark's to find: by the plan of a DELETE … USING with the same condition. Where it
+cannot, and where the target is read for other reasons too, all rows of a small target are put there. What PostgreSQL
+reads besides, in subqueries, or of a source that it has to read itself, is copied as for a query that it computes
+(`gateway.lake.computed`).
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from collections.abc import Collection
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from catalog.errors import SluiceError, unsupported
-from catalog.model import TableVersion
+from catalog.errors import SluiceError, SqlState, unsupported
 from gateway.analysis import Analysis
 from gateway.backend import Statement
 from gateway.enlistment import analysed
 from gateway.lake.changing import Changing
+from gateway.lake.computed import SMALL_ROWS, Computing, is_small
+from gateway.lake.computed_rows import query_rows
+from gateway.lake.guarded import send_statement
 from gateway.lake.insert import target_oid
 from gateway.lake.reading import read, runnable
 from gateway.lake.rehearsal import (
     PROPOSED,
     Loaded,
+    Outcome,
     conclude,
     gone,
     load,
+    load_all,
     nothing_loaded,
     places_of,
     rehearse,
     send_own,
     strength_of,
 )
-from gateway.lake.select import open_stream
 from gateway.lake.shadow import copy_values
 from gateway.lake.temporary import create_temporary
 from gateway.portal import StatementPortal
 from gateway.routing import route
 from gateway.values import ResultColumn
-from gateway.visibility import rules, used
+from gateway.visibility import rules
 from planner.change import plan_delete
-from planner.nodes import parse, walk
+from planner.merge import is_read_in_place, is_repeatable, tables_in_place
+from planner.nodes import parse
 from planner.routes import Route, main_query
 from planner.statements import Merge, merge
 from storage.write import replace_rows
+
+if TYPE_CHECKING:
+    from gateway.lake.reading import Reading
+    from gateway.routing import Routed
 
 _EMPTY: Final = Statement(f"TRUNCATE pg_temp.{PROPOSED}")
 
@@ -53,28 +67,44 @@ class MergePortal(StatementPortal):
     async def run(self) -> None:
         session, query = self.session, self.routed.query
         assert query is not None
-        if any(node.type == "SUBLINK" for part in (query.mergeActionList, query.returningList) for node in walk(part)):
-            raise unsupported("a subquery in an action of MERGE, or in its RETURNING,")
         parts, oid = merge(self.analysis.sql), target_oid(query)
         async with Changing(self, "MERGE", oid) as changing:
-            await used(session, oid, self.analysis.mark, changing.mark)
-            source = await self._analyse(f"{parts.common} SELECT * FROM {parts.source}")
-            fields = source.columns or ()
-            await create_temporary(session, PROPOSED, [field.name for field in fields], fields)
+            source = await self._source(parts)
+            in_place = tables_in_place(query, source=source is None)
+            if source is not None:
+                fields = source[0].columns or ()
+                await create_temporary(session, PROPOSED, [field.name for field in fields], fields)
             while True:
-                await self._propose(source)
-                version, loaded = await self._matched(parts, oid)
-                generated = (await rules(session, version.table)).generated
-                columns = [column for column in version.table.columns if column.attnum not in generated]
-                outcome = await rehearse(session, version.table, columns, loaded, lambda: self._send(parts))
+                reading = await read(session, self.analysis, self.binding, self.routed.lake)
+                self.limit_time(reading.timeout)
+                version = reading.versions[oid]
+                if source is not None:
+                    await self._propose(*source, reading)
+                loaded = await self._matched(parts, reading, everything=oid in in_place)
+                outcome = await self._merged(parts if source is not None else None, reading, loaded, in_place)
                 replaced = await gone(version.table, loaded, outcome.kept)
                 path = session.gateway.data_path
                 result = await asyncio.to_thread(replace_rows, path, version, replaced, [outcome.fresh])
                 if await changing.claim(result, version, strength_of(version.table, loaded, outcome)):
                     break
-                await session.backend.run(_EMPTY)
-            await session.backend.run(Statement(f"DROP TABLE pg_temp.{PROPOSED}"))
+                if source is not None:
+                    await session.backend.run(_EMPTY)
+            if source is not None:
+                await session.backend.run(Statement(f"DROP TABLE pg_temp.{PROPOSED}"))
             await conclude(changing, version, outcome, result)
+
+    async def _source(self, parts: Merge) -> tuple[Analysis, Routed] | None:
+        """The query of the source's rows; None where PostgreSQL has to read the source itself."""
+        query = self.routed.query
+        assert query is not None
+        if parts.alias is None or is_read_in_place(query):
+            return None
+        source = await self._analyse(f"{parts.common} SELECT * FROM {parts.source}")
+        names = [field.name for field in source.columns or ()]
+        if not names or len(set(names)) < len(names):
+            return None
+        routed = await route(self.session, source)
+        return (source, routed) if routed.route in (Route.SELECT, Route.RELAY) else None
 
     async def _analyse(self, sql: str) -> Analysis:
         """A query made of the statement's parts."""
@@ -85,36 +115,51 @@ class MergePortal(StatementPortal):
             error.fields.pop("P", None)
             raise
 
-    async def _propose(self, source: Analysis) -> None:
+    async def _propose(self, source: Analysis, routed: Routed, reading: Reading) -> None:
         """The rows of the source, computed by Spark where it is of the lake, else by PostgreSQL."""
         session, binding = self.session, self.binding
-        routed = await route(session, source)
-        if routed.route is Route.SELECT:
-            _, stream = await open_stream(session, source, routed, binding, self.limit_time)
-            fields = source.columns or ()
-            types = [ResultColumn(field.type_oid, field.typmod) for field in fields]
-            try:
-                async for batch in stream:
-                    await copy_values(session, f"pg_temp.{PROPOSED}", [field.name for field in fields], types, batch)
-            finally:
-                await stream.close()
-        elif routed.route is Route.RELAY:
+        if routed.route is Route.RELAY:
             sql = f"INSERT INTO pg_temp.{PROPOSED} {source.sql}"
             await session.backend.run(
                 Statement(sql, binding.parameters, self.analysis.parameter_types, binding.parameter_formats)
             )
-        else:
-            raise unsupported("MERGE from this source")
+            return
+        own = replace(reading, versions={oid: reading.versions[oid] for oid in routed.lake})
+        stream = await query_rows(session, source, routed, binding, own, session.tag)
+        fields = source.columns or ()
+        types = [ResultColumn(field.type_oid, field.typmod) for field in fields]
+        try:
+            async for batch in stream:
+                await copy_values(session, f"pg_temp.{PROPOSED}", [field.name for field in fields], types, batch)
+        finally:
+            await stream.close()
 
-    async def _matched(self, parts: Merge, oid: int) -> tuple[TableVersion, Loaded]:
+    async def _matched(self, parts: Merge, reading: Reading, *, everything: bool) -> Loaded:
         """The rows of the target that the statement may change or delete."""
+        query = self.routed.query
+        assert query is not None
+        version = reading.versions[target_oid(query)]
+        refusal = unsupported(f'MERGE that needs all rows of table "{version.table.name}"')
+        if not everything and is_repeatable(query, self.session.gateway.builtins):
+            try:
+                return await self._found(parts, reading)
+            except SluiceError as error:
+                if error.sqlstate != SqlState.FEATURE_NOT_SUPPORTED:
+                    raise
+                refusal = error
+        if not is_small([version]):
+            refusal.fields.setdefault("H", f"PostgreSQL merges if the table has no more than {SMALL_ROWS} rows.")
+            raise refusal
+        return await asyncio.to_thread(load_all, self.session.gateway.data_path, version)
+
+    async def _found(self, parts: Merge, reading: Reading) -> Loaded:
+        """Those that Spark finds."""
         session = self.session
         sql = f"{parts.common} DELETE FROM {parts.target} USING {parts.source} WHERE {parts.condition}"
         analysis = await self._analyse(f"DELETE FROM {parts.target}" if parts.by_source else sql)
         query = main_query(parse(analysis.tree))
         assert query is not None
-        reading = await read(session, analysis, self.binding, self.routed.lake, explain=False)
-        version = reading.versions[oid]
+        version = reading.versions[target_oid(query)]
         plan = plan_delete(query, reading.context)
         stream = await session.gateway.engine.stream(runnable(plan.query, reading), session.tag)
         numbers = {file.path: number for number, file in enumerate(version.files)}
@@ -128,13 +173,38 @@ class MergePortal(StatementPortal):
         finally:
             await stream.close()
         if not found:
-            return version, nothing_loaded(version.table)
+            return nothing_loaded(version.table)
         places = np.unique(np.concatenate(found))
-        return version, await asyncio.to_thread(load, session.gateway.data_path, version.table, version.files, places)
+        return await asyncio.to_thread(load, session.gateway.data_path, version.table, version.files, places)
 
-    async def _send(self, parts: Merge) -> None:
-        sql = (
-            f"{parts.common} MERGE INTO {parts.target} USING pg_temp.{PROPOSED} AS {parts.alias}"
-            f" ON {parts.condition} {parts.actions}"
-        )
-        send_own(self.session, sql, self.binding, self.analysis.parameter_types)
+    async def _merged(
+        self, parts: Merge | None, reading: Reading, loaded: Loaded, in_place: Collection[int]
+    ) -> Outcome:
+        """PostgreSQL merges: the proposed rows by the statement's `parts`, else by the statement as it is."""
+        session, query = self.session, self.routed.query
+        assert query is not None
+        target = target_oid(query)
+        table = reading.versions[target].table
+        generated = (await rules(session, table)).generated
+        columns = [column for column in table.columns if column.attnum not in generated]
+        beside = {oid: each for oid, each in reading.versions.items() if oid in in_place and oid != target}
+
+        async def send() -> None:
+            if parts is None:
+                send_statement(session, self.binding)
+                return
+            sql = (
+                f"{parts.common} MERGE INTO {parts.target} USING pg_temp.{PROPOSED} AS {parts.alias}"
+                f" ON {parts.condition} {parts.actions}"
+            )
+            send_own(session, sql, self.binding, self.analysis.parameter_types)
+
+        async with AsyncExitStack() as stack:
+            if in_place or parts is None:
+                refusal = unsupported("a MERGE of this kind")
+                computing = Computing(
+                    session, query, replace(reading, versions=beside), refusal, target, made_by_users=True
+                )
+                await stack.enter_async_context(computing)
+                await stack.enter_async_context(computing.watched())
+            return await rehearse(session, table, columns, loaded, send)

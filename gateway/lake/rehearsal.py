@@ -23,14 +23,16 @@ from gateway.analysis import UNDO
 from gateway.backend import Statement
 from gateway.lake.guarded import relay_rows
 from gateway.lake.row_locks import Strength
-from gateway.lake.shadow import begin_shadow, copy_rows, qualified, shadow_rows, to_lake_form
+from gateway.lake.shadow import begin_shadow, copy_rows, put_rows, qualified, shadow_rows, to_lake_form
 from gateway.messages import frontend
 from gateway.messages.backend import CommandComplete
 from gateway.portal import Binding
 from gateway.values import OutputSettings
 from gateway.values.text import text_cells
 from storage.arrow_types import arrow_type
+from storage.files import LakeFiles
 from storage.keys import keys_of, read_positions
+from storage.positions import deleted_positions
 
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
@@ -42,6 +44,7 @@ AGAIN: Final = Statement("ROLLBACK TO SAVEPOINT pg_sluice_statement")
 _LOADED: Final = (
     "SELECT min(number::text) FROM pg_sluice.shadow_rows($1, $2::bigint::oid, 'xmin', 'true') AS rows (number xid)"
 )
+_MAY_INSERT: Final = "SELECT pg_catalog.has_table_privilege($1::bigint::oid, 'INSERT')"
 _NO_MARK: Final = "-1"
 _INTEGRITY_CLASS: Final = "23"
 _POSITION_BITS: Final = 40
@@ -101,14 +104,32 @@ def load(data_path: str, table: Table, files: Sequence[DataFile], places: npt.ND
     return Loaded(tuple(files), file_numbers, positions, pa.concat_tables([_schema(table).empty_table(), *parts]))
 
 
+def load_all(data_path: str, version: TableVersion) -> Loaded:
+    """Every live row of the table. Blocking."""
+    files, places = LakeFiles(data_path), [np.empty(0, np.int64)]
+    for number, file in enumerate(version.files):
+        positions = np.arange(file.record_count)
+        if file.delete_file is not None:
+            deleted = deleted_positions(files, version.table.path, file.delete_file)
+            positions = np.setdiff1d(positions, deleted, assume_unique=True)
+        places.append(places_of(np.full(len(positions), number), positions))
+    return load(data_path, version.table, version.files, np.concatenate(places))
+
+
 async def begin(session: Exchange, table: Table, columns: Sequence[Column], loaded: Loaded) -> str:
     """Put the loaded rows into the shadow (`columns`: all but the generated ones); their mark for `finish`."""
     await begin_shadow(session, table)
     if not loaded.rows.num_rows:
         await session.backend.run(_STATEMENT)
         return _NO_MARK
+    rows = loaded.rows.select([column.name for column in columns])
+    [may_insert] = await session.backend.run(Statement(_MAY_INSERT, (str(table.oid),)))
     try:
-        await copy_rows(session, qualified(table), columns, loaded.rows.select([column.name for column in columns]))
+        if may_insert.rows[0][0] == b"t":
+            await copy_rows(session, qualified(table), columns, rows)
+        else:
+            for batch in rows.to_batches():
+                await put_rows(session, table, columns, batch)
     except SluiceError as error:
         if error.sqlstate[:2] != _INTEGRITY_CLASS:
             raise
