@@ -53,9 +53,10 @@ async def computed_change(  # noqa: PLR0917
     async def send() -> None:
         send_statement(session, binding)
 
-    async with Computing(session, query, beside, refusal, table.oid):
+    async with Computing(session, query, beside, refusal, table.oid, made_by_users=True) as computing:
         loaded = await asyncio.to_thread(load_all, path, version)
-        outcome = await rehearse(session, table, columns, loaded, send)
+        async with computing.watched():
+            outcome = await rehearse(session, table, columns, loaded, send)
     session.gateway.store.undone_rows.left(table.oid, version.row_count)
     replaced = await gone(table, loaded, outcome.kept)
     result = await asyncio.to_thread(replace_rows, path, version, replaced, [outcome.fresh])

@@ -48,6 +48,7 @@ from gateway.routing import route
 from gateway.values import ResultColumn
 from gateway.visibility import rules
 from planner.change import plan_delete
+from planner.computable import functions_of_users
 from planner.merge import is_read_in_place, is_repeatable, tables_in_place
 from planner.nodes import parse
 from planner.routes import Route, main_query
@@ -71,6 +72,8 @@ class MergePortal(StatementPortal):
         async with Changing(self, "MERGE", oid) as changing:
             source = await self._source(parts)
             in_place = tables_in_place(query, source=source is None)
+            # What functions of users read, nobody knows beforehand.
+            everything = oid in in_place or bool(functions_of_users(query))
             if source is not None:
                 fields = source[0].columns or ()
                 await create_temporary(session, PROPOSED, [field.name for field in fields], fields)
@@ -80,7 +83,7 @@ class MergePortal(StatementPortal):
                 version = reading.versions[oid]
                 if source is not None:
                     await self._propose(*source, reading)
-                loaded = await self._matched(parts, reading, everything=oid in in_place)
+                loaded = await self._matched(parts, reading, everything=everything)
                 outcome = await self._merged(parts if source is not None else None, reading, loaded, in_place)
                 replaced = await gone(version.table, loaded, outcome.kept)
                 path = session.gateway.data_path

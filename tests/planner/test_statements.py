@@ -161,16 +161,27 @@ def test_a_setting(text: str, value: str | None) -> None:
         ("generate_series(1, 2) v(n)", "v"),
         ("pg_catalog.generate_series(1, 2) WITH ORDINALITY AS v (a, b)", "v"),
         ("generate_series(1, 2)", "generate_series"),
+        ("(a JOIN b ON a.n = b.n) AS j", "j"),
+        ("(a JOIN b ON a.n = b.n)", None),
+        ("a JOIN b ON a.n = b.n", None),
+        ("ROWS FROM (f(1)) AS x", None),
+        ("LATERAL f(1) x", None),
+        ("ONLY a AS x", None),
     ],
 )
-def test_what_a_source_of_merge_is_called(source: str, alias: str) -> None:
-    assert merge(f"MERGE INTO t USING {source} ON n = m WHEN MATCHED THEN DELETE").alias == alias
+def test_what_a_source_of_merge_is_called(source: str, alias: str | None) -> None:
+    parts = merge(f"MERGE INTO t USING {source} ON n = m WHEN MATCHED THEN DELETE")
+    assert (parts.alias, parts.source.strip(), parts.condition.strip()) == (alias, source, "n = m")
 
 
-@pytest.mark.parametrize("source", ["a JOIN b ON a.n = b.n", "ROWS FROM (f(1)) AS x", "LATERAL f(1) x"])
-def test_merge_from_what_has_no_one_name_is_refused(source: str) -> None:
-    with pytest.raises(SluiceError, match="MERGE with a join"):
-        merge(f"MERGE INTO t USING {source} ON n = m WHEN MATCHED THEN DELETE")
+def test_the_condition_of_merge_may_have_cases() -> None:
+    condition = "CASE WHEN NOT matched THEN CASE WHEN matched THEN n = m END WHEN n = 1 THEN true END"
+    parts = merge(f"MERGE INTO t USING s ON {condition} WHEN NOT MATCHED BY SOURCE THEN DELETE")
+    assert (parts.condition.strip(), parts.actions, parts.by_source) == (
+        condition,
+        "WHEN NOT MATCHED BY SOURCE THEN DELETE",
+        True,
+    )
 
 
 def test_the_queries_of_with() -> None:
