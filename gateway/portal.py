@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -90,6 +90,14 @@ class StatementPortal(Portal):
         except TimeoutError:
             self.session.gateway.engine.cancel(self.session.tag)
             raise timed_out() from None
+
+    async def pass_on(self, answers: Collection[bytes]) -> None:
+        """Send what the backend has answered to the statement. It describes rows only in answer to a simple query."""
+        if not any(data[0] == RowDescription.type for data in answers):
+            self.announce()
+        for data in answers:
+            self.session.client.write(data)
+            await self.session.client.drain()
 
     async def ask_limit(self) -> None:
         """`limit_time` by the session's statement_timeout, where nothing else is to be asked with it."""

@@ -15,7 +15,7 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
@@ -67,6 +67,15 @@ class Validation:
     before: Callable[[], Awaitable[None]] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """One statement that is carried out as several: each sees the tables in these versions, and none what the others do
+    to them. `late` are the constraints, by OID, that are looked at when the statement ends."""
+
+    versions: Mapping[int, TableVersion]
+    late: set[int] = field(default_factory=set)
+
+
 class Transaction:
     """One for each session, used again for each of its transactions; `ended` makes it as new.
 
@@ -91,8 +100,8 @@ class Transaction:
         # Whether files are among it that indexes have sidecars of.
         self._sizable = False
         self._kept: set[str] | None = None
-        # What one statement sees that is carried out as several; none of them sees what the others do.
-        self.pinned: Mapping[int, TableVersion] | None = None
+        # Set while a part of a statement is carried out.
+        self.parts: Parts | None = None
         self._read: set[int] = set()
         self._validations: dict[int, list[Validation]] = {}
         self._stagings: Counter[int] = Counter()
@@ -366,7 +375,7 @@ class Transaction:
             self._gateway.indexing.wake()
         self.implicit = self.fresh = self._staged = self._sizable = False
         self.isolation = Isolation.READ_COMMITTED
-        self.snapshot = self.pinned = None
+        self.snapshot = self.parts = None
         self._read.clear()
         self._validations.clear()
         self._stagings.clear()

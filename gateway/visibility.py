@@ -49,9 +49,9 @@ async def staged(session: Exchange, oid: int) -> RowChange:
 async def versions(session: Exchange, oids: Sequence[int], own: Result | None = None) -> dict[int, TableVersion]:
     """The tables as a statement of the session sees them; `own` is the answer to `uncommitted`, where it is at hand."""
     store, transaction = session.gateway.store, session.transaction
-    pinned = transaction.pinned
-    if pinned is not None and all(oid in pinned for oid in oids):
-        return {oid: pinned[oid] for oid in oids}
+    parts = transaction.parts
+    if parts is not None and all(oid in parts.versions for oid in oids):
+        return {oid: parts.versions[oid] for oid in oids}
     snapshot = await transaction.visible_snapshot(tuple(oids))
     found = await store.versions(oids) if snapshot is None else await store.versions_at(oids, snapshot)
     if not transaction.open or transaction.fresh:
@@ -136,13 +136,22 @@ def _dropped() -> SluiceError:
     return SluiceError(SqlState.UNDEFINED_TABLE, "the table was dropped meanwhile")
 
 
-async def unpinned(session: Exchange, oid: int) -> TableVersion:
+async def after_parts(session: Exchange, oid: int) -> TableVersion:
     """One table as the session's next statement would see it."""
-    pinned, session.transaction.pinned = session.transaction.pinned, None
+    parts, session.transaction.parts = session.transaction.parts, None
     try:
         return await latest(session, oid)
     finally:
-        session.transaction.pinned = pinned
+        session.transaction.parts = parts
+
+
+async def left_by_parts(session: Exchange, version: TableVersion) -> TableVersion:
+    """Of the rows that a statement sees of a table, those that no other part of it has changed or deleted."""
+    if session.transaction.parts is None:
+        return version
+    own = {each.data_path: each.file for each in (await staged(session, version.table.oid)).deleted}
+    files = (replace(file, delete_file=own.get(file.path, file.delete_file)) for file in version.files)
+    return replace(version, files=tuple(files))
 
 
 async def latest(session: Exchange, oid: int) -> TableVersion:

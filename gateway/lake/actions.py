@@ -25,7 +25,7 @@ from gateway.lake.references import Consequence, renewed, still_referenced
 from gateway.lake.row_locks import changed_meanwhile, strength_of
 from gateway.lake.shadow import begin_shadow, put_as_owner, qualified, take_shadow_rows
 from gateway.values import ResultColumn
-from gateway.visibility import rules, unpinned
+from gateway.visibility import after_parts, rules
 from planner.lexer import quoted
 from storage.keys import keys_of, read_positions
 from storage.write import replace_rows
@@ -38,7 +38,7 @@ async def carry_out(changing: Changing, consequence: Consequence) -> None:
     """Change the referring rows, as a part of the statement; their own constraints and referring rows follow."""
     session, foreign_key = changing.session, consequence.foreign_key
     while len(consequence.found):
-        version = await unpinned(session, foreign_key.child)
+        version = await after_parts(session, foreign_key.child)
         await session.transaction.enlistment.meet(version.table, changing.mark)
         rows = _Rows(consequence, version)
         with _quoting(consequence, version.table):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
 
 from catalog.errors import SluiceError, SqlState
 from gateway.attention import attending
@@ -23,11 +24,14 @@ from gateway.lake.row_locks import strength_of
 from gateway.lake.select import RowSender
 from gateway.messages.backend import CommandComplete
 from gateway.portal import StatementPortal
-from gateway.visibility import rules
+from gateway.visibility import left_by_parts, rules
 from planner.change import plan_delete, plan_update
 from planner.enforce import enforced
 from storage.plan import FILE_COLUMN, POSITION_COLUMN, RunnableDelete, RunnableUpdate
 from storage.write import WriteResult
+
+if TYPE_CHECKING:
+    from catalog.model import TableVersion
 
 
 class _ChangePortal(StatementPortal):
@@ -46,11 +50,11 @@ class _ChangePortal(StatementPortal):
                 reading = await with_subqueries_locked(session, self.routed.query, fresh)
                 if reading is None:
                     continue
-                version = reading.versions[target]
+                version = await left_by_parts(session, reading.versions[target])
                 answers: Sequence[bytes] = ()
                 tag: str | None = None
                 try:
-                    result, assigned = await self._write(reading)
+                    result, assigned = await self._write(reading, version)
                 except SluiceError as refusal:
                     if refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED:
                         raise
@@ -62,9 +66,8 @@ class _ChangePortal(StatementPortal):
                     break
             await changing.wrote(result, version, assigned)
             await note_move(session, self.routed.query, result)
-            for data in answers:
-                session.client.write(data)
-                await session.client.drain()
+            if tag is not None:
+                await self.pass_on(answers)
             if self.columns is not None and result.returning is not None:
                 self.announce()
                 sender = RowSender(session, self.columns, reading)
@@ -74,8 +77,9 @@ class _ChangePortal(StatementPortal):
         session.client.send(CommandComplete(tag or f"{self.word} {result.row_count}"))
 
     @abstractmethod
-    async def _write(self, reading: Reading) -> tuple[WriteResult, Collection[int] | None]:
-        """Plan the change and let Spark write it; also the columns (attnums) that an UPDATE sets."""
+    async def _write(self, reading: Reading, version: TableVersion) -> tuple[WriteResult, Collection[int] | None]:
+        """Plan the change of a version's rows and let Spark write it; also the columns (attnums) that an UPDATE
+        sets."""
 
 
 class DeletePortal(_ChangePortal):
@@ -83,10 +87,10 @@ class DeletePortal(_ChangePortal):
 
     word = "DELETE"
 
-    async def _write(self, reading: Reading) -> tuple[WriteResult, Collection[int] | None]:
+    async def _write(self, reading: Reading, version: TableVersion) -> tuple[WriteResult, Collection[int] | None]:
         assert self.routed.query is not None
         plan = plan_delete(self.routed.query, reading.context)
-        delete = RunnableDelete(runnable(plan.query, reading), reading.versions[plan.table_oid])
+        delete = RunnableDelete(runnable(plan.query, reading, {plan.target: version}), version)
         async with attending(self.session):
             return await self.session.gateway.engine.delete(delete, self.session.tag), None
 
@@ -96,9 +100,9 @@ class UpdatePortal(_ChangePortal):
 
     word = "UPDATE"
 
-    async def _write(self, reading: Reading) -> tuple[WriteResult, Collection[int] | None]:
+    async def _write(self, reading: Reading, version: TableVersion) -> tuple[WriteResult, Collection[int] | None]:
         assert self.routed.query is not None
-        table = reading.versions[target_oid(self.routed.query)].table
+        table = version.table
         kept = await rules(self.session, table)
         context = with_rules(reading.context, table, kept)
         plan = plan_update(self.routed.query, context)
@@ -113,6 +117,6 @@ class UpdatePortal(_ChangePortal):
         )
         # Only where another table may refer to what it sets, it matters which row became which.
         referred = any(not set(key.attnums).isdisjoint(plan.assigned) for key in table.keys)
-        update = RunnableUpdate(runnable(checked, reading), reading.versions[plan.table_oid], sources=referred)
+        update = RunnableUpdate(runnable(checked, reading, {plan.target: version}), version, sources=referred)
         async with telling_row(self.session, plan.query, table, checks, reading), attending(self.session):
             return await self.session.gateway.engine.update(update, self.session.tag), plan.assigned

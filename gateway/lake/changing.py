@@ -6,12 +6,13 @@ one at Sync. Killed at any moment it leaves nothing but files that no snapshot n
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from types import TracebackType
 from typing import Final, Protocol, Self
 
 import numpy as np
 
+from catalog.constraints import ForeignKey
 from catalog.errors import SluiceError, SqlState
 from catalog.model import Table, TableVersion
 from catalog.publish import Deletion, RowChange
@@ -122,10 +123,9 @@ class Changing:
         if not (result.data_files or result.delete_files):
             return
         session, table, change = self.session, version.table, row_change(result, version)
-        deferred = deferred_now([*table.keys, *table.foreign_keys], self._modes)
-        await keep_keys(session, table, change, assigned, deferred)
+        await keep_keys(session, table, change, assigned, deferred_now(table.keys, self._modes))
         if change.data_files:
-            await keep_references(session, table, change, assigned, deferred)
+            await keep_references(session, table, change, assigned, self._late(table.foreign_keys))
         foreign_keys = await referring(session, table, assigned) if result.positions else []
         if not foreign_keys:
             self.add(change)
@@ -138,7 +138,8 @@ class Changing:
             foreign_keys,
             sources=result.sources,
             updated=assigned is not None,
-            deferred=deferred_now(foreign_keys, self._modes),
+            late=self._late(foreign_keys),
+            restricting=self._transaction.parts is None,
         )
         if not following:
             self.add(change)
@@ -146,6 +147,15 @@ class Changing:
         await self._transaction.stage(change)
         for consequence in following:
             await carry_out(self, consequence)
+
+    def _late(self, foreign_keys: Sequence[ForeignKey]) -> Collection[int]:
+        """Those that are not looked at now: but when the transaction commits, or when all parts are carried out."""
+        deferred, parts = deferred_now(foreign_keys, self._modes), self._transaction.parts
+        if parts is None:
+            return deferred
+        every = frozenset(each.oid for each in foreign_keys)
+        parts.late.update(every - deferred)
+        return every
 
     def add(self, change: RowChange) -> None:
         """Add a change that has no files of its own."""

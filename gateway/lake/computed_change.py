@@ -9,13 +9,15 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from catalog.errors import SluiceError
+from catalog.errors import SluiceError, unsupported
 from catalog.model import TableVersion
 from gateway.lake.computed import SMALL_ROWS, Computing, is_small
 from gateway.lake.guarded import send_statement
 from gateway.lake.rehearsal import Outcome, gone, load_all, rehearse
 from gateway.visibility import rules
+from planner.computable import functions_of_users
 from planner.nodes import Node
+from planner.references import tables_read
 from storage.write import WriteResult, replace_rows
 
 if TYPE_CHECKING:
@@ -43,6 +45,8 @@ async def computed_change(  # noqa: PLR0917
     if not is_small([version]):
         refusal.fields.setdefault("H", f"PostgreSQL computes it where the table has no more than {SMALL_ROWS} rows.")
         raise refusal
+    if version != reading.versions[table.oid] and (table.oid in tables_read(query) or functions_of_users(query)):
+        raise unsupported(f'changing table "{table.name}" twice in a statement that also reads it in this way')
     kept = await rules(session, table)
     assigned = _assigned(query, kept.generated)
     if assigned is not None and any(not set(key.attnums).isdisjoint(assigned) for key in table.keys):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState, unsupported
@@ -25,6 +26,7 @@ from planner.change import plan_delete, plan_insert, plan_update
 from planner.explain import Plan, Reads, as_json, as_lines, postgres_plan, spark_plan
 from planner.locking import plan_locking, strongest
 from planner.plan import SparkQuery
+from planner.references import tables_read
 from planner.routes import Route
 from planner.select import plan_select
 from storage.located import row_groups
@@ -40,6 +42,8 @@ _KNOWN_OPTIONS: Final = frozenset(
     {"analyze", "verbose", "costs", "timing", "summary", "buffers", "settings", "wal", "format", "memory"}
 )
 _FORMATS: Final = ("text", "json")
+# What PostgreSQL computes where Spark cannot.
+_COMPUTED: Final = (Route.SELECT, Route.INSERT, Route.UPDATE, Route.DELETE)
 _ON: Final = frozenset({"true", "on", "1"})
 # The explained statement's name at the backend, where that takes part in it.
 _EXPLAINED: Final = "pg_sluice_explained"
@@ -131,8 +135,13 @@ class ExplainPortal(StatementPortal):
             query = _query(routed, reading)
             run = runnable(query, reading)
         except SluiceError as refusal:
-            if refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED or routed.route is not Route.SELECT:
+            if refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED or routed.route not in _COMPUTED:
                 raise
+            assert routed.query is not None
+            if routed.route is Route.INSERT:
+                read_tables = tables_read(routed.query)
+                kept = {oid: each for oid, each in reading.versions.items() if oid in read_tables}
+                reading = replace(reading, versions=kept)
             copied = loads(self.session, routed.query, reading, refusal, made_by_users=True)
             rows = [(each.version.table, each.version.row_count, each.found) for each in copied]
             return postgres_plan(routed.route, rows)

@@ -91,9 +91,7 @@ class InsertQueryPortal(StatementPortal):
 
         made = await computed_insert(session, query, version.table, reading, refusal, carry_out)
         await changing.wrote(made.result, version)
-        for data in made.answers:
-            session.client.write(data)
-            await session.client.drain()
+        await self.pass_on(made.answers)
         await changing.finish()
         session.client.send(CommandComplete(made.tag))
 

@@ -10,12 +10,13 @@ reads besides, in subqueries, or of a source that it has to read itself, is copi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from catalog.errors import SluiceError, SqlState, unsupported
 from gateway.analysis import Analysis
@@ -46,16 +47,19 @@ from gateway.lake.temporary import create_temporary
 from gateway.portal import StatementPortal
 from gateway.routing import route
 from gateway.values import ResultColumn
-from gateway.visibility import rules
+from gateway.visibility import left_by_parts, rules
 from planner.change import plan_delete
 from planner.computable import functions_of_users
 from planner.merge import is_read_in_place, is_repeatable, tables_in_place
 from planner.nodes import parse
 from planner.routes import Route, main_query
 from planner.statements import Merge, merge
+from storage.files import LakeFiles
+from storage.positions import deleted_positions
 from storage.write import replace_rows
 
 if TYPE_CHECKING:
+    from catalog.model import TableVersion
     from gateway.lake.reading import Reading
     from gateway.routing import Routed
 
@@ -86,7 +90,10 @@ class MergePortal(StatementPortal):
                 loaded = await self._matched(parts, reading, everything=everything)
                 outcome = await self._merged(parts if source is not None else None, reading, loaded, in_place)
                 replaced = await gone(version.table, loaded, outcome.kept)
-                path = session.gateway.data_path
+                left, path = await left_by_parts(session, version), session.gateway.data_path
+                if await asyncio.to_thread(_any_taken, path, version, left, replaced):
+                    raise _affected_twice()
+                version = left
                 result = await asyncio.to_thread(replace_rows, path, version, replaced, [outcome.fresh])
                 if await changing.claim(result, version, strength_of(version.table, loaded, outcome)):
                     break
@@ -94,7 +101,7 @@ class MergePortal(StatementPortal):
                     await session.backend.run(_EMPTY)
             if source is not None:
                 await session.backend.run(Statement(f"DROP TABLE pg_temp.{PROPOSED}"))
-            await conclude(changing, version, outcome, result)
+            await conclude(self, changing, version, outcome, result)
 
     async def _source(self, parts: Merge) -> tuple[Analysis, Routed] | None:
         """The query of the source's rows; None where PostgreSQL has to read the source itself."""
@@ -211,3 +218,25 @@ class MergePortal(StatementPortal):
                 await stack.enter_async_context(computing)
                 await stack.enter_async_context(computing.watched())
             return await rehearse(session, table, columns, loaded, send)
+
+
+def _any_taken(
+    data_path: str, version: TableVersion, left: TableVersion, replaced: Mapping[str, npt.NDArray[np.int64]]
+) -> bool:
+    """Whether any of these rows of a version is not among those that are left of it. Blocking."""
+    files = LakeFiles(data_path)
+    return any(
+        after.delete_file is not None
+        and after.delete_file != before.delete_file
+        and after.path in replaced
+        and np.isin(replaced[after.path], deleted_positions(files, version.table.path, after.delete_file)).any()
+        for before, after in zip(version.files, left.files, strict=True)
+    )
+
+
+def _affected_twice() -> SluiceError:
+    return SluiceError(
+        SqlState.CARDINALITY_VIOLATION,
+        "MERGE command cannot affect row a second time",
+        hint="Ensure that not more than one source row matches any one target row.",
+    )

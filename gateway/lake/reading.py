@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState
@@ -175,16 +176,20 @@ async def _session_values(session: Exchange, result: Result) -> tuple[SessionVal
     return values, int(timeout) / 1000 or None, past
 
 
-def runnable(query: SparkQuery, reading: Reading) -> RunnableQuery:
-    """The plan with each of its scans bound to the table's version."""
+def runnable(
+    query: SparkQuery, reading: Reading, others: Mapping[str, TableVersion] = MappingProxyType({})
+) -> RunnableQuery:
+    """The plan with each of its scans bound to the table's version, or that in `others`, by the scan's name."""
     return RunnableQuery(
-        query.sql, tuple(bound(scan, reading) for scan in query.scans), spark_zone(reading.context.session.time_zone)
+        query.sql,
+        tuple(bound(scan, reading, others.get(scan.name)) for scan in query.scans),
+        spark_zone(reading.context.session.time_zone),
     )
 
 
-def bound(scan: Scan, reading: Reading) -> BoundScan:
-    """One scan bound to the table's version."""
-    version = reading.versions.get(scan.table_oid)
+def bound(scan: Scan, reading: Reading, other: TableVersion | None = None) -> BoundScan:
+    """One scan bound to the table's version, or another."""
+    version = other or reading.versions.get(scan.table_oid)
     if version is None:
         raise SluiceError(SqlState.UNDEFINED_TABLE, "a table of this statement was dropped meanwhile")
     return BoundScan(scan, version, reading.sidecars)

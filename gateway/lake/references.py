@@ -92,11 +92,13 @@ async def consequences(
     *,
     sources: pa.Table | None,
     updated: bool,
-    deferred: Collection[int],
+    late: Collection[int],
+    restricting: bool,
 ) -> list[Consequence]:
     """What foreign keys do about rows of `version` that the change, which is not staged yet, deletes or replaces.
 
-    Raises 23503 or 23001 where one forbids it.
+    Raises 23503 or 23001 where one forbids it. Those that are `late`, by OID, do so when they are validated, and where
+    they are not `restricting` now, RESTRICT too.
     """
     wanted: list[Consequence] = []
     table = version.table
@@ -110,8 +112,10 @@ async def consequences(
         await lock_keys(session, table, foreign_key, gone.keys)
         own = change if foreign_key.child == table.oid else None
         child = await current(session, foreign_key.child, own)
-        late = foreign_key.oid in deferred and action is Action.NO_ACTION
-        if not late:
+        later = foreign_key.oid in late and (
+            action is Action.NO_ACTION or (action is Action.RESTRICT and not restricting)
+        )
+        if not later:
             found = await _children(session, table, foreign_key, gone, child, child.files)
             if len(found) and action in (Action.NO_ACTION, Action.RESTRICT):
                 row = gone.columns.slice(int(found.wanted[0]), 1)
@@ -121,15 +125,19 @@ async def consequences(
             if len(found):
                 wanted.append(Consequence(foreign_key, action, table, gone, found))
 
-        seen = frozenset[int | None]() if late else child.published
+        seen = frozenset[int | None]() if later else child.published
+        said = Action.RESTRICT if later and action is Action.RESTRICT else Action.NO_ACTION
 
         async def again(
-            foreign_key: ForeignKey = foreign_key, gone: Gone = gone, seen: Collection[int | None] = seen
+            foreign_key: ForeignKey = foreign_key,
+            gone: Gone = gone,
+            seen: Collection[int | None] = seen,
+            said: Action = said,
         ) -> None:
-            await _validate(session, table.oid, foreign_key, gone, seen)
+            await _validate(session, table.oid, foreign_key, gone, seen, said)
 
         session.transaction.validate(
-            foreign_key.child, Validation(foreign_key.oid, -1 if late else child.snapshot, again)
+            foreign_key.child, Validation(foreign_key.oid, -1 if later else child.snapshot, again)
         )
     return wanted
 
@@ -220,10 +228,15 @@ def _find(  # noqa: PLR0917
     return find(data_path, table, columns, files, gone.keys, bounds_of(of, columns, gone.columns.columns))
 
 
-async def _validate(
-    session: Exchange, parent_oid: int, foreign_key: ForeignKey, gone: Gone, seen: Collection[int | None]
+async def _validate(  # noqa: PLR0917
+    session: Exchange,
+    parent_oid: int,
+    foreign_key: ForeignKey,
+    gone: Gone,
+    seen: Collection[int | None],
+    said: Action,
 ) -> None:
-    """At COMMIT: nobody has come to refer to a key that is gone; it may be there again."""
+    """At the end: nobody refers to a key that is gone, or has come to since; it may be there again."""
     parent = await current(session, parent_oid, None)
     rest = await _without_present(session, parent, foreign_key, gone)
     if not len(rest.keys):
@@ -233,7 +246,7 @@ async def _validate(
     found = await _children(session, parent.table, foreign_key, rest, child, files)
     if len(found):
         row = rest.columns.slice(int(found.wanted[0]), 1)
-        raise _still_referenced(parent.table, child.table, foreign_key, Action.NO_ACTION, row)
+        raise _still_referenced(parent.table, child.table, foreign_key, said, row)
 
 
 def _still_referenced(

@@ -26,7 +26,7 @@ from gateway.lake.row_locks import Strength
 from gateway.lake.shadow import begin_shadow, copy_rows, put_rows, qualified, shadow_rows, to_lake_form
 from gateway.messages import frontend
 from gateway.messages.backend import CommandComplete
-from gateway.portal import Binding
+from gateway.portal import Binding, StatementPortal
 from gateway.values import OutputSettings
 from gateway.values.text import text_cells
 from storage.arrow_types import arrow_type
@@ -159,16 +159,15 @@ async def rehearse(
     return Outcome(answers, tag, rows_of(table, fresh.bodies), rows_of(table, kept.bodies))
 
 
-async def conclude(changing: Changing, version: TableVersion, outcome: Outcome, result: WriteResult) -> None:
+async def conclude(
+    portal: StatementPortal, changing: Changing, version: TableVersion, outcome: Outcome, result: WriteResult
+) -> None:
     """What came of the statement has been written: keep the constraints, answer the client, stage or commit."""
-    client = changing.session.client
     every = [column.attnum for column in version.table.columns]
     await changing.wrote(result, version, every if result.positions else None)
-    for data in outcome.answers:
-        client.write(data)
-        await client.drain()
+    await portal.pass_on(outcome.answers)
     await changing.finish()
-    client.send(CommandComplete(outcome.tag))
+    portal.session.client.send(CommandComplete(outcome.tag))
 
 
 def made(mark: str) -> str:
@@ -178,7 +177,7 @@ def made(mark: str) -> str:
 
 def send_own(session: Exchange, sql: str, binding: Binding, parameter_types: Sequence[int]) -> None:
     """Send a statement that stands for the client's, for its parameters and with its result formats."""
-    if session.simple:
+    if binding.raw_query is not None and not binding.parameters:
         session.backend.send(frontend.Query(sql).encode())
         return
     messages = (

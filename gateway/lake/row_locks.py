@@ -181,5 +181,5 @@ def check_may_look_again(session: Exchange) -> None:
     """Rows were replaced by others: raises where the statement must not be computed again on what they are by now, for
     its transaction's level, or for it is a part of another (which then is)."""
     transaction = session.transaction
-    if transaction.isolation is not Isolation.READ_COMMITTED or transaction.pinned is not None:
+    if transaction.isolation is not Isolation.READ_COMMITTED or transaction.parts is not None:
         raise changed_meanwhile()

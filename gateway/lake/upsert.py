@@ -45,7 +45,7 @@ from gateway.lake.row_locks import changed_meanwhile
 from gateway.lake.shadow import copy_rows, qualified, shadow_rows
 from gateway.portal import StatementPortal
 from gateway.transaction import Isolation
-from gateway.visibility import current, rules, used
+from gateway.visibility import current, left_by_parts, rules, used
 from planner.lexer import quoted
 from planner.nodes import Node, walk
 from planner.statements import upsert
@@ -55,6 +55,7 @@ from storage.write import replace_rows
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
 
+_DO_UPDATE: Final = 2  # OnConflictAction of nodes.h
 # PostgreSQL raises these also where a row that the shadow lacks would have led another way.
 _CONDITIONAL: Final = (SqlState.CARDINALITY_VIOLATION, SqlState.UNIQUE_VIOLATION)
 
@@ -67,7 +68,7 @@ class UpsertPortal(StatementPortal):
         assert self.routed.query is not None
         oid = target_oid(self.routed.query)
         async with Changing(self, "INSERT", oid) as changing:
-            version = await used(session, oid, self.analysis.mark, changing.mark)
+            version = await self._version(oid, changing)
             if version.table.computed_keys:
                 raise unsupported("ON CONFLICT on a table with a UNIQUE index over expressions, or with WHERE,")
             kept_rules = await rules(session, version.table)
@@ -78,16 +79,39 @@ class UpsertPortal(StatementPortal):
                 outcome = await self._try(version.table, columns, loaded)
                 more = await conflicts(session, version.table, outcome.fresh, loaded)
                 if more is None:
+                    self._check_parts(version, loaded)
                     replaced = await gone(version.table, loaded, outcome.kept)
                     path = session.gateway.data_path
                     result = await asyncio.to_thread(replace_rows, path, version, replaced, [outcome.fresh])
                     if await changing.claim(result, version, strength_of(version.table, loaded, outcome)):
                         break
                     more = nothing_loaded(version.table)
-                loaded, version = more, await used(session, oid, self.analysis.mark, changing.mark)
+                loaded, version = more, await self._version(oid, changing)
                 self._check_visible(version, loaded)
             await self._forget()
-            await conclude(changing, version, outcome, result)
+            await conclude(self, changing, version, outcome, result)
+
+    async def _version(self, oid: int, changing: Changing) -> TableVersion:
+        version = await used(self.session, oid, self.analysis.mark, changing.mark)
+        return await left_by_parts(self.session, version)
+
+    def _check_parts(self, version: TableVersion, loaded: Loaded) -> None:
+        """A part of a statement must not change rows that another has made, nor can it such as it does not see."""
+        assert self.routed.query is not None
+        updates = int(self.routed.query.onConflict.action) == _DO_UPDATE
+        if self.session.transaction.parts is None or not updates:
+            return
+        seen = {file.path for file in version.files}
+        unseen = [file for file in loaded.files if file.path not in seen]
+        if any(file.data_file_id is None for file in unseen):
+            raise SluiceError(
+                SqlState.CARDINALITY_VIOLATION,
+                "ON CONFLICT DO UPDATE command cannot affect row a second time",
+                hint="Ensure that no rows proposed for insertion within the same command have duplicate constrained"
+                " values.",
+            )
+        if unseen:
+            raise changed_meanwhile()
 
     def _check_visible(self, version: TableVersion, loaded: Loaded) -> None:
         """A level above READ COMMITTED must not act on a row that it does not see."""

@@ -1,9 +1,9 @@
 """WITH queries of which some change data, one after another: what each returns becomes a table of the session's own,
 from which the others read.
 
-As in PostgreSQL all of them see the tables as they were before (`Transaction.pinned`), and so of the others only what
-is returned. Where that is not all, it is refused: that two of them change one table, but for INSERT, and what breaks a
-foreign key before the statement's end.
+As in PostgreSQL all of them see the tables as they were before (`gateway.transaction.Parts`), and so of the others only
+what is returned. Of two that change the same row the second passes it over (`gateway.visibility.left_by_parts`).
+Foreign keys are looked at when all is done, and only then the client gets its answer.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import itertools
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Final
 
-from catalog.errors import SluiceError, SqlState, unsupported
+from catalog.errors import SluiceError, unsupported
 from gateway.backend import BackendLostError, Statement
 from gateway.enlistment import analysed
 from gateway.framing import Frame
 from gateway.lake.guarded import relay_rows, send_statement
-from gateway.lake.insert import target_oid
+from gateway.lake.held import HeldAnswers
 from gateway.lake.reading import session_values
 from gateway.lake.returned import Returned
 from gateway.lake.row_locks import RowsChangedError
@@ -27,28 +27,26 @@ from gateway.messages import frontend
 from gateway.messages.backend import CommandComplete, ReadyForQuery
 from gateway.portal import Binding, Portal, StatementPortal
 from gateway.routing import route
-from gateway.transaction import Isolation
-from gateway.visibility import unpinned, use, versions
+from gateway.transaction import Isolation, Parts
+from gateway.visibility import use, versions
 from planner.lexer import quoted
-from planner.nodes import Node, name_of
+from planner.nodes import name_of
 from planner.references import common_names
 from planner.routes import Route
 from planner.statements import CommonText, with_texts
+from planner.with_parts import order
 
 if TYPE_CHECKING:
-    from catalog.model import DeleteFile, TableVersion
     from gateway.analysis import Analysis
     from gateway.exchange import Exchange
     from gateway.routing import Routed
+    from planner.nodes import Node
 
 Opener = Callable[["Exchange", "Analysis", "Routed", Binding], Awaitable[Portal]]
 _SAVEPOINT: Final = Statement("SAVEPOINT pg_sluice_with")
 _AGAIN: Final = Statement("ROLLBACK TO SAVEPOINT pg_sluice_with")
 _RELEASE: Final = Statement("RELEASE SAVEPOINT pg_sluice_with")
 _numbers: Final = itertools.count(1)
-_ENFORCED_LATE: Final = (SqlState.FOREIGN_KEY_VIOLATION, SqlState.RESTRICT_VIOLATION)
-_NEVER_REFERENCED: Final = 0
-_CMD_SELECT: Final = 1
 
 
 class WithChangesPortal(StatementPortal):
@@ -63,63 +61,68 @@ class WithChangesPortal(StatementPortal):
 
     async def run(self) -> None:
         session, transaction = self.session, self.session.transaction
-        texts, main = with_texts(self.analysis.sql)
         ends, session.ends_with_statement = session.ends_with_statement, False
         await transaction.begin()
         _, timeout = await session_values(session)
         self.limit_time(timeout)
+        client = session.client
         try:
             while True:
                 await session.backend.run(_SAVEPOINT)
+                session.client = answers = HeldAnswers(client)
                 try:
-                    await self._pin()
-                    await self._main(await self._parts(texts, main), ends=ends)
+                    await self._carry_out()
                     break
                 except RowsChangedError:
                     if transaction.isolation is not Isolation.READ_COMMITTED or not transaction.open:
                         raise
-                    transaction.pinned = None
+                    transaction.parts = None
+                    await answers.close()
                     await session.backend.run(_AGAIN)
         finally:
-            transaction.pinned = None
+            session.client = client
+            transaction.parts = None
             session.ends_with_statement = ends
-        if transaction.open:
+        try:
             dropped = [Statement(f"DROP TABLE pg_temp.{name}") for name in self._tables]
             await session.backend.run(*dropped, _RELEASE)
+            if transaction.implicit and ends:
+                await transaction.commit()
+            await answers.release()
+        finally:
+            await answers.close()
 
-    async def _pin(self) -> None:
-        """Every part sees the tables as they are now."""
-        session, lake = self.session, self.routed.lake
+    async def _carry_out(self) -> None:
+        """Every part, on the tables as they are now."""
+        session, lake, query = self.session, self.routed.lake, self.routed.query
+        assert query is not None
         self._tables.clear()
         found = await versions(session, lake)
         await use(session, lake, found, self.analysis.mark, self.analysis.mark, self.analysis.views)
-        session.transaction.pinned = found
+        session.transaction.parts = parts = Parts(found)
+        texts, main = with_texts(self.analysis.sql)
+        places, done = order(query), dict[str, str]()  # by name, what stands in place of each
+        for place in places.before:
+            await self._common(texts[place], query.cteList[place], done)
+        await self._main(_with(done, common_names(query.replaced(cteList=())) & done.keys(), main))
+        for place in places.after:
+            await self._common(texts[place], query.cteList[place], done)
+        await session.transaction.validate_now(parts.late)
 
-    async def _parts(self, texts: tuple[CommonText, ...], main: str) -> str:
-        """Carry the WITH queries out, in order; the statement that is left, which reads what they have returned."""
-        assert self.routed.query is not None
-        done: dict[str, str] = {}  # by name, what stands in place of each
-        for common, node in zip(texts, self.routed.query.cteList, strict=True):
-            changes = int(node.ctequery.commandType) != _CMD_SELECT
-            if not changes and int(node.cterefcount) == _NEVER_REFERENCED:
-                continue
-            read = common_names(node.ctequery) & done.keys()
-            if read and common.body.lstrip().lower().startswith("with"):
-                raise unsupported("a WITH inside of a WITH query that reads others")
-            try:
-                table = await self._part(_with(done, read, common.body), next(_numbers))
-            except BackendLostError:
-                raise
-            except SluiceError as error:
-                error.fields.pop("P", None)
-                if error.sqlstate in _ENFORCED_LATE:
-                    raise unsupported("a WITH query that breaks a foreign key on its own") from error
-                raise
-            if table is not None:
-                done[name_of(node.ctename)] = f"{common.head} AS ({table})"
-        query = self.routed.query
-        rest = Node(query.type, {name: value for name, value in query.fields.items() if name != "cteList"})
-        return _with(done, common_names(rest) & done.keys(), main)
+    async def _common(self, common: CommonText, node: Node, done: dict[str, str]) -> None:
+        """Carry one of the WITH queries out, which may read what others have returned."""
+        read = common_names(node.ctequery) & done.keys()
+        if read and common.body.lstrip().lower().startswith("with"):
+            raise unsupported("a WITH inside of a WITH query that reads others")
+        try:
+            table = await self._part(_with(done, read, common.body), next(_numbers))
+        except BackendLostError:
+            raise
+        except SluiceError as error:
+            error.fields.pop("P", None)
+            raise
+        if table is not None:
+            done[name_of(node.ctename)] = f"{common.head} AS ({table})"
 
     async def _part(self, sql: str, number: int) -> str | None:
         """Carry one of them out; the query that gives what it has returned, None where it returns nothing."""
@@ -135,7 +138,6 @@ class WithChangesPortal(StatementPortal):
             if routed.route in (Route.RELAY, Route.GUARDED):
                 await self._relay_part(sql, table if fields else None, routed)
             else:
-                await self._check_target(routed)
                 client, returned = session.client, Returned(session.client)
                 session.client = returned
                 try:
@@ -161,28 +163,18 @@ class WithChangesPortal(StatementPortal):
         binding, types = self.binding, self.analysis.parameter_types
         await self.session.backend.run(Statement(sql, binding.parameters, types, binding.parameter_formats))
 
-    async def _main(self, sql: str, *, ends: bool) -> None:
+    async def _main(self, sql: str) -> None:
         session, statement = self.session, f"pg_sluice_with_{next(_numbers)}"
         analysis = await self._analyse(sql, statement)
         try:
             routed = await route(session, analysis)
-            session.ends_with_statement = ends
             raw = self._raw(sql, statement) if session.simple else None
             binding = self._binding(statement, self.binding.result_formats, raw)
             if routed.route is not Route.RELAY:
-                await self._check_target(routed)
                 await self._execute(analysis, routed, binding)
                 return
-            # As in PostgreSQL, what fails has given no rows.
-            answers: list[bytes] = []
             send_statement(session, binding)
-            tag = await relay_rows(session, answers)
-            if session.transaction.implicit and ends:
-                await session.transaction.commit()
-            for data in answers:
-                session.client.write(data)
-                await session.client.drain()
-            session.client.send(CommandComplete(tag))
+            session.client.send(CommandComplete(await relay_rows(session)))
         finally:
             await self._forget(statement)
 
@@ -200,20 +192,6 @@ class WithChangesPortal(StatementPortal):
             await portal.execute(0)
         finally:
             await portal.close()
-
-    async def _check_target(self, routed: Routed) -> None:
-        """Refuse to change rows of a table that another part has changed."""
-        query, pinned = routed.query, self.session.transaction.pinned
-        if routed.route is Route.SELECT or query is None or pinned is None:
-            return
-        if routed.route is Route.INSERT and query.onConflict is None:
-            return
-        oid = target_oid(query)
-        now, before = _files(await unpinned(self.session, oid)), _files(pinned[oid])
-        if routed.route in (Route.UPDATE, Route.DELETE):  # the others may look at what was inserted meanwhile
-            now = {path: deleted for path, deleted in now.items() if path in before}
-        if now != before:
-            raise unsupported(f'changing table "{pinned[oid].table.name}" twice in a statement')
 
     async def _analyse(self, sql: str, name: str) -> Analysis:
         types = self.analysis.parameter_types
@@ -237,10 +215,6 @@ class WithChangesPortal(StatementPortal):
 def with_changes_portal(open_portal: Opener) -> Callable[[Exchange, Analysis, Routed, Binding], Portal]:
     """What makes the portal."""
     return lambda session, analysis, routed, binding: WithChangesPortal(session, analysis, routed, binding, open_portal)
-
-
-def _files(version: TableVersion) -> dict[str, DeleteFile | None]:
-    return {file.path: file.delete_file for file in version.files}
 
 
 def _with(done: Mapping[str, str], read: Collection[str], sql: str) -> str:

@@ -36,6 +36,9 @@ CHANGES = {
     "MERGE INTO explained e USING (VALUES (1, 'm'), (99, 'm')) AS v (n, t) ON e.n = v.n "
     "WHEN MATCHED THEN UPDATE SET t = v.t WHEN NOT MATCHED THEN INSERT (n, t) VALUES (v.n, v.t)": 11,
     "SELECT * FROM explained FOR UPDATE": 10,
+    "INSERT INTO explained (n, t) SELECT n + 30, to_json(e)::text FROM explained e": 20,
+    "UPDATE explained e SET t = to_json(e)::text WHERE n < 3": 10,
+    "DELETE FROM explained e WHERE to_json(e) ->> 't' = 'row 4'": 9,
 }
 
 

@@ -1,0 +1,34 @@
+-- EXECUTE of what PostgreSQL carries out over rows of the lake: its parameters, and what it returns
+CREATE SCHEMA executing;
+SET search_path = executing;
+CREATE TABLE stock (id integer PRIMARY KEY, v text);
+CREATE TABLE source (id integer, v text);
+INSERT INTO source VALUES (1, 'a'), (2, 'b');
+PREPARE merged (integer, text) AS MERGE INTO stock t USING source s ON t.id = s.id AND s.id >= $1
+    WHEN NOT MATCHED THEN INSERT VALUES (s.id, $2) WHEN MATCHED AND t.id = 1 THEN UPDATE SET v = t.v || $2 WHEN MATCHED THEN DO NOTHING;
+EXECUTE merged (2, 'x');
+EXECUTE merged (1, 'y');
+PREPARE returning_merged (integer) AS MERGE INTO stock t USING source s ON t.id = s.id AND s.id = $1 WHEN MATCHED THEN UPDATE SET v = $1 RETURNING merge_action(), t.id, t.v;
+EXECUTE returning_merged (2);
+PREPARE joined (integer) AS MERGE INTO stock t USING source s JOIN source r USING (id) ON t.id = r.id AND t.id > $1 WHEN MATCHED THEN UPDATE SET v = $1 RETURNING t.*;
+EXECUTE joined (1);
+PREPARE upserted (text) AS INSERT INTO stock SELECT id, v FROM source WHERE id = 2 ON CONFLICT (id) DO UPDATE SET v = excluded.v || $1 RETURNING *;
+EXECUTE upserted ('z');
+PREPARE value_upserted (integer) AS INSERT INTO stock VALUES ($1, 'i') ON CONFLICT (id) DO UPDATE SET v = excluded.v RETURNING *;
+EXECUTE value_upserted (2);
+PREPARE updated (integer) AS UPDATE stock SET v = to_json(stock)::text || $1 WHERE id = 2 RETURNING *;
+EXECUTE updated (3);
+PREPARE deleted (integer) AS DELETE FROM stock WHERE (to_json(stock) ->> 'id')::integer = $1 RETURNING *;
+EXECUTE deleted (1);
+PREPARE inserted (integer) AS INSERT INTO stock SELECT id, to_json(source)::text || $1 FROM source WHERE id = 1 RETURNING *;
+EXECUTE inserted (3);
+PREPARE selected (integer) AS SELECT to_json(source)::text || $1 FROM source ORDER BY 1;
+EXECUTE selected (3);
+PREPARE several (integer) AS WITH gone AS (DELETE FROM source WHERE id >= $1 RETURNING *) MERGE INTO stock t USING gone ON t.id = gone.id WHEN MATCHED THEN UPDATE SET v = gone.v || $1 RETURNING t.*;
+EXECUTE several (2);
+PREPARE moved (integer) AS WITH gone AS (DELETE FROM source RETURNING *) INSERT INTO stock VALUES ($1, 'new') RETURNING *;
+EXECUTE moved (9);
+SELECT * FROM stock ORDER BY id;
+SELECT * FROM source;
+DEALLOCATE ALL;
+DROP SCHEMA executing CASCADE;
