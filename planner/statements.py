@@ -356,31 +356,63 @@ def merge(text: str) -> Merge:
     )
 
 
+_NAME_BYTES_MAX: Final = 63  # NAMEDATALEN
+
+
 @dataclass(frozen=True, slots=True)
 class CommonText:
-    """One query of a WITH: `name [(columns)]`, and the statement inside its parentheses."""
+    """One query of a WITH: its name, `name [(columns)]`, the statement inside its parentheses, and SEARCH and CYCLE
+    after it."""
 
+    name: str
     head: str
     body: str
+    tail: str = ""
 
 
-def with_texts(text: str) -> tuple[tuple[CommonText, ...], str]:
-    """The queries of the WITH that a statement begins with, and what follows them. RECURSIVE is refused."""
+@dataclass(frozen=True, slots=True)
+class WithText:
+    """A statement that begins with WITH: its queries, and what follows them."""
+
+    recursive: bool
+    commons: tuple[CommonText, ...]
+    main: str
+
+
+def begins_with_with(text: str) -> bool:
+    """Whether a statement begins with WITH."""
+    return next((token.text for token in tokens(text)), "") == "with"
+
+
+def with_text(text: str) -> WithText:
+    """The parts of a statement that begins with WITH."""
     items = [token for token in tokens(text) if token.depth == 0]
-    if items[0].text != "with" or items[1].text == "recursive":
-        raise unsupported("WITH RECURSIVE beside a data-modifying statement in WITH")
+    recursive = items[1].text == "recursive" and items[1].kind is Kind.WORD
     found: list[CommonText] = []
-    place = 1
+    place = 1 + recursive
     while True:
         start = place
         place = _find(items, place + 1, "as")
         head = text[items[start].start : items[place - 1].end]
         opening = next(index for index in range(place, len(items)) if items[index].text == "(")
-        found.append(CommonText(head, text[items[opening].end : items[opening + 1].start]))
-        place = opening + 2
+        place = _after_search_and_cycle(items, opening + 2)
+        body = text[items[opening].end : items[opening + 1].start]
+        name = items[start].text.encode()[:_NAME_BYTES_MAX].decode(errors="ignore")
+        found.append(CommonText(name, head, body, text[items[opening + 1].end : items[place - 1].end]))
         if items[place].text != ",":
-            return tuple(found), text[items[place].start :]
+            return WithText(recursive, tuple(found), text[items[place].start :])
         place += 1
+
+
+def _after_search_and_cycle(items: Sequence[Token], place: int) -> int:
+    """SEARCH … SET column, CYCLE … SET column [TO value DEFAULT value] USING column."""
+    while items[place].kind is Kind.WORD and items[place].text in {"search", "cycle"}:
+        place = _find(items, place, "set") + 2
+        if items[place].text == "to":
+            place = _find(items, place, "default") + 2
+        if items[place].text == "using":
+            place += 2
+    return place
 
 
 def _outside_of_case(items: Sequence[Token], start: int, word: str) -> int:

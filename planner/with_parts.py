@@ -7,47 +7,76 @@ gets that both are about.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from planner.nodes import Node, name_of
 from planner.references import common_names
+from planner.statements import CommonText, WithText
 
 _CMD_SELECT: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
+class Common:
+    """One of the WITH queries: its name, its text and its tree."""
+
+    name: str
+    text: CommonText
+    query: Node
+    recursive: bool
+
+    @property
+    def changes(self) -> bool:
+        """Whether it changes data."""
+        return int(self.query.commandType) != _CMD_SELECT
+
+
+@dataclass(frozen=True, slots=True)
 class Order:
-    """Places in the list of WITH queries: those carried out before the main statement, and after it."""
+    """The WITH queries that are carried out before the main statement, and after it."""
 
-    before: tuple[int, ...]
-    after: tuple[int, ...]
+    before: tuple[Common, ...]
+    after: tuple[Common, ...]
 
 
-def order(query: Node) -> Order:
-    """The order for an analysed statement. What changes nothing and is never read is left out."""
-    commons: Sequence[Node] = query.cteList
-    places = {name_of(node.ctename): place for place, node in enumerate(commons)}
-    reads = [{places[name] for name in common_names(node.ctequery) if name in places} for node in commons]
+def order(query: Node, text: WithText) -> Order:
+    """The order for an analysed statement and its text. What changes nothing and is never read is left out."""
+    commons = _commons(query, text)
+    places = {common.name: place for place, common in enumerate(commons)}
+    reads = [{places[name] for name in common_names(common.query) if name in places} for common in commons]
     main = query.replaced(cteList=())
     before = _with_read({places[name] for name in common_names(main) if name in places}, reads, ())
     after: tuple[int, ...] = ()
     for place in reversed(range(len(commons))):
-        if int(commons[place].ctequery.commandType) != _CMD_SELECT and place not in before:
+        if commons[place].changes and place not in before:
             after += _with_read({place}, reads, (*before, *after))
-    if query.commandType == _CMD_SELECT or _target(query) not in {_target(commons[place].ctequery) for place in after}:
-        return Order((*before, *after), ())
-    return Order(before, after)
+    if query.commandType == _CMD_SELECT or _target(query) not in {_target(commons[place].query) for place in after}:
+        before, after = (*before, *after), ()
+    return Order(tuple(commons[place] for place in before), tuple(commons[place] for place in after))
 
 
-def _with_read(wanted: set[int], reads: Sequence[set[int]], done: Sequence[int]) -> tuple[int, ...]:
-    """These and all that they read, which stands before them, without what is done."""
-    every: set[int] = set()
-    while wanted:
-        every |= wanted
-        wanted = set().union(*(reads[place] for place in wanted)) - every
-    return tuple(sorted(every.difference(done)))
+def _commons(query: Node, text: WithText) -> list[Common]:
+    """The analysed queries with their texts. Those of WITH RECURSIVE PostgreSQL has put in another order."""
+    texts = list(text.commons)
+    if text.recursive:
+        named = {each.name: each for each in texts}
+        texts = [named[name_of(node.ctename)] for node in query.cteList]
+    return [
+        Common(name_of(node.ctename), each, node.ctequery, text.recursive)
+        for node, each in zip(query.cteList, texts, strict=True)
+    ]
+
+
+def _with_read(wanted: Iterable[int], reads: Sequence[set[int]], done: Sequence[int]) -> tuple[int, ...]:
+    """These and all that they read, each after what it reads itself, without what is done."""
+    found: tuple[int, ...] = ()
+    for place in sorted(wanted):
+        if place not in done and place not in found:
+            before = (*done, *found, place)  # a recursive one reads itself
+            found += (*_with_read(reads[place], reads, before), place)
+    return found
 
 
 def _target(query: Node) -> int:

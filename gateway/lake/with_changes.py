@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, unsupported
@@ -30,11 +30,10 @@ from gateway.routing import route
 from gateway.transaction import Isolation, Parts
 from gateway.visibility import use, versions
 from planner.lexer import quoted
-from planner.nodes import name_of
 from planner.references import common_names
 from planner.routes import Route
-from planner.statements import CommonText, with_texts
-from planner.with_parts import order
+from planner.statements import WithText, begins_with_with, with_text
+from planner.with_parts import Common, order
 
 if TYPE_CHECKING:
     from gateway.analysis import Analysis
@@ -46,6 +45,7 @@ Opener = Callable[["Exchange", "Analysis", "Routed", Binding], Awaitable[Portal]
 _SAVEPOINT: Final = Statement("SAVEPOINT pg_sluice_with")
 _AGAIN: Final = Statement("ROLLBACK TO SAVEPOINT pg_sluice_with")
 _RELEASE: Final = Statement("RELEASE SAVEPOINT pg_sluice_with")
+_RECORDS: Final = (2249, 2287)  # record, record[]
 _numbers: Final = itertools.count(1)
 
 
@@ -100,29 +100,31 @@ class WithChangesPortal(StatementPortal):
         found = await versions(session, lake)
         await use(session, lake, found, self.analysis.mark, self.analysis.mark, self.analysis.views)
         session.transaction.parts = parts = Parts(found)
-        texts, main = with_texts(self.analysis.sql)
-        places, done = order(query), dict[str, str]()  # by name, what stands in place of each
-        for place in places.before:
-            await self._common(texts[place], query.cteList[place], done)
-        await self._main(_with(done, common_names(query.replaced(cteList=())) & done.keys(), main))
-        for place in places.after:
-            await self._common(texts[place], query.cteList[place], done)
+        text = with_text(self.analysis.sql)
+        places, done = order(query, text), dict[str, str]()  # by name, what stands in place of each
+        for common in places.before:
+            await self._common(common, done)
+        await self._main(_with(_read(done, query.replaced(cteList=())), text.main))
+        for common in places.after:
+            await self._common(common, done)
         await session.transaction.validate_now(parts.late)
 
-    async def _common(self, common: CommonText, node: Node, done: dict[str, str]) -> None:
+    async def _common(self, common: Common, done: dict[str, str]) -> None:
         """Carry one of the WITH queries out, which may read what others have returned."""
-        read = common_names(node.ctequery) & done.keys()
-        if read and common.body.lstrip().lower().startswith("with"):
-            raise unsupported("a WITH inside of a WITH query that reads others")
+        text, name, read = common.text, common.name, _read(done, common.query)
+        sql = _with(read, text.body)
+        if not common.changes:
+            own = {**read, name: f"{text.head} AS ({text.body}){text.tail}"}
+            sql = _with(own, f"SELECT * FROM {quoted(name)}", recursive=common.recursive)
         try:
-            table = await self._part(_with(done, read, common.body), next(_numbers))
+            table = await self._part(sql, next(_numbers))
         except BackendLostError:
             raise
         except SluiceError as error:
             error.fields.pop("P", None)
             raise
         if table is not None:
-            done[name_of(node.ctename)] = f"{common.head} AS ({table})"
+            done[name] = f"{text.head} AS ({table})"
 
     async def _part(self, sql: str, number: int) -> str | None:
         """Carry one of them out; the query that gives what it has returned, None where it returns nothing."""
@@ -130,6 +132,9 @@ class WithChangesPortal(StatementPortal):
         analysis = await self._analyse(sql, statement)
         fields = analysis.columns or ()
         names = [f"c{place}" for place, _ in enumerate(fields, 1)]
+        for field in fields:
+            if field.type_oid in _RECORDS:
+                raise unsupported(f'column "{field.name}" of records in WITH beside a data-modifying statement')
         try:
             routed = await route(session, analysis)
             if fields:
@@ -217,10 +222,20 @@ def with_changes_portal(open_portal: Opener) -> Callable[[Exchange, Analysis, Ro
     return lambda session, analysis, routed, binding: WithChangesPortal(session, analysis, routed, binding, open_portal)
 
 
-def _with(done: Mapping[str, str], read: Collection[str], sql: str) -> str:
-    """The statement with what it reads of the others before it."""
-    listed = [text for name, text in done.items() if name in read]
-    return f"WITH {', '.join(listed)} {sql}" if listed else sql
+def _read(done: Mapping[str, str], query: Node) -> dict[str, str]:
+    """Of what is done, what a query reads."""
+    names = common_names(query)
+    return {name: text for name, text in done.items() if name in names}
+
+
+def _with(read: Mapping[str, str], sql: str, *, recursive: bool = False) -> str:
+    """The statement with these before it, which may itself begin with WITH."""
+    if not read:
+        return sql
+    inner = with_text(sql) if begins_with_with(sql) else WithText(recursive=False, commons=(), main=sql)
+    own = [f"{each.head} AS ({each.body}){each.tail}" for each in inner.commons]
+    word = "WITH RECURSIVE" if recursive or inner.recursive else "WITH"
+    return f"{word} {', '.join([*read.values(), *own])} {inner.main}"
 
 
 def _literal(text: str) -> str:

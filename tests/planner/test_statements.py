@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from catalog.errors import SluiceError
 from planner.statements import (
     CommonText,
+    WithText,
     declared,
     drops_tables,
     executed,
@@ -20,7 +20,7 @@ from planner.statements import (
     setting,
     split,
     table_as,
-    with_texts,
+    with_text,
 )
 
 
@@ -187,16 +187,25 @@ def test_the_condition_of_merge_may_have_cases() -> None:
 def test_the_queries_of_with() -> None:
     text = """with a as materialized (delete from t where x in (select ')' ) returning *), "B; c" (d, e)
         as not materialized (select ',' as as_), f AS (insert into u (v) values (1)) select * from a, "B; c" """
-    assert with_texts(text) == (
-        (
-            CommonText("a", "delete from t where x in (select ')' ) returning *"),
-            CommonText('"B; c" (d, e)', "select ',' as as_"),
-            CommonText("f", "insert into u (v) values (1)"),
+    assert with_text(text) == WithText(
+        recursive=False,
+        commons=(
+            CommonText("a", "a", "delete from t where x in (select ')' ) returning *"),
+            CommonText("B; c", '"B; c" (d, e)', "select ',' as as_"),
+            CommonText("f", "f", "insert into u (v) values (1)"),
         ),
-        'select * from a, "B; c" ',
+        main='select * from a, "B; c" ',
     )
-    with pytest.raises(SluiceError, match="WITH RECURSIVE"):
-        with_texts("with recursive a as (delete from t returning *) select 1")
+
+
+def test_the_queries_of_with_recursive() -> None:
+    search, cycle = " SEARCH DEPTH FIRST BY a, b SET place", " CYCLE a SET again TO 'y' DEFAULT 'n' USING path"
+    text = f"WITH RECURSIVE a (n) AS (SELECT 1){search}{cycle}, b AS (SELECT 2){cycle} INSERT INTO t SELECT 3"
+    assert with_text(text) == WithText(
+        recursive=True,
+        commons=(CommonText("a", "a (n)", "SELECT 1", search + cycle), CommonText("b", "b", "SELECT 2", cycle)),
+        main="INSERT INTO t SELECT 3",
+    )
 
 
 @pytest.mark.parametrize(

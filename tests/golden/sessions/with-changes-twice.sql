@@ -81,3 +81,26 @@ SELECT * FROM k;
 SELECT * FROM r;
 SELECT * FROM d;
 DROP SCHEMA changing_twice CASCADE;
+-- recursion, and WITH inside of WITH
+CREATE SCHEMA changing_deep;
+SET search_path = changing_deep;
+CREATE TABLE node (id integer PRIMARY KEY, parent integer, note text);
+INSERT INTO node VALUES (1, NULL, 'root'), (2, 1, 'a'), (3, 2, 'b'), (4, 1, 'c'), (5, NULL, 'other');
+WITH RECURSIVE below (id) AS (SELECT 2 UNION ALL SELECT n.id FROM node n JOIN below b ON n.parent = b.id)
+DELETE FROM node USING below WHERE node.id = below.id RETURNING node.id;
+WITH RECURSIVE below AS (SELECT id, 0 AS depth FROM node WHERE parent IS NULL UNION ALL SELECT n.id, depth + 1 FROM node n JOIN below b ON n.parent = b.id),
+    changed AS (UPDATE node SET note = note || depth FROM below WHERE below.id = node.id RETURNING node.*)
+SELECT * FROM changed ORDER BY id;
+WITH RECURSIVE changed AS (UPDATE node SET note = 'deep ' || n FROM counted WHERE id = n RETURNING id, note), counted (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM counted WHERE n < 4)
+SELECT c.id, c.note, n FROM changed c JOIN counted ON n = id ORDER BY 1;
+WITH RECURSIVE walked (id) AS (SELECT id FROM node WHERE id = 1 UNION ALL SELECT n.id FROM node n, walked w WHERE n.parent = w.id)
+    SEARCH DEPTH FIRST BY id SET place CYCLE id SET again TO 'yes' DEFAULT 'no' USING path,
+    gone AS (DELETE FROM node WHERE id = 4 RETURNING id)
+SELECT id FROM gone;
+WITH gone AS (DELETE FROM node WHERE id = 5 RETURNING *),
+    noted AS (WITH inner_one AS (SELECT id + 10 AS id, upper(note) AS note FROM gone) INSERT INTO node (id, note) SELECT id, note FROM inner_one RETURNING *),
+    shown AS (WITH both_of AS (SELECT id FROM gone UNION ALL SELECT id FROM noted) SELECT array_agg(id ORDER BY id) AS ids FROM both_of)
+SELECT ids, (SELECT count(*) FROM node) FROM shown;
+WITH gone AS (DELETE FROM node WHERE id = 15 RETURNING *) SELECT * FROM (WITH gone AS (SELECT 'another' AS note) SELECT note FROM gone) s;
+SELECT * FROM node ORDER BY id;
+DROP SCHEMA changing_deep CASCADE;
