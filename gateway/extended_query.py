@@ -31,6 +31,7 @@ from gateway.messages.layout import Message
 from gateway.parameters import canonical_parameters
 from gateway.portal import Binding, Portal, result_formats, run_portal
 from gateway.prepared import Prepared, check_bind, renewed
+from gateway.read_only import exports_snapshot
 from gateway.retrying import must_be_alike, run_retrying
 from gateway.routing import route
 from gateway.states import State
@@ -170,10 +171,14 @@ class ExtendedQuery(Exchange):
         self.send_noted(answers.BindComplete())
 
     async def _enter_parse(self, name: str, statements: Sequence[Statement]) -> bool:
-        """In a block that has deferred changes: a window is open or not, as the statement needs it. False after an
-        error."""
+        """In a block that is READ ONLY or has deferred changes: savepoints and windows are as the statement needs them.
+        False after an error."""
         self._places.pop(name, None)
         self._publishing.pop(name, None)
+        if self.backend.status == b"T" and any(map(exports_snapshot, statements)):
+            if not await self._settle():
+                return False
+            await self.transaction.read_only.let(*statements)
         if not self.transaction.deferred.pending:
             return True
         if not await self._settle():
@@ -226,10 +231,12 @@ class ExtendedQuery(Exchange):
                 if cursor is not None:
                     await run_portal(ExecutedCursorPortal(self, cursor, present), message.limit_rows)
                     return
-            if command is None or self.backend.status == b"E":
+            if command is None:
                 self.unsynced = True
                 self._holds_portal = False
                 self._relay(frame)
+            elif self.backend.status == b"E":
+                await self._execute_failed(frame)
             elif isinstance(command, ConstraintModes):
                 await self._execute_modes(frame, command)
             else:
@@ -282,6 +289,7 @@ class ExtendedQuery(Exchange):
         if not await self._settle():
             return
         await self.transaction.deferred.close()
+        await self.transaction.before(command)
         if command is TransactionCommand.COMMIT:
             await self.transaction.prepare_client_commit()
         implicit, self.transaction.implicit = self.transaction.implicit, False
@@ -291,6 +299,13 @@ class ExtendedQuery(Exchange):
             await self.transaction.after(command, good=True)
         else:
             self.transaction.implicit = implicit
+
+    async def _execute_failed(self, frame: Frame) -> None:
+        """A relayed statement about a transaction that has failed: what comes after it may be in one that works."""
+        self._relay(frame)
+        if await self._settle():
+            await self._end_implicit_transaction()
+            await self.transaction.regained()
 
     async def _close(self, frame: Frame) -> None:
         message = frontend.Close.decode(frame.body)

@@ -193,7 +193,7 @@ class Session(ExtendedQuery):
         self.unsynced = self._holds_portal = False
         await self._leave_window()
         if failed and self.backend.status == b"T":
-            await self.transaction.deferred.rolled_back()
+            await self.transaction.regained()
         await self._end_own_block()
         if self.backend.status != b"T":
             await self._close_portals()

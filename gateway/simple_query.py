@@ -19,6 +19,7 @@ from gateway.lake import open_portal
 from gateway.messages import frontend
 from gateway.messages.backend import NoticeResponse
 from gateway.portal import Binding, Portal
+from gateway.read_only import exports_snapshot
 from gateway.retrying import run_retrying
 from gateway.routing import route
 from planner.routes import Route
@@ -40,6 +41,12 @@ _IN_BLOCKS_ONLY: Final = (
     TransactionCommand.ROLLBACK_TO_SAVEPOINT,
 )
 
+_SETTING: Final = (
+    TransactionCommand.SET_TRANSACTION,
+    TransactionCommand.SET_READ_ONLY,
+    TransactionCommand.SET_READ_WRITE,
+)
+
 
 async def answer(session: Exchange, frame: Frame) -> None:
     """Everything but ReadyForQuery; a block of the gateway's own may be left open."""
@@ -56,6 +63,7 @@ async def answer(session: Exchange, frame: Frame) -> None:
             and session.transaction.answering(statement) == statement.text
             and setting(statement, as_of.NAME) is None
             and constraint_modes(statement) is None
+            and not exports_snapshot(statement)
             for statement in statements
         )
     ):
@@ -80,6 +88,7 @@ async def _answer_one(session: Exchange, statement: Statement, raw: bytes, *, al
         return await _command(session, statement, command, raw, alone=alone)
     if not alone:
         await transaction.begin()
+    await transaction.read_only.let(statement)
     await windows.enter(session, (statement,))
     if windows.needs_no_look(session, statement):
         return await _relay(session, statement, raw)
@@ -120,10 +129,7 @@ async def _answer_one(session: Exchange, statement: Statement, raw: bytes, *, al
 async def _answer_failed(session: Exchange, statement: Statement, raw: bytes) -> bool:
     """A statement of a transaction that has failed: most likely one that ends it, or goes back to a savepoint."""
     good = await session.relay_query(raw, statement.offset)
-    if session.backend.status == b"I":
-        await session.transaction.ended()
-    elif session.backend.status == b"T":
-        await session.transaction.deferred.rolled_back()
+    await session.transaction.regained()
     return good
 
 
@@ -143,10 +149,11 @@ async def _command(
     transaction = session.transaction
     if command in _IN_BLOCKS_ONLY and not alone and (transaction.implicit or not transaction.open):
         raise SluiceError(SqlState.NO_ACTIVE_SQL_TRANSACTION, f"{command.value} can only be used in transaction blocks")
-    if command is TransactionCommand.SET_TRANSACTION and not alone:
+    if command in _SETTING and not alone:
         await transaction.begin()
     if command in (TransactionCommand.COMMIT, TransactionCommand.ROLLBACK) and transaction.implicit:
         session.client.send(_no_transaction())
+    await transaction.before(command)
     if command is TransactionCommand.COMMIT:
         await transaction.prepare_client_commit()
     # A block of the gateway's own becomes the client's: PostgreSQL does not warn there.

@@ -29,6 +29,7 @@ from gateway.backend import Backend, BackendLostError, Result, Statement
 from gateway.context import GatewayContext
 from gateway.deferred import DeferredChanges
 from gateway.enlistment import Enlistment, hold_schema
+from gateway.read_only import SHOWN, ReadOnlyBlock
 from planner.statements import Statement as SourceStatement
 from planner.statements import TransactionCommand, shows_isolation
 
@@ -105,8 +106,10 @@ class Transaction:
         self._read: set[int] = set()
         self._validations: dict[int, list[Validation]] = {}
         self._stagings: Counter[int] = Counter()
+        self._was_open = False
         self.enlistment = Enlistment(gateway.store)
         self.deferred = DeferredChanges(gateway.token, backend, self.enlistment)
+        self.read_only = ReadOnlyBlock(backend)
 
     @property
     def open(self) -> bool:
@@ -124,6 +127,8 @@ class Transaction:
         if not self.open:
             await self._backend.run(BEGIN)
             self.implicit = True
+            if self.read_only.is_default:
+                await self.read_only.begun()
 
     async def begin_statement(self, question: Statement, *more: Statement) -> Result:
         """`begin` for a statement that changes the lake, and the answer to a question that it has; `more` have none.
@@ -144,19 +149,25 @@ class Transaction:
         await self.begin()
         await self._backend.run(hold_schema(self._gateway.token, oids))
 
-    async def begun(self) -> None:
+    async def before(self, command: TransactionCommand) -> None:
+        """The backend is to carry out a statement about the transaction next."""
+        self._was_open = self.open
+        if command is TransactionCommand.COMMIT and self._staged:
+            await self.read_only.lift()  # what was written before the block became READ ONLY is published
+        else:
+            await self.read_only.before(command, may_begin=not self.deferred.pending)
+
+    async def _begun(self, command: TransactionCommand) -> None:
         """The client has begun a block or set its level: take the level over."""
         if not self.open:
             return
-        [result] = await self._backend.run(_LEVEL)
-        level = result.rows[0][0]
+        [level, read_only] = [result.rows[0][0] for result in await self._backend.run(_LEVEL, SHOWN)]
         assert level is not None
         text = level.decode()
-        if text == "read uncommitted":
-            return
-        if text != Isolation.READ_COMMITTED:
+        if text not in (Isolation.READ_COMMITTED, "read uncommitted"):
             await self._backend.run(_READ_COMMITTED)
             self.isolation = Isolation(text)
+        await self.read_only.after(command, was_open=self._was_open, read_only=read_only == b"on")
 
     @contextmanager
     def reading_newest(self) -> Iterator[None]:
@@ -338,19 +349,40 @@ class Transaction:
     async def after(self, command: TransactionCommand, *, good: bool) -> None:
         """The backend has carried out a statement about the transaction, or refused it."""
         match command:
-            case TransactionCommand.BEGIN | TransactionCommand.SET_TRANSACTION if good:
+            case (
+                TransactionCommand.BEGIN
+                | TransactionCommand.SET_TRANSACTION
+                | TransactionCommand.SET_READ_ONLY
+                | TransactionCommand.SET_READ_WRITE
+            ) if good:
                 if command is TransactionCommand.BEGIN:
                     self.implicit = False
-                await self.begun()
+                await self._begun(command)
             case TransactionCommand.ROLLBACK_TO_SAVEPOINT if good:
-                await self.deferred.rolled_back()
+                await self.regained()
+            case TransactionCommand.RELEASE_SAVEPOINT if good:
+                await self.read_only.regained()
+            case TransactionCommand.SAVEPOINT if good:
+                await self.read_only.restore()
             case TransactionCommand.COMMIT | TransactionCommand.ROLLBACK:
-                level = self.isolation
+                level, read_only = self.isolation, self.read_only.stands
                 await self.ended(committed=good and command is TransactionCommand.COMMIT)
                 if self.open:  # AND CHAIN
                     self.isolation = level
+                    if read_only:
+                        await self.read_only.begun()
+            case _ if self._backend.status == b"I":
+                self.read_only.clear()
             case _:
                 pass
+
+    async def regained(self) -> None:
+        """The backend went back to a savepoint, or has left a transaction that had failed."""
+        if self.open:
+            await self.deferred.rolled_back()
+            await self.read_only.regained()
+        elif self._backend.status == b"I":
+            await self.ended()
 
     async def abandon(self) -> None:
         """The client has gone, or the catalog has: what is open is undone as far as the backend still answers."""
@@ -381,6 +413,7 @@ class Transaction:
         self._stagings.clear()
         self.enlistment.clear()
         self.deferred.clear()
+        self.read_only.clear()
         if not written:
             return
         if not committed or kept is None:

@@ -87,6 +87,8 @@ class TransactionCommand(StrEnum):
 
     BEGIN = "BEGIN"
     SET_TRANSACTION = "SET TRANSACTION"
+    SET_READ_ONLY = "SET TRANSACTION READ ONLY"
+    SET_READ_WRITE = "SET TRANSACTION READ WRITE"  # or what may be that
     COMMIT = "COMMIT"
     ROLLBACK = "ROLLBACK"
     SAVEPOINT = "SAVEPOINT"
@@ -112,12 +114,9 @@ def transaction_command(statement: Statement) -> TransactionCommand | None:
     first = statement.first_word
     if first not in _TRANSACTION_COMMANDS and first not in {"set", "prepare"}:
         return None
-    words = [token.text for token in itertools.islice(tokens(statement.text), 4)]
     if first == "set":
-        # SET [LOCAL | SESSION] TRANSACTION; SESSION CHARACTERISTICS is for the transactions to come.
-        place = 2 if len(words) > 2 and words[1] in {"local", "session"} else 1
-        sets = len(words) > place and words[place] in {"transaction", "transaction_isolation"}
-        return TransactionCommand.SET_TRANSACTION if sets else None
+        return _sets_transaction([token.text.strip('"') for token in tokens(statement.text)])
+    words = [token.text for token in itertools.islice(tokens(statement.text), 4)]
     if first == "prepare":
         return TransactionCommand.PREPARE_TRANSACTION if words[1:2] == ["transaction"] else None
     if first == "rollback" and "to" in words[1:3]:
@@ -125,6 +124,22 @@ def transaction_command(statement: Statement) -> TransactionCommand | None:
     if words[1:2] == ["prepared"]:
         return None
     return _TRANSACTION_COMMANDS[first]
+
+
+def _sets_transaction(words: Sequence[str]) -> TransactionCommand | None:
+    """SET [LOCAL | SESSION] TRANSACTION; SESSION CHARACTERISTICS is for the transactions to come."""
+    place = 2 if len(words) > 2 and words[1] in {"local", "session"} else 1
+    match words[place : place + 1]:
+        case ["transaction"] if words[place + 1 :] == ["read", "only"]:
+            return TransactionCommand.SET_READ_ONLY
+        case ["transaction"] if "write" not in words:
+            return TransactionCommand.SET_TRANSACTION
+        case ["transaction"] | ["transaction_read_only"]:
+            return TransactionCommand.SET_READ_WRITE
+        case ["transaction_isolation"]:
+            return TransactionCommand.SET_TRANSACTION
+        case _:
+            return None
 
 
 def shows_isolation(statement: Statement) -> bool:

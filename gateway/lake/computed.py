@@ -4,7 +4,8 @@ The rows that the query may need are copied into the tables' shadows inside a sa
 runs, and its rows go to the client as they come; then the savepoint is undone. So the answer is PostgreSQL's own,
 whatever the query's shape. Small tables are copied whole, without Spark; of larger ones those rows that meet the
 conditions which Spark can tell (`planner.loading`), or all rows where it can tell none. How much that may be says the
-setting `sluice.load_limit`. More, and a client's block that is READ ONLY, leave the query refused.
+setting `sluice.load_limit`; more leaves the query refused. In a client's block that is READ ONLY the rows are put there
+all the same (`gateway.read_only`).
 
 Functions made by users may read tables that are not in the query. So for them all tables of the query are copied whole,
 and scans of all other shadows are counted around the statement: one that made any is refused after the fact.
@@ -28,6 +29,7 @@ from gateway.enlistment import SchemaChangedError, hold_schema
 from gateway.lake.guarded import relay_rows, send_statement
 from gateway.lake.reading import Reading, runnable
 from gateway.lake.shadow import copy_rows, put_rows, qualified
+from gateway.read_only import SET as READ_ONLY
 from gateway.visibility import rules
 from planner.computable import functions_of_users, is_computable
 from planner.loading import needed_rows
@@ -52,7 +54,6 @@ _KEPT_BYTES_MAX: Final = 16 * 2**20
 
 # Rows are put into shadows whatever default_transaction_read_only says: the client's statement is what may not write.
 _BEGIN: Final = Statement("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
-_READ_ONLY: Final = Statement("SET LOCAL transaction_read_only = on")
 _MAY_LOAD: Final = (
     "SELECT current_setting('transaction_read_only') = 'off'"
     " AND NOT pg_catalog.bool_or(pg_catalog.row_security_active(o)),"
@@ -180,8 +181,11 @@ class Computing:
         wanted = loads(session, self._query, self._reading, self._refusal, made_by_users=self._made_by_users)
         kept_rules = {oid: await rules(session, version.table) for oid, version in versions.items()}
         self._alone = backend.status == b"I"
+        read_only = session.transaction.read_only
         if self._alone:
             await backend.run(_BEGIN)
+        else:
+            await read_only.lift()
         try:
             oids = _array(self._filled)
             [may] = await backend.run(Statement(_MAY_LOAD, (oids, _array(self._users))))
@@ -202,8 +206,8 @@ class Computing:
                 generated = kept_rules[load.version.table.oid].generated
                 columns = [column for column in load.version.table.columns if column.attnum not in generated]
                 await self._load(load, columns)
-            if self._alone and backend.parameters.get("default_transaction_read_only") == "on":
-                await backend.run(_READ_ONLY)
+            if read_only.is_default if self._alone else read_only.stands:
+                await backend.run(READ_ONLY)
         except BaseException as error:
             await self._leave(error)
             raise
@@ -286,7 +290,10 @@ class Computing:
             return
         if self._alone:
             await backend.run(*([*UNDO, Statement("COMMIT")] if error is None else [Statement("ROLLBACK")]))
-        elif error is None or (isinstance(error, SchemaChangedError) and backend.status == b"T"):
-            await backend.run(*UNDO)
+        else:
+            if error is None or (isinstance(error, SchemaChangedError) and backend.status == b"T"):
+                await backend.run(*UNDO)
+            if backend.status == b"T":
+                await session.transaction.read_only.restore()
         for oid, rows in self._copied.items():
             session.gateway.store.undone_rows.left(oid, rows)

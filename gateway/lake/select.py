@@ -157,6 +157,8 @@ class SelectPortal(Portal):
         assert self._reading is not None
         kept = KeptRows() if limit else None
         async with Computing(self.session, self._routed.query, self._reading, refusal, made_by_users=True) as computing:
+            if self._binding.raw_query is None:
+                self.announce()  # EXECUTE: the backend does not describe what comes of the protocol's own messages
             tag = await computing.send(self._binding, kept)
         if kept is None:
             self.session.client.send(CommandComplete(tag))

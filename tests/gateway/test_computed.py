@@ -66,7 +66,6 @@ def _sqlstate(server: Server, *statements: str) -> tuple[str, str]:
         ("SELECT c FROM computed_numbers c FOR UPDATE",),
         ("SELECT c, set_config('application_name', 'x', false) FROM computed_numbers c",),
         ("SELECT c, pg_advisory_lock(1) FROM computed_numbers c",),
-        ("BEGIN READ ONLY", "SELECT c FROM computed_numbers c"),
     ],
 )  # fmt: skip
 def test_what_stays_refused(numbers: Server, statements: tuple[str, ...]) -> None:
