@@ -27,6 +27,7 @@ from gateway.analysis import SAVEPOINT, UNDO
 from gateway.backend import BackendLostError, Statement
 from gateway.enlistment import SchemaChangedError, hold_schema
 from gateway.lake.guarded import relay_rows, send_statement
+from gateway.lake.kept_answers import KeptAnswers
 from gateway.lake.reading import Reading, runnable
 from gateway.lake.shadow import copy_rows, put_rows, qualified
 from gateway.read_only import SET as READ_ONLY
@@ -49,8 +50,6 @@ LOAD_LIMIT: Final = "sluice.load_limit"
 _LIMIT: Final = f"coalesce(nullif(pg_catalog.current_setting('{LOAD_LIMIT}', true), ''), '4GB')"
 # Makes the setting known to a session; a role's, a database's or the client's own value stays.
 DEFINE: Final = Statement(f"SELECT pg_catalog.set_config('{LOAD_LIMIT}', {_LIMIT}, false)")
-# Rows that are kept for a client that takes them in portions.
-_KEPT_BYTES_MAX: Final = 16 * 2**20
 
 # Rows are put into shadows whatever default_transaction_read_only says: the client's statement is what may not write.
 _BEGIN: Final = Statement("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
@@ -68,7 +67,6 @@ _IN_ONE_PROCESS: Final = Statement("SET LOCAL max_parallel_workers_per_gather = 
 # The transaction is idle while files are read; its own timeout must not end it meanwhile.
 _NOT_IDLE: Final = Statement("SELECT set_config('idle_in_transaction_session_timeout', '0', true)")
 _OPEN: Final = "SELECT pg_sluice.open_shadow($1, $2::bigint::oid)"
-_ROW_HEADER: Final = 5
 _VOLATILE_HINT: Final = (
     "PostgreSQL computes it over copies of rows, and whatever else it does is undone with these."
     " A function that only computes can be declared STABLE or IMMUTABLE."
@@ -77,37 +75,6 @@ _VOLATILE_HINT: Final = (
 
 def _array(oids: Iterable[int]) -> str:
     return "{" + ",".join(map(str, oids)) + "}"
-
-
-class KeptRows(list[bytes]):
-    """Answers that are kept, as far as memory allows; then given out in portions."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._size = 0
-        self._place = 0
-
-    @property
-    def too_many(self) -> bool:
-        return self._size > _KEPT_BYTES_MAX
-
-    def append(self, item: bytes) -> None:
-        self._size += len(item)
-        if self.too_many:
-            raise SluiceError(
-                SqlState.FEATURE_NOT_SUPPORTED,
-                "a row limit on so large a result of what PostgreSQL computes is not supported on lake tables",
-            )
-        super().append(item)
-
-    def take(self, limit: int) -> tuple[bytes, int]:
-        """The next messages, at most `limit` (0: all), and their number."""
-        self[:] = [b"".join(self)]
-        data, start, count = self[0], self._place, 0
-        while self._place < len(data) and (not limit or count < limit):
-            self._place += 1 + int.from_bytes(data[self._place + 1 : self._place + _ROW_HEADER])
-            count += 1
-        return data[start : self._place], count
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,16 +237,11 @@ class Computing:
         finally:
             await stream.close()
 
-    async def send(self, binding: Binding, kept: list[bytes] | None = None) -> str:
+    async def send(self, binding: Binding, kept: KeptAnswers | None = None) -> str:
         """Let PostgreSQL carry out the client's statement; its rows are passed on or `kept`. Returns the tag."""
-        try:
-            async with self.watched():
-                send_statement(self._session, binding)
-                return await relay_rows(self._session, kept)
-        except SluiceError:
-            if isinstance(kept, KeptRows) and kept.too_many:
-                await self._session.backend.give_up()
-            raise
+        async with self.watched():
+            send_statement(self._session, binding)
+            return await relay_rows(self._session, kept)
 
     async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         await self._leave(error)

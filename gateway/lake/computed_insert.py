@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from catalog.errors import SluiceError
 from catalog.model import Table
 from gateway.enlistment import hold_schema
-from gateway.lake.computed import Computing, KeptRows
+from gateway.lake.computed import Computing
+from gateway.lake.kept_answers import KeptAnswers
 from gateway.lake.rehearsal import loaded_mark, made
 from gateway.lake.shadow_writer import ShadowWriter
 from planner.nodes import Node
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 class Made:
     """What came of the statement: its answers to the client, its tag, and the rows that it made, written."""
 
-    answers: list[bytes]
+    answers: KeptAnswers
     tag: str
     result: WriteResult
 
@@ -38,11 +39,11 @@ async def computed_insert(  # noqa: PLR0917
     table: Table,
     reading: Reading,
     refusal: SluiceError,
-    carry_out: Callable[[list[bytes]], Awaitable[str]],
+    carry_out: Callable[[KeptAnswers], Awaitable[str]],
 ) -> Made:
     """The rows that an INSERT makes of the query. `carry_out` lets the backend do so and returns the tag."""
     read = tables_read(query)
-    kept = KeptRows()
+    kept = KeptAnswers()
     only_read = replace(reading, versions={oid: each for oid, each in reading.versions.items() if oid in read})
     async with ShadowWriter(session, table) as writer:
         async with Computing(session, query, only_read, refusal, made_by_users=True) as computing:

@@ -13,6 +13,7 @@ from catalog.errors import SluiceError, unsupported
 from gateway.backend import Statement
 from gateway.constraint_modes import KEEP_OWN
 from gateway.framing import Frame
+from gateway.lake.kept_answers import KeptAnswers
 from gateway.messages import backend as answers
 from gateway.messages import frontend
 from gateway.messages.backend import CommandComplete
@@ -72,11 +73,12 @@ def send_statement(session: Exchange, binding: Binding) -> None:
         session.backend.send(bind.encode() + frontend.Execute("").encode() + frontend.Sync().encode())
 
 
-async def relay_rows(session: Exchange, kept: list[bytes] | None = None) -> str:
+async def relay_rows(session: Exchange, kept: list[bytes] | KeptAnswers | None = None) -> str:
     """Pass on the rows and notices of a statement that is under way; returns its tag, raises its error.
 
     RowDescription comes only in a simple query, where it is wanted. ReadyForQuery ends it. Where `kept` is given,
-    everything is put there in place of being sent.
+    everything is put there in place of being sent; where that is of rows alone, notices are sent, and RowDescription is
+    for others to send.
     """
     try:
         return await _relay_rows(session, kept)
@@ -85,13 +87,13 @@ async def relay_rows(session: Exchange, kept: list[bytes] | None = None) -> str:
         raise
 
 
-async def _relay_rows(session: Exchange, kept: list[bytes] | None) -> str:
+async def _relay_rows(session: Exchange, kept: list[bytes] | KeptAnswers | None) -> str:
     tag, error = "", None
     while True:
         item = await session.backend.next()
         if not isinstance(item, Frame):
             if kept is not None:
-                kept.append(bytes(item))
+                await _keep(session, kept, item)
                 continue
             session.client.write(item)
             await session.client.drain()
@@ -102,10 +104,22 @@ async def _relay_rows(session: Exchange, kept: list[bytes] | None) -> str:
         elif item.type == CommandComplete.type:
             tag = CommandComplete.decode(item.body, strict=False).tag
         elif item.type not in _UNTOLD:
-            if kept is not None:
-                kept.append(bytes(item.data))
-            else:
+            only_rows = isinstance(kept, KeptAnswers) and kept.only_rows
+            if kept is not None and not only_rows:
+                await _keep(session, kept, item.data)
+            elif not only_rows or item.type != answers.RowDescription.type:
                 session.client.write(item.data)
     if error is not None:
         raise error
     return tag
+
+
+async def _keep(session: Exchange, kept: list[bytes] | KeptAnswers, data: bytes | memoryview) -> None:
+    if isinstance(kept, list):
+        kept.append(bytes(data))
+        return
+    try:
+        await kept.keep(data)
+    except SluiceError:
+        await session.backend.give_up()
+        raise

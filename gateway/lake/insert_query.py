@@ -36,6 +36,7 @@ from storage.writer_aside import WriterAside
 
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
+    from gateway.lake.kept_answers import KeptAnswers
 
 
 def with_rules(context: Context, table: Table, kept: TableRules) -> Context:
@@ -85,13 +86,15 @@ class InsertQueryPortal(StatementPortal):
         session, query = self.session, self.routed.query
         assert query is not None
 
-        async def carry_out(kept: list[bytes]) -> str:
+        async def carry_out(kept: KeptAnswers) -> str:
             send_statement(session, self.binding)
             return await relay_rows(session, kept)
 
         made = await computed_insert(session, query, version.table, reading, refusal, carry_out)
         await changing.wrote(made.result, version)
-        await self.pass_on(made.answers)
+        if self.binding.raw_query is None:
+            self.announce()
+        await made.answers.give(session.client)
         await changing.finish()
         session.client.send(CommandComplete(made.tag))
 

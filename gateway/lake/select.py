@@ -11,8 +11,9 @@ import pyarrow as pa
 from catalog.errors import SluiceError, SqlState
 from gateway.attention import attending
 from gateway.cursor import RowStream
-from gateway.lake.computed import Computing, KeptRows
+from gateway.lake.computed import Computing
 from gateway.lake.computed_rows import query_rows
+from gateway.lake.kept_answers import KeptAnswers
 from gateway.lake.reading import Reading, read, runnable
 from gateway.messages.backend import CommandComplete, FieldDescription, PortalSuspended
 from gateway.portal import Binding, Portal, timed_out, with_formats
@@ -94,7 +95,8 @@ class SelectPortal(Portal):
         self._timeout: float | None = None
         self._timer: asyncio.Timeout | None = None
         self._reading: Reading | None = None
-        self._computed: KeptRows | None = None
+        self._computed: KeptAnswers | None = None
+        self._left = 0  # rows of what was computed
         self.columns = with_formats(analysis.columns or (), binding.result_formats)
 
     async def execute(self, limit: int) -> None:
@@ -129,7 +131,7 @@ class SelectPortal(Portal):
             self.announce()
             self._sender = RowSender(self.session, self.columns or (), reading)
         if self._computed is not None:
-            self._give(limit)
+            await self._give(limit)
             return
         assert self._sender is not None
         sent = 0
@@ -155,7 +157,7 @@ class SelectPortal(Portal):
     async def _compute(self, limit: int, refusal: SluiceError) -> None:
         """Have PostgreSQL compute what is refused, where it can."""
         assert self._reading is not None
-        kept = KeptRows() if limit else None
+        kept = self._computed = KeptAnswers(only_rows=True) if limit else None
         async with Computing(self.session, self._routed.query, self._reading, refusal, made_by_users=True) as computing:
             if self._binding.raw_query is None:
                 self.announce()  # EXECUTE: the backend does not describe what comes of the protocol's own messages
@@ -163,15 +165,20 @@ class SelectPortal(Portal):
         if kept is None:
             self.session.client.send(CommandComplete(tag))
         else:
-            self._computed = kept
-            self._give(limit)
+            self._left = int(tag.removeprefix("SELECT "))
+            await self._give(limit)
 
-    def _give(self, limit: int) -> None:
+    async def _give(self, limit: int) -> None:
         """The next rows of those that were computed."""
         assert self._computed is not None
-        data, count = self._computed.take(limit)
-        self.session.client.write(data)
-        self.session.client.send(PortalSuspended() if limit and count == limit else CommandComplete(f"SELECT {count}"))
+        client, left = self.session.client, self._left
+        if limit and left >= limit:
+            self._left -= await self._computed.give_rows(client, limit)
+            client.send(PortalSuspended())
+        else:
+            await self._computed.give(client)
+            self._left = 0
+            client.send(CommandComplete(f"SELECT {left}"))
 
     async def _next(self, limit: int) -> pa.RecordBatch | None:
         """The next rows, at most `limit` where that is not 0; None at the end."""
@@ -191,5 +198,7 @@ class SelectPortal(Portal):
 
     async def close(self) -> None:
         stream, self._stream, self._batches = self._stream, None, None
+        if self._computed is not None:
+            self._computed.close()
         if stream is not None:
             await stream.close()

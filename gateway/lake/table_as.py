@@ -14,6 +14,7 @@ from gateway.lake.changing import Changing
 from gateway.lake.computed_insert import computed_insert
 from gateway.lake.execute import executed_binding
 from gateway.lake.insert_query import insert_rows
+from gateway.lake.kept_answers import KeptAnswers
 from gateway.lake.reading import Reading, read
 from gateway.lake.shadow import qualified
 from gateway.lake.shadow_writer import ShadowWriter
@@ -74,7 +75,7 @@ class TableAsPortal(StatementPortal):
         assert inner is not None
         statement = Statement(sql, binding.parameters, inner.parameter_types, binding.parameter_formats)
 
-        async def carry_out(_: list[bytes]) -> str:
+        async def carry_out(_: KeptAnswers) -> str:
             try:
                 [done] = await session.backend.run(statement)
             except SluiceError as error:

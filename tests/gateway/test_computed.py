@@ -11,6 +11,9 @@ import psycopg
 import pytest
 
 from gateway.lake.computed import SMALL_ROWS
+from gateway.messages.backend import CommandComplete, DataRow, NoticeResponse, PortalSuspended
+from gateway.messages.frontend import Bind, Execute, Parse, Query, Sync
+from tests.gateway.wire import wire
 from tests.servers import Server
 
 _ROWS = 3_000
@@ -257,6 +260,48 @@ def test_copy_and_cursors_of_large_results(many: Server, numbers: Server) -> Non
             assert cursor.fetchone() == (100_000, "x" * size)
         with connection.cursor() as cursor, cursor.copy(b"COPY (SELECT FROM computed_numbers c) TO STDOUT") as copy:
             assert sum(len(line) for line in copy) == _ROWS
+
+
+def test_large_results_in_portions(many: Server) -> None:
+    """More than is kept in memory; in their order, each row once."""
+    rows, size = SMALL_ROWS + 1, 400
+    query = f"SELECT (to_jsonb(c) ->> 'n')::integer AS n, repeat('x', {size}) FROM computed_many c ORDER BY c.n"
+    portions = (1, 2, 100_000, 0)
+    with wire(many) as client:
+        answers = client.ask(Parse("", query), Bind("", ""), *(Execute("", limit) for limit in portions), Sync())
+    numbers = [int(answer.values[0] or 0) for answer in answers if isinstance(answer, DataRow)]
+    assert numbers == list(range(1, rows + 1))
+    ends = [(place, answer) for place, answer in enumerate(answers) if isinstance(answer, PortalSuspended)]
+    assert [place for place, _ in ends] == [3, 6, 100_007]
+    assert answers[-2] == CommandComplete(f"SELECT {rows - 100_003}")
+
+
+def test_portions_count_rows_alone(functions: tuple[Server, Server, str]) -> None:
+    """What functions say comes when they say it, and is no row."""
+    oracle, gateway, path = functions
+    say = (
+        "CREATE FUNCTION said(integer) RETURNS integer STABLE LANGUAGE plpgsql AS"
+        " $$ BEGIN RAISE NOTICE 'said %', $1; RETURN $1; END $$"
+    )
+    told = []
+    for server in (oracle, gateway):
+        server.psql("-qc", path + say)
+        with wire(server) as client:
+            client.ask(Query(path))
+            query = "SELECT said(n) FROM item WHERE n < 4 ORDER BY n"
+            answers = client.ask(Parse("", query), Bind("", ""), Execute("", 2), Execute("", 2), Sync())
+        told.append([answer for answer in answers if not isinstance(answer, NoticeResponse)])
+    assert told[1] == told[0]
+
+
+def test_large_results_of_an_insert(many: Server, schema: str) -> None:
+    many.psql("-qc", f"CREATE TABLE {schema}.made (n integer, t text)")
+    sql = (
+        f"INSERT INTO {schema}.made SELECT (to_jsonb(c) ->> 'n')::integer, 'x' FROM computed_many c"
+        " RETURNING n, repeat(t, 100)"
+    )
+    lines = many.psql("-qAtc", sql).stdout.splitlines()
+    assert sorted(int(line.split("|")[0]) for line in lines) == list(range(1, SMALL_ROWS + 2))
 
 
 def test_in_a_session_that_only_reads(numbers: Server, schema: str) -> None:
