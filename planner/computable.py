@@ -22,10 +22,11 @@ _HARMLESS: Final = frozenset(
 _TABLE_OID: Final = -6  # TableOidAttributeNumber, the one system column that a copy of a row has as well
 
 
-def is_computable(tree: Any, builtins: Builtins, *, made_by_users: bool = False) -> bool:
+def is_computable(tree: Any, builtins: Builtins, *, made_by_users: bool = False, locked: bool = False) -> bool:
     """Whether the answer does not depend on where the rows are, and nothing else comes of the query.
 
-    With `made_by_users` that is to be seen for the functions of users: see `functions_of_users`.
+    With `made_by_users` that is to be seen for the functions of users: see `functions_of_users`. With `locked`, whoever
+    asks has locked the rows that the query locks.
     """
     for oid in functions(tree):
         if oid >= FIRST_USER_OID:
@@ -36,7 +37,7 @@ def is_computable(tree: Any, builtins: Builtins, *, made_by_users: bool = False)
         if known is None or known.name in RUNS_SQL or (known.volatility == "v" and known.name not in _HARMLESS):
             return False
     for node in walk(tree):
-        if node.type == "ROWMARKCLAUSE":
+        if node.type == "ROWMARKCLAUSE" and not locked:
             return False
         if node.type == "VAR" and node.varattno < 0 and node.varattno != _TABLE_OID:
             return False

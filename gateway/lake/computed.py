@@ -14,9 +14,9 @@ and scans of all other shadows are counted around the statement: one that made a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Self
 
 import pyarrow as pa
@@ -79,22 +79,46 @@ def _array(oids: Iterable[int]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What is copied of a table: all of it, or the rows that Spark finds."""
+    """What is copied of a table: these rows, those that Spark finds, or all."""
 
     version: TableVersion
     found: SparkQuery | None
+    rows: pa.Table | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all rows are copied."""
+        return self.found is None and self.rows is None
+
+
+@dataclass(frozen=True, slots=True)
+class Locked:
+    """The rows that the query locks are locked; of these tables, by OID, no other rows are to be copied."""
+
+    rows: Mapping[int, pa.Table]
 
 
 def loads(
-    session: Exchange, query: Node | None, reading: Reading, refusal: SluiceError, *, made_by_users: bool
+    session: Exchange,
+    query: Node | None,
+    reading: Reading,
+    refusal: SluiceError,
+    locked: Locked | None = None,
+    *,
+    made_by_users: bool,
 ) -> list[Load]:
     """What is to be copied for a query; raises `refusal` where PostgreSQL cannot compute it.
 
     `made_by_users`: functions of users may be in it.
     """
     assert query is not None
-    if not is_computable(query, session.gateway.builtins, made_by_users=made_by_users):
+    builtins = session.gateway.builtins
+    if not is_computable(query, builtins, made_by_users=made_by_users, locked=locked is not None):
         raise refusal
+    if locked is not None and locked.rows:
+        others = {oid: each for oid, each in reading.versions.items() if oid not in locked.rows}
+        beside = loads(session, query, replace(reading, versions=others), refusal, Locked({}), made_by_users=True)
+        return [Load(reading.versions[oid], None, rows) for oid, rows in locked.rows.items()] + beside
     versions = list(reading.versions.values())
     if is_small(versions) or functions_of_users(query):
         return [Load(version, None) for version in versions]
@@ -128,9 +152,10 @@ class Computing:
         target: int | None = None,
         *,
         made_by_users: bool = False,
+        locked: Locked | None = None,
     ) -> None:
         """`target` is a table into whose shadow rows are put by others. `made_by_users`: whoever has the statement
-        carried out does so `watched`, so functions of users may be in it."""
+        carried out does so `watched`, so functions of users may be in it. `locked` where the query locks rows."""
         self._filled = [*reading.versions, *([] if target is None else [target])]
         self._session = session
         self._query = query
@@ -142,10 +167,13 @@ class Computing:
         self._may_insert = False
         self._users = frozenset[int]() if query is None else functions_of_users(query)
         self._made_by_users = made_by_users
+        self._locked = locked
 
     async def __aenter__(self) -> Self:
         session, backend, versions = self._session, self._session.backend, self._reading.versions
-        wanted = loads(session, self._query, self._reading, self._refusal, made_by_users=self._made_by_users)
+        wanted = loads(
+            session, self._query, self._reading, self._refusal, self._locked, made_by_users=self._made_by_users
+        )
         kept_rules = {oid: await rules(session, version.table) for oid, version in versions.items()}
         self._alone = backend.status == b"I"
         read_only = session.transaction.read_only
@@ -162,7 +190,7 @@ class Computing:
             self._left = int(may.rows[0][2] or 0)
             if may.rows[0][3]:
                 raise unsupported(f"the volatile function {may.rows[0][3].decode()}", hint=_VOLATILE_HINT)
-            whole = (file for load in wanted if load.found is None for file in load.version.files)
+            whole = (file for load in wanted if load.is_whole for file in load.version.files)
             if sum(file.size_bytes for file in whole) > self._left:
                 raise _too_much(self._refusal)
             held = [hold_schema(session.gateway.token, [oid]) for oid in versions]
@@ -224,6 +252,10 @@ class Computing:
     async def _rows(self, load: Load) -> AsyncIterator[pa.RecordBatch]:
         """All columns in lake form, under their names."""
         engine = self._session.gateway.engine
+        if load.rows is not None:
+            for batch in load.rows.to_batches():
+                yield batch
+            return
         if load.found is None:
             async for batch in live_rows_aside(self._session.gateway.data_path, load.version):
                 yield batch

@@ -66,7 +66,12 @@ def _sqlstate(server: Server, *statements: str) -> tuple[str, str]:
     [
         ("SELECT ctid FROM computed_numbers",),
         ("SELECT xmin, n FROM computed_numbers",),
-        ("SELECT c FROM computed_numbers c FOR UPDATE",),
+        ("SELECT n FROM computed_numbers c WHERE row_to_json(c) IS NOT NULL FOR UPDATE",),
+        ("SELECT c, d FROM computed_numbers c JOIN computed_numbers d USING (n) ORDER BY n LIMIT 1 FOR UPDATE",),
+        ("SELECT c, (SELECT max(t) FROM computed_numbers) FROM computed_numbers c FOR UPDATE SKIP LOCKED",),
+        ("SELECT c FROM computed_numbers c WHERE random() > 2 FOR UPDATE",),
+        ("SELECT c FROM computed_numbers c, (SELECT 1 AS n LIMIT 1) x WHERE c.n = x.n FOR UPDATE OF c",),
+        ("BEGIN", "DECLARE x CURSOR FOR SELECT row_to_json(c) FROM computed_numbers c FOR UPDATE"),
         ("SELECT c, set_config('application_name', 'x', false) FROM computed_numbers c",),
         ("SELECT c, pg_advisory_lock(1) FROM computed_numbers c",),
     ],

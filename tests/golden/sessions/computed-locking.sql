@@ -1,0 +1,40 @@
+-- What PostgreSQL computes of rows that are locked.
+\pset null <null>
+CREATE SCHEMA locking;
+SET search_path = locking;
+CREATE TABLE job (id integer PRIMARY KEY, state text, task jsonb, due timestamptz);
+INSERT INTO job SELECT n, CASE WHEN n % 3 = 0 THEN 'done' ELSE 'new' END, jsonb_build_object('n', n, 'steps', '[1, 2]'::jsonb),
+    '2024-01-01 00:00+00'::timestamptz + n * interval '1 day' FROM generate_series(1, 9) n;
+CREATE TABLE step (job integer, name text);
+INSERT INTO step VALUES (1, 'read'), (1, 'write'), (2, 'read');
+CREATE FUNCTION described(job) RETURNS text STABLE LANGUAGE plpgsql AS $$ BEGIN RETURN $1.id || ': ' || $1.state; END $$;
+CREATE FUNCTION steps(integer) RETURNS bigint STABLE LANGUAGE plpgsql AS $$ BEGIN RETURN (SELECT count(*) FROM job WHERE id <= $1); END $$;
+BEGIN;
+SELECT j FROM job j WHERE state = 'new' ORDER BY id FOR UPDATE;
+SELECT id, task #> '{steps,0}', j FROM job j WHERE state = 'new' ORDER BY due DESC LIMIT 2 FOR UPDATE SKIP LOCKED;
+SELECT to_json(j) ->> 'state' AS state FROM job j ORDER BY id LIMIT 3 OFFSET 2 FOR NO KEY UPDATE;
+SELECT row_to_json(j) FROM job j WHERE id < 0 LIMIT 1 FOR UPDATE;
+SELECT j, s FROM job j JOIN step s ON s.job = j.id ORDER BY id, name FOR UPDATE OF j FOR SHARE OF s;
+SELECT j.id, s FROM job j LEFT JOIN step s ON s.job = j.id WHERE j.id < 5 ORDER BY j.id, s.name FOR UPDATE OF j NOWAIT;
+SELECT id, (SELECT jsonb_agg(s ORDER BY name) FROM step s WHERE s.job = j.id) FROM job j WHERE id < 4 ORDER BY id LIMIT 2 FOR UPDATE;
+SELECT described(j), steps(id) FROM job j WHERE id < 4 ORDER BY steps(id) DESC FOR UPDATE;
+SELECT count(*) FROM (SELECT 1 FROM job) x;
+COMMIT;
+SELECT j FROM job j WHERE due < now() AND id = 4 FOR KEY SHARE;
+SELECT j FROM job j WHERE due > now() FOR KEY SHARE;
+SELECT j FROM job j WHERE EXISTS (SELECT FROM step s WHERE s.job = j.id) ORDER BY id FOR UPDATE;
+PREPARE next (text) AS SELECT j FROM job j WHERE state = $1 ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED;
+EXECUTE next ('done');
+BEGIN;
+UPDATE job SET state = 'begun' WHERE id = 2;
+INSERT INTO job VALUES (10, 'new', '[]', NULL);
+SELECT j FROM job j WHERE id IN (2, 10) ORDER BY id FOR UPDATE;
+SELECT j FROM job j ORDER BY id DESC LIMIT 1 FOR UPDATE SKIP LOCKED;
+SELECT j, 1 / (id - 2) FROM job j WHERE id = 2 FOR UPDATE;
+ROLLBACK;
+BEGIN READ ONLY;
+SELECT j FROM job j FOR UPDATE;
+ROLLBACK;
+SELECT count(*) FROM job;
+SET client_min_messages = warning;
+DROP SCHEMA locking CASCADE;
