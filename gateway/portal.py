@@ -11,8 +11,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from catalog.errors import SluiceError, SqlState, unsupported
+from catalog.errors import SluiceError, SqlState
 from gateway.backend import Statement
+from gateway.held_answers import HeldRows
 from gateway.messages.backend import FieldDescription, RowDescription
 from gateway.session_timeouts import STATEMENT_TIMEOUT
 from planner.plan import Parameter
@@ -77,19 +78,32 @@ class StatementPortal(Portal):
         self.routed = routed
         self.binding = binding
         self._timer: asyncio.Timeout | None = None
+        self._held: HeldRows | None = None
         if analysis.columns is not None:
             self.columns = with_formats(analysis.columns, binding.result_formats)
 
     async def execute(self, limit: int) -> None:
-        if limit and self.columns is not None:
-            raise unsupported("a row limit on a statement other than a query")
-        self.started = True
-        try:
-            async with asyncio.timeout(None) as self._timer:
-                await self.run()
-        except TimeoutError:
-            self.session.gateway.engine.cancel(self.session.tag)
-            raise timed_out() from None
+        session, client = self.session, self.session.client
+        if not self.started:
+            self.started = True
+            if limit and self.columns is not None:
+                session.client = self._held = HeldRows(client)
+            try:
+                async with asyncio.timeout(None) as self._timer:
+                    await self.run()
+            except TimeoutError:
+                session.gateway.engine.cancel(session.tag)
+                raise timed_out() from None
+            finally:
+                session.client = client
+        elif self._held is None:
+            raise SluiceError(SqlState.OBJECT_NOT_IN_PREREQUISITE_STATE, "the portal cannot be run a second time")
+        if self._held is not None:
+            await self._held.give(limit)
+
+    async def close(self) -> None:
+        if self._held is not None:
+            await self._held.close()
 
     async def pass_on(self, answers: Collection[bytes]) -> None:
         """Send what the backend has answered to the statement. It describes rows only in answer to a simple query."""

@@ -3,8 +3,8 @@
 The rows are those that FROM, WHERE, ORDER BY and LIMIT choose; so Spark can find them though it has no form for what
 stands in the target list. PostgreSQL then chooses once more, over copies, and has to come to the same rows:
 
-- Nothing may be chosen by what may be another value when it is asked for again: volatile functions, and subqueries whose
-  rows come in another order.
+- Nothing may be chosen by what may be another value when it is asked for again: volatile functions, and subqueries
+  whose rows come in another order.
 - Where all rows are locked that meet the conditions, it does not matter how many others are copied, nor the order.
 - Where the query is cut, or skips what others have locked, those of one table alone are copied that are locked. So the
   query must read nothing else of that table.

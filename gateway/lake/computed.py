@@ -26,8 +26,8 @@ from catalog.model import Column, TableVersion
 from gateway.analysis import SAVEPOINT, UNDO
 from gateway.backend import BackendLostError, Statement
 from gateway.enlistment import SchemaChangedError, hold_schema
+from gateway.kept_answers import KeptAnswers
 from gateway.lake.guarded import relay_rows, send_statement
-from gateway.lake.kept_answers import KeptAnswers
 from gateway.lake.reading import Reading, runnable
 from gateway.lake.shadow import copy_rows, put_rows, qualified
 from gateway.read_only import SET as READ_ONLY

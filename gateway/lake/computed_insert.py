@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from catalog.errors import SluiceError
 from catalog.model import Table
 from gateway.enlistment import hold_schema
+from gateway.kept_answers import KeptAnswers
 from gateway.lake.computed import Computing
-from gateway.lake.kept_answers import KeptAnswers
 from gateway.lake.rehearsal import loaded_mark, made
 from gateway.lake.shadow_writer import ShadowWriter
 from planner.nodes import Node

@@ -13,7 +13,7 @@ from catalog.errors import SluiceError, unsupported
 from gateway.backend import Statement
 from gateway.constraint_modes import KEEP_OWN
 from gateway.framing import Frame
-from gateway.lake.kept_answers import KeptAnswers
+from gateway.kept_answers import KeptAnswers
 from gateway.messages import backend as answers
 from gateway.messages import frontend
 from gateway.messages.backend import CommandComplete

@@ -36,7 +36,7 @@ from storage.writer_aside import WriterAside
 
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
-    from gateway.lake.kept_answers import KeptAnswers
+    from gateway.kept_answers import KeptAnswers
 
 
 def with_rules(context: Context, table: Table, kept: TableRules) -> Context:

@@ -11,9 +11,9 @@ import pyarrow as pa
 from catalog.errors import SluiceError, SqlState
 from gateway.attention import attending
 from gateway.cursor import RowStream
+from gateway.kept_answers import KeptAnswers
 from gateway.lake.computed import Computing
 from gateway.lake.computed_rows import query_rows
-from gateway.lake.kept_answers import KeptAnswers
 from gateway.lake.reading import Reading, read, runnable
 from gateway.messages.backend import CommandComplete, FieldDescription, PortalSuspended
 from gateway.portal import Binding, Portal, timed_out, with_formats

@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from catalog.errors import SluiceError, SqlState
 from catalog.model import TableVersion
+from gateway.kept_answers import KeptAnswers
 from gateway.lake.changing import Changing
 from gateway.lake.computed import SMALL_ROWS, Computing, Locked
-from gateway.lake.kept_answers import KeptAnswers
 from gateway.lake.locked_rows import locked_rows, with_subqueries_locked
 from gateway.lake.reading import Reading, read, runnable
 from gateway.lake.rehearsal import load, places_of

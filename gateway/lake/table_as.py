@@ -10,11 +10,11 @@ from catalog.model import TableVersion
 from catalog.store import TableRules, table_from_description
 from gateway.analysis import SAVEPOINT, UNDO, analyse
 from gateway.backend import Statement
+from gateway.kept_answers import KeptAnswers
 from gateway.lake.changing import Changing
 from gateway.lake.computed_insert import computed_insert
 from gateway.lake.execute import executed_binding
 from gateway.lake.insert_query import insert_rows
-from gateway.lake.kept_answers import KeptAnswers
 from gateway.lake.reading import Reading, read
 from gateway.lake.shadow import qualified
 from gateway.lake.shadow_writer import ShadowWriter

@@ -17,8 +17,8 @@ from catalog.errors import SluiceError, unsupported
 from gateway.backend import BackendLostError, Statement
 from gateway.enlistment import analysed
 from gateway.framing import Frame
+from gateway.held_answers import HeldAnswers
 from gateway.lake.guarded import relay_rows, send_statement
-from gateway.lake.held import HeldAnswers
 from gateway.lake.reading import session_values
 from gateway.lake.returned import Returned
 from gateway.lake.row_locks import RowsChangedError
