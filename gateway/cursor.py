@@ -64,8 +64,9 @@ class Declaration:
 
     `created` is when the backend made it, in microseconds: what tells it from another cursor of the same name. Rows are
     written as `columns` say by FETCH, as `executed` says by the protocol's Execute. `tag` is the engine's name for it.
-    Behind these columns, rows that it locks have those of where they are: `places` gives, by a table's OID, the numbers
-    of the first of each two.
+    Behind these columns, rows that WHERE CURRENT OF may mean have those of where they are: `places` gives their numbers
+    by a table's OID. A cursor that `locks` its rows has two for each table, the first of which counts: the file and the
+    position there. One that does not has a number for both (planner.row_marks), of a row in one of the files `paths`.
     """
 
     name: str
@@ -76,6 +77,8 @@ class Declaration:
     holds: bool
     tag: str
     places: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    locks: bool = False
+    paths: Sequence[str] = ()
 
 
 class Cursor:
@@ -102,11 +105,10 @@ class Cursor:
         self._stream: RowStream | None = None
         self._batches: AsyncIterator[pa.RecordBatch] | None = None
         self._kept: KeptRows | None = None
+        self._few_bytes = 0  # of what is kept, less the places
         self._rest: pa.RecordBatch | None = None  # what was read and neither kept nor handed out
         self._exhausted = False
-        self._last: pa.RecordBatch | None = None  # the row that was read last
-        # Where that row was put since, by changes of it as the current one, oldest first.
-        self.moves: list[tuple[str, int]] = []
+        self._last: pa.RecordBatch | None = None  # the row that was read last, where it is not kept
 
     async def fetch(self, direction: Direction, count: int, sink: Sink | None) -> int:
         """FETCH into `sink`, or MOVE without one; returns the number that the command's tag tells."""
@@ -140,21 +142,29 @@ class Cursor:
         """Whether it stands behind the last row, and knows."""
         return self._at_end
 
-    @property
-    def current(self) -> pa.RecordBatch | None:
-        """The row that it is on, with where that is; None where it is on none. Of a cursor that locks its rows."""
-        return None if self._at_start or self._at_end else self._last
+    async def current(self) -> pa.RecordBatch | None:
+        """The row that it is on, with where that is; None where it is on none. Of a cursor that has places."""
+        if self._at_start or self._at_end:
+            return None
+        async with self._lock:
+            number, kept = self._position - 1, self._kept
+            if kept is None or not kept.first <= number < kept.end:
+                return self._last
+            return await _either(kept, kept.after, number, number + 1)
 
     def _shown(self, sink: Sink | None) -> Sink | None:
         """The sink, for the columns alone."""
         if sink is None or not self.declared.places:
             return sink
-        shown = list(range(len(self.declared.columns)))
+        shown = self._without_places
 
         async def send(batch: pa.RecordBatch) -> None:
-            await sink(batch.select(shown))
+            await sink(shown(batch))
 
         return send
+
+    def _without_places(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        return batch.select(list(range(len(self.declared.columns)))) if self.declared.places else batch
 
     @property
     def runs(self) -> bool:
@@ -304,7 +314,7 @@ class Cursor:
             kept = self._kept
             if kept is not None and place < kept.end:
                 until = min(end, kept.end)
-                if sink is None and not self.declared.places:
+                if sink is None:
                     place = until
                     continue
                 rows = await _either(kept, kept.after, place, until)
@@ -312,6 +322,8 @@ class Cursor:
                 rows = self._rest.slice(0, end - place)
                 rest = self._rest.slice(rows.num_rows)
                 self._rest = rest if rest.num_rows else None
+                if self.declared.places:
+                    self._last = rows.slice(rows.num_rows - 1)
             elif await self._read():
                 continue
             else:
@@ -319,9 +331,6 @@ class Cursor:
             if sink is not None:
                 await sink(rows)
             place += rows.num_rows
-            if rows.num_rows and self.declared.places:
-                self._last = rows.slice(rows.num_rows - 1)
-                self.moves.clear()
         return place - start
 
     async def _scan_backward(self, last: int, first: int, sink: Sink | None) -> None:
@@ -355,10 +364,11 @@ class Cursor:
             return True
         if self._kept is None:
             self._rest = batch
-        elif not self._keeps_all and self._kept.bytes + batch.nbytes > _FEW_BYTES:
+        elif not self._keeps_all and self._few_bytes + self._without_places(batch).nbytes > _FEW_BYTES:
             self._kept.close()
             self._kept, self._rest, self._scrolls = None, batch, False
         else:
+            self._few_bytes += self._without_places(batch).nbytes
             await _either(self._kept, self._kept.append, batch)
         return True
 

@@ -13,22 +13,25 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.errors import unsupported
 from gateway.backend import Result, Statement
+from gateway.replaced_rows import ReplacedRows
 
 if TYPE_CHECKING:
     from gateway.cursor import Cursor
     from gateway.exchange import Exchange
+    from storage.write import WriteResult
 
 CREATED: Final = "(extract(epoch FROM creation_time) * 1000000)::bigint"
 _ALIVE: Final = f"SELECT name, {CREATED} FROM pg_catalog.pg_cursors WHERE name = ANY ($1::text[])"
 
 
 class Cursors:
-    """By name. `close` gives up everything."""
+    """By name. `close` gives up everything. `replaced` is what has become of rows that the cursors are on."""
 
     def __init__(self, session: Exchange) -> None:
         self._session = session
         self._open: dict[str, Cursor] = {}
         self._read_unseen = False
+        self.replaced = ReplacedRows()
 
     def __contains__(self, name: str) -> bool:
         return name in self._open
@@ -85,6 +88,17 @@ class Cursors:
             self._read_unseen = False
         if self._read_unseen or any(cursor.held or (filled and not cursor.at_work) for cursor in self._open.values()):
             raise unsupported("a function while a cursor is open that it might read")
+
+    def follow(self, table_oid: int) -> bool:
+        """Whether a cursor may be on rows of the table, so that it matters what becomes of each."""
+        return any(table_oid in cursor.declared.places and not cursor.held for cursor in self._open.values())
+
+    def note(self, table_oid: int, result: WriteResult) -> None:
+        """A statement has changed rows of a table."""
+        if self.follow(table_oid):
+            self.replaced.note(table_oid, result)
+        elif not any(cursor.declared.places for cursor in self._open.values()):
+            self.replaced.clear()
 
     async def close(self) -> None:
         """The session is over."""

@@ -116,6 +116,7 @@ def entry(scope: Scope, index: int, safe: bool) -> Expression:
         if row_marks.locates(scope, index):
             scope.located[index] = scan
             scan.locked = True
+            scope.place = row_marks.packed_place(scan)
         scan.needs_position = index == scope.query.resultRelation or index in scope.located
         if not safe:
             del scope.scan_ranges[index]
@@ -152,6 +153,8 @@ def scan_table(scan: ScanBuilder) -> exp.Table:
 
 def _offer(scope: Scope, index: int, columns: list[Value]) -> None:
     scope.ranges[index] = lambda attnum: columns[attnum - 1]
+    if row_marks.is_updatable(scope):
+        scope.place = columns[-1].sql  # behind the query's own columns
 
 
 def _subquery(scope: Scope, index: int, node: Node) -> Expression:

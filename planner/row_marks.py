@@ -6,7 +6,8 @@ rows have been locked before the statement around it is planned (`Context.locked
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from sqlglot import exp
@@ -15,10 +16,12 @@ from catalog.datatypes import INT8, TEXT
 from catalog.errors import unsupported
 from planner.nodes import Node
 from planner.plan import Place
-from planner.scope import RTE_RELATION, Scope
+from planner.scope import RTE_RELATION, ScanBuilder, Scope
 from planner.selected import Output
-from planner.spark import Expression, and_, boolean, column, integer, is_null, or_, string
+from planner.spark import Expression, and_, boolean, call, column, integer, is_null, or_, string
 
+_POSITION_BITS: Final = 32
+_POSITION_MASK: Final = 2**_POSITION_BITS - 1
 # Fields that say how many levels up the thing is that a node means.
 _LEVELS: Final = ("varlevelsup", "ctelevelsup", "agglevelsup")
 
@@ -39,10 +42,15 @@ def gives_places(scope: Scope) -> bool:
     return bool(scope.query.rowMarks) and scope.statement.locking and scope.parent is None
 
 
+def is_updatable(scope: Scope) -> bool:
+    """Whether this level tells where its rows are without locking them."""
+    return id(scope.query) in scope.statement.updatable
+
+
 def locates(scope: Scope, index: int) -> bool:
     """Whether it matters where the rows of a table are, by its number in the range table."""
     marks = scope.query.rowMarks or ()
-    if any(mark.rti == index for mark in marks):
+    if is_updatable(scope) or any(mark.rti == index for mark in marks):
         return True
     joined = scope.statement.locates_all if gives_places(scope) else id(scope.query) in scope.statement.context.locked
     return bool(marks) and joined
@@ -55,19 +63,43 @@ def located(query: Node) -> list[int]:
 
 
 def places(scope: Scope) -> tuple[list[Output], list[Expression]]:
-    """Where each row is that is to be locked: two columns for each table."""
+    """Where each row is: two columns for each table that is to be locked, or one where none is (`packed_place`)."""
     outputs: list[Output] = []
     expressions: list[Expression] = []
-    if not gives_places(scope):
-        return outputs, expressions
-    marked = [int(mark.rti) for mark in scope.query.rowMarks]
-    for index in located(scope.query) if scope.statement.locates_all else marked:
-        scan = scope.located[index]
-        for source, type_oid in (("_file", TEXT), ("_position", INT8)):
-            name = scope.statement.fresh("p")
-            outputs.append(Output(name, type_oid, -1, None, False, None))
-            expressions.append(exp.alias_(column(scan.alias, source), name, copy=False))
+    for source, type_oid in _places(scope):
+        name = scope.statement.fresh("p")
+        outputs.append(Output(name, type_oid, -1, None, False, None))
+        expressions.append(exp.alias_(source, name, copy=False))
     return outputs, expressions
+
+
+def _places(scope: Scope) -> list[tuple[Expression, int]]:
+    if is_updatable(scope):
+        assert scope.place is not None
+        return [(scope.place, INT8)]
+    if not gives_places(scope):
+        return []
+    marked = [int(mark.rti) for mark in scope.query.rowMarks]
+    scans = [scope.located[index] for index in (located(scope.query) if scope.statement.locates_all else marked)]
+    return [
+        (column(scan.alias, source), type_oid)
+        for scan in scans
+        for source, type_oid in (("_file", TEXT), ("_position", INT8))
+    ]
+
+
+def packed_place(scan: ScanBuilder) -> Expression:
+    """Where a row of a scan is, as one number, for a path would make rows much longer: 32 bits that tell the file from
+    most others, before 32 bits of the position."""
+    file = call("shiftleft", call("crc32", column(scan.alias, "_file")), integer(_POSITION_BITS))
+    return exp.BitwiseOr(this=file, expression=column(scan.alias, "_position"))
+
+
+def unpacked_place(place: int, paths: Iterable[str]) -> Place:
+    """The place that a number means, among these files; None where two of them cannot be told apart."""
+    file = place >> _POSITION_BITS & _POSITION_MASK
+    found = [path for path in paths if zlib.crc32(path.encode()) == file]
+    return (found[0], place & _POSITION_MASK) if len(found) == 1 else None
 
 
 def among_locked(scope: Scope, where: Expression | None) -> Expression | None:

@@ -14,6 +14,7 @@ from catalog.errors import SluiceError, unsupported
 from catalog.model import Table
 from planner.nodes import Node
 from planner.plan import Comparison, Context, KeyComparison, Scan
+from planner.spark import Expression
 from planner.values import Value
 
 RTE_RELATION: Final = 0
@@ -74,6 +75,8 @@ class Statement:
         # Whether that locates the rows of all tables that it joins, and not of those alone that it locks.
         self.locates_all = False
         self.cut: tuple[int | None, int] = (None, 0)
+        # The levels of a cursor that tells where its rows are (planner.updatable), by identity.
+        self.updatable: frozenset[int] = frozenset()
         self._count = 0
 
     def fresh(self, prefix: str) -> str:
@@ -106,6 +109,8 @@ class Scope:
         self.scan_ranges: dict[int, ScanBuilder] = {}
         # Scans whose rows are located, as far as they are not changed: those that are locked, and what these join.
         self.located: dict[int, ScanBuilder] = {}
+        # Of a level that is `Statement.updatable`: where its row is.
+        self.place: Expression | None = None
         self.common_tables: dict[str, CommonTable] = {}
         # After grouping: the grouped subquery's collector (see planner.grouping); None while rows are read.
         self.grouping: Any = None

@@ -16,8 +16,8 @@ MEMORY_BYTES: Final = 16 * 2**20
 class KeptRows:
     """Append batches; `after` and `before` read any of their rows, a piece at a time.
 
-    Rows are numbered from `first` on. Blocking once `on_disk`: call it in threads then. The disk space is given back by
-    `close`, or when the object is gone.
+    Rows are numbered from `first` on, up to `end`. Blocking once `on_disk`: call it in threads then. The disk space is
+    given back by `close`, or when the object is gone.
     """
 
     def __init__(self, schema: pa.Schema, first: int = 0, memory_bytes: int = MEMORY_BYTES) -> None:
@@ -25,6 +25,7 @@ class KeptRows:
         self._memory_bytes = memory_bytes
         self._starts: list[int] = []  # the number of each batch's first row
         self._batches: list[pa.RecordBatch] = []
+        self.first = first
         self._places: list[tuple[int, int]] = []  # where each batch is in the file, and its length there
         self._file: IO[bytes] | None = None
         self._file_bytes = 0

@@ -14,7 +14,7 @@ from catalog.errors import SluiceError, SqlState
 from gateway.attention import attending
 from gateway.lake.changing import Changing
 from gateway.lake.computed_change import computed_change
-from gateway.lake.current_row import note_move, with_current_row
+from gateway.lake.current_row import with_current_row
 from gateway.lake.failing_row import telling_row
 from gateway.lake.insert import target_oid
 from gateway.lake.insert_query import check_conditions, with_rules
@@ -65,7 +65,6 @@ class _ChangePortal(StatementPortal):
                 if await changing.claim(result, version, strength_of(version.table, assigned)):
                     break
             await changing.wrote(result, version, assigned)
-            await note_move(session, self.routed.query, result)
             if tag is not None:
                 await self.pass_on(answers)
             if self.columns is not None and result.returning is not None:
@@ -115,8 +114,9 @@ class UpdatePortal(_ChangePortal):
             before=(FILE_COLUMN, POSITION_COLUMN),
             after=returned,
         )
-        # Only where another table may refer to what it sets, it matters which row became which.
+        # Where another table may refer to what it sets, or a cursor may be on a row, it matters which became which.
         referred = any(not set(key.attnums).isdisjoint(plan.assigned) for key in table.keys)
-        update = RunnableUpdate(runnable(checked, reading, {plan.target: version}), version, sources=referred)
+        sources = referred or self.session.cursors.follow(table.oid)
+        update = RunnableUpdate(runnable(checked, reading, {plan.target: version}), version, sources=sources)
         async with telling_row(self.session, plan.query, table, checks, reading), attending(self.session):
             return await self.session.gateway.engine.update(update, self.session.tag), plan.assigned

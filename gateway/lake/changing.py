@@ -123,6 +123,7 @@ class Changing:
         if not (result.data_files or result.delete_files):
             return
         session, table, change = self.session, version.table, row_change(result, version)
+        session.cursors.note(table.oid, result)
         await keep_keys(session, table, change, assigned, deferred_now(table.keys, self._modes))
         if change.data_files:
             await keep_references(session, table, change, assigned, self._late(table.foreign_keys))

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -21,6 +21,7 @@ from gateway.messages.backend import FieldDescription
 from gateway.values import convert_binary
 from gateway.values.forms import arrow_form
 from planner.computable import is_computable
+from planner.plan import Context, SparkQuery
 from planner.select import plan_select
 from storage.spill import Spill
 
@@ -74,10 +75,11 @@ async def query_rows(  # noqa: PLR0917
     reading: Reading,
     tag: str,
     limit_time: Callable[[float | None], None] = lambda _: None,
+    plan: Callable[[Any, Context], SparkQuery] = plan_select,
 ) -> RowStream:
-    """The rows of a SELECT. `tag` is the engine's name for it."""
+    """The rows of a SELECT. `tag` is the engine's name for it; `plan` may add columns, which Spark alone gives."""
     try:
-        query = plan_select(routed.query, reading.context)
+        query = plan(routed.query, reading.context)
         limit_time(reading.timeout)
         stream = await session.gateway.engine.stream(runnable(query, reading), tag)
         try:

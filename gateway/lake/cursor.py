@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -12,13 +12,13 @@ import pyarrow as pa
 
 from catalog.errors import SluiceError, SqlState
 from gateway.backend import Statement
-from gateway.cursor import Cursor, Declaration, Direction, Keeping, RowStream, Sink
+from gateway.cursor import Cursor, Declaration, Direction, Keeping, Sink
 from gateway.cursors import CREATED
-from gateway.lake.computed_rows import check_rows, query_rows
 from gateway.lake.guarded import relay_statement
 from gateway.lake.locked_cursor import LockedCursorRows
 from gateway.lake.reading import output_settings, read, session_values_and
 from gateway.lake.select import RowSender
+from gateway.lake.unlocked_cursor import UnlockedCursorRows
 from gateway.messages import frontend
 from gateway.messages.backend import CommandComplete, PortalSuspended
 from gateway.portal import Binding, Portal, StatementPortal, timed_out, with_formats
@@ -59,10 +59,19 @@ class DeclarePortal(StatementPortal):
             await session.transaction.begin()
         tag = await relay_statement(session, self.binding)
         form = 1 if options & _BINARY else 0
+        ends = holds and session.transaction.implicit and session.simple and session.ends_with_statement
         await _add(
-            session, name, inner, inner_routed, self.binding, formats=(form,), executed_formats=(0,), options=options
+            session,
+            name,
+            inner,
+            inner_routed,
+            self.binding,
+            formats=(form,),
+            executed_formats=(0,),
+            options=options,
+            updatable=not ends,
         )
-        if holds and session.transaction.implicit and session.simple and session.ends_with_statement:
+        if ends:
             await session.transaction.commit()
         session.client.send(CommandComplete(tag))
 
@@ -99,23 +108,22 @@ async def _add(
     formats: tuple[int, ...],
     executed_formats: tuple[int, ...],
     options: int,
+    updatable: bool = True,
 ) -> None:
     """Take up a cursor that the backend has just made."""
     [declared] = await session.backend.run(Statement(_DECLARED, (name,)))
     created, scrolls = declared.rows[0]
     assert created is not None
     reading = await read(session, analysis, binding, routed.lake)
-    locking = LockedCursorRows(session, analysis, routed, binding) if strongest(routed.query) else None
     tag = f"{session.tag}-cursor-{next(_numbers)}"
-    if locking is None:
-        check_rows(session, routed, reading)
-
-        async def run() -> RowStream:
-            return await query_rows(session, analysis, routed, binding, reading, tag)
-
-        places: Mapping[int, Sequence[int]] = {}
-    else:
+    locks = strongest(routed.query) is not None
+    paths: Sequence[str] = ()
+    if locks:
+        locking = LockedCursorRows(session, analysis, routed, binding)
         run, places = locking.run, await locking.begin(reading)
+    else:
+        rows = UnlockedCursorRows(session, analysis, routed, binding, reading, tag, updatable=updatable)
+        run, places, paths = rows.run, rows.places, rows.paths
     keeping, holds = Keeping.NONE, bool(options & _HOLD)
     if scrolls == b"t":
         keeping = Keeping.ALL if options & _SCROLL or holds else Keeping.WHILE_FEW
@@ -129,6 +137,8 @@ async def _add(
         holds,
         tag,
         places,
+        locks,
+        paths,
     )
     await session.cursors.add(Cursor(declaration, run, session.gateway.live_cursors))
 

@@ -1,0 +1,46 @@
+"""What transactions have deleted of one data file, one after another, and whether rows may have come in their place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from catalog.model import DeleteFile, Table
+
+if TYPE_CHECKING:
+    from catalog.store import Store
+
+_DELETIONS: Final = """
+SELECT f.end_snapshot IS NULL AS live, d.delete_file_id, d.path, d.delete_count, d.file_size_bytes, d.footer_size,
+       EXISTS (SELECT FROM pg_ducklake.ducklake_data_file n
+               WHERE n.table_id = f.table_id AND n.begin_snapshot = d.begin_snapshot) AS adds
+FROM pg_ducklake.ducklake_data_file f LEFT JOIN pg_ducklake.ducklake_delete_file d USING (data_file_id)
+WHERE f.table_id = $1 AND f.path = $2 ORDER BY d.begin_snapshot
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class FileDeletions:
+    """`files` are the delete files that the data file has had, each with all positions of the one before; with `adds`
+    where the same transaction has added rows to the table. The data file is `live` while the table has it."""
+
+    live: bool
+    files: tuple[tuple[DeleteFile, bool], ...]
+
+
+async def deletions_of(store: Store, table: Table, path: str) -> FileDeletions | None:
+    """Those of the data file with this path in the table's folder; None where it is not committed."""
+    rows = await store.fetch(_DELETIONS, table.table_id, path)
+    if not rows:
+        return None
+    files = tuple(
+        (
+            DeleteFile(
+                row["path"], row["delete_count"], row["file_size_bytes"], row["footer_size"], row["delete_file_id"]
+            ),
+            bool(row["adds"]),
+        )
+        for row in rows
+        if row["delete_file_id"] is not None
+    )
+    return FileDeletions(bool(rows[0]["live"]), files)

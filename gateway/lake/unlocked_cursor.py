@@ -1,0 +1,52 @@
+"""The rows of a cursor that locks none: a stream, with where each row is if WHERE CURRENT OF may mean it
+(`planner.updatable`), but for a query that PostgreSQL computes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from gateway.lake.computed_rows import check_rows, query_rows
+from planner.select import plan_select
+from planner.updatable import plan_updatable, updatable_table
+
+if TYPE_CHECKING:
+    from gateway.analysis import Analysis
+    from gateway.cursor import RowStream
+    from gateway.exchange import Exchange
+    from gateway.lake.reading import Reading
+    from gateway.portal import Binding
+    from gateway.routing import Routed
+
+
+class UnlockedCursorRows:
+    """`run` when the cursor is read.
+
+    `places` tells which column says where a row is, by table; `paths` are that table's files.
+    """
+
+    def __init__(  # noqa: PLR0917
+        self,
+        session: Exchange,
+        analysis: Analysis,
+        routed: Routed,
+        binding: Binding,
+        reading: Reading,
+        tag: str,
+        *,
+        updatable: bool,
+    ) -> None:
+        """Without `updatable`, the transaction ends before anybody could mean a row."""
+        check_rows(session, routed, reading)
+        self._query = session, analysis, routed, binding, reading, tag
+        table = updatable_table(routed.query) if updatable else None
+        version = None if table is None else reading.versions.get(table)
+        self.places: Mapping[int, Sequence[int]] = {}
+        self.paths: Sequence[str] = ()
+        if version is not None:
+            self.places = {version.table.oid: [len(analysis.columns or ())]}
+            self.paths = [file.path for file in version.files]
+
+    async def run(self) -> RowStream:
+        """Let Spark begin."""
+        return await query_rows(*self._query, plan=plan_updatable if self.places else plan_select)
