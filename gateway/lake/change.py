@@ -25,7 +25,7 @@ from gateway.lake.select import RowSender
 from gateway.messages.backend import CommandComplete
 from gateway.portal import StatementPortal
 from gateway.visibility import left_by_parts, rules
-from planner.change import plan_delete, plan_update
+from planner.change import current_of, plan_delete, plan_update
 from planner.enforce import enforced
 from storage.plan import FILE_COLUMN, POSITION_COLUMN, RunnableDelete, RunnableUpdate
 from storage.write import WriteResult
@@ -56,9 +56,10 @@ class _ChangePortal(StatementPortal):
                 try:
                     result, assigned = await self._write(reading, version)
                 except SluiceError as refusal:
-                    if refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED:
-                        raise
                     query = self.routed.query
+                    # The backend's cursor is on no row.
+                    if refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED or current_of(query) is not None:
+                        raise
                     changed = await computed_change(session, query, version, reading, refusal, self.binding)
                     result, assigned = changed.result, changed.assigned
                     answers, tag = changed.outcome.answers, changed.outcome.tag

@@ -163,6 +163,29 @@ _SCRIPTS: dict[str, list[list[Message]]] = {
         [Execute("p", 1), Sync()],
         _ROLLBACK,
     ],
+    "the row that a portal is on": [
+        _BEGIN,
+        [Parse("", f"SELECT t, n FROM {_TABLE} WHERE n > $1 LIMIT 4"), Bind("p", "", (), (b"2",), (1,)),
+         Describe(b"P", "p"), Execute("p", 2), Sync()],
+        [*_do(f"UPDATE {_TABLE} SET t = t || '!' WHERE CURRENT OF p RETURNING *", formats=(1, 0)), Sync()],
+        [*_do("FETCH 1 FROM p", formats=(1,)), *_do(f"DELETE FROM {_TABLE} WHERE CURRENT OF p RETURNING *"), Sync()],
+        [Execute("p", 1), *_do(f"UPDATE {_TABLE} SET n = $1 WHERE CURRENT OF p RETURNING *", b"66"), Sync()],
+        [Query("SAVEPOINT s")],
+        [Execute("p", 1), *_do(f"DELETE FROM {_TABLE} WHERE CURRENT OF p"), Sync()],
+        [Query("ROLLBACK TO s")],
+        [Query(f"SELECT * FROM {_TABLE} ORDER BY n")],
+        _ROLLBACK,
+    ],
+    "the row that a cursor of a pipeline is on": [
+        [*_do(f"DECLARE c CURSOR WITH HOLD FOR SELECT t FROM {_TABLE}"), *_do("FETCH 3 FROM c"),
+         *_do(f"UPDATE {_TABLE} SET t = 'x' WHERE CURRENT OF c RETURNING n"), Sync()],
+        [*_do("FETCH 1 FROM c"), *_do(f"UPDATE {_TABLE} SET t = 'x' WHERE CURRENT OF c RETURNING n"), Sync()],
+        [Query("CLOSE c")],
+        [Query(f"DECLARE c CURSOR WITH HOLD FOR SELECT t FROM {_TABLE} WHERE n = 4")],
+        [Query("FETCH c")],
+        [Query(f"UPDATE {_TABLE} SET t = 'x' WHERE CURRENT OF c RETURNING n")],
+        [Query("CLOSE c")],
+    ],
     "portals and savepoints": [
         _BEGIN,
         [Parse("q", _QUERY), Bind("p", "q"), Execute("p", 2), Sync()],
@@ -310,13 +333,23 @@ CREATE FUNCTION pg_temp.counted(t text) RETURNS bigint LANGUAGE plpgsql AS
     $$ DECLARE n bigint; BEGIN EXECUTE 'SELECT count(*) FROM ' || t INTO n; RETURN n; END $$;
 """
 _REFUSED: dict[str, tuple[list[str], str]] = {
-    "UPDATE at a cursor": (
-        ["BEGIN", f"DECLARE c CURSOR FOR {_QUERY}", "FETCH c", f"UPDATE {_TABLE} SET t = 'x' WHERE CURRENT OF c"],
-        "WHERE CURRENT OF a cursor without FOR UPDATE or FOR SHARE is not supported on lake tables",
+    "a current row of what PostgreSQL computes": (
+        [
+            "BEGIN",
+            f"DECLARE c CURSOR FOR SELECT n FROM {_TABLE} TABLESAMPLE bernoulli (100)",
+            "FETCH c",
+            f"UPDATE {_TABLE} SET t = 'x' WHERE CURRENT OF c",
+        ],
+        "WHERE CURRENT OF a cursor whose query PostgreSQL computes is not supported on lake tables",
     ),
-    "DELETE at a cursor": (
-        ["BEGIN", f"DECLARE c CURSOR FOR {_QUERY}", "FETCH c", f"DELETE FROM {_TABLE} WHERE CURRENT OF c"],
-        "WHERE CURRENT OF a cursor without FOR UPDATE or FOR SHARE is not supported on lake tables",
+    "a current row that PostgreSQL is to change": (
+        [
+            "BEGIN",
+            f"DECLARE c CURSOR FOR SELECT n FROM {_TABLE}",
+            "FETCH c",
+            f"UPDATE {_TABLE} x SET t = x::text WHERE CURRENT OF c",
+        ],
+        "a whole-row reference is not supported on lake tables",
     ),
     "FOR UPDATE": (
         ["BEGIN", f"DECLARE c CURSOR FOR SELECT * FROM ({_QUERY} FOR UPDATE) AS locked"],
@@ -327,10 +360,10 @@ _REFUSED: dict[str, tuple[list[str], str]] = {
             "BEGIN",
             f"DECLARE c CURSOR FOR {_QUERY} FOR UPDATE",
             "FETCH c",
-            f"UPDATE {_TABLE} SET t = 'x'",
+            f"MERGE INTO {_TABLE} USING (VALUES (1)) AS v (k) ON n = k WHEN MATCHED THEN UPDATE SET t = 'x'",
             f"DELETE FROM {_TABLE} WHERE CURRENT OF c",
         ],
-        "WHERE CURRENT OF a row that its transaction has changed or deleted otherwise is not supported on lake tables",
+        "WHERE CURRENT OF a row that its transaction has replaced by other than an UPDATE is not supported on lake tables",
     ),
     "a current row that is only explained": (
         ["BEGIN", f"DECLARE c CURSOR FOR {_QUERY} FOR UPDATE", f"EXPLAIN DELETE FROM {_TABLE} WHERE CURRENT OF c"],
