@@ -8,7 +8,7 @@ pg_stat_activity has the session as active meanwhile, and pg_terminate_backend e
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +19,8 @@ from gateway.messages import backend as answers
 from gateway.messages import frontend
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from gateway.exchange import Exchange
 
 # What takes no longer is not worth the wait.
@@ -59,6 +61,17 @@ async def attending(session: Exchange) -> AsyncIterator[None]:
                 await wait.end()
             finally:
                 session.attended = False
+
+
+async def attended(session: Exchange, batches: AsyncIterable[pa.RecordBatch]) -> AsyncIterator[pa.RecordBatch]:
+    """The batches that Spark makes; its backend is free again for whoever takes them."""
+    rest = aiter(batches)
+    while True:
+        async with attending(session):
+            batch = await anext(rest, None)
+        if batch is None:
+            return
+        yield batch
 
 
 def check(session: Exchange) -> None:

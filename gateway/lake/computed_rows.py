@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from catalog.datatypes import NUMERIC, TEXT, UNKNOWN
 from catalog.errors import SluiceError, SqlState, unsupported
+from gateway.attention import attended, attending
 from gateway.backend import Statement
 from gateway.cursor import RowStream
 from gateway.lake.computed import Computing
@@ -35,8 +36,9 @@ if TYPE_CHECKING:
 class _Begun:
     """A stream whose first batch has been taken already."""
 
-    def __init__(self, first: pa.RecordBatch | None, rest: RowStream) -> None:
+    def __init__(self, session: Exchange, first: pa.RecordBatch | None, rest: RowStream) -> None:
         self.schema = rest.schema
+        self._session = session
         self._first = first
         self._rest = rest
 
@@ -44,7 +46,7 @@ class _Begun:
         first, self._first = self._first, None
         if first is not None:
             yield first
-        async for batch in self._rest:
+        async for batch in attended(self._session, self._rest):
             yield batch
 
     async def close(self) -> None:
@@ -83,11 +85,12 @@ async def query_rows(  # noqa: PLR0917
         limit_time(reading.timeout)
         stream = await session.gateway.engine.stream(runnable(query, reading), tag)
         try:
-            first = await anext(aiter(stream), None)
+            async with attending(session):
+                first = await anext(aiter(stream), None)
         except BaseException:
             await stream.close()
             raise
-        return _Begun(first, stream)
+        return _Begun(session, first, stream)
     except SluiceError as refusal:
         if refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED:
             raise

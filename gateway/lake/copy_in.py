@@ -21,6 +21,7 @@ from catalog.errors import SluiceError, SqlState
 from catalog.model import Column, Table
 from catalog.store import TableRules
 from gateway.analysis import SAVEPOINT, UNDO
+from gateway.attention import check
 from gateway.backend import Statement
 from gateway.copy import BinaryReader, CopyBatch, CopyFormat, CopyOptions, CopyWriter, LineNumbers, TextReader
 from gateway.lake.changing import Changing
@@ -120,6 +121,7 @@ class CopyInPortal(StatementPortal):
         client, machine = self.session.client, self.session.machine
         while True:
             data = await client.copy_data()
+            check(self.session)
             if data:
                 yield data
                 continue

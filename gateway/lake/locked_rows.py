@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from catalog.errors import unsupported
 from catalog.model import TableVersion
+from gateway.attention import attended
 from gateway.lake.reading import Reading, runnable
 from gateway.lake.row_locks import Strength, Waiting, check_may_look_again, lock_rows, untouched
 from planner.locking import LockedTable, LockingPlan, plan_locking, subqueries
@@ -63,7 +64,7 @@ async def locked_rows(session: Exchange, plan: LockingPlan, reading: Reading) ->
     found: list[pa.RecordBatch] = []
     stream = await session.gateway.engine.stream(runnable(plan.query, reading), session.tag)
     try:
-        async for batch in stream:
+        async for batch in attended(session, stream):
             rest = batch
             while rest.num_rows and wanted != 0:
                 part = rest if wanted is None else rest.slice(0, wanted)

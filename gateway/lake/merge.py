@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from catalog.errors import SluiceError, SqlState, unsupported
 from gateway.analysis import Analysis
+from gateway.attention import attended
 from gateway.backend import Statement
 from gateway.enlistment import analysed
 from gateway.lake.changing import Changing
@@ -175,7 +176,7 @@ class MergePortal(StatementPortal):
         numbers = {file.path: number for number, file in enumerate(version.files)}
         found: list[np.ndarray] = []
         try:
-            async for batch in stream:
+            async for batch in attended(session, stream):
                 encoded = batch.column(0).dictionary_encode()
                 renumbered = np.array([numbers[path] for path in encoded.dictionary.to_pylist()], np.int64)
                 codes = encoded.indices.to_numpy(zero_copy_only=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 
@@ -22,6 +23,8 @@ _STATEMENTS = {
     "insert": "INSERT INTO t SELECT b.n FROM t b, t c WHERE b.n % 7 = c.n % 11 + 900",
     "update": f"UPDATE t SET n = n + 1 WHERE ({_LONG}) < 0",
     "delete": f"DELETE FROM t WHERE ({_LONG}) < 0",
+    "merge": f"MERGE INTO t USING (SELECT ({_LONG}) AS n) s ON t.n = s.n WHEN MATCHED THEN DELETE",
+    "for update": f"SELECT n FROM t WHERE n < ({_LONG}) FOR UPDATE",
 }
 
 
@@ -44,7 +47,7 @@ def _signal(gateway: Server, session: Session, function: str) -> None:
         assert other.execute(f"SELECT {function}(%s)".encode(), (session.process_id,)).fetchone() == (True,)
 
 
-@pytest.mark.parametrize("name", ["select", "insert", "update", "delete"])
+@pytest.mark.parametrize("name", ["select", "insert", "update", "delete", "merge", "for update"])
 def test_cancel(gateway: Server, session: Session, name: str) -> None:
     answer = session.begin(_STATEMENTS[name])
     _signal(gateway, session, "pg_cancel_backend")
@@ -52,15 +55,29 @@ def test_cancel(gateway: Server, session: Session, name: str) -> None:
     assert session.execute("SELECT count(*), sum(n) FROM t") == "(200000, 20000100000)"
 
 
-def test_cancel_in_a_block(gateway: Server, session: Session) -> None:
+@pytest.mark.parametrize("sql", [_LONG, "FETCH ALL FROM c"])
+def test_cancel_in_a_block(gateway: Server, session: Session, sql: str) -> None:
     session.execute("BEGIN")
     session.execute("INSERT INTO t VALUES (0)")
-    answer = session.begin(_STATEMENTS["select"])
+    session.execute(f"DECLARE c CURSOR FOR {_LONG}")
+    answer = session.begin(sql)
     _signal(gateway, session, "pg_cancel_backend")
     assert answer.result(_SECONDS_MAX) == "ERROR 57014"
     assert session.execute("SELECT 1") == "ERROR 25P02"
     assert session.execute("ROLLBACK") == "ROLLBACK"
     assert session.execute("SELECT count(*) FROM t") == "(200000,)"
+
+
+def test_cancel_of_copy(gateway: Server, session: Session) -> None:
+    copied = threading.Thread(target=lambda: _signal(gateway, session, "pg_cancel_backend"))
+    copied.start()
+    with (
+        pytest.raises(psycopg.errors.QueryCanceled),
+        session.connection.cursor() as cursor,
+        cursor.copy(f"COPY ({_LONG}) TO STDOUT".encode()) as copy,
+    ):
+        list(copy)
+    copied.join()
 
 
 def test_a_statement_that_ends_by_itself_ends_the_wait_and_keeps_the_transaction(
