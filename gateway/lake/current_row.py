@@ -90,7 +90,7 @@ async def _now(session: Exchange, version: TableVersion, place: tuple[str, int])
     if session.transaction.isolation is Isolation.READ_COMMITTED and await _taken_by_others(session, version, place):
         return place
     if trace.lost:
-        raise unsupported("WHERE CURRENT OF a row that its transaction has replaced by other than an UPDATE")
+        raise unsupported("WHERE CURRENT OF a row that its transaction has replaced untraced")
     return place
 
 

@@ -22,7 +22,7 @@ from gateway.messages import frontend
 from gateway.messages.backend import CommandComplete, DataRow
 from gateway.messages.layout import Message
 from gateway.portal import Binding, Portal, StatementPortal
-from planner.change import plan_delete, plan_insert, plan_update
+from planner.change import current_of, plan_delete, plan_insert, plan_update
 from planner.explain import Plan, Reads, as_json, as_lines, postgres_plan, spark_plan
 from planner.locking import plan_locking, strongest
 from planner.plan import SparkQuery
@@ -131,11 +131,18 @@ class ExplainPortal(StatementPortal):
         assert routed.query is not None
         if self._rehearsed:
             return postgres_plan(routed.route, [])
+        cursor = current_of(routed.query) if routed.route in (Route.UPDATE, Route.DELETE) else None
+        if cursor is not None:  # which need not be on a row, or exist, for the statement is not carried out here
+            reading = replace(reading, context=replace(reading.context, current=(f"current of {cursor}", 0)))
         try:
             query = _query(routed, reading)
             run = runnable(query, reading)
         except SluiceError as refusal:
-            if refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED or routed.route not in _COMPUTED:
+            if (
+                refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED
+                or routed.route not in _COMPUTED
+                or cursor is not None
+            ):
                 raise
             assert routed.query is not None
             if routed.route is Route.INSERT:

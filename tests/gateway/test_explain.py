@@ -59,6 +59,17 @@ def test_without_analyze_nothing_happens(explained: Server, sql: str) -> None:
     assert explained.query("SELECT * FROM explained ORDER BY n") == before
 
 
+def test_the_row_that_a_cursor_is_on(explained: Server) -> None:
+    with psycopg.connect(explained.url) as connection:
+        connection.execute("DECLARE c CURSOR FOR SELECT t FROM explained WHERE n = 4")
+        connection.execute("EXPLAIN DELETE FROM explained WHERE CURRENT OF c")
+        connection.execute("FETCH c")
+        connection.execute("EXPLAIN ANALYZE UPDATE explained SET t = t || '!' WHERE CURRENT OF c")
+        assert connection.execute("SELECT n, t FROM explained WHERE t ~ '!'").fetchall() == [(4, "row 4!")]
+        connection.execute("EXPLAIN ANALYZE DELETE FROM explained WHERE CURRENT OF c")
+        assert connection.execute("SELECT count(*) FROM explained").fetchone() == (9,)
+
+
 def test_its_transaction_is_the_clients(explained: Server) -> None:
     with psycopg.connect(explained.url) as connection:
         connection.execute("EXPLAIN ANALYZE DELETE FROM explained WHERE n = 1")

@@ -363,11 +363,7 @@ _REFUSED: dict[str, tuple[list[str], str]] = {
             f"MERGE INTO {_TABLE} USING (VALUES (1)) AS v (k) ON n = k WHEN MATCHED THEN UPDATE SET t = 'x'",
             f"DELETE FROM {_TABLE} WHERE CURRENT OF c",
         ],
-        "WHERE CURRENT OF a row that its transaction has replaced by other than an UPDATE is not supported on lake tables",
-    ),
-    "a current row that is only explained": (
-        ["BEGIN", f"DECLARE c CURSOR FOR {_QUERY} FOR UPDATE", f"EXPLAIN DELETE FROM {_TABLE} WHERE CURRENT OF c"],
-        "WHERE CURRENT OF in this place is not supported on lake tables",
+        "WHERE CURRENT OF a row that its transaction has replaced untraced is not supported on lake tables",
     ),
     "a table of what was prepared without the lake": (
         ["PREPARE p AS SELECT 1 AS n", "CREATE TABLE x AS EXECUTE p"],

@@ -83,6 +83,33 @@ def test_what_is_refused_by_name(gateway: Server, schema: str, statement: str) -
             connection.execute(statement.encode())
 
 
+def test_a_row_that_another_transaction_has_put_elsewhere(gateway: Server, schema: str) -> None:
+    """Nobody knows what has become of the row that a cursor is on: that is no reason to take it for deleted."""
+    options = f"-csearch_path={schema}"
+    with (
+        psycopg.connect(gateway.url, autocommit=True, options=options) as one,
+        psycopg.connect(gateway.url, autocommit=True, options=options) as other,
+    ):
+        one.execute("CREATE TABLE job (id integer, state text)")
+        for number in range(4):
+            one.execute("INSERT INTO job VALUES (%s, 'new')", [number])
+        for statement in (
+            "UPDATE job SET state = 'x' WHERE id = 1",
+            "DELETE FROM job WHERE id = 1; INSERT INTO job VALUES (1, 'again')",
+            "VACUUM job",
+        ):
+            with one.transaction(force_rollback=True):
+                one.execute("DECLARE c CURSOR FOR SELECT * FROM job WHERE id = 1")
+                one.execute("DECLARE d CURSOR FOR SELECT * FROM job WHERE id = 2")
+                one.execute("MOVE c")
+                one.execute("MOVE d")
+                other.execute(statement.encode())
+                if statement != "VACUUM job":
+                    assert one.execute("UPDATE job SET state = 'y' WHERE CURRENT OF d").statusmessage == "UPDATE 1"
+                with pytest.raises(psycopg.errors.SerializationFailure):
+                    one.execute("UPDATE job SET state = 'y' WHERE CURRENT OF c")
+
+
 def test_explain_of_a_locking_query(gateway: Server, schema: str) -> None:
     gateway.psql("-qc", f"CREATE TABLE {schema}.job (id integer)")
     plan = gateway.query(f"EXPLAIN SELECT id FROM {schema}.job ORDER BY id LIMIT 1 FOR UPDATE")
