@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
+from planner.computable import functions_of_users
 from planner.nodes import Node, name_of, walk
 from planner.references import functions
 from planner.routes import Route, command, is_utility
@@ -102,8 +103,10 @@ def runs_in_window(routed: Routed, builtins: Builtins) -> bool:
     """Whether what the statement does outlives the window that it runs in."""
     query = routed.query
     match routed.route:
-        case Route.ALTER | Route.SCHEMA_ONLY | Route.CREATE_TABLE | Route.SELECT | Route.INSERT | Route.MERGE:
+        case Route.ALTER | Route.SCHEMA_ONLY | Route.CREATE_TABLE | Route.INSERT | Route.MERGE:
             return True
+        case Route.SELECT:
+            return not functions_of_users(query)
         case Route.UPDATE | Route.DELETE:
             return not any(node.type == "CURRENTOFEXPR" for node in walk(query))
         case Route.RELAY:

@@ -162,3 +162,37 @@ SET search_path = pg_catalog AS $$
             p.oid, a.aggtransfn, a.aggfinalfn, a.aggcombinefn, a.aggserialfn, a.aggdeserialfn, a.aggmtransfn,
             a.aggminvtransfn, a.aggmfinalfn))
 $$;
+
+-- For queries with volatile functions, whose effects last though the copies that they read do not (gateway/lake/effects.py):
+-- rows are put into shadows unseen by triggers, that among them which refuses such rows at COMMIT. Returns what was set.
+CREATE FUNCTION pg_sluice.set_replication_role(token text, role text) RETURNS text LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog AS $$
+DECLARE
+    before text := current_setting('session_replication_role');
+BEGIN
+    PERFORM pg_sluice.authorize(token);
+    PERFORM set_config('session_replication_role', role, true);
+    RETURN before;
+END $$;
+
+-- What this transaction has done to the rows of shadows: the same again means nothing since.
+CREATE FUNCTION pg_sluice.shadow_changes(shadows oid[]) RETURNS text
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog AS $$
+    SELECT string_agg(format('%s %s %s %s', pg_stat_get_xact_tuples_inserted(o), pg_stat_get_xact_tuples_updated(o),
+                             pg_stat_get_xact_tuples_deleted(o), pg_relation_filenode(o)), ', ' ORDER BY o)
+    FROM unnest(shadows) AS u (o)
+$$;
+
+-- Take the copies out of a shadow; false, and they stay, where any of them is locked.
+CREATE FUNCTION pg_sluice.take_copies(token text, shadow oid) RETURNS boolean LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog SET session_replication_role = replica AS $$
+DECLARE
+    locked boolean;
+BEGIN
+    PERFORM pg_sluice.authorize(token);
+    EXECUTE format('SELECT EXISTS (SELECT FROM ONLY %s WHERE xmax::text <> ''0'')', shadow::regclass) INTO locked;
+    IF NOT locked THEN
+        EXECUTE format('DELETE FROM ONLY %s', shadow::regclass);
+    END IF;
+    RETURN NOT locked;
+END $$;

@@ -5,7 +5,7 @@ runs, and its rows go to the client as they come; then the savepoint is undone. 
 whatever the query's shape. Small tables are copied whole, without Spark; of larger ones those rows that meet the
 conditions which Spark can tell (`planner.loading`), or all rows where it can tell none. How much that may be says the
 setting `sluice.load_limit`; more leaves the query refused. In a client's block that is READ ONLY the rows are put there
-all the same (`gateway.read_only`).
+all the same (`gateway.read_only`). Where functions in it are VOLATILE, what they do lasts (`gateway.lake.effects`).
 
 Functions made by users may read tables that are not in the query. So for them all tables of the query are copied whole,
 and scans of all other shadows are counted around the statement: one that made any is refused after the fact.
@@ -27,6 +27,7 @@ from gateway.analysis import SAVEPOINT, UNDO
 from gateway.backend import BackendLostError, Statement
 from gateway.enlistment import SchemaChangedError, hold_schema
 from gateway.kept_answers import KeptAnswers
+from gateway.lake.effects import LastingEffects
 from gateway.lake.guarded import relay_rows, send_statement
 from gateway.lake.reading import Reading, runnable
 from gateway.lake.shadow import copy_rows, put_rows, qualified
@@ -68,8 +69,8 @@ _IN_ONE_PROCESS: Final = Statement("SET LOCAL max_parallel_workers_per_gather = 
 _NOT_IDLE: Final = Statement("SELECT set_config('idle_in_transaction_session_timeout', '0', true)")
 _OPEN: Final = "SELECT pg_sluice.open_shadow($1, $2::bigint::oid)"
 _VOLATILE_HINT: Final = (
-    "PostgreSQL computes it over copies of rows, and whatever else it does is undone with these."
-    " A function that only computes can be declared STABLE or IMMUTABLE."
+    "PostgreSQL computes it over copies of rows. What volatile functions do besides lasts only where a plain SELECT"
+    " gives all of its rows at once. A function that only computes can be declared STABLE or IMMUTABLE."
 )
 
 
@@ -153,9 +154,11 @@ class Computing:
         *,
         made_by_users: bool = False,
         locked: Locked | None = None,
+        lasting: bool = False,
     ) -> None:
         """`target` is a table into whose shadow rows are put by others. `made_by_users`: whoever has the statement
-        carried out does so `watched`, so functions of users may be in it. `locked` where the query locks rows."""
+        carried out does so `watched`, so functions of users may be in it. `locked` where the query locks rows.
+        `lasting`: the statement is carried out once and as a whole, so what its functions do may last."""
         self._filled = [*reading.versions, *([] if target is None else [target])]
         self._session = session
         self._query = query
@@ -168,6 +171,8 @@ class Computing:
         self._users = frozenset[int]() if query is None else functions_of_users(query)
         self._made_by_users = made_by_users
         self._locked = locked
+        self._lasting = lasting
+        self._effects: LastingEffects | None = None
 
     async def __aenter__(self) -> Self:
         session, backend, versions = self._session, self._session.backend, self._reading.versions
@@ -189,18 +194,26 @@ class Computing:
             self._may_insert = may.rows[0][1] == b"t"
             self._left = int(may.rows[0][2] or 0)
             if may.rows[0][3]:
-                raise unsupported(f"the volatile function {may.rows[0][3].decode()}", hint=_VOLATILE_HINT)
+                materialized = any(version.table.materialized for version in versions.values())
+                if not self._lasting or not self._may_insert or materialized:
+                    raise unsupported(f"the volatile function {may.rows[0][3].decode()}", hint=_VOLATILE_HINT)
+                self._effects = LastingEffects(session, versions)
             whole = (file for load in wanted if load.is_whole for file in load.version.files)
             if sum(file.size_bytes for file in whole) > self._left:
                 raise _too_much(self._refusal)
             held = [hold_schema(session.gateway.token, [oid]) for oid in versions]
-            _, _, *answers = await backend.run(SAVEPOINT, _NOT_IDLE, *held)
+            _, *answers = await backend.run(SAVEPOINT, *held)
             for version, answer in zip(versions.values(), answers, strict=True):
                 session.transaction.enlistment.confirm_held(version.table, answer)
+            if self._effects is not None:
+                await self._effects.begin()
+            await backend.run(_NOT_IDLE)
             for load in wanted:
                 generated = kept_rules[load.version.table.oid].generated
                 columns = [column for column in load.version.table.columns if column.attnum not in generated]
                 await self._load(load, columns)
+            if self._effects is not None:
+                await self._effects.end_copying()
             if read_only.is_default if self._alone else read_only.stands:
                 await backend.run(READ_ONLY)
         except BaseException as error:
@@ -224,6 +237,8 @@ class Computing:
         if after.rows != before.rows:
             session.cursors.read_unseen()
             raise unsupported("a function that reads a lake table which is not in the query")
+        if self._effects is not None:
+            await self._effects.take_copies()
 
     async def _load(self, load: Load, columns: Sequence[Column]) -> None:
         table = load.version.table
@@ -282,12 +297,16 @@ class Computing:
         session, backend = self._session, self._session.backend
         if isinstance(error, BackendLostError):
             return
-        if self._alone:
-            await backend.run(*([*UNDO, Statement("COMMIT")] if error is None else [Statement("ROLLBACK")]))
-        else:
-            if error is None or (isinstance(error, SchemaChangedError) and backend.status == b"T"):
+        if self._alone and error is not None:
+            await backend.run(Statement("ROLLBACK"))
+        elif error is None or (isinstance(error, SchemaChangedError) and backend.status == b"T"):
+            if error is None and self._effects is not None:
+                await self._effects.keep()
+            else:
                 await backend.run(*UNDO)
-            if backend.status == b"T":
-                await session.transaction.read_only.restore()
+            if self._alone:
+                await backend.run(Statement("COMMIT"))
+        if backend.status == b"T":
+            await session.transaction.read_only.restore()
         for oid, rows in self._copied.items():
             session.gateway.store.undone_rows.left(oid, rows)

@@ -158,7 +158,9 @@ class SelectPortal(Portal):
         """Have PostgreSQL compute what is refused, where it can."""
         assert self._reading is not None
         kept = self._computed = KeptAnswers(only_rows=True) if limit else None
-        async with Computing(self.session, self._routed.query, self._reading, refusal, made_by_users=True) as computing:
+        async with Computing(
+            self.session, self._routed.query, self._reading, refusal, made_by_users=True, lasting=not limit
+        ) as computing:
             if self._binding.raw_query is None:
                 self.announce()  # EXECUTE: the backend does not describe what comes of the protocol's own messages
             tag = await computing.send(self._binding, kept)

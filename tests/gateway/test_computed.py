@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -173,6 +174,17 @@ CREATE FUNCTION others() RETURNS bigint STABLE LANGUAGE plpgsql AS $$
     DECLARE found bigint; BEGIN EXECUTE 'SELECT count(*) FROM other' INTO found; RETURN found; END $$;
 CREATE FUNCTION noted(integer) RETURNS integer LANGUAGE plpgsql AS $$
     BEGIN PERFORM set_config('application_name', 'noted', false); RETURN $1; END $$;
+CREATE TABLE log (n integer);
+CREATE FUNCTION written(integer) RETURNS integer LANGUAGE plpgsql AS $$
+    BEGIN INSERT INTO log VALUES ($1); RETURN $1; END $$;
+CREATE FUNCTION grown(integer) RETURNS integer LANGUAGE plpgsql AS $$
+    BEGIN INSERT INTO item VALUES ($1 + 1000); RETURN $1; END $$;
+CREATE FUNCTION renamed(integer) RETURNS integer LANGUAGE plpgsql AS $$
+    BEGIN UPDATE item SET t = 'changed' WHERE n = $1; RETURN $1; END $$;
+CREATE FUNCTION removed(integer) RETURNS integer LANGUAGE plpgsql AS $$
+    BEGIN DELETE FROM item WHERE n = $1; RETURN $1; END $$;
+CREATE FUNCTION claimed(integer) RETURNS integer LANGUAGE plpgsql AS $$
+    BEGIN PERFORM FROM item WHERE n = $1 FOR UPDATE; RETURN $1; END $$;
 CREATE FUNCTION noted_sum(integer, integer) RETURNS integer LANGUAGE sql AS 'SELECT $1 + $2';
 CREATE AGGREGATE product(integer) (SFUNC = int4mul, STYPE = integer, INITCOND = '1');
 CREATE AGGREGATE noted_total(integer) (SFUNC = noted_sum, STYPE = integer, INITCOND = '0');
@@ -227,8 +239,14 @@ def test_functions_of_users(functions: tuple[Server, Server, str], sql: str) -> 
         ),
         ("CREATE TABLE made AS SELECT others(), n FROM item", "reads a lake table which is not in the query"),
         ("INSERT INTO other SELECT others() FROM item", "a function that reads a lake table which is not in the query"),
-        ("SELECT noted(n) FROM item", ".noted(integer) is not supported"),
-        ("SELECT noted_total(n) FROM item", ".noted_total(integer) is not supported"),
+        ("INSERT INTO item SELECT noted(n) + 100 FROM item", ".noted(integer) is not supported"),
+        ("COPY (SELECT noted_total(n) FROM item) TO STDOUT", ".noted_total(integer) is not supported"),
+        ("SELECT written(n) FROM item", 'writing table "log" from within a function'),
+        ("SELECT grown(n) FROM item", "a function that changes a lake table of its query"),
+        ("SELECT renamed(n) FROM item", "a function that changes a lake table of its query"),
+        ("SELECT removed(n) FROM item", "a function that changes a lake table of its query"),
+        ("SELECT claimed(n) FROM item", "a function that locks rows of a lake table"),
+        ("SELECT i, noted(n) FROM item i LIMIT 1 FOR UPDATE", "not supported on lake tables"),
         ("UPDATE item SET t = others()", "a function that reads a lake table which is not in the query"),
         ("DELETE FROM item WHERE others() > n", "a function that reads a lake table which is not in the query"),
         ("DELETE FROM item WHERE noted(n) = 1", ".noted(integer) is not supported"),
@@ -245,6 +263,53 @@ def test_functions_of_users_that_stay_refused(functions: tuple[Server, Server, s
     assert (sqlstate, why in message) == ("0A000", True)
     kept = "SELECT count(*), max(t) FROM item"
     assert gateway.psql("-qAtc", path + kept).stdout == "100|item 99\n"
+
+
+async def test_volatile_functions_are_called_for_rows_that_are_taken_alone(
+    functions: tuple[Server, Server, str],
+) -> None:
+    """PostgreSQL would call them for no more rows than a portion has."""
+    _, gateway, path = functions
+    connection = await asyncpg.connect(gateway.url)
+    try:
+        await connection.execute(path)
+        with pytest.raises(asyncpg.FeatureNotSupportedError, match="the volatile function"):
+            await connection.fetchrow("SELECT noted(n) FROM item")
+        assert len(await connection.fetch("SELECT noted(n) FROM item")) == 100
+    finally:
+        await connection.close()
+
+
+async def test_volatile_functions_would_see_what_others_do_meanwhile(functions: tuple[Server, Server, str]) -> None:
+    """Above READ COMMITTED they would not."""
+    _, gateway, path = functions
+    gateway.psql("-qc", path + "CREATE FUNCTION slow(integer) RETURNS void LANGUAGE sql AS 'SELECT pg_sleep(2)'")
+    one, other = await asyncpg.connect(gateway.url), await asyncpg.connect(gateway.url)
+    try:
+        for connection in (one, other):
+            await connection.execute(path)
+        for number, level in enumerate(("read_committed", "repeatable_read")):
+            async with asyncio.TaskGroup() as group:
+                asking = group.create_task(_slow(one, level))
+                await asyncio.sleep(1)
+                await other.execute(f"INSERT INTO item VALUES ({1000 + number}, 'new')")
+            assert asking.result() == (
+                "a volatile function over a lake table that others change meanwhile is not supported on lake tables"
+                if level == "read_committed"
+                else ""
+            )
+    finally:
+        await one.close()
+        await other.close()
+
+
+async def _slow(connection: asyncpg.Connection, level: str) -> str:
+    try:
+        async with connection.transaction(isolation=level):
+            await connection.fetch("SELECT slow(n) FROM item WHERE n = 1")
+    except asyncpg.FeatureNotSupportedError as error:
+        return str(error)
+    return ""
 
 
 def test_copy_and_cursors_of_large_results(many: Server, numbers: Server) -> None:
