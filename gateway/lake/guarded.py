@@ -7,6 +7,8 @@ scans of shadows are counted around the statement, and one that made any is refu
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, unsupported
@@ -34,18 +36,12 @@ class GuardedPortal(StatementPortal):
 
     async def run(self) -> None:
         backend = self.session.backend
-        self.session.cursors.check_unread()
-        self.session.ran_functions = self.session.names_by_sql = True
         alone = backend.status == b"I"
         if alone:
             await backend.run(BEGIN)
         try:
-            [before] = await backend.run(SCANS)
-            tag = await relay_statement(self.session, self.binding)
-            [after, _] = await backend.run(SCANS, KEEP_OWN)
-            if after.rows != before.rows:
-                self.session.cursors.read_unseen()
-                raise unsupported("a function that reads a lake table")
+            async with guarding(self.session):
+                tag = await relay_statement(self.session, self.binding)
             if alone:
                 await backend.run(Statement("COMMIT"))
         except SluiceError:
@@ -54,6 +50,19 @@ class GuardedPortal(StatementPortal):
             raise
         if tag:
             self.session.client.send(CommandComplete(tag))
+
+
+@asynccontextmanager
+async def guarding(session: Exchange) -> AsyncIterator[None]:
+    """Around what the backend carries out in a transaction: 0A000 where a function has read a lake table."""
+    session.cursors.check_unread()
+    session.ran_functions = session.names_by_sql = True
+    [before] = await session.backend.run(SCANS)
+    yield
+    [after, _] = await session.backend.run(SCANS, KEEP_OWN)
+    if after.rows != before.rows:
+        session.cursors.read_unseen()
+        raise unsupported("a function that reads a lake table")
 
 
 async def relay_statement(session: Exchange, binding: Binding) -> str:

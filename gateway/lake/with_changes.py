@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, unsupported
@@ -18,7 +19,7 @@ from gateway.backend import BackendLostError, Statement
 from gateway.enlistment import analysed
 from gateway.framing import Frame
 from gateway.held_answers import HeldAnswers
-from gateway.lake.guarded import relay_rows, send_statement
+from gateway.lake.guarded import guarding, relay_rows, send_statement
 from gateway.lake.reading import session_values
 from gateway.lake.returned import Returned
 from gateway.lake.row_locks import RowsChangedError
@@ -141,7 +142,8 @@ class WithChangesPortal(StatementPortal):
                 await create_temporary(session, table, names, fields)
                 self._tables.append(table)
             if routed.route in (Route.RELAY, Route.GUARDED):
-                await self._relay_part(sql, table if fields else None, routed)
+                async with guarding(session) if routed.route is Route.GUARDED else nullcontext():
+                    await self._relay_part(sql, table if fields else None)
             else:
                 client, returned = session.client, Returned(session.client)
                 session.client = returned
@@ -159,10 +161,8 @@ class WithChangesPortal(StatementPortal):
         shown = (f"{name} AS {quoted(field.name)}" for name, field in zip(names, fields, strict=True))
         return f"SELECT {', '.join(shown)} FROM pg_temp.{table}"
 
-    async def _relay_part(self, sql: str, table: str | None, routed: Routed) -> None:
+    async def _relay_part(self, sql: str, table: str | None) -> None:
         """One that touches no lake table."""
-        if routed.route is Route.GUARDED:
-            raise unsupported("a function made by users in WITH beside a data-modifying statement")
         if table is not None:
             sql = f"WITH part AS ({sql}) INSERT INTO pg_temp.{table} SELECT * FROM part"
         binding, types = self.binding, self.analysis.parameter_types

@@ -247,6 +247,10 @@ def test_functions_of_users(functions: tuple[Server, Server, str], sql: str) -> 
         ("SELECT removed(n) FROM item", "a function that changes a lake table of its query"),
         ("SELECT claimed(n) FROM item", "a function that locks rows of a lake table"),
         ("SELECT i, noted(n) FROM item i LIMIT 1 FOR UPDATE", "not supported on lake tables"),
+        (
+            "WITH f AS (SELECT others() AS n), gone AS (DELETE FROM item RETURNING t) SELECT * FROM f, gone",
+            "a function that reads a lake table",
+        ),
         ("UPDATE item SET t = others()", "a function that reads a lake table which is not in the query"),
         ("DELETE FROM item WHERE others() > n", "a function that reads a lake table which is not in the query"),
         ("DELETE FROM item WHERE noted(n) = 1", ".noted(integer) is not supported"),

@@ -104,3 +104,18 @@ SELECT ids, (SELECT count(*) FROM node) FROM shown;
 WITH gone AS (DELETE FROM node WHERE id = 15 RETURNING *) SELECT * FROM (WITH gone AS (SELECT 'another' AS note) SELECT note FROM gone) s;
 SELECT * FROM node ORDER BY id;
 DROP SCHEMA changing_deep CASCADE;
+-- functions made by users, and tables that are not in the lake
+CREATE SCHEMA changing_beside;
+SET search_path = changing_beside;
+CREATE TABLE item (id integer PRIMARY KEY, n integer);
+INSERT INTO item SELECT g, g FROM generate_series(1, 5) g;
+CREATE TEMPORARY TABLE log (id integer, n integer);
+CREATE FUNCTION twice(n integer) RETURNS integer LANGUAGE plpgsql STABLE AS $$ BEGIN RETURN n * 2; END $$;
+CREATE FUNCTION numbers() RETURNS SETOF integer LANGUAGE plpgsql AS $$ BEGIN RETURN QUERY SELECT g FROM generate_series(2, 3) g; END $$;
+WITH wanted AS (SELECT n FROM numbers() n), gone AS (DELETE FROM item USING wanted WHERE id = wanted.n RETURNING id, item.n) INSERT INTO log SELECT id, twice(n) FROM gone;
+SELECT * FROM log ORDER BY id;
+WITH logged AS (INSERT INTO log VALUES (4, twice(4)) RETURNING id) UPDATE item SET n = twice(item.n) FROM logged WHERE item.id = logged.id RETURNING item.*;
+WITH changed AS (UPDATE item SET n = n + 1 RETURNING n), forgotten AS (DELETE FROM log RETURNING *) SELECT twice(sum(n)::integer), (SELECT count(*) FROM forgotten) FROM changed;
+SELECT * FROM item ORDER BY id;
+SELECT * FROM log;
+DROP SCHEMA changing_beside CASCADE;
