@@ -14,6 +14,7 @@ from catalog.store import TableRules, rules_from_description, table_from_descrip
 from gateway.analysis import SAVEPOINT, UNDO, SchemaMark
 from gateway.backend import Result, Statement
 from gateway.enlistment import SchemaChangedError, hold_schema
+from planner.computable import functions_in
 from storage.keys import LiveFile
 
 if TYPE_CHECKING:
@@ -199,6 +200,15 @@ async def rules(session: Exchange, table: Table) -> TableRules:
     kept = await _rules(session, table.oid)
     session.transaction.enlistment.confirm(table, kept.schema_version)
     return kept
+
+
+async def functions_of_rules(session: Exchange, table: Table, *, defaults: bool = False) -> frozenset[int]:
+    """The functions made by users that PostgreSQL runs for each row that comes into a table: its CHECKs', those of its
+    generated columns, and where it is to fill in `defaults`, of these."""
+    kept = await rules(session, table)
+    expressions = [check.expression for check in kept.checks]
+    expressions += [text for attnum, text in kept.defaults.items() if defaults or attnum in kept.generated]
+    return frozenset[int]().union(*map(functions_in, expressions))
 
 
 async def _rules(session: Exchange, oid: int) -> TableRules:

@@ -6,10 +6,11 @@ show through, and what does more than to compute: its effects would be undone to
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Final
 
 from planner.builtins import Builtins
-from planner.nodes import walk
+from planner.nodes import parse, walk
 from planner.references import FIRST_USER_OID, RUNS_SQL, functions
 
 # Volatile functions that do nothing that a savepoint undoes.
@@ -42,6 +43,12 @@ def is_computable(tree: Any, builtins: Builtins, *, made_by_users: bool = False,
         if node.type == "VAR" and node.varattno < 0 and node.varattno != _TABLE_OID:
             return False
     return True
+
+
+@lru_cache(maxsize=1000)
+def functions_in(expression: str) -> frozenset[int]:
+    """`functions_of_users` of a default, a generation expression or a CHECK, in node text."""
+    return functions_of_users(parse(expression))
 
 
 def functions_of_users(tree: Any) -> frozenset[int]:

@@ -12,8 +12,8 @@ from typing import Any
 from planner.builtins import Builtins
 from planner.computable import functions_of_users
 from planner.nodes import Node, walk
-from planner.references import functions, relations, tables_read
-from planner.scope import RTE_CTE, RTE_SUBQUERY
+from planner.references import functions, tables_of_subqueries, tables_read
+from planner.scope import RTE_SUBQUERY
 
 
 def is_read_in_place(query: Node) -> bool:
@@ -32,11 +32,7 @@ def tables_in_place(query: Node, *, source: bool) -> frozenset[int]:
     """
     if source:
         return tables_read(query)
-    parts = (query.mergeJoinCondition, query.mergeActionList, query.returningList)
-    if not any(node.type == "SUBLINK" for node in walk(parts)):
-        return frozenset()
-    common = any(node.type == "RANGETBLENTRY" and node.rtekind == RTE_CTE for node in walk(parts))
-    return relations((parts, query.cteList if common else ()))
+    return tables_of_subqueries(query, (query.mergeJoinCondition, query.mergeActionList, query.returningList))
 
 
 def is_repeatable(query: Node, builtins: Builtins) -> bool:

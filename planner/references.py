@@ -51,6 +51,13 @@ def tables_read(query: Node) -> frozenset[int]:
     return frozenset(found)
 
 
+def tables_of_subqueries(query: Node, parts: Any) -> frozenset[int]:
+    """OIDs of the relations that subqueries in parts of a statement read, by themselves or by its WITH."""
+    if not any(node.type == "SUBLINK" for node in walk(parts)):
+        return frozenset()
+    return relations((parts, query.cteList if common_names(parts) else ()))
+
+
 def common_names(tree: Any) -> frozenset[str]:
     """The names of WITH queries that the tree reads from, of any level."""
     return frozenset(
@@ -85,6 +92,13 @@ def selected_columns(tree: Any) -> dict[int, frozenset[int]]:
             numbers = frozenset(number - _ATTRIBUTE_OFFSET for number in node.selectedCols)
             found[int(node.relid)] = found.get(int(node.relid), frozenset()) | numbers
     return found
+
+
+def calls_users(statement: Any, builtins: Builtins) -> bool:
+    """Whether a utility statement, which is not analysed, may call functions made by users: such as go by other names
+    than PostgreSQL's own."""
+    known = {each.name for each in builtins.functions.values() if each.schema == "pg_catalog"}
+    return any(node.type == "FUNCCALL" and text(node.funcname[-1]) not in known for node in walk(statement))
 
 
 def runs_unseen(tree: Any, builtins: Builtins) -> bool:

@@ -144,12 +144,15 @@ BEGIN
 END $$;
 
 
--- How often this transaction has scanned a shadow, but for those that are `filled`: more than before a statement that
--- PostgreSQL alone ran means that the statement read an empty table in place of the lake.
+-- How often this transaction has scanned a shadow or an index of one, but for those that are `filled`: more than before a
+-- statement that PostgreSQL alone ran means that the statement read an empty table in place of the lake.
 CREATE FUNCTION pg_sluice.shadow_scans(filled oid[] DEFAULT '{}') RETURNS bigint
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog AS $$
-    SELECT coalesce(sum(pg_stat_get_xact_numscans(relid)), 0)::bigint FROM pg_sluice.relation
-    WHERE relid <> ALL (filled)
+    SELECT coalesce(sum(pg_stat_get_xact_numscans(o)), 0)::bigint FROM (
+        SELECT relid FROM pg_sluice.relation WHERE relid <> ALL (filled)
+        UNION ALL
+        SELECT indexrelid FROM pg_index JOIN pg_sluice.relation ON relid = indrelid WHERE indrelid <> ALL (filled)
+    ) AS scanned (o)
 $$;
 
 -- Those of these functions that may do more than to compute, by name; aggregates do what their functions do.

@@ -31,6 +31,7 @@ from gateway.lake.truncate import TruncatePortal
 from gateway.lake.upsert import UpsertPortal, UpsertQueryPortal
 from gateway.lake.vacuum import VacuumPortal
 from gateway.lake.with_changes import with_changes_portal
+from planner.computable import functions_of_users
 from planner.nodes import walk
 from planner.routes import Route
 from planner.statements import is_schema_change
@@ -57,7 +58,8 @@ def insert_portal(session: Exchange, analysis: Analysis, routed: Routed, binding
     assert routed.query is not None
     if routed.query.onConflict is not None:
         excluded = int(routed.query.onConflict.exclRelIndex) > 0  # a row of the target, which so stands there twice
-        upserting = UpsertQueryPortal if lake_references(routed) > 1 + excluded else UpsertPortal
+        reads = lake_references(routed) > 1 + excluded or functions_of_users(routed.query)
+        upserting = UpsertQueryPortal if reads else UpsertPortal
         return upserting(session, analysis, routed, binding)
     if lake_references(routed) > 1:
         return InsertQueryPortal(session, analysis, routed, binding)

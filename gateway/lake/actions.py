@@ -21,11 +21,12 @@ from catalog.datatypes import NUMERIC, VARCHAR
 from catalog.errors import SluiceError
 from catalog.model import Column, Table, TableVersion
 from gateway.backend import BackendLostError
+from gateway.lake.guarded import guarding_functions
 from gateway.lake.references import Consequence, renewed, still_referenced
 from gateway.lake.row_locks import changed_meanwhile, strength_of
 from gateway.lake.shadow import begin_shadow, put_as_owner, qualified, take_shadow_rows
 from gateway.values import ResultColumn
-from gateway.visibility import after_parts, rules
+from gateway.visibility import after_parts, functions_of_rules, rules
 from planner.lexer import quoted
 from storage.keys import keys_of, read_positions
 from storage.write import replace_rows
@@ -167,5 +168,7 @@ async def _made(
     batch = await asyncio.to_thread(values)
     given = [types[column.attnum] for column in columns]
     await begin_shadow(session, table)
-    await put_as_owner(session, table, columns, given, batch, len(rows.wanted))
+    functions = await functions_of_rules(session, table, defaults=action is Action.SET_DEFAULT)
+    async with guarding_functions(session, functions):
+        await put_as_owner(session, table, columns, given, batch, len(rows.wanted))
     return await take_shadow_rows(session, table), assigned

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
+from contextlib import nullcontext
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -26,7 +27,7 @@ from gateway.backend import Statement
 from gateway.indexing import fill
 from gateway.lake.computed_keys import check_computable
 from gateway.lake.deferring import defer, may_defer
-from gateway.lake.guarded import relay_rows, send_statement
+from gateway.lake.guarded import guarding, relay_rows, send_statement
 from gateway.lake.obligations import Obligation, look, meet, obligations, vouch
 from gateway.lake.progress import watch
 from gateway.lake.reorganise import Reorganisation, recompute
@@ -37,6 +38,7 @@ from gateway.portal import StatementPortal
 from gateway.session_timeouts import STATEMENT_TIMEOUT
 from gateway.visibility import latest
 from planner.alter import is_repeatable, refers, using_expressions
+from planner.references import calls_users
 
 if TYPE_CHECKING:
     from gateway.analysis import Analysis
@@ -60,6 +62,7 @@ class AlterPortal(StatementPortal):
         [self._relid] = routed.lake
         self._using = using_expressions(analysis.sql)
         assert routed.query is not None
+        self._calls_users = calls_users(routed.query.utilityStmt, session.gateway.builtins)
         self._makes_index = routed.query.utilityStmt.type == "INDEXSTMT"
         self._answers: list[bytes] = []
         self._tag = ""
@@ -185,8 +188,10 @@ class AlterPortal(StatementPortal):
 
     async def _relay_once(self) -> None:
         self._answers.clear()
-        self._send()
-        self._tag = await relay_rows(self.session, self._answers)
+        # A default is computed once, for all rows that are there.
+        async with guarding(self.session, self._relid) if self._calls_users else nullcontext():
+            self._send()
+            self._tag = await relay_rows(self.session, self._answers)
         if self._using:
             await self.session.backend.run(recompute(self.session, self._relid, self._using))
 

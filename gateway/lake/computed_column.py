@@ -18,6 +18,7 @@ import pyarrow as pa
 from catalog.model import DataFile, Table, TableVersion
 from gateway.analysis import SAVEPOINT, UNDO
 from gateway.backend import BackendLostError, Statement
+from gateway.lake.guarded import guarding
 from gateway.lake.shadow import binary_to_lake_form, copy_rows, rows_of_bodies
 from gateway.transaction import BEGIN
 from planner.lexer import quoted
@@ -63,7 +64,8 @@ class ComputedColumns:
         async with self._tables():
             async for batch in live_rows_aside(session.gateway.data_path, TableVersion(self.old, 0, (file,))):
                 await copy_rows(session, _SOURCE, self.old.columns, batch)
-                _, taken, _ = await session.backend.run(compute, take, _EMPTY)
+                async with guarding(session):
+                    _, taken, _ = await session.backend.run(compute, take, _EMPTY)
                 for found in await asyncio.to_thread(rows_of_bodies, schema.names, taken.bodies):
                     converted = binary_to_lake_form(replace(self.new, columns=tuple(wanted)), found)
                     made.append(pa.RecordBatch.from_arrays(converted.columns, schema=schema))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 import secrets
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -26,6 +26,7 @@ from gateway.backend import Statement
 from gateway.copy import BinaryReader, CopyBatch, CopyFormat, CopyOptions, CopyWriter, LineNumbers, TextReader
 from gateway.lake.changing import Changing
 from gateway.lake.copy_out import copy_options
+from gateway.lake.guarded import guarding_functions
 from gateway.lake.reading import session_values
 from gateway.lake.shadow import begin_shadow, qualified, take_shadow_rows
 from gateway.lake.uniqueness import DuplicateKeyError
@@ -35,7 +36,7 @@ from gateway.messages.copy import CopyDone, CopyFail, CopyInResponse
 from gateway.portal import StatementPortal
 from gateway.states import Action
 from gateway.values import OutputSettings, ResultColumn, convert_binary, convert_text
-from gateway.visibility import rules, used
+from gateway.visibility import functions_of_rules, rules, used
 from planner.lexer import quoted
 from storage.arrow_types import arrow_schema
 from storage.write import WriteResult
@@ -74,7 +75,8 @@ class CopyInPortal(StatementPortal):
             await session.client.drain()
             if table.materialized:
                 raise SluiceError(SqlState.WRONG_OBJECT_TYPE, f'cannot copy to materialized view "{table.name}"')
-            load = _Load(session, table, kept, columns, options, time_zone=values.time_zone)
+            functions = await functions_of_rules(session, table, defaults=True)
+            load = _Load(session, table, kept, columns, options, time_zone=values.time_zone, functions=functions)
             result = await load.run(self._data())
             try:
                 await changing.wrote(result, version)
@@ -146,7 +148,9 @@ class _Load:
         options: CopyOptions,
         *,
         time_zone: str,
+        functions: Collection[int],
     ) -> None:
+        """`functions` are those of users that PostgreSQL runs for rows."""
         self._session = session
         self._table = table
         self._columns = columns
@@ -165,6 +169,7 @@ class _Load:
         ]
         # What stands for the DEFAULT marker on the way to the shadow: nobody's value.
         self._marker = secrets.token_hex(16)
+        self._functions = functions
         self._storing: asyncio.Task[None] | None = None
         self._lines = LineNumbers()
         # PostgreSQL puts each row in by itself where a default may be another for each: then it quotes the line too.
@@ -277,8 +282,10 @@ class _Load:
         writer = CopyWriter(options, types, [column.name for column in self._columns], OutputSettings())
         messages = await asyncio.to_thread(lambda: writer.rows(fields) + writer.finish())
         default = "" if self._options.default is None else f", DEFAULT '{self._marker}'"
+        copy = f"COPY {target} ({names}) FROM STDIN (FORMAT {options.format}{default})"
         try:
-            await backend.copy_in(f"COPY {target} ({names}) FROM STDIN (FORMAT {options.format}{default})", messages)
+            async with guarding_functions(self._session, self._functions):
+                await backend.copy_in(copy, messages)
         except SluiceError as error:
             _restore_line(error, lines)
             raise

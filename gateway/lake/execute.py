@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
+from gateway.lake.guarded import guarding
 from gateway.messages import frontend
 from gateway.parameters import canonical_parameters
 from gateway.portal import Binding, Portal, with_formats
@@ -28,7 +30,9 @@ async def executed_binding(session: Exchange, analysis: Analysis, routed: Routed
     backend, types = session.backend, inner.parameter_types
     name = name_of(routed.query.utilityStmt.name)
     start, end = executed(analysis.sql)
-    values = tuple(await evaluated(backend, name, types, analysis.sql[start:end], start))
+    arguments = analysis.sql[start:end]
+    async with guarding(session) if "(" in arguments[1:] else nullcontext():  # among which may be functions
+        values = tuple(await evaluated(backend, name, types, arguments, start))
     binary = (1,) * len(types)
     await check_bind(backend, frontend.Bind("", name, binary, values, formats), sync=True)
     return Binding(

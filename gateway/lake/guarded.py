@@ -7,8 +7,8 @@ scans of shadows are counted around the statement, and one that made any is refu
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Collection
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, unsupported
@@ -25,7 +25,8 @@ from gateway.transaction import BEGIN
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
 
-SCANS: Final = Statement("SELECT pg_sluice.shadow_scans()::text")
+_SCANS: Final = "SELECT pg_sluice.shadow_scans($1::oid[])"
+SCANS: Final = Statement(_SCANS, ("{}",))
 
 # What answers the gateway's own messages around the client's statement.
 _UNTOLD: Final = (answers.ParseComplete.type, answers.BindComplete.type, answers.CloseComplete.type)
@@ -35,34 +36,45 @@ class GuardedPortal(StatementPortal):
     """Relays a statement inside a transaction, and looks before it commits."""
 
     async def run(self) -> None:
-        backend = self.session.backend
-        alone = backend.status == b"I"
-        if alone:
-            await backend.run(BEGIN)
-        try:
-            async with guarding(self.session):
-                tag = await relay_statement(self.session, self.binding)
-            if alone:
-                await backend.run(Statement("COMMIT"))
-        except SluiceError:
-            if alone and backend.status != b"I":
-                await backend.run(Statement("ROLLBACK"))
-            raise
+        async with guarding(self.session):
+            tag = await relay_statement(self.session, self.binding)
         if tag:
             self.session.client.send(CommandComplete(tag))
 
 
 @asynccontextmanager
-async def guarding(session: Exchange) -> AsyncIterator[None]:
-    """Around what the backend carries out in a transaction: 0A000 where a function has read a lake table."""
+async def guarding(session: Exchange, *filled: int) -> AsyncIterator[None]:
+    """Around what the backend carries out, in a transaction: 0A000 where a function has read a lake table.
+
+    Those that are `filled` (OIDs) have rows, and may be read.
+    """
+    backend = session.backend
     session.cursors.check_unread()
     session.ran_functions = session.names_by_sql = True
-    [before] = await session.backend.run(SCANS)
-    yield
-    [after, _] = await session.backend.run(SCANS, KEEP_OWN)
-    if after.rows != before.rows:
-        session.cursors.read_unseen()
-        raise unsupported("a function that reads a lake table")
+    alone = backend.status == b"I"
+    if alone:
+        await backend.run(BEGIN)
+    scans = Statement(_SCANS, ("{" + ",".join(map(str, filled)) + "}",))
+    try:
+        [before] = await backend.run(scans)
+        yield
+        [after, _] = await backend.run(scans, KEEP_OWN)
+        if after.rows != before.rows:
+            session.cursors.read_unseen()
+            raise unsupported("a function that reads a lake table")
+        if alone:
+            await backend.run(Statement("COMMIT"))
+    except SluiceError:
+        if alone and backend.status != b"I":
+            await backend.run(Statement("ROLLBACK"))
+        raise
+
+
+def guarding_functions(
+    session: Exchange, functions: Collection[int], *filled: int
+) -> AbstractAsyncContextManager[None]:
+    """`guarding` where any functions made by users may be run."""
+    return guarding(session, *filled) if functions else nullcontext()
 
 
 async def relay_statement(session: Exchange, binding: Binding) -> str:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from gateway.analysis import UNDO
 from gateway.lake.changing import Changing
-from gateway.lake.guarded import relay_statement
+from gateway.lake.guarded import guarding_functions, relay_statement
 from gateway.lake.shadow_writer import ShadowWriter
 from gateway.messages.backend import CommandComplete
 from gateway.portal import StatementPortal
-from gateway.visibility import hold
+from gateway.visibility import functions_of_rules, hold
+from planner.computable import functions_of_users
 from planner.nodes import Node
 
 
@@ -31,7 +32,9 @@ class InsertRowsPortal(StatementPortal):
         target = target_oid(self.routed.query)
         async with Changing(self, "INSERT", target) as changing:
             version = await hold(session, target, self.analysis.mark, changing.mark)
-            tag = await relay_statement(session, self.binding)
+            functions = functions_of_users(self.routed.query) | await functions_of_rules(session, version.table)
+            async with guarding_functions(session, functions):
+                tag = await relay_statement(session, self.binding)
             async with ShadowWriter(session, version.table) as writer:
                 await writer.take(*UNDO)
                 result = await writer.finish()

@@ -26,7 +26,7 @@ from gateway.enlistment import analysed
 from gateway.lake.changing import Changing
 from gateway.lake.computed import SMALL_ROWS, Computing, is_small
 from gateway.lake.computed_rows import query_rows
-from gateway.lake.guarded import send_statement
+from gateway.lake.guarded import guarding_functions, send_statement
 from gateway.lake.insert import target_oid
 from gateway.lake.reading import read, runnable
 from gateway.lake.rehearsal import (
@@ -48,7 +48,7 @@ from gateway.lake.temporary import create_temporary
 from gateway.portal import StatementPortal
 from gateway.routing import route
 from gateway.values import ResultColumn
-from gateway.visibility import left_by_parts, rules
+from gateway.visibility import functions_of_rules, left_by_parts, rules
 from planner.change import plan_delete
 from planner.computable import functions_of_users
 from planner.merge import is_read_in_place, is_repeatable, tables_in_place
@@ -214,10 +214,13 @@ class MergePortal(StatementPortal):
             if in_place or parts is None:
                 refusal = unsupported("a MERGE of this kind")
                 computing = Computing(
-                    session, query, replace(reading, versions=beside), refusal, target, made_by_users=True
+                    session, query, replace(reading, versions=beside), refusal, table, made_by_users=True
                 )
                 await stack.enter_async_context(computing)
                 await stack.enter_async_context(computing.watched())
+            else:
+                functions = await functions_of_rules(session, table)
+                await stack.enter_async_context(guarding_functions(session, functions, target))
             return await rehearse(session, table, columns, loaded, send)
 
 

@@ -8,10 +8,11 @@ at once, or after one repetition). Of a repetition, the client sees nothing but 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
 import pyarrow as pa
 
 from catalog.errors import SluiceError, SqlState, unsupported
@@ -19,8 +20,10 @@ from catalog.model import Column, Table, TableVersion
 from gateway.analysis import UNDO
 from gateway.backend import Statement
 from gateway.lake.changing import Changing
-from gateway.lake.claims import CLAIMS_MAX, claim_keys
-from gateway.lake.guarded import send_statement
+from gateway.lake.computed import SMALL_ROWS, Computing, is_small
+from gateway.lake.computed_keys import check_computable
+from gateway.lake.conflicts import conflicts
+from gateway.lake.guarded import guarding, guarding_functions, send_statement
 from gateway.lake.insert import target_oid
 from gateway.lake.insert_query import insert_batches
 from gateway.lake.reading import read
@@ -31,11 +34,9 @@ from gateway.lake.rehearsal import (
     begin,
     conclude,
     gone,
-    load,
+    load_all,
     made,
     nothing_loaded,
-    one_array,
-    places_of,
     rehearse,
     rows_of,
     send_own,
@@ -45,15 +46,15 @@ from gateway.lake.row_locks import changed_meanwhile
 from gateway.lake.shadow import copy_rows, qualified, shadow_rows
 from gateway.portal import StatementPortal
 from gateway.transaction import Isolation
-from gateway.visibility import current, left_by_parts, rules, used
+from gateway.visibility import functions_of_rules, left_by_parts, rules, used
+from planner.computable import functions_of_users
 from planner.lexer import quoted
-from planner.nodes import Node, walk
+from planner.references import common_names, tables_of_subqueries, tables_read
 from planner.statements import upsert
-from storage.keys import bounds_of, distinct, find, keys_of
 from storage.write import replace_rows
 
 if TYPE_CHECKING:
-    from gateway.exchange import Exchange
+    from gateway.lake.reading import Reading
 
 _DO_UPDATE: Final = 2  # OnConflictAction of nodes.h
 # PostgreSQL raises these also where a row that the shadow lacks would have led another way.
@@ -69,14 +70,14 @@ class UpsertPortal(StatementPortal):
         oid = target_oid(self.routed.query)
         async with Changing(self, "INSERT", oid) as changing:
             version = await self._version(oid, changing)
-            if version.table.computed_keys:
-                raise unsupported("ON CONFLICT on a table with a UNIQUE index over expressions, or with WHERE,")
+            check_computable(session, version.table)
             kept_rules = await rules(session, version.table)
             columns = [column for column in version.table.columns if column.attnum not in kept_rules.generated]
             await self._propose(version, columns)
-            loaded = nothing_loaded(version.table)
+            loaded = await self._loaded(version)
             while True:
-                outcome = await self._try(version.table, columns, loaded)
+                async with await self._beside(version.table):
+                    outcome = await self._try(version.table, columns, loaded)
                 more = await conflicts(session, version.table, outcome.fresh, loaded)
                 if more is None:
                     self._check_parts(version, loaded)
@@ -85,8 +86,8 @@ class UpsertPortal(StatementPortal):
                     result = await asyncio.to_thread(replace_rows, path, version, replaced, [outcome.fresh])
                     if await changing.claim(result, version, strength_of(version.table, loaded, outcome)):
                         break
-                    more = nothing_loaded(version.table)
-                loaded, version = more, await self._version(oid, changing)
+                version = await self._version(oid, changing)
+                loaded = more or await self._loaded(version)
                 self._check_visible(version, loaded)
             await self._forget()
             await conclude(self, changing, version, outcome, result)
@@ -158,6 +159,14 @@ class UpsertPortal(StatementPortal):
     async def _forget(self) -> None:
         """Take back what `_propose` did."""
 
+    async def _loaded(self, version: TableVersion) -> Loaded:
+        """What the statement needs of the table whether or not it conflicts."""
+        return nothing_loaded(version.table)
+
+    async def _beside(self, table: Table) -> AbstractAsyncContextManager[object]:
+        """Around the statement: what it needs of other tables."""
+        return guarding_functions(self.session, await functions_of_rules(self.session, table), table.oid)
+
     def _send(self, columns: Sequence[Column]) -> None:  # noqa: ARG002
         send_statement(self.session, self.binding)
 
@@ -166,70 +175,87 @@ class UpsertPortal(StatementPortal):
 
 
 class UpsertQueryPortal(UpsertPortal):
-    """INSERT … SELECT from the lake … ON CONFLICT: Spark computes the rows, into a table for PostgreSQL to read."""
+    """INSERT … SELECT from the lake … ON CONFLICT: Spark computes the rows, into a table for PostgreSQL to read.
+
+    Where it cannot, and where functions of users are run, PostgreSQL carries out the statement as it is; what it reads
+    for that, and in subqueries of ON CONFLICT and RETURNING, is copied as for a query that it computes.
+    """
+
+    _reading: Reading
+    _refusal: SluiceError | None = None
 
     async def _propose(self, version: TableVersion, columns: Sequence[Column]) -> None:
         session, query = self.session, self.routed.query
         assert query is not None
-        if any(node.type == "SUBLINK" for part in (query.onConflict, query.returningList) for node in walk(part)):
-            raise unsupported("a subquery in ON CONFLICT or RETURNING beside rows of the lake")
-        reading = await read(session, self.analysis, self.binding, self.routed.lake)
+        self._reading = await read(session, self.analysis, self.binding, self.routed.lake)
+        if functions_of_users(query) or common_names((query.onConflict, query.returningList)):
+            self._refusal = unsupported("an INSERT with ON CONFLICT of this kind")
+            return
         kept = await rules(session, version.table)
-        plain = Node(query.type, {**query.fields, "onConflict": None, "returningList": None})
+        plain = query.replaced(onConflict=None, returningList=None)
         listed = ", ".join(quoted(column.name) for column in columns)
         like = f"SELECT {listed} FROM {qualified(version.table)} WITH NO DATA"
         await session.backend.run(Statement(f"CREATE TEMPORARY TABLE {PROPOSED} AS {like}"))
         names = [column.name for column in version.table.columns]
-        async for batch in insert_batches(session, plain, version.table, kept, reading):
-            rows = pa.Table.from_arrays(batch.columns, names).select([column.name for column in columns])
-            await copy_rows(session, f"pg_temp.{PROPOSED}", columns, rows)
+        try:
+            async for batch in insert_batches(session, plain, version.table, kept, self._reading):
+                rows = pa.Table.from_arrays(batch.columns, names).select([column.name for column in columns])
+                await copy_rows(session, f"pg_temp.{PROPOSED}", columns, rows)
+        except SluiceError as refusal:
+            if refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED:
+                raise
+            await self._forget()
+            self._refusal = refusal
+
+    def _in_place(self) -> frozenset[int]:
+        """The tables that PostgreSQL reads itself, the target among them where it stands in the statement once more."""
+        query = self.routed.query
+        assert query is not None
+        if self._refusal is not None:
+            return tables_read(query)
+        return tables_of_subqueries(query, (query.onConflict, query.returningList))
+
+    async def _loaded(self, version: TableVersion) -> Loaded:
+        table = version.table
+        if table.oid not in self._in_place() and not functions_of_users(self.routed.query):
+            return nothing_loaded(table)
+        if not is_small([version]):
+            raise unsupported(
+                f'INSERT with ON CONFLICT that needs all rows of table "{table.name}"',
+                hint=f"PostgreSQL carries it out if the table has no more than {SMALL_ROWS} rows.",
+            )
+        return await asyncio.to_thread(load_all, self.session.gateway.data_path, version)
+
+    async def _beside(self, table: Table) -> AbstractAsyncContextManager[object]:
+        in_place = self._in_place()
+        if self._refusal is None and not in_place:
+            return await super()._beside(table)
+        beside = {oid: each for oid, each in self._reading.versions.items() if oid in in_place and oid != table.oid}
+        if not beside:
+            return guarding(self.session, table.oid)
+        reading = replace(self._reading, versions=beside)
+        refusal = self._refusal or unsupported("an INSERT with ON CONFLICT of this kind")
+        return self._watched(Computing(self.session, self.routed.query, reading, refusal, table, made_by_users=True))
+
+    @asynccontextmanager
+    async def _watched(self, computing: Computing) -> AsyncIterator[None]:
+        async with computing, computing.watched():
+            yield
 
     async def _forget(self) -> None:
-        await self.session.backend.run(Statement(f"DROP TABLE pg_temp.{PROPOSED}"))
+        if self._refusal is None:
+            await self.session.backend.run(Statement(f"DROP TABLE pg_temp.{PROPOSED}"))
 
     def _send(self, columns: Sequence[Column]) -> None:
+        if self._refusal is not None:
+            super()._send(columns)
+            return
         sql = f"{self._source(columns)} {upsert(self.analysis.sql).conflict}"
         send_own(self.session, sql, self.binding, self.analysis.parameter_types)
 
     def _source(self, columns: Sequence[Column]) -> str:
+        if self._refusal is not None:
+            return super()._source(columns)
         listed = ", ".join(quoted(column.name) for column in columns)
         head = upsert(self.analysis.sql).head
         return f"{head} ({listed}) OVERRIDING SYSTEM VALUE SELECT {listed} FROM pg_temp.{PROPOSED}"
-
-
-async def conflicts(session: Exchange, table: Table, fresh: pa.Table, loaded: Loaded) -> Loaded | None:
-    """The loaded rows and those of the lake that have a key of a fresh row; None where there are no others."""
-    wanted = []
-    for key in table.keys:
-        columns = [table.column(attnum) for attnum in key.attnums]
-        arrays = [one_array(fresh, column) for column in columns]
-        keys = keys_of(columns, arrays, nulls_distinct=key.nulls_distinct).drop_null()
-        if len(keys):
-            if len(keys) <= CLAIMS_MAX:
-                await claim_keys(session, key.oid, keys)
-            wanted.append((key, columns, distinct(keys)[0], bounds_of(columns, columns, arrays)))
-    if not wanted:
-        return None
-    now = await current(session, table.oid, None)
-    live = now.files
-
-    def look() -> Loaded | None:
-        files = list(loaded.files)
-        numbers = {file.path: number for number, file in enumerate(files)}
-        places = [places_of(loaded.file_numbers, loaded.positions)]
-        for key, columns, keys, bounds in wanted:
-            found = find(
-                session.gateway.data_path, table, columns, live, keys, bounds, nulls_distinct=key.nulls_distinct
-            )
-            for each in found.files:
-                if each.file.path not in numbers:
-                    numbers[each.file.path] = len(files)
-                    files.append(each.file)
-            renumbered = np.array([numbers[each.file.path] for each in found.files], np.int64)
-            places.append(places_of(renumbered[found.file_numbers], found.positions))
-        every = np.unique(np.concatenate(places))
-        if len(every) == len(places[0]):
-            return None
-        return load(session.gateway.data_path, table, files, every)
-
-    return await asyncio.to_thread(look)

@@ -172,6 +172,11 @@ CREATE FUNCTION neighbour(integer) RETURNS text STABLE LANGUAGE plpgsql AS $$
 CREATE FUNCTION series(integer) RETURNS SETOF integer STABLE LANGUAGE sql AS 'SELECT generate_series(1, $1)';
 CREATE FUNCTION others() RETURNS bigint STABLE LANGUAGE plpgsql AS $$
     DECLARE found bigint; BEGIN EXECUTE 'SELECT count(*) FROM other' INTO found; RETURN found; END $$;
+CREATE TABLE keyed (n integer PRIMARY KEY, t text);
+INSERT INTO keyed VALUES (1, 'one');
+CREATE FUNCTION looked_up(integer) RETURNS text STABLE LANGUAGE plpgsql AS $$
+    BEGIN RETURN (SELECT t FROM keyed WHERE n = $1); END $$;
+CREATE TABLE checked (n integer CHECK (n < others() + 1), d text DEFAULT looked_up(1));
 CREATE FUNCTION noted(integer) RETURNS integer LANGUAGE plpgsql AS $$
     BEGIN PERFORM set_config('application_name', 'noted', false); RETURN $1; END $$;
 CREATE TABLE log (n integer);
@@ -251,6 +256,25 @@ def test_functions_of_users(functions: tuple[Server, Server, str], sql: str) -> 
             "WITH f AS (SELECT others() AS n), gone AS (DELETE FROM item RETURNING t) SELECT * FROM f, gone",
             "a function that reads a lake table",
         ),
+        ("SELECT looked_up(1)", "a function that reads a lake table"),
+        ("SELECT n, looked_up(n) FROM item", "a function that reads a lake table which is not in the query"),
+        ("INSERT INTO item VALUES (others(), 'x')", "a function that reads a lake table"),
+        ("INSERT INTO item VALUES (200, looked_up(1))", "a function that reads a lake table"),
+        ("INSERT INTO item VALUES (200, neighbour(1))", "a function that reads a lake table"),
+        ("INSERT INTO item VALUES (200) RETURNING others()", "a function that reads a lake table"),
+        ("INSERT INTO item SELECT others() + g FROM generate_series(200, 201) g", "a function that reads a lake table"),
+        (
+            "INSERT INTO item VALUES (1, 'x') ON CONFLICT (n) DO UPDATE SET t = others()",
+            "a function that reads a lake table",
+        ),
+        ("INSERT INTO checked VALUES (1, 'x')", "a function that reads a lake table"),
+        ("INSERT INTO checked SELECT n, 'x' FROM item WHERE n = 1", "a function that reads a lake table"),
+        ("INSERT INTO checked (n) VALUES (NULL)", "a function that reads a lake table"),
+        ("PREPARE p (text) AS INSERT INTO item VALUES (200, $1); EXECUTE p (looked_up(1))", "reads a lake table"),
+        ("PREPARE p (text) AS DELETE FROM item WHERE t = $1; EXECUTE p (looked_up(1))", "reads a lake table"),
+        ("ALTER TABLE item ADD looked text DEFAULT looked_up(1)", "a function that reads a lake table"),
+        ("ALTER TABLE item ALTER t TYPE text USING looked_up(n)", "a function that reads a lake table"),
+        ("CREATE TABLE made AS SELECT looked_up(1)", "a function that reads a lake table"),
         ("UPDATE item SET t = others()", "a function that reads a lake table which is not in the query"),
         ("DELETE FROM item WHERE others() > n", "a function that reads a lake table which is not in the query"),
         ("DELETE FROM item WHERE noted(n) = 1", ".noted(integer) is not supported"),
