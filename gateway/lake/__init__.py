@@ -34,7 +34,7 @@ from gateway.lake.with_changes import with_changes_portal
 from planner.computable import functions_of_users
 from planner.nodes import walk
 from planner.routes import Route
-from planner.statements import is_schema_change
+from planner.statements import executed, is_schema_change
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,7 +70,10 @@ def execute_portal(session: Exchange, analysis: Analysis, routed: Routed, bindin
     """EXECUTE, with the portal of what was prepared inside it."""
     inner = routed.inner_routed
     assert inner is not None
-    relays = inner.route is Route.INSERT and lake_references(inner) == 1
+    start, end = executed(analysis.sql)
+    # Functions among the arguments are watched where these are computed beforehand.
+    plain = "(" not in analysis.sql[start + 1 : end]
+    relays = inner.route is Route.INSERT and lake_references(inner) == 1 and plain
     return ExecutePortal(session, analysis, routed, binding, open_portal, relays=relays)
 
 

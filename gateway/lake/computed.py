@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final, Self
 import pyarrow as pa
 
 from catalog.errors import SluiceError, SqlState, unsupported
-from catalog.model import Column, Table, TableVersion
+from catalog.model import Column, TableVersion
 from gateway.analysis import SAVEPOINT, UNDO
 from gateway.backend import BackendLostError, Statement
 from gateway.enlistment import SchemaChangedError, hold_schema
@@ -32,7 +32,7 @@ from gateway.lake.guarded import relay_rows, send_statement
 from gateway.lake.reading import Reading, runnable
 from gateway.lake.shadow import copy_rows, put_rows, qualified
 from gateway.read_only import SET as READ_ONLY
-from gateway.visibility import functions_of_rules, rules
+from gateway.visibility import rules
 from planner.computable import functions_of_users, is_computable
 from planner.loading import needed_rows
 from planner.nodes import Node
@@ -150,7 +150,7 @@ class Computing:
         query: Node | None,
         reading: Reading,
         refusal: SluiceError,
-        target: Table | None = None,
+        target: int | None = None,
         *,
         made_by_users: bool = False,
         locked: Locked | None = None,
@@ -159,8 +159,7 @@ class Computing:
         """`target` is a table into whose shadow rows are put by others. `made_by_users`: whoever has the statement
         carried out does so `watched`, so functions of users may be in it. `locked` where the query locks rows.
         `lasting`: the statement is carried out once and as a whole, so what its functions do may last."""
-        self._filled = [*reading.versions, *([] if target is None else [target.oid])]
-        self._target = target
+        self._filled = [*reading.versions, *([] if target is None else [target])]
         self._session = session
         self._query = query
         self._reading = reading
@@ -223,10 +222,9 @@ class Computing:
         return self
 
     @asynccontextmanager
-    async def watched(self) -> AsyncIterator[None]:
-        """Around the statement. Where a function of a user has read a table that is not in it, it is refused now."""
-        target = self._target
-        of_rules = frozenset[int]() if target is None else await functions_of_rules(self._session, target)
+    async def watched(self, of_rules: frozenset[int] = frozenset()) -> AsyncIterator[None]:
+        """Around the statement, which may run functions of rules too (`functions_of_rules`). Where a function of a user
+        has read a table that is not in it, it is refused now."""
         if not self._users | of_rules:
             yield
             return

@@ -14,7 +14,7 @@ from catalog.model import TableVersion
 from gateway.lake.computed import SMALL_ROWS, Computing, is_small
 from gateway.lake.guarded import send_statement
 from gateway.lake.rehearsal import Outcome, gone, load_all, rehearse
-from gateway.visibility import rules
+from gateway.visibility import functions_of_rules, rules
 from planner.computable import functions_of_users
 from planner.nodes import Node
 from planner.references import tables_read
@@ -57,9 +57,9 @@ async def computed_change(  # noqa: PLR0917
     async def send() -> None:
         send_statement(session, binding)
 
-    async with Computing(session, query, beside, refusal, table, made_by_users=True) as computing:
+    async with Computing(session, query, beside, refusal, table.oid, made_by_users=True) as computing:
         loaded = await asyncio.to_thread(load_all, path, version)
-        async with computing.watched():
+        async with computing.watched(await functions_of_rules(session, table)):
             outcome = await rehearse(session, table, columns, loaded, send)
     session.gateway.store.undone_rows.left(table.oid, version.row_count)
     replaced = await gone(table, loaded, outcome.kept)

@@ -40,8 +40,10 @@ async def computed_insert(  # noqa: PLR0917
     reading: Reading,
     refusal: SluiceError,
     carry_out: Callable[[KeptAnswers], Awaitable[str]],
+    of_rules: frozenset[int] = frozenset(),
 ) -> Made:
-    """The rows that an INSERT makes of the query. `carry_out` lets the backend do so and returns the tag."""
+    """The rows that an INSERT makes of the query. `carry_out` lets the backend do so and returns the tag; `of_rules`
+    are the functions of users that it runs for the table's rules."""
     read = tables_read(query)
     kept = KeptAnswers()
     only_read = replace(reading, versions={oid: each for oid, each in reading.versions.items() if oid in read})
@@ -49,7 +51,7 @@ async def computed_insert(  # noqa: PLR0917
         async with Computing(session, query, only_read, refusal, made_by_users=True) as computing:
             await session.backend.run(hold_schema(session.gateway.token, [table.oid]))
             mark = await loaded_mark(session, table)
-            async with computing.watched():
+            async with computing.watched(of_rules):
                 tag = await carry_out(kept)
             await writer.take(condition=made(mark))
         return Made(kept, tag, await writer.finish())

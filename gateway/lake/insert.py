@@ -32,6 +32,8 @@ class InsertRowsPortal(StatementPortal):
         target = target_oid(self.routed.query)
         async with Changing(self, "INSERT", target) as changing:
             version = await hold(session, target, self.analysis.mark, changing.mark)
+            if self.binding.raw_query is None:
+                self.announce()
             functions = functions_of_users(self.routed.query) | await functions_of_rules(session, version.table)
             async with guarding_functions(session, functions):
                 tag = await relay_statement(session, self.binding)

@@ -23,7 +23,7 @@ from gateway.lake.reading import Reading, read, runnable
 from gateway.lake.select import RowSender
 from gateway.messages.backend import CommandComplete
 from gateway.portal import StatementPortal
-from gateway.visibility import rules
+from gateway.visibility import functions_of_rules, rules
 from planner.change import plan_check, plan_insert
 from planner.enforce import enforced
 from planner.functions.local_times import spark_zone
@@ -90,7 +90,8 @@ class InsertQueryPortal(StatementPortal):
             send_statement(session, self.binding)
             return await relay_rows(session, kept)
 
-        made = await computed_insert(session, query, version.table, reading, refusal, carry_out)
+        functions = await functions_of_rules(session, version.table)
+        made = await computed_insert(session, query, version.table, reading, refusal, carry_out, functions)
         await changing.wrote(made.result, version)
         if self.binding.raw_query is None:
             self.announce()

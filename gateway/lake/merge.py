@@ -210,16 +210,16 @@ class MergePortal(StatementPortal):
             )
             send_own(session, sql, self.binding, self.analysis.parameter_types)
 
+        functions = await functions_of_rules(session, table)
         async with AsyncExitStack() as stack:
             if in_place or parts is None:
                 refusal = unsupported("a MERGE of this kind")
                 computing = Computing(
-                    session, query, replace(reading, versions=beside), refusal, table, made_by_users=True
+                    session, query, replace(reading, versions=beside), refusal, target, made_by_users=True
                 )
                 await stack.enter_async_context(computing)
-                await stack.enter_async_context(computing.watched())
+                await stack.enter_async_context(computing.watched(functions))
             else:
-                functions = await functions_of_rules(session, table)
                 await stack.enter_async_context(guarding_functions(session, functions, target))
             return await rehearse(session, table, columns, loaded, send)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from typing import Final
 
 from catalog.errors import SluiceError, SqlState, unsupported
@@ -14,6 +15,7 @@ from gateway.kept_answers import KeptAnswers
 from gateway.lake.changing import Changing
 from gateway.lake.computed_insert import computed_insert
 from gateway.lake.execute import executed_binding
+from gateway.lake.guarded import guarding
 from gateway.lake.insert_query import insert_rows
 from gateway.lake.reading import Reading, read
 from gateway.lake.shadow import qualified
@@ -114,20 +116,20 @@ class TableAsPortal(StatementPortal):
                     raise
                 return await self._compute(node, version, reading, refusal, f"INSERT INTO {name} {query}")
             return result
-        if inner_routed.route is not Route.RELAY:
+        if inner_routed.route not in (Route.RELAY, Route.GUARDED):
             raise unsupported("CREATE TABLE AS over this statement")
         # PostgreSQL computes the rows, into the shadow, inside a savepoint that is undone.
         backend = session.backend
         await backend.run(SAVEPOINT)
+        statement = Statement(
+            f"INSERT INTO {name} {query}",
+            self.binding.parameters,
+            inner.parameter_types,
+            self.binding.parameter_formats,
+        )
         try:
-            await backend.run(
-                Statement(
-                    f"INSERT INTO {name} {query}",
-                    self.binding.parameters,
-                    inner.parameter_types,
-                    self.binding.parameter_formats,
-                )
-            )
+            async with guarding(session) if inner_routed.route is Route.GUARDED else nullcontext():
+                await backend.run(statement)
         except SluiceError as error:
             error.fields.pop("P", None)
             raise

