@@ -43,11 +43,15 @@ _WAIT: Final = b"".join(
 
 
 @asynccontextmanager
-async def attending(session: Exchange) -> AsyncIterator[None]:
+async def attending(session: Exchange, *, leaves_window: bool = True) -> AsyncIterator[None]:
     """Around work during which nobody uses the session's backend. A signal ends what runs in Spark, with 57014; what
     else is done meanwhile looks now and then (`check`).
+
+    The window of a block that has deferred changes is left for it, with all that the backend has done there; where
+    that is still needed, the backend does not wait.
     """
-    if session.unsynced or session.backend.status not in (b"I", b"T"):
+    needed = session.transaction.deferred.is_open and not leaves_window
+    if needed or session.unsynced or session.backend.status not in (b"I", b"T"):
         yield
         return
     assert not session.attended, "its backend waits already"
@@ -64,10 +68,10 @@ async def attending(session: Exchange) -> AsyncIterator[None]:
 
 
 async def attended(session: Exchange, batches: AsyncIterable[pa.RecordBatch]) -> AsyncIterator[pa.RecordBatch]:
-    """The batches that Spark makes; its backend is free again for whoever takes them."""
+    """The batches that Spark makes; the backend is free again for whoever takes them, in the same window."""
     rest = aiter(batches)
     while True:
-        async with attending(session):
+        async with attending(session, leaves_window=False):
             batch = await anext(rest, None)
         if batch is None:
             return

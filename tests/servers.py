@@ -21,6 +21,9 @@ from pathlib import Path
 from typing import Final, Self
 from urllib.parse import urlsplit
 
+import psycopg
+import pytest
+
 from catalog.bootstrap import CLIENT_DATABASE, CLIENT_ROLE, create_client_database
 from catalog.embedded import SUPERUSER, EmbeddedPostgres, binaries
 
@@ -100,6 +103,17 @@ class Server:
 
 # Below those that Linux gives to clients (ip_local_port_range).
 _PORTS: Final = (20_000, 32_000)
+
+
+def sqlstate_of(server: Server, *statements: str) -> tuple[str, str]:
+    """SQLSTATE and message of the last of the statements, which has to fail."""
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        *before, last = statements
+        for statement in before:
+            connection.execute(statement.encode())
+        with pytest.raises(psycopg.Error) as raised:
+            connection.execute(last.encode())
+        return raised.value.sqlstate or "", str(raised.value)
 
 
 def free_port() -> int:

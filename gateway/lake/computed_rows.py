@@ -85,7 +85,7 @@ async def query_rows(  # noqa: PLR0917
         limit_time(reading.timeout)
         stream = await session.gateway.engine.stream(runnable(query, reading), tag)
         try:
-            async with attending(session):
+            async with attending(session, leaves_window=False):
                 first = await anext(aiter(stream), None)
         except BaseException:
             await stream.close()

@@ -1,0 +1,189 @@
+"""Functions made by users in what PostgreSQL carries out over rows of the lake, and what is found out about them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import asyncpg
+import pytest
+
+from tests.servers import Server, sqlstate_of
+
+_FUNCTIONS = """
+CREATE TABLE item (n integer PRIMARY KEY, t text);
+INSERT INTO item SELECT g, 'item ' || g FROM generate_series(1, 100) g;
+CREATE TABLE other (n integer);
+INSERT INTO other VALUES (1), (2);
+CREATE FUNCTION twice(integer) RETURNS integer IMMUTABLE LANGUAGE sql RETURN $1 * 2;
+CREATE FUNCTION neighbour(integer) RETURNS text STABLE LANGUAGE plpgsql AS $$
+    BEGIN RETURN (SELECT t FROM item WHERE n = $1 + 1); END $$;
+CREATE FUNCTION series(integer) RETURNS SETOF integer STABLE LANGUAGE sql AS 'SELECT generate_series(1, $1)';
+CREATE FUNCTION others() RETURNS bigint STABLE LANGUAGE plpgsql AS $$
+    DECLARE found bigint; BEGIN EXECUTE 'SELECT count(*) FROM other' INTO found; RETURN found; END $$;
+CREATE TABLE keyed (n integer PRIMARY KEY, t text);
+INSERT INTO keyed VALUES (1, 'one');
+CREATE FUNCTION looked_up(integer) RETURNS text STABLE LANGUAGE plpgsql AS $$
+    BEGIN RETURN (SELECT t FROM keyed WHERE n = $1); END $$;
+CREATE TABLE checked (n integer CHECK (n >= others()), d text DEFAULT looked_up(1));
+CREATE FUNCTION noted(integer) RETURNS integer LANGUAGE plpgsql AS $$
+    BEGIN PERFORM set_config('application_name', 'noted', false); RETURN $1; END $$;
+CREATE TABLE log (n integer);
+CREATE FUNCTION written(integer) RETURNS integer LANGUAGE plpgsql AS $$
+    BEGIN INSERT INTO log VALUES ($1); RETURN $1; END $$;
+CREATE FUNCTION grown(integer) RETURNS integer LANGUAGE plpgsql AS $$
+    BEGIN INSERT INTO item VALUES ($1 + 1000); RETURN $1; END $$;
+CREATE FUNCTION renamed(integer) RETURNS integer LANGUAGE plpgsql AS $$
+    BEGIN UPDATE item SET t = 'changed' WHERE n = $1; RETURN $1; END $$;
+CREATE FUNCTION removed(integer) RETURNS integer LANGUAGE plpgsql AS $$
+    BEGIN DELETE FROM item WHERE n = $1; RETURN $1; END $$;
+CREATE FUNCTION claimed(integer) RETURNS integer LANGUAGE plpgsql AS $$
+    BEGIN PERFORM FROM item WHERE n = $1 FOR UPDATE; RETURN $1; END $$;
+CREATE FUNCTION noted_sum(integer, integer) RETURNS integer LANGUAGE sql AS 'SELECT $1 + $2';
+CREATE AGGREGATE product(integer) (SFUNC = int4mul, STYPE = integer, INITCOND = '1');
+CREATE AGGREGATE noted_total(integer) (SFUNC = noted_sum, STYPE = integer, INITCOND = '0');
+CREATE OPERATOR <%> (LEFTARG = integer, RIGHTARG = integer, FUNCTION = int4mod);
+CREATE OPERATOR @ (RIGHTARG = integer, FUNCTION = twice);
+CREATE VIEW doubled AS SELECT twice(n) AS n, t FROM item;
+"""
+
+
+@pytest.fixture
+def functions(gateway: Server, oracle: Server, schema: str) -> Iterator[tuple[Server, Server, str]]:
+    """Functions of users in both servers, and how a statement begins that is to find them."""
+    path = f"SET search_path = {schema}; "
+    oracle.psql("-qc", f"CREATE SCHEMA {schema}")
+    for server in (oracle, gateway):
+        server.psql("-q", sql=path + _FUNCTIONS)
+    yield oracle, gateway, path
+    oracle.psql("-qc", f"SET client_min_messages = warning; DROP SCHEMA {schema} CASCADE")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT sum(twice(n)), max(twice(n)) FILTER (WHERE twice(n) < 50) FROM item",
+        "SELECT n, neighbour(n) FROM item WHERE n > 97 ORDER BY n",
+        "SELECT i.n, s FROM item i, series(i.n) s WHERE i.n < 4 ORDER BY 1, 2",
+        "SELECT product(n) FROM item WHERE n BETWEEN 3 AND 7",
+        "SELECT n FROM item WHERE n <%> 33 = 0 AND @ n > 70 ORDER BY n",
+        "SELECT * FROM doubled WHERE n > 195 ORDER BY 1",
+        "CREATE TABLE made AS SELECT twice(n) AS n, neighbour(n) AS t FROM item; SELECT sum(n), max(t) FROM made",
+        "INSERT INTO item SELECT n + 100, neighbour(n) FROM item WHERE n < 3 RETURNING n, t",
+        "COPY (SELECT twice(n) FROM item WHERE n < 4 ORDER BY n) TO STDOUT",
+        "BEGIN; DECLARE c CURSOR FOR SELECT twice(n) FROM item ORDER BY n; FETCH 2 FROM c; ROLLBACK",
+        "BEGIN; INSERT INTO item VALUES (101, 'new'); SELECT neighbour(100), count(*) FROM item; ROLLBACK",
+        "UPDATE item SET t = neighbour(n) WHERE n > 98 RETURNING n, t; SELECT count(*), max(t) FROM item",
+        "DELETE FROM item i USING other o WHERE neighbour(i.n) = 'item ' || o.n RETURNING i.n; SELECT sum(n) FROM item",
+        "MERGE INTO item i USING other o ON twice(i.n) = o.n WHEN MATCHED THEN UPDATE SET t = neighbour(2) RETURNING t",
+    ],
+)
+def test_functions_of_users(functions: tuple[Server, Server, str], sql: str) -> None:
+    oracle, gateway, path = functions
+    assert gateway.psql("-qAtc", path + sql).stdout == oracle.psql("-qAtc", path + sql).stdout
+
+
+@pytest.mark.parametrize(
+    ("sql", "why"),
+    [
+        ("SELECT n, others() FROM item", "a function that reads a lake table which is not in the query"),
+        (
+            "INSERT INTO item SELECT n + 100, others()::text FROM item",
+            "a function that reads a lake table which is not in",
+        ),
+        ("CREATE TABLE made AS SELECT others(), n FROM item", "reads a lake table which is not in the query"),
+        ("INSERT INTO other SELECT others() FROM item", "a function that reads a lake table which is not in the query"),
+        ("INSERT INTO item SELECT noted(n) + 100 FROM item", ".noted(integer) is not supported"),
+        ("COPY (SELECT noted_total(n) FROM item) TO STDOUT", ".noted_total(integer) is not supported"),
+        ("SELECT written(n) FROM item", 'writing table "log" from within a function'),
+        ("SELECT grown(n) FROM item", "a function that changes a lake table of its query"),
+        ("SELECT renamed(n) FROM item", "a function that changes a lake table of its query"),
+        ("SELECT removed(n) FROM item", "a function that changes a lake table of its query"),
+        ("SELECT claimed(n) FROM item", "a function that locks rows of a lake table"),
+        ("SELECT i, noted(n) FROM item i LIMIT 1 FOR UPDATE", "not supported on lake tables"),
+        (
+            "WITH f AS (SELECT others() AS n), gone AS (DELETE FROM item RETURNING t) SELECT * FROM f, gone",
+            "a function that reads a lake table",
+        ),
+        ("SELECT looked_up(1)", "a function that reads a lake table"),
+        ("SELECT n, looked_up(n) FROM item", "a function that reads a lake table which is not in the query"),
+        ("INSERT INTO item VALUES (others(), 'x')", "a function that reads a lake table"),
+        ("INSERT INTO item VALUES (200, looked_up(1))", "a function that reads a lake table"),
+        ("INSERT INTO item VALUES (200, neighbour(1))", "a function that reads a lake table"),
+        ("INSERT INTO item VALUES (200) RETURNING others()", "a function that reads a lake table"),
+        ("INSERT INTO item SELECT others() + g FROM generate_series(200, 201) g", "a function that reads a lake table"),
+        (
+            "INSERT INTO item VALUES (1, 'x') ON CONFLICT (n) DO UPDATE SET t = others()",
+            "a function that reads a lake table",
+        ),
+        ("INSERT INTO checked VALUES (1, 'x')", "a function that reads a lake table"),
+        ("INSERT INTO checked SELECT n, 'x' FROM item WHERE n = 1", "a function that reads a lake table"),
+        ("INSERT INTO checked (n) VALUES (NULL)", "a function that reads a lake table"),
+        ("PREPARE p (text) AS INSERT INTO item VALUES (200, $1); EXECUTE p (looked_up(1))", "reads a lake table"),
+        ("PREPARE p (text) AS DELETE FROM item WHERE t = $1; EXECUTE p (looked_up(1))", "reads a lake table"),
+        ("ALTER TABLE item ADD looked text DEFAULT looked_up(1)", "a function that reads a lake table"),
+        ("ALTER TABLE keyed ALTER t TYPE text USING looked_up(n)", "not supported on lake tables"),
+        ("CREATE TABLE made AS SELECT looked_up(1)", "a function that reads a lake table"),
+        ("UPDATE item SET t = others()", "a function that reads a lake table which is not in the query"),
+        ("DELETE FROM item WHERE others() > n", "a function that reads a lake table which is not in the query"),
+        ("DELETE FROM item WHERE noted(n) = 1", ".noted(integer) is not supported"),
+        (
+            "MERGE INTO item USING (VALUES (1)) v (n) ON item.n = v.n WHEN MATCHED AND others() > 0 THEN DELETE",
+            "a function that reads a lake table which is not in the query",
+        ),
+    ],
+)
+def test_functions_of_users_that_stay_refused(functions: tuple[Server, Server, str], sql: str, why: str) -> None:
+    """They would find an empty table, or what they do would be undone with the copies."""
+    _, gateway, path = functions
+    sqlstate, message = sqlstate_of(gateway, path, sql)
+    assert (sqlstate, why in message) == ("0A000", True)
+    kept = "SELECT count(*), max(t) FROM item"
+    assert gateway.psql("-qAtc", path + kept).stdout == "100|item 99\n"
+
+
+async def test_volatile_functions_are_called_for_rows_that_are_taken_alone(
+    functions: tuple[Server, Server, str],
+) -> None:
+    """PostgreSQL would call them for no more rows than a portion has."""
+    _, gateway, path = functions
+    connection = await asyncpg.connect(gateway.url)
+    try:
+        await connection.execute(path)
+        with pytest.raises(asyncpg.FeatureNotSupportedError, match="the volatile function"):
+            await connection.fetchrow("SELECT noted(n) FROM item")
+        assert len(await connection.fetch("SELECT noted(n) FROM item")) == 100
+    finally:
+        await connection.close()
+
+
+async def test_volatile_functions_would_see_what_others_do_meanwhile(functions: tuple[Server, Server, str]) -> None:
+    """Above READ COMMITTED they would not."""
+    _, gateway, path = functions
+    gateway.psql("-qc", path + "CREATE FUNCTION slow(integer) RETURNS void LANGUAGE sql AS 'SELECT pg_sleep(2)'")
+    one, other = await asyncpg.connect(gateway.url), await asyncpg.connect(gateway.url)
+    try:
+        for connection in (one, other):
+            await connection.execute(path)
+        for number, level in enumerate(("read_committed", "repeatable_read")):
+            async with asyncio.TaskGroup() as group:
+                asking = group.create_task(_slow(one, level))
+                await asyncio.sleep(1)
+                await other.execute(f"INSERT INTO item VALUES ({1000 + number}, 'new')")
+            assert asking.result() == (
+                "a volatile function over a lake table that others change meanwhile is not supported on lake tables"
+                if level == "read_committed"
+                else ""
+            )
+    finally:
+        await one.close()
+        await other.close()
+
+
+async def _slow(connection: asyncpg.Connection, level: str) -> str:
+    try:
+        async with connection.transaction(isolation=level):
+            await connection.fetch("SELECT slow(n) FROM item WHERE n = 1")
+    except asyncpg.FeatureNotSupportedError as error:
+        return str(error)
+    return ""
