@@ -22,6 +22,8 @@ import numpy
 import psycopg
 import pyarrow as pa
 import pyarrow.parquet as pq
+from py4j import java_gateway, protocol
+from pyspark.errors.exceptions.captured import capture_sql_exception
 from pyspark.sql import SparkSession
 
 from catalog import datatypes as t
@@ -55,6 +57,7 @@ def spark_session(interpreted: bool = False) -> SparkSession:
         "spark.ui.enabled", "false"
     ).config("spark.ui.showConsoleProgress", "false").config("spark.driver.memory", "2g").getOrCreate()  # fmt: skip
     session = base.newSession()
+    _keep_to_itself(session)
     settings = {"spark.sql.session.timeZone": "UTC", "spark.sql.shuffle.partitions": "2", **SPARK_SETTINGS}
     if interpreted:
         settings |= {
@@ -67,6 +70,18 @@ def spark_session(interpreted: bool = False) -> SparkSession:
         session.conf.set(name, value)
     session.sparkContext.setLogLevel("OFF")
     return session
+
+
+def _keep_to_itself(session: SparkSession) -> None:
+    """PySpark makes exceptions of every JVM in the process its own, and asks its JVM about those of others: in the same
+    process the storage engine has one too."""
+    client = session.sparkContext._gateway._gateway_client
+    own, plain = capture_sql_exception(protocol.get_return_value), protocol.get_return_value
+
+    def get_return_value(answer: Any, gateway_client: Any, *names: Any) -> Any:
+        return (own if gateway_client is client else plain)(answer, gateway_client, *names)
+
+    java_gateway.get_return_value = get_return_value
 
 
 class Laboratory:
