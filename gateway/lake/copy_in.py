@@ -284,7 +284,7 @@ class _Load:
         default = "" if self._options.default is None else f", DEFAULT '{self._marker}'"
         copy = f"COPY {target} ({names}) FROM STDIN (FORMAT {options.format}{default})"
         try:
-            async with guarding_functions(self._session, self._functions):
+            async with guarding_functions(self._session, self._functions, self._table.oid):
                 await backend.copy_in(copy, messages)
         except SluiceError as error:
             _restore_line(error, lines)

@@ -27,6 +27,13 @@ if TYPE_CHECKING:
 
 _SCANS: Final = "SELECT pg_sluice.shadow_scans($1::oid[])"
 SCANS: Final = Statement(_SCANS, ("{}",))
+_CHANGES: Final = """
+SELECT pg_catalog.sum(pg_catalog.pg_stat_get_xact_tuples_inserted(oid) + pg_catalog.pg_stat_get_xact_tuples_updated(oid)
+                      + pg_catalog.pg_stat_get_xact_tuples_deleted(oid))
+FROM pg_catalog.pg_class
+WHERE relkind = 'r' AND oid <> $1::bigint::oid
+    AND relnamespace NOT IN ('pg_sluice'::regnamespace, 'pg_ducklake'::regnamespace)
+"""
 
 # What answers the gateway's own messages around the client's statement.
 _UNTOLD: Final = (answers.ParseComplete.type, answers.BindComplete.type, answers.CloseComplete.type)
@@ -43,10 +50,11 @@ class GuardedPortal(StatementPortal):
 
 
 @asynccontextmanager
-async def guarding(session: Exchange, *filled: int) -> AsyncIterator[None]:
+async def guarding(session: Exchange, *filled: int, undone_in: int | None = None) -> AsyncIterator[None]:
     """Around what the backend carries out, in a transaction: 0A000 where a function has read a lake table.
 
-    Those that are `filled` (OIDs) have rows, and may be read.
+    Those that are `filled` (OIDs) have rows, and may be read. Where all of it is going to be undone, for the rows that
+    it makes in one shadow, 0A000 too where a function has changed anything else.
     """
     backend = session.backend
     session.cursors.check_unread()
@@ -54,14 +62,18 @@ async def guarding(session: Exchange, *filled: int) -> AsyncIterator[None]:
     alone = backend.status == b"I"
     if alone:
         await backend.run(BEGIN)
-    scans = Statement(_SCANS, ("{" + ",".join(map(str, filled)) + "}",))
+    questions = [Statement(_SCANS, ("{" + ",".join(map(str, filled)) + "}",))]
+    if undone_in is not None:
+        questions.append(Statement(_CHANGES, (str(undone_in),)))
     try:
-        [before] = await backend.run(scans)
+        before = await backend.run(*questions)
         yield
-        [after, _] = await backend.run(scans, KEEP_OWN)
-        if after.rows != before.rows:
+        *after, _ = await backend.run(*questions, KEEP_OWN)
+        if after[0].rows != before[0].rows:
             session.cursors.read_unseen()
             raise unsupported("a function that reads a lake table")
+        if after[-1].rows != before[-1].rows:
+            raise unsupported("a function that changes a table while it makes rows of another")
         if alone:
             await backend.run(Statement("COMMIT"))
     except SluiceError:
@@ -71,10 +83,11 @@ async def guarding(session: Exchange, *filled: int) -> AsyncIterator[None]:
 
 
 def guarding_functions(
-    session: Exchange, functions: Collection[int], *filled: int
+    session: Exchange, functions: Collection[int], target: int, *, filled: bool = False
 ) -> AbstractAsyncContextManager[None]:
-    """`guarding` where any functions made by users may be run."""
-    return guarding(session, *filled) if functions else nullcontext()
+    """`guarding` where functions made by users may be run for rows that are made in the shadow of `target`, which is
+    `filled` or not."""
+    return guarding(session, *([target] if filled else []), undone_in=target) if functions else nullcontext()
 
 
 async def relay_statement(session: Exchange, binding: Binding) -> str:

@@ -35,7 +35,7 @@ class InsertRowsPortal(StatementPortal):
             if self.binding.raw_query is None:
                 self.announce()
             functions = functions_of_users(self.routed.query) | await functions_of_rules(session, version.table)
-            async with guarding_functions(session, functions):
+            async with guarding_functions(session, functions, target):
                 tag = await relay_statement(session, self.binding)
             async with ShadowWriter(session, version.table) as writer:
                 await writer.take(*UNDO)

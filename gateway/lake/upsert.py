@@ -165,7 +165,8 @@ class UpsertPortal(StatementPortal):
 
     async def _beside(self, table: Table) -> AbstractAsyncContextManager[object]:
         """Around the statement: what it needs of other tables."""
-        return guarding_functions(self.session, await functions_of_rules(self.session, table), table.oid)
+        functions = await functions_of_rules(self.session, table)
+        return guarding_functions(self.session, functions, table.oid, filled=True)
 
     def _send(self, columns: Sequence[Column]) -> None:  # noqa: ARG002
         send_statement(self.session, self.binding)
@@ -232,7 +233,7 @@ class UpsertQueryPortal(UpsertPortal):
             return await super()._beside(table)
         beside = {oid: each for oid, each in self._reading.versions.items() if oid in in_place and oid != table.oid}
         if not beside:
-            return guarding(self.session, table.oid)
+            return guarding(self.session, table.oid, undone_in=table.oid)
         reading = replace(self._reading, versions=beside)
         refusal = self._refusal or unsupported("an INSERT with ON CONFLICT of this kind")
         computing = Computing(self.session, self.routed.query, reading, refusal, table.oid, made_by_users=True)

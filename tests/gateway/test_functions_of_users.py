@@ -25,6 +25,10 @@ CREATE TABLE keyed (n integer PRIMARY KEY, t text);
 INSERT INTO keyed VALUES (1, 'one');
 CREATE FUNCTION looked_up(integer) RETURNS text STABLE LANGUAGE plpgsql AS $$
     BEGIN RETURN (SELECT t FROM keyed WHERE n = $1); END $$;
+CREATE FUNCTION logged(integer) RETURNS integer LANGUAGE plpgsql AS $$
+    BEGIN INSERT INTO log VALUES ($1); RETURN $1; END $$;
+CREATE FUNCTION journalled(integer) RETURNS integer LANGUAGE plpgsql AS $$
+    BEGIN INSERT INTO keyed VALUES ($1); RETURN $1; END $$;
 CREATE TABLE checked (n integer CHECK (n >= others()), d text DEFAULT looked_up(1));
 CREATE FUNCTION noted(integer) RETURNS integer LANGUAGE plpgsql AS $$
     BEGIN PERFORM set_config('application_name', 'noted', false); RETURN $1; END $$;
@@ -115,6 +119,12 @@ def test_functions_of_users(functions: tuple[Server, Server, str], sql: str) -> 
         (
             "INSERT INTO item VALUES (1, 'x') ON CONFLICT (n) DO UPDATE SET t = others()",
             "a function that reads a lake table",
+        ),
+        ("INSERT INTO item VALUES (journalled(200), 'x')", "a function that changes a table"),
+        ("INSERT INTO item VALUES (journalled(1), 'x') ON CONFLICT (n) DO NOTHING", "a function that changes a table"),
+        (
+            "CREATE TEMPORARY TABLE log (n integer); INSERT INTO item VALUES (logged(200), 'x')",
+            "a function that changes a table",
         ),
         ("INSERT INTO checked VALUES (1, 'x')", "a function that reads a lake table"),
         ("INSERT INTO checked SELECT n, 'x' FROM item WHERE n = 1", "a function that reads a lake table"),
