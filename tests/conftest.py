@@ -21,29 +21,16 @@ _NUMBERS = itertools.count(1)
 _UNBLOCKED_SECONDS_MAX = 1.5
 
 
-# What is costly to start, and so is started once for many tests: a fixture of the session, and the group of its tests.
+# What is costly to start, and so is started once: a fixture of the session, and the group of the tests that use it.
 _GROUPS = {"gateway": "gateway", "target": "gateway", "engine": "spark"}
-# One core each keeps a gateway and its clients busy.
-_GATEWAYS = 2
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Where tests run in several processes, all that share a costly part stay in one of them; so do those of a file,
-    of which each gateway gets about as many tests."""
-    shared: dict[str, list[pytest.Item]] = {}
+    """Where tests run in several processes, all that share a costly part stay in one of them."""
     for item in items:
         groups = {_GROUPS[name] for name in getattr(item, "fixturenames", ()) if name in _GROUPS}
         for group in sorted(groups):
-            if group == "gateway":
-                shared.setdefault(item.nodeid.partition("::")[0], []).append(item)
-            else:
-                item.add_marker(pytest.mark.xdist_group(group))
-    tests = [0] * _GATEWAYS
-    for _, found in sorted(shared.items(), key=lambda each: (-len(each[1]), each[0])):
-        number = tests.index(min(tests))
-        tests[number] += len(found)
-        for item in found:
-            item.add_marker(pytest.mark.xdist_group(f"gateway {number}"))
+            item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture(scope="session")
