@@ -11,8 +11,8 @@ import psycopg
 import pytest
 
 from gateway.lake.computed import SMALL_ROWS
-from gateway.messages.backend import CommandComplete, DataRow, NoticeResponse, PortalSuspended
-from gateway.messages.frontend import Bind, Execute, Parse, Query, Sync
+from gateway.messages.backend import CommandComplete, DataRow, PortalSuspended
+from gateway.messages.frontend import Bind, Execute, Parse, Sync
 from tests.gateway.wire import wire
 from tests.servers import Server, sqlstate_of
 
@@ -182,24 +182,6 @@ def test_large_results_in_portions(many: Server) -> None:
     ends = [(place, answer) for place, answer in enumerate(answers) if isinstance(answer, PortalSuspended)]
     assert [place for place, _ in ends] == [3, 6, 100_007]
     assert answers[-2] == CommandComplete(f"SELECT {rows - 100_003}")
-
-
-def test_portions_count_rows_alone(functions: tuple[Server, Server, str]) -> None:
-    """What functions say comes when they say it, and is no row."""
-    oracle, gateway, path = functions
-    say = (
-        "CREATE FUNCTION said(integer) RETURNS integer STABLE LANGUAGE plpgsql AS"
-        " $$ BEGIN RAISE NOTICE 'said %', $1; RETURN $1; END $$"
-    )
-    told = []
-    for server in (oracle, gateway):
-        server.psql("-qc", path + say)
-        with wire(server) as client:
-            client.ask(Query(path))
-            query = "SELECT said(n) FROM item WHERE n < 4 ORDER BY n"
-            answers = client.ask(Parse("", query), Bind("", ""), Execute("", 2), Execute("", 2), Sync())
-        told.append([answer for answer in answers if not isinstance(answer, NoticeResponse)])
-    assert told[1] == told[0]
 
 
 def test_large_results_of_an_insert(many: Server, schema: str) -> None:

@@ -8,6 +8,9 @@ from collections.abc import Iterator
 import asyncpg
 import pytest
 
+from gateway.messages.backend import NoticeResponse
+from gateway.messages.frontend import Bind, Execute, Parse, Query, Sync
+from tests.gateway.wire import wire
 from tests.servers import Server, sqlstate_of
 
 _FUNCTIONS = """
@@ -197,3 +200,21 @@ async def _slow(connection: asyncpg.Connection, level: str) -> str:
     except asyncpg.FeatureNotSupportedError as error:
         return str(error)
     return ""
+
+
+def test_portions_count_rows_alone(functions: tuple[Server, Server, str]) -> None:
+    """What functions say comes when they say it, and is no row."""
+    oracle, gateway, path = functions
+    say = (
+        "CREATE FUNCTION said(integer) RETURNS integer STABLE LANGUAGE plpgsql AS"
+        " $$ BEGIN RAISE NOTICE 'said %', $1; RETURN $1; END $$"
+    )
+    told = []
+    for server in (oracle, gateway):
+        server.psql("-qc", path + say)
+        with wire(server) as client:
+            client.ask(Query(path))
+            query = "SELECT said(n) FROM item WHERE n < 4 ORDER BY n"
+            answers = client.ask(Parse("", query), Bind("", ""), Execute("", 2), Execute("", 2), Sync())
+        told.append([answer for answer in answers if not isinstance(answer, NoticeResponse)])
+    assert told[1] == told[0]
