@@ -21,18 +21,6 @@ _NUMBERS = itertools.count(1)
 _UNBLOCKED_SECONDS_MAX = 1.5
 
 
-# What is costly to start, and so is started once: a fixture of the session, and the group of the tests that use it.
-_GROUPS = {"gateway": "gateway", "target": "gateway", "engine": "spark"}
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Where tests run in several processes, all that share a costly part stay in one of them."""
-    for item in items:
-        groups = {_GROUPS[name] for name in getattr(item, "fixturenames", ()) if name in _GROUPS}
-        for group in sorted(groups):
-            item.add_marker(pytest.mark.xdist_group(group))
-
-
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[EmbeddedPostgres]:
     """A PostgreSQL of the tests' own, with nothing of Sluice in it: the oracle, by its Unix socket."""

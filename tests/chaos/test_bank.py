@@ -19,8 +19,6 @@ from tests.chaos.workload import check_lake
 from tests.servers import GatewayProcess, Server, open_directory
 from tests.witness import Witness
 
-pytestmark = pytest.mark.xdist_group("chaos")
-
 _SESSIONS = 8
 _SECONDS_MAX = 90.0
 _TRANSFERS = 8  # committed, before the bank closes or the gateway is killed

@@ -29,8 +29,6 @@ from tests.chaos.workload import (
 )
 from tests.servers import GatewayProcess, Server, open_directory, wait_until_gone
 
-pytestmark = pytest.mark.xdist_group("chaos")
-
 Kill = Callable[[GatewayProcess], None]
 Run = Callable[[Server], None]
 

@@ -16,8 +16,6 @@ from tests.chaos.test_kill import Kill, kill_gateway, kill_postgres, settled, wi
 from tests.chaos.workload import Statement, execute, totals
 from tests.servers import GatewayProcess
 
-pytestmark = pytest.mark.xdist_group("chaos")
-
 _FILES = 25
 
 

@@ -14,8 +14,6 @@ import pytest
 
 from tests.servers import GatewayProcess, Server, free_port, open_directory, run_sluice
 
-pytestmark = pytest.mark.xdist_group("chaos")
-
 
 def one_line(done: subprocess.CompletedProcess[str]) -> str:
     """The last line of a failed command, which must not be a traceback's."""

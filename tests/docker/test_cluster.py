@@ -25,8 +25,6 @@ from tests.servers import (
     wait_until_gone,
 )
 
-pytestmark = pytest.mark.xdist_group("chaos")
-
 ROOT = Path(__file__).parents[2]
 SERVICES = yaml.safe_load((ROOT / "docker" / "compose.yaml").read_text())["services"]
 _SECONDS_MAX = 60.0

@@ -21,8 +21,6 @@ from catalog.synchronisation import Settings
 from tests.proxy import Proxy
 from tests.servers import GatewayProcess, Server, open_directory, start_oracle
 
-pytestmark = pytest.mark.xdist_group("cut off")
-
 _DELAY = Settings().delay
 _SOON = 30 * _DELAY
 # Where it is only to happen at all, on a machine that may be busy.

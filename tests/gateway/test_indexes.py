@@ -17,7 +17,6 @@ _ROWS = 300_000
 _MORE = 20_000
 _FEW = 10_000
 # One gateway makes the tables for all of these tests.
-pytestmark = pytest.mark.xdist_group("reads by index")
 _START = datetime(2020, 1, 1, tzinfo=UTC)
 _TABLE = """
 id integer, k bigint, s text, c char(6), d date, m numeric(12, 2), t time, ts timestamptz, u uuid, f float8, b boolean,

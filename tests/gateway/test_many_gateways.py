@@ -16,8 +16,6 @@ import pytest
 from tests.chaos.workload import check_lake
 from tests.servers import GatewayProcess, Server, open_directory, run_sluice, start_oracle
 
-pytestmark = pytest.mark.xdist_group("many gateways")
-
 # What a client of a gateway that lives may meet while the catalog starts again; it is to try again.
 _RETRIABLE = {"57P01", "57P02", "57P03", "40001", None}
 _RESUME_SECONDS_MAX = 30.0

@@ -13,7 +13,6 @@ from planner.functions import registry
 from planner.functions.call import Row
 from tests.planner.differential import Answer, Laboratory
 
-pytestmark = pytest.mark.xdist_group("spark")
 TABLES = (registry.FUNCTIONS, registry.AGGREGATES, registry.WINDOW_FUNCTIONS)
 ROWS = [row for table in TABLES for row in table.values()]
 # Spark's overflow does not say of which integer type it was; the SQLSTATE is right.

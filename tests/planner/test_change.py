@@ -14,8 +14,6 @@ from planner.plan import Context, OutputColumn, SparkQuery
 from tests.planner.differential import Answer, Laboratory, spark_session
 from tests.planner.test_allow_list import ordered
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 SCHEMA = """
 CREATE TABLE source (a int, b text, c numeric(10,2), d date);
 INSERT INTO source VALUES (1, 'x', 1.5, '2020-01-01'), (2, 'yyyy', 2.5, NULL), (2, 'q', 9.99, 'infinity'), (NULL, NULL, NULL, NULL);

@@ -8,8 +8,6 @@ from planner.computable import is_computable
 from planner.select import single_query
 from tests.planner.differential import Laboratory
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 COMPUTABLE = (
     "SELECT i FROM integers i",
     "SELECT tableoid::regclass FROM integers",

@@ -8,8 +8,6 @@ from planner.loading import needed_rows
 from planner.select import single_query
 from tests.planner.differential import Laboratory
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 # The query, and the rows of "integers" that it needs, as PostgreSQL tells it.
 CHOSEN = {
     "SELECT i FROM integers i WHERE id > 5 AND s < 4": "id > 5 AND s < 4",

@@ -15,7 +15,6 @@ from planner.select import plan_select
 from tests.planner.differential import NOW, Laboratory, spark_session
 from tests.planner.test_allow_list import same
 
-pytestmark = pytest.mark.xdist_group("spark")
 # Half hours; a day that was left out; standard time that became another; offsets that are fixed.
 ZONES = (
     "America/New_York", "Europe/Zurich", "Australia/Lord_Howe", "America/Sao_Paulo", "Pacific/Apia", "Europe/Moscow",

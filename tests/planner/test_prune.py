@@ -9,7 +9,6 @@ import pytest
 
 from tests.planner.differential import Laboratory
 
-pytestmark = pytest.mark.xdist_group("spark")
 # The attnum of each column, the operator, the values, for the first scan of the query.
 PREDICATES: list[tuple[str, list[tuple[int, str, tuple[object, ...]]]]] = [
     ("SELECT 1 FROM integers WHERE i = 7 AND 5 > s AND b IS NOT NULL",

@@ -8,7 +8,6 @@ from planner.plan import Scan, SparkQuery
 from tests.planner.conftest import GOLDEN
 from tests.planner.differential import Laboratory
 
-pytestmark = pytest.mark.xdist_group("spark")
 PAIRS = [block.strip().split("\n") for block in (GOLDEN / "select.txt").read_text().split("\n\n") if block.strip()]
 
 

@@ -9,8 +9,6 @@ from planner.plan import Parameter
 from tests.planner.differential import Laboratory
 from tests.planner.test_allow_list import ordered, same
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 SHAPES = r"""
 SELECT '${hello}', '${env:PATH}' || t, E'\\\\${system:java.version}' FROM texts
 SELECT 1, 'a', NULL, true, 1.50, -2147483648, 9223372036854775807

@@ -7,7 +7,6 @@ import pytest
 from tests.planner.conftest import GOLDEN
 from tests.planner.differential import Laboratory
 
-pytestmark = pytest.mark.xdist_group("spark")
 QUERIES = sorted(path.name for path in (GOLDEN / "tpch").glob("q*.sql"))
 
 

@@ -10,8 +10,6 @@ from planner.row_marks import unpacked_place
 from planner.updatable import plan_updatable, updatable_table
 from tests.planner.differential import Laboratory
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 # Scans of `integers` under nothing but what hands rows on.
 SCANS = (
     "SELECT * FROM integers",
