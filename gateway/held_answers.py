@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from gateway.client import Client
+from gateway.client import Client, StandIn
 from gateway.kept_answers import KeptAnswers
 from gateway.messages.backend import CommandComplete, NoticeResponse, PortalSuspended
 from gateway.messages.layout import Message
@@ -12,16 +12,14 @@ from gateway.messages.layout import Message
 _KEPT_AT_ONCE_BYTES: Final = 1 << 20
 
 
-class HeldAnswers(Client):
+class HeldAnswers(StandIn):
     """Stands for a client; notices go to the true one at once. `release` gives it all else; `close` gives that up."""
 
     def __init__(self, client: Client) -> None:
-        self._client = client
+        super().__init__(client)
         self._waiting = bytearray()
         self._kept = KeptAnswers()
         self._end: CommandComplete | None = None
-        self.encrypted = client.encrypted
-        self.sent_bytes = client.sent_bytes
 
     def write(self, data: bytes | memoryview) -> None:
         if data[0] == NoticeResponse.type:
@@ -46,14 +44,6 @@ class HeldAnswers(Client):
     async def _keep(self) -> None:
         data, self._waiting = self._waiting, bytearray()
         await self._kept.keep(memoryview(data))
-
-    @property
-    def has_more(self) -> bool:
-        return self._client.has_more
-
-    @property
-    def next_type(self) -> int | None:
-        return self._client.next_type
 
     async def release(self) -> None:
         """Everything, in order."""

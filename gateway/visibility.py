@@ -202,10 +202,9 @@ async def rules(session: Exchange, table: Table) -> TableRules:
     return kept
 
 
-async def functions_of_rules(session: Exchange, table: Table, *, defaults: bool = False) -> frozenset[int]:
+def functions_of_rules(kept: TableRules, *, defaults: bool = False) -> frozenset[int]:
     """The functions made by users that PostgreSQL runs for each row that comes into a table: its CHECKs', those of its
     generated columns, and where it is to fill in `defaults`, of these."""
-    kept = await rules(session, table)
     expressions = [check.expression for check in kept.checks]
     expressions += [text for attnum, text in kept.defaults.items() if defaults or attnum in kept.generated]
     return frozenset[int]().union(*map(functions_in, expressions))

@@ -168,7 +168,7 @@ async def _made(
     batch = await asyncio.to_thread(values)
     given = [types[column.attnum] for column in columns]
     await begin_shadow(session, table)
-    functions = await functions_of_rules(session, table, defaults=action is Action.SET_DEFAULT)
+    functions = functions_of_rules(kept, defaults=action is Action.SET_DEFAULT)
     async with guarding_functions(session, functions, table.oid):
         await put_as_owner(session, table, columns, given, batch, len(rows.wanted))
     return await take_shadow_rows(session, table), assigned

@@ -59,7 +59,7 @@ async def computed_change(  # noqa: PLR0917
 
     async with Computing(session, query, beside, refusal, table.oid, made_by_users=True) as computing:
         loaded = await asyncio.to_thread(load_all, path, version)
-        async with computing.watched(await functions_of_rules(session, table)):
+        async with computing.watched(functions_of_rules(kept)):
             outcome = await rehearse(session, table, columns, loaded, send)
     session.gateway.store.undone_rows.left(table.oid, version.row_count)
     replaced = await gone(table, loaded, outcome.kept)

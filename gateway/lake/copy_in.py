@@ -75,7 +75,7 @@ class CopyInPortal(StatementPortal):
             await session.client.drain()
             if table.materialized:
                 raise SluiceError(SqlState.WRONG_OBJECT_TYPE, f'cannot copy to materialized view "{table.name}"')
-            functions = await functions_of_rules(session, table, defaults=True)
+            functions = functions_of_rules(kept, defaults=True)
             load = _Load(session, table, kept, columns, options, time_zone=values.time_zone, functions=functions)
             result = await load.run(self._data())
             try:

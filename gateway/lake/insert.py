@@ -13,7 +13,7 @@ from gateway.lake.guarded import guarding_functions, relay_statement
 from gateway.lake.shadow_writer import ShadowWriter
 from gateway.messages.backend import CommandComplete
 from gateway.portal import StatementPortal
-from gateway.visibility import functions_of_rules, hold
+from gateway.visibility import functions_of_rules, hold, rules
 from planner.computable import functions_of_users
 from planner.nodes import Node
 
@@ -34,7 +34,7 @@ class InsertRowsPortal(StatementPortal):
             version = await hold(session, target, self.analysis.mark, changing.mark)
             if self.binding.raw_query is None:
                 self.announce()
-            functions = functions_of_users(self.routed.query) | await functions_of_rules(session, version.table)
+            functions = functions_of_users(self.routed.query) | functions_of_rules(await rules(session, version.table))
             async with guarding_functions(session, functions, target):
                 tag = await relay_statement(session, self.binding)
             async with ShadowWriter(session, version.table) as writer:

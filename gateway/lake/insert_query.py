@@ -71,7 +71,7 @@ class InsertQueryPortal(StatementPortal):
             except SluiceError as refusal:
                 if refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED:
                     raise
-                await self._compute(changing, version, reading, refusal)
+                await self._compute(changing, version, reading, refusal, functions_of_rules(kept))
                 return
             await changing.wrote(result, version)
             if self.columns is not None and returning is not None:
@@ -81,7 +81,14 @@ class InsertQueryPortal(StatementPortal):
             await changing.finish()
         session.client.send(CommandComplete(f"INSERT 0 {result.row_count}"))
 
-    async def _compute(self, changing: Changing, version: TableVersion, reading: Reading, refusal: SluiceError) -> None:
+    async def _compute(
+        self,
+        changing: Changing,
+        version: TableVersion,
+        reading: Reading,
+        refusal: SluiceError,
+        functions: frozenset[int],
+    ) -> None:
         """Have PostgreSQL make the rows."""
         session, query = self.session, self.routed.query
         assert query is not None
@@ -90,7 +97,6 @@ class InsertQueryPortal(StatementPortal):
             send_statement(session, self.binding)
             return await relay_rows(session, kept)
 
-        functions = await functions_of_rules(session, version.table)
         made = await computed_insert(session, query, version.table, reading, refusal, carry_out, functions)
         await changing.wrote(made.result, version)
         if self.binding.raw_query is None:

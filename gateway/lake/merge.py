@@ -38,7 +38,7 @@ from gateway.lake.rehearsal import (
     load,
     load_all,
     nothing_loaded,
-    places_of,
+    places_in,
     rehearse,
     send_own,
     strength_of,
@@ -174,13 +174,8 @@ class MergePortal(StatementPortal):
         plan = plan_delete(query, reading.context)
         stream = await session.gateway.engine.stream(runnable(plan.query, reading), session.tag)
         numbers = {file.path: number for number, file in enumerate(version.files)}
-        found: list[np.ndarray] = []
         try:
-            async for batch in attended(session, stream):
-                encoded = batch.column(0).dictionary_encode()
-                renumbered = np.array([numbers[path] for path in encoded.dictionary.to_pylist()], np.int64)
-                codes = encoded.indices.to_numpy(zero_copy_only=False)
-                found.append(places_of(renumbered[codes], batch.column(1).to_numpy(zero_copy_only=False)))
+            found = [places_in(batch, 0, numbers) async for batch in attended(session, stream)]
         finally:
             await stream.close()
         if not found:
@@ -196,8 +191,8 @@ class MergePortal(StatementPortal):
         assert query is not None
         target = target_oid(query)
         table = reading.versions[target].table
-        generated = (await rules(session, table)).generated
-        columns = [column for column in table.columns if column.attnum not in generated]
+        kept = await rules(session, table)
+        columns = [column for column in table.columns if column.attnum not in kept.generated]
         beside = {oid: each for oid, each in reading.versions.items() if oid in in_place and oid != target}
 
         async def send() -> None:
@@ -210,7 +205,7 @@ class MergePortal(StatementPortal):
             )
             send_own(session, sql, self.binding, self.analysis.parameter_types)
 
-        functions = await functions_of_rules(session, table)
+        functions = functions_of_rules(kept)
         async with AsyncExitStack() as stack:
             if in_place or parts is None:
                 refusal = unsupported("a MERGE of this kind")

@@ -8,7 +8,7 @@ rows that are equal in every column, it does not matter which goes.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -92,6 +92,15 @@ def nothing_loaded(table: Table) -> Loaded:
 def places_of(file_numbers: npt.NDArray[np.int64], positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """A file's number and a row's in it as one number, for each row."""
     return (file_numbers << _POSITION_BITS) | positions
+
+
+def places_in(batch: pa.RecordBatch, column: int, numbers: Mapping[str, int]) -> npt.NDArray[np.int64]:
+    """`places_of` rows that say in a column the path of their file, whose number is known, and in the next one their
+    position."""
+    encoded = batch.column(column).dictionary_encode()
+    of_paths = np.array([numbers[path] for path in encoded.dictionary.to_pylist()], np.int64)
+    files = of_paths[encoded.indices.to_numpy(zero_copy_only=False)]
+    return places_of(files, batch.column(column + 1).to_numpy(zero_copy_only=False))
 
 
 def load(data_path: str, table: Table, files: Sequence[DataFile], places: npt.NDArray[np.int64]) -> Loaded:

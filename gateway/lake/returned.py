@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from gateway.client import Client
+from gateway.client import Client, StandIn
 from gateway.messages.backend import DataRow, NoticeResponse
 from gateway.messages.copy import CopyData
 from gateway.messages.layout import Message
@@ -18,14 +18,12 @@ _COPY_TRAILER: Final = b"\xff\xff"
 _COPY_BYTES: Final = 1 << 20
 
 
-class Returned(Client):
+class Returned(StandIn):
     """Stands for a client that takes rows; notices are passed on to the true one."""
 
     def __init__(self, client: Client) -> None:
-        self._client = client
+        super().__init__(client)
         self._data = bytearray()
-        self.encrypted = client.encrypted
-        self.sent_bytes = client.sent_bytes
 
     def write(self, data: bytes | memoryview) -> None:
         self._data += data
@@ -37,14 +35,6 @@ class Returned(Client):
 
     async def drain(self) -> None:
         await self._client.drain()
-
-    @property
-    def has_more(self) -> bool:
-        return self._client.has_more
-
-    @property
-    def next_type(self) -> int | None:
-        return self._client.next_type
 
     def copy_messages(self) -> bytes:
         """The rows as CopyData messages of a COPY in binary. Notices among them are passed on."""

@@ -21,7 +21,7 @@ from gateway.lake.changing import Changing
 from gateway.lake.computed import SMALL_ROWS, Computing, Locked
 from gateway.lake.locked_rows import locked_rows, with_subqueries_locked
 from gateway.lake.reading import Reading, read, runnable
-from gateway.lake.rehearsal import load, places_of
+from gateway.lake.rehearsal import load, places_in
 from gateway.lake.select import SelectPortal
 from gateway.lake.table_locks import ROW_SHARE
 from planner.computed_locking import is_cut, locking_alone
@@ -114,13 +114,8 @@ class LockingSelectPortal(SelectPortal):
 def _places(batches: Sequence[pa.RecordBatch], column: int, version: TableVersion) -> npt.NDArray[np.int64]:
     """Where the rows are in the files of this version, each once, ascending."""
     numbers = {file.path: number for number, file in enumerate(version.files)}
-    found = [np.empty(0, np.int64)]
-    for batch in batches:
-        encoded = batch.column(column).dictionary_encode()
-        of_paths = np.array([numbers[path] for path in encoded.dictionary.to_pylist()], np.int64)
-        files = of_paths[encoded.indices.to_numpy(zero_copy_only=False)]
-        found.append(places_of(files, batch.column(column + 1).to_numpy(zero_copy_only=False)))
-    return np.unique(np.concatenate(found))
+    found = [places_in(batch, column, numbers) for batch in batches]
+    return np.unique(np.concatenate([np.empty(0, np.int64), *found]))
 
 
 async def _shown(batches: Sequence[pa.RecordBatch], plan: LockingPlan) -> AsyncIterator[pa.RecordBatch]:

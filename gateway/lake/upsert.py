@@ -73,10 +73,11 @@ class UpsertPortal(StatementPortal):
             check_computable(session, version.table)
             kept_rules = await rules(session, version.table)
             columns = [column for column in version.table.columns if column.attnum not in kept_rules.generated]
+            functions = functions_of_rules(kept_rules)
             await self._propose(version, columns)
             loaded = await self._loaded(version)
             while True:
-                async with await self._beside(version.table):
+                async with self._beside(version.table, functions):
                     outcome = await self._try(version.table, columns, loaded)
                 more = await conflicts(session, version.table, outcome.fresh, loaded)
                 if more is None:
@@ -163,9 +164,8 @@ class UpsertPortal(StatementPortal):
         """What the statement needs of the table whether or not it conflicts."""
         return nothing_loaded(version.table)
 
-    async def _beside(self, table: Table) -> AbstractAsyncContextManager[object]:
-        """Around the statement: what it needs of other tables."""
-        functions = await functions_of_rules(self.session, table)
+    def _beside(self, table: Table, functions: frozenset[int]) -> AbstractAsyncContextManager[object]:
+        """Around the statement: what it needs of other tables. The functions are those of the table's rules."""
         return guarding_functions(self.session, functions, table.oid, filled=True)
 
     def _send(self, columns: Sequence[Column]) -> None:  # noqa: ARG002
@@ -227,17 +227,17 @@ class UpsertQueryPortal(UpsertPortal):
             )
         return await asyncio.to_thread(load_all, self.session.gateway.data_path, version)
 
-    async def _beside(self, table: Table) -> AbstractAsyncContextManager[object]:
+    def _beside(self, table: Table, functions: frozenset[int]) -> AbstractAsyncContextManager[object]:
         in_place = self._in_place()
         if self._refusal is None and not in_place:
-            return await super()._beside(table)
+            return super()._beside(table, functions)
         beside = {oid: each for oid, each in self._reading.versions.items() if oid in in_place and oid != table.oid}
         if not beside:
             return guarding(self.session, table.oid, undone_in=table.oid)
         reading = replace(self._reading, versions=beside)
         refusal = self._refusal or unsupported("an INSERT with ON CONFLICT of this kind")
         computing = Computing(self.session, self.routed.query, reading, refusal, table.oid, made_by_users=True)
-        return self._watched(computing, await functions_of_rules(self.session, table))
+        return self._watched(computing, functions)
 
     @asynccontextmanager
     async def _watched(self, computing: Computing, functions: frozenset[int]) -> AsyncIterator[None]:
