@@ -23,9 +23,11 @@ from catalog.model import Column, Table, TableVersion
 from gateway.backend import BackendLostError
 from gateway.lake.guarded import guarding_functions
 from gateway.lake.references import Consequence, renewed, still_referenced
+from gateway.lake.rehearsal import one_array
 from gateway.lake.row_locks import changed_meanwhile, strength_of
 from gateway.lake.shadow import begin_shadow, put_as_owner, qualified, take_shadow_rows
-from gateway.values import ResultColumn
+from gateway.values import OutputSettings, ResultColumn
+from gateway.values.text import text_cells
 from gateway.visibility import after_parts, functions_of_rules, rules
 from planner.lexer import quoted
 from storage.keys import keys_of, read_positions
@@ -36,14 +38,14 @@ if TYPE_CHECKING:
 
 
 async def carry_out(changing: Changing, consequence: Consequence) -> None:
-    """Change the referring rows, as a part of the statement; their own constraints and referring rows follow."""
+    """Change the referring rows, as a part of the statement; their own consequences follow later."""
     session, foreign_key = changing.session, consequence.foreign_key
     while len(consequence.found):
         version = await after_parts(session, foreign_key.child)
         await session.transaction.enlistment.meet(version.table, changing.mark)
         rows = _Rows(consequence, version)
         with _quoting(consequence, version.table):
-            new, assigned = await _made(changing, consequence, version, rows)
+            new, assigned, sources = await _made(changing, consequence, version, rows)
         if consequence.action is Action.SET_DEFAULT and await asyncio.to_thread(
             _still, consequence, version.table, new
         ):
@@ -52,7 +54,7 @@ async def carry_out(changing: Changing, consequence: Consequence) -> None:
         with _quoting(consequence, version.table):
             result = await asyncio.to_thread(replace_rows, data_path, version, rows.by_path, new)
             if await changing.claim(result, version, strength_of(version.table, assigned)):
-                await changing.wrote(result, version, assigned)
+                await changing.wrote(result, version, assigned, sources=sources)
                 return
         consequence = await renewed(session, consequence)
 
@@ -128,16 +130,22 @@ class _Rows:
                 raise changed_meanwhile()
             self.by_path[path] = positions[numbers == number]
 
+    def places(self) -> pa.Table:
+        """Where each of them is, as an UPDATE's `WriteResult.sources`."""
+        files = pa.array(np.repeat(list(self.by_path), [len(each) for each in self.by_path.values()]), pa.string())
+        return pa.table({"file": files, "position": np.concatenate(list(self.by_path.values()))})
+
 
 async def _made(
     changing: Changing, consequence: Consequence, version: TableVersion, rows: _Rows
-) -> tuple[Sequence[pa.RecordBatch], Sequence[int] | None]:
-    """The rows that come in place of the referring ones, and the columns that differ (None: there are none)."""
+) -> tuple[Sequence[pa.RecordBatch], Sequence[int] | None, pa.Table | None]:
+    """The rows that come in place of the referring ones, the columns that differ (None: there are none), and which row
+    each of them was, where that is known."""
     foreign_key, action, session = consequence.foreign_key, consequence.action, changing.session
     data_path, table = session.gateway.data_path, version.table
     replaced = consequence.gone.replaced
     if action is Action.CASCADE and replaced is None:
-        return (), None
+        return (), None, None
     assigned = foreign_key.set_attnums if replaced is None else foreign_key.attnums
     kept = await rules(session, table)
     columns = [column for column in table.columns if column.attnum not in kept.generated]
@@ -171,4 +179,22 @@ async def _made(
     functions = functions_of_rules(kept, defaults=action is Action.SET_DEFAULT)
     async with guarding_functions(session, functions, table.oid):
         await put_as_owner(session, table, columns, given, batch, len(rows.wanted))
-    return await take_shadow_rows(session, table), assigned
+    made = await take_shadow_rows(session, table)
+    paired = await asyncio.to_thread(_is_in_order, columns, given, batch, made)
+    return made, assigned, rows.places() if paired else None
+
+
+def _is_in_order(
+    columns: Sequence[Column],
+    given: Sequence[ResultColumn],
+    batch: pa.RecordBatch,
+    made: Sequence[pa.RecordBatch],
+) -> bool:
+    """Whether the rows that the shadow made stand in the order of those that it was given. Blocking."""
+    settings, rows = OutputSettings(), pa.Table.from_batches(made).combine_chunks()
+    return all(
+        text_cells(batch.column(place), each.type_oid, settings).equals(
+            text_cells(one_array(rows, column), column.type_oid, settings)
+        )
+        for place, (column, each) in enumerate(zip(columns, given, strict=True))
+    )

@@ -6,11 +6,14 @@ one at Sync. Killed at any moment it leaves nothing but files that no snapshot n
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Final, Protocol, Self
 
 import numpy as np
+import pyarrow as pa
 
 from catalog.constraints import ForeignKey
 from catalog.errors import SluiceError, SqlState
@@ -24,7 +27,7 @@ from gateway.enlistment import SchemaChangedError
 from gateway.exchange import Exchange
 from gateway.lake.actions import carry_out
 from gateway.lake.new_references import keep_references
-from gateway.lake.references import consequences, referring
+from gateway.lake.references import Replaced, consequence, referring
 from gateway.lake.row_locks import Strength, check_may_look_again, lock_rows, untouched
 from gateway.lake.table_locks import ROW_EXCLUSIVE, lock_tables
 from gateway.lake.uniqueness import keep_keys
@@ -68,6 +71,9 @@ class Changing:
         self._idle_timeout = "0"
         self.mark = SchemaMark(0, 0)  # as the statement begins
         self._modes: Mapping[str, bool] = {}
+        # What foreign keys have yet to do about what was written, in their order; set while it is done.
+        self._events: deque[Callable[[], Awaitable[None]]] = deque()
+        self._follows = False
 
     async def __aenter__(self) -> Self:
         settings = await self._transaction.begin_statement(_SETTINGS, *self._locks)
@@ -114,10 +120,19 @@ class Changing:
     async def _discard(self, result: WriteResult, table: Table) -> None:
         await self.session.gateway.engine.discard(result, table.path)
 
-    async def wrote(self, result: WriteResult, version: TableVersion, assigned: Collection[int] | None = None) -> None:
+    async def wrote(
+        self,
+        result: WriteResult,
+        version: TableVersion,
+        assigned: Collection[int] | None = None,
+        *,
+        sources: pa.Table | None = None,
+        mixed: bool = False,
+    ) -> None:
         """Add what a job wrote on top of a version of the table, where no constraint forbids it.
 
-        `assigned` are the columns that an UPDATE has set. What foreign keys do about rows that are gone is done.
+        `assigned` are the columns that an UPDATE has set. What foreign keys do about rows that are gone is done;
+        `sources` and `mixed` are those of `Replaced`.
         """
         self._transaction.written.update(path.lstrip("/") for path in result.paths(version.table.path))
         if not (result.data_files or result.delete_files):
@@ -125,29 +140,40 @@ class Changing:
         session, table, change = self.session, version.table, row_change(result, version)
         session.cursors.note(table.oid, result)
         await keep_keys(session, table, change, assigned, deferred_now(table.keys, self._modes))
-        if change.data_files:
-            await keep_references(session, table, change, assigned, self._late(table.foreign_keys))
         foreign_keys = await referring(session, table, assigned) if result.positions else []
-        if not foreign_keys:
+        if not foreign_keys and not self._follows:
+            if change.data_files:
+                await keep_references(session, table, change, assigned, self._late(table.foreign_keys))
             self.add(change)
             return
-        following = await consequences(
-            session,
-            version,
-            change,
-            result.positions,
-            foreign_keys,
-            sources=result.sources,
-            updated=assigned is not None,
-            late=self._late(foreign_keys),
-            restricting=self._transaction.parts is None,
-        )
-        if not following:
-            self.add(change)
-            return
-        await self._transaction.stage(change)
-        for consequence in following:
-            await carry_out(self, consequence)
+        await self._transaction.stage(*self._changes, change)
+        self._changes.clear()
+        pairs = result.sources if sources is None else sources
+        replaced = Replaced(version, change, result.positions, pairs, assigned is not None, mixed)
+        self._events += [partial(self._follow, replaced, each) for each in foreign_keys]
+        if change.data_files:
+            self._events.append(partial(self._look_up, table, change, assigned))
+        if not self._follows:
+            await self._follow_all()
+
+    async def _follow_all(self) -> None:
+        """As PostgreSQL's queue of triggers: what an action does has its own consequences behind all that wait."""
+        self._follows = True
+        try:
+            while self._events:
+                await self._events.popleft()()
+        finally:
+            self._follows = False
+
+    async def _follow(self, replaced: Replaced, foreign_key: ForeignKey) -> None:
+        late = foreign_key.oid in self._late([foreign_key])
+        restricting = self._transaction.parts is None
+        wanted = await consequence(self.session, replaced, foreign_key, late=late, restricting=restricting)
+        if wanted is not None:
+            await carry_out(self, wanted)
+
+    async def _look_up(self, table: Table, change: RowChange, assigned: Collection[int] | None) -> None:
+        await keep_references(self.session, table, change, assigned, self._late(table.foreign_keys), staged=True)
 
     def _late(self, foreign_keys: Sequence[ForeignKey]) -> Collection[int]:
         """Those that are not looked at now: but when the transaction commits, or when all parts are carried out."""

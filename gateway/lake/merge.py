@@ -64,6 +64,8 @@ if TYPE_CHECKING:
     from gateway.lake.reading import Reading
     from gateway.routing import Routed
 
+# CmdType of nodes.h.
+_UPDATE, _DELETE = 2, 4
 _EMPTY: Final = Statement(f"TRUNCATE pg_temp.{PROPOSED}")
 
 
@@ -102,7 +104,16 @@ class MergePortal(StatementPortal):
                     await session.backend.run(_EMPTY)
             if source is not None:
                 await session.backend.run(Statement(f"DROP TABLE pg_temp.{PROPOSED}"))
-            await conclude(self, changing, version, outcome, result)
+            kinds = {int(action.commandType) for action in query.mergeActionList}
+            await conclude(
+                self,
+                changing,
+                version,
+                outcome,
+                result,
+                updates=_UPDATE in kinds,
+                deletes=_DELETE in kinds,
+            )
 
     async def _source(self, parts: Merge) -> tuple[Analysis, Routed] | None:
         """The query of the source's rows; None where PostgreSQL has to read the source itself."""

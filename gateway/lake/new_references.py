@@ -33,9 +33,16 @@ if TYPE_CHECKING:
 
 
 async def keep_references(
-    session: Exchange, table: Table, change: RowChange, assigned: Collection[int] | None, deferred: Collection[int]
+    session: Exchange,
+    table: Table,
+    change: RowChange,
+    assigned: Collection[int] | None,
+    deferred: Collection[int],
+    *,
+    staged: bool = False,
 ) -> None:
-    """Raise 23503 where new rows of the change, which is not staged yet, refer to what is not there.
+    """Raise 23503 where new rows of the change refer to what is not there. Of one that is `staged` already, some may be
+    gone again: those may refer to anything.
 
     `assigned` are the columns that the statement has set (None: all); `deferred` are the constraints, by OID, to be
     looked at when the transaction commits.
@@ -45,8 +52,11 @@ async def keep_references(
             continue
         late, snapshot = foreign_key.oid in deferred, -1
         if not late:
-            pending = change if foreign_key.parent == table.oid else None
-            snapshot = await _hold(session, table, foreign_key, [LiveFile(file) for file in change.data_files], pending)
+            new = [LiveFile(file) for file in change.data_files]
+            if staged:
+                new = _of(await current(session, table.oid, None), change)
+            pending = change if foreign_key.parent == table.oid and not staged else None
+            snapshot = await _hold(session, table, foreign_key, new, pending)
 
         async def before(foreign_key: ForeignKey = foreign_key) -> None:
             child = await current(session, foreign_key.child, None)
@@ -68,13 +78,19 @@ async def keep_references(
 async def refuse_missing(session: Exchange, table: Table, added: RowChange) -> None:
     """Raise 23503 where rows that others have committed, and that the transaction adds to what it has made of a table,
     refer to what it has deleted. They are not staged yet."""
-    now, paths = await current(session, table.oid, added), {file.path for file in added.data_files}
-    new = [each for each in now.files if each.file.path in paths]
+    now = await current(session, table.oid, added)
+    new = _of(now, added)
     for foreign_key in table.foreign_keys:
         parent = now if foreign_key.parent == table.oid else await current(session, foreign_key.parent, None)
         looked = await asyncio.to_thread(_look_up, session.gateway.data_path, table, foreign_key, new, parent)
         if looked.missing is not None:
             raise _not_present(table, foreign_key, parent.table, looked.missing)
+
+
+def _of(table: Current, change: RowChange) -> list[LiveFile]:
+    """The files that a change has added, with what is deleted of them by now."""
+    paths = {file.path for file in change.data_files}
+    return [each for each in table.files if each.file.path in paths]
 
 
 def _own(table: Current) -> list[LiveFile]:

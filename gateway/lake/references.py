@@ -73,86 +73,83 @@ async def renewed(session: Exchange, consequence: Consequence) -> Consequence:
 
 
 async def referring(session: Exchange, table: Table, assigned: Collection[int] | None) -> list[ForeignKey]:
-    """The foreign keys that refer to columns that a statement deletes (None) or assigns."""
+    """The foreign keys that refer to columns that a statement deletes (None) or assigns, in the order in which
+    PostgreSQL's triggers follow them."""
     if not table.keys:
         return []
     [result] = await session.backend.run(Statement(_REFERRING, (str(table.oid),)))
     value = result.rows[0][0]
     assert value is not None
-    found = [foreign_key_from_json(each) for each in json.loads(value)]
+    found = sorted((foreign_key_from_json(each) for each in json.loads(value)), key=lambda each: each.oid)
     return [each for each in found if assigned is None or not set(each.parent_attnums).isdisjoint(assigned)]
 
 
-async def consequences(
-    session: Exchange,
-    version: TableVersion,
-    change: RowChange,
-    rows: Mapping[str, npt.NDArray[np.int64]],
-    foreign_keys: Sequence[ForeignKey],
-    *,
-    sources: pa.Table | None,
-    updated: bool,
-    late: Collection[int],
-    restricting: bool,
-) -> list[Consequence]:
-    """What foreign keys do about rows of `version` that the change, which is not staged yet, deletes or replaces.
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """Rows of `version` that a change, which is staged, deletes or replaces, by the path of their data file.
 
-    Raises 23503 or 23001 where one forbids it. Those that are `late`, by OID, do so when they are validated, and where
-    they are not `restricting` now, RESTRICT too.
+    `updated`: they were given other values; `sources` pairs these with them, where that is known. `mixed`: of rows that
+    are not paired, nobody knows which were deleted and which updated.
     """
-    wanted: list[Consequence] = []
-    table = version.table
-    for foreign_key in foreign_keys:
-        action = foreign_key.on_update if updated else foreign_key.on_delete
-        gone = await asyncio.to_thread(_gone, session.gateway.data_path, version, change, rows, foreign_key, sources)
-        if updated:
-            gone = await _without_present(session, await current(session, table.oid, change), foreign_key, gone)
-        if not len(gone.keys):
-            continue
-        await lock_keys(session, table, foreign_key, gone.keys)
-        own = change if foreign_key.child == table.oid else None
-        child = await current(session, foreign_key.child, own)
-        later = foreign_key.oid in late and (
-            action is Action.NO_ACTION or (action is Action.RESTRICT and not restricting)
-        )
-        if not later:
-            found = await _children(session, table, foreign_key, gone, child, child.files)
-            if len(found) and action in (Action.NO_ACTION, Action.RESTRICT):
-                row = gone.columns.slice(int(found.wanted[0]), 1)
-                raise _still_referenced(table, child.table, foreign_key, action, row)
-            if len(found) and updated and action is Action.CASCADE and gone.replaced is None:
-                raise unsupported("a change of keys that ON UPDATE CASCADE follows, by other than an UPDATE,")
-            if len(found):
-                wanted.append(Consequence(foreign_key, action, table, gone, found))
 
-        seen = frozenset[int | None]() if later else child.published
-        said = Action.RESTRICT if later and action is Action.RESTRICT else Action.NO_ACTION
+    version: TableVersion
+    change: RowChange
+    rows: Mapping[str, npt.NDArray[np.int64]]
+    sources: pa.Table | None
+    updated: bool
+    mixed: bool = False
 
-        async def again(
-            foreign_key: ForeignKey = foreign_key,
-            gone: Gone = gone,
-            seen: Collection[int | None] = seen,
-            said: Action = said,
-        ) -> None:
-            await _validate(session, table.oid, foreign_key, gone, seen, said)
 
-        session.transaction.validate(
-            foreign_key.child, Validation(foreign_key.oid, -1 if later else child.snapshot, again)
-        )
+async def consequence(
+    session: Exchange, replaced: Replaced, foreign_key: ForeignKey, *, late: bool, restricting: bool
+) -> Consequence | None:
+    """What a foreign key does about rows that are gone; None where it does nothing.
+
+    Raises 23503 or 23001 where it forbids that. Where it is `late`, it does so when it is validated, and where it is
+    not `restricting` now, RESTRICT too.
+    """
+    table = replaced.version.table
+    action = foreign_key.on_update if replaced.updated else foreign_key.on_delete
+    gone = await asyncio.to_thread(_gone, session.gateway.data_path, replaced, foreign_key)
+    # Only NO ACTION asks whether another row has got the key by now.
+    if replaced.updated and (action is Action.NO_ACTION or gone.replaced is None):
+        gone = await _without_present(session, await current(session, table.oid, None), foreign_key, gone)
+    if not len(gone.keys):
+        return None
+    await lock_keys(session, table, foreign_key, gone.keys)
+    child = await current(session, foreign_key.child, None)
+    later = late and (action is Action.NO_ACTION or (action is Action.RESTRICT and not restricting))
+    wanted: Consequence | None = None
+    if not later:
+        found = await _children(session, table, foreign_key, gone, child, child.files)
+        if len(found) and replaced.updated and gone.replaced is None:
+            _refuse_unpaired(foreign_key, mixed=replaced.mixed)
+        if len(found) and action in (Action.NO_ACTION, Action.RESTRICT):
+            row = gone.columns.slice(int(found.wanted[0]), 1)
+            raise _still_referenced(table, child.table, foreign_key, action, row)
+        if len(found):
+            wanted = Consequence(foreign_key, action, table, gone, found)
+
+    seen = frozenset[int | None]() if later else child.published
+    said = Action.RESTRICT if later and action is Action.RESTRICT else Action.NO_ACTION
+
+    async def again() -> None:
+        await _validate(session, table.oid, foreign_key, gone, seen, said)
+
+    session.transaction.validate(foreign_key.child, Validation(foreign_key.oid, -1 if later else child.snapshot, again))
     return wanted
 
 
-def _gone(  # noqa: PLR0917
-    data_path: str,
-    version: TableVersion,
-    change: RowChange,
-    rows: Mapping[str, npt.NDArray[np.int64]],
-    foreign_key: ForeignKey,
-    sources: pa.Table | None,
-) -> Gone:
-    """The referred columns of rows at these positions, by the path of their data file; with `sources`, of the rows that
-    new ones replace, in their order. Blocking."""
-    table = version.table
+def _refuse_unpaired(foreign_key: ForeignKey, *, mixed: bool) -> None:
+    """Of rows that were replaced it is not known which became which, nor, where they are `mixed`, which are no more."""
+    same = foreign_key.on_update is foreign_key.on_delete and set(foreign_key.set_attnums) >= set(foreign_key.attnums)
+    if foreign_key.on_update is Action.CASCADE or (mixed and not same):
+        raise unsupported("a change of keys that foreign keys' actions follow, by other than an UPDATE or DELETE,")
+
+
+def _gone(data_path: str, changed: Replaced, foreign_key: ForeignKey) -> Gone:
+    """The referred columns of the rows, where they are not as they were. Blocking."""
+    version, rows, sources, table = changed.version, changed.rows, changed.sources, changed.version.table
     columns = [table.column(attnum) for attnum in foreign_key.parent_attnums]
     files = {file.path: file for file in version.files}
     old = {path: read_positions(data_path, table, files[path], columns, places) for path, places in rows.items()}
@@ -162,12 +159,15 @@ def _gone(  # noqa: PLR0917
     else:
         taken = _in_order(old, rows, sources)
         new = key_chunks(
-            data_path, table, [LiveFile(file) for file in change.data_files], columns, nulls_distinct=False
+            data_path, table, [LiveFile(file) for file in changed.change.data_files], columns, nulls_distinct=False
         )
         replaced = _one_batch(pa.Table.from_batches([chunk.columns for chunk in new], taken.schema))
     batch = _one_batch(taken)
     keys = keys_of(columns, batch.columns)
     has_key = keys.is_valid()
+    if replaced is not None:
+        is_same = pc.fill_null(pc.equal(keys, keys_of(columns, replaced.columns)), False)
+        has_key = pc.and_(has_key, pc.invert(is_same))
     keys, batch = keys.filter(has_key), batch.filter(has_key)
     if replaced is not None:
         replaced = replaced.filter(has_key)

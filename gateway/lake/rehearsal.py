@@ -169,11 +169,21 @@ async def rehearse(
 
 
 async def conclude(
-    portal: StatementPortal, changing: Changing, version: TableVersion, outcome: Outcome, result: WriteResult
+    portal: StatementPortal,
+    changing: Changing,
+    version: TableVersion,
+    outcome: Outcome,
+    result: WriteResult,
+    *,
+    updates: bool = True,
+    deletes: bool = False,
 ) -> None:
-    """What came of the statement has been written: keep the constraints, answer the client, stage or commit."""
+    """What came of the statement has been written: keep the constraints, answer the client, stage or commit.
+
+    Of rows that were replaced it is known only whether the statement `updates` or `deletes` any.
+    """
     every = [column.attnum for column in version.table.columns]
-    await changing.wrote(result, version, every if result.positions else None)
+    await changing.wrote(result, version, every if result.positions and updates else None, mixed=deletes)
     await portal.pass_on(outcome.answers)
     await changing.finish()
     portal.session.client.send(CommandComplete(outcome.tag))
