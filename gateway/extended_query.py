@@ -96,6 +96,7 @@ class ExtendedQuery(Exchange):
             command = transaction_command(statements[0]) or constraint_modes(statements[0])
             if command is not None:
                 self._commands[message.statement] = command
+        await self.transaction.pin(statements)
         if not await self._enter_parse(message.statement, statements):
             return
         if self.backend.status == b"E" or all(windows.needs_no_look(self, statement) for statement in statements):

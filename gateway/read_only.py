@@ -31,6 +31,7 @@ _EXPORTS: Final = "pg_export_snapshot"
 _SETTING: Final = (
     TransactionCommand.BEGIN,
     TransactionCommand.SET_TRANSACTION,
+    TransactionCommand.SET_ISOLATION,
     TransactionCommand.SET_READ_ONLY,
     TransactionCommand.SET_READ_WRITE,
 )
@@ -88,7 +89,7 @@ class ReadOnlyBlock:
             if may_begin and not self._is_open:
                 await self._backend.run(_SAVEPOINT)
                 self._is_open = True
-        elif command is TransactionCommand.SET_TRANSACTION:
+        elif command in {TransactionCommand.SET_TRANSACTION, TransactionCommand.SET_ISOLATION}:
             await self.lift()  # the level is set outside of savepoints
         else:
             await self._leave()

@@ -43,6 +43,7 @@ _IN_BLOCKS_ONLY: Final = (
 
 _SETTING: Final = (
     TransactionCommand.SET_TRANSACTION,
+    TransactionCommand.SET_ISOLATION,
     TransactionCommand.SET_READ_ONLY,
     TransactionCommand.SET_READ_WRITE,
 )
@@ -67,6 +68,7 @@ async def answer(session: Exchange, frame: Frame) -> None:
             for statement in statements
         )
     ):
+        await session.transaction.pin(statements)
         await session.relay_query(frame.data)
         return
     alone = len(statements) == 1
@@ -88,6 +90,7 @@ async def _answer_one(session: Exchange, statement: Statement, raw: bytes, *, al
         return await _command(session, statement, command, raw, alone=alone)
     if not alone:
         await transaction.begin()
+    await transaction.pin((statement,))
     await transaction.read_only.let(statement)
     await windows.enter(session, (statement,))
     if windows.needs_no_look(session, statement):

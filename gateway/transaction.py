@@ -31,14 +31,23 @@ from gateway.deferred import DeferredChanges
 from gateway.enlistment import Enlistment, hold_schema
 from gateway.read_only import SHOWN, ReadOnlyBlock
 from planner.statements import Statement as SourceStatement
-from planner.statements import TransactionCommand, shows_isolation
+from planner.statements import TransactionCommand, shows_isolation, transaction_command
 
 _LOG: Final = logging.getLogger("sluice.transaction")
 _STAGE: Final = "SELECT pg_sluice.stage($1, $2::jsonb)"
 _PREPARE: Final = "SELECT pg_sluice.prepare_commit($1, $2::jsonb)"
 _LOCK_CHECKED: Final = "SELECT pg_sluice.lock_checked($1, $2::jsonb)"
 _LEVEL: Final = Statement("SHOW transaction_isolation")
-_IS_PAST: Final = Statement("SELECT coalesce(pg_catalog.current_setting('sluice.as_of', true), '') <> ''")
+_IS_PAST: Final = Statement(
+    "SELECT coalesce(pg_catalog.current_setting('sluice.as_of', true), '') <> '',"
+    " pg_catalog.current_setting('default_transaction_isolation')"
+)
+_DEFAULT_LEVEL: Final = Statement("SHOW default_transaction_isolation")
+# The first words of statements for which PostgreSQL takes no snapshot (pquery.c, PlannedStmtRequiresSnapshot), besides
+# those about the transaction itself.
+_WITHOUT_SNAPSHOT: Final = frozenset(
+    {"set", "reset", "show", "lock", "fetch", "move", "listen", "notify", "unlisten", "checkpoint"}
+)
 # Whatever default_transaction_isolation says: the backend publishes at this level alone.
 BEGIN: Final = Statement("BEGIN ISOLATION LEVEL READ COMMITTED")
 _READ_COMMITTED: Final = Statement("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
@@ -50,6 +59,18 @@ class Isolation(StrEnum):
     READ_COMMITTED = "read committed"
     REPEATABLE_READ = "repeatable read"
     SERIALIZABLE = "serializable"
+
+
+def _isolation(level: bytes | None) -> Isolation:
+    """The level that PostgreSQL names."""
+    assert level is not None
+    text = level.decode()
+    return Isolation.READ_COMMITTED if text == "read uncommitted" else Isolation(text)
+
+
+def _takes_snapshot(statement: SourceStatement) -> bool:
+    """Whether PostgreSQL takes a transaction's snapshot for the statement, if it is the first."""
+    return statement.first_word not in _WITHOUT_SNAPSHOT and transaction_command(statement) is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +146,9 @@ class Transaction:
     async def begin(self) -> None:
         """Open a block for a statement outside of the client's own, where none is open."""
         if not self.open:
-            await self._backend.run(BEGIN)
+            [_, level] = await self._backend.run(BEGIN, _DEFAULT_LEVEL)
             self.implicit = True
+            self.isolation = _isolation(level.rows[0][0])
             if self.read_only.is_default:
                 await self.read_only.begun()
 
@@ -140,6 +162,7 @@ class Transaction:
         else:
             [_, past, answer, *_] = await self._backend.run(BEGIN, _IS_PAST, question, *more)
             self.implicit = self.fresh = True
+            self.isolation = _isolation(past.rows[0][1])
         if past.rows[0][0] == b"t":
             raise SluiceError(SqlState.READ_ONLY_SQL_TRANSACTION, "cannot change lake tables while sluice.as_of is set")
         return answer
@@ -162,11 +185,11 @@ class Transaction:
         if not self.open:
             return
         [level, read_only] = [result.rows[0][0] for result in await self._backend.run(_LEVEL, SHOWN)]
-        assert level is not None
-        text = level.decode()
-        if text not in (Isolation.READ_COMMITTED, "read uncommitted"):
+        isolation = _isolation(level)
+        if isolation is not Isolation.READ_COMMITTED:
             await self._backend.run(_READ_COMMITTED)
-            self.isolation = Isolation(text)
+        if isolation is not Isolation.READ_COMMITTED or command is TransactionCommand.SET_ISOLATION:
+            self.isolation = isolation
         await self.read_only.after(command, was_open=self._was_open, read_only=read_only == b"on")
 
     @contextmanager
@@ -187,6 +210,16 @@ class Transaction:
         if self.isolation is Isolation.SERIALIZABLE:
             self._read.update(tables)
         return self.snapshot
+
+    async def pin(self, statements: Iterable[SourceStatement]) -> None:
+        """Before statements of any kind: above READ COMMITTED, the first that takes a snapshot sets what is read."""
+        if (
+            self.isolation is not Isolation.READ_COMMITTED
+            and self.snapshot is None
+            and self.open
+            and any(map(_takes_snapshot, statements))
+        ):
+            self.snapshot = await self._gateway.store.newest_snapshot()
 
     async def stage(self, *changes: RowChange) -> None:
         """Let COMMIT publish these; a savepoint or ROLLBACK takes them back."""
@@ -352,6 +385,7 @@ class Transaction:
             case (
                 TransactionCommand.BEGIN
                 | TransactionCommand.SET_TRANSACTION
+                | TransactionCommand.SET_ISOLATION
                 | TransactionCommand.SET_READ_ONLY
                 | TransactionCommand.SET_READ_WRITE
             ) if good:

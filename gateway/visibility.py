@@ -47,13 +47,18 @@ async def staged(session: Exchange, oid: int) -> RowChange:
     return change_from_json(json.loads(found[0])) if found else RowChange(oid)
 
 
-async def versions(session: Exchange, oids: Sequence[int], own: Result | None = None) -> dict[int, TableVersion]:
-    """The tables as a statement of the session sees them; `own` is the answer to `uncommitted`, where it is at hand."""
+async def versions(
+    session: Exchange, oids: Sequence[int], own: Result | None = None, *, unread: int | None = None
+) -> dict[int, TableVersion]:
+    """The tables as a statement of the session sees them; `own` is the answer to `uncommitted`, where it is at hand.
+
+    Of the table that is `unread` the statement asks for no rows: what others do to it does not matter to SERIALIZABLE.
+    """
     store, transaction = session.gateway.store, session.transaction
     parts = transaction.parts
     if parts is not None and all(oid in parts.versions for oid in oids):
         return {oid: parts.versions[oid] for oid in oids}
-    snapshot = await transaction.visible_snapshot(tuple(oids))
+    snapshot = await transaction.visible_snapshot(tuple(oid for oid in oids if oid != unread))
     found = await store.versions(oids) if snapshot is None else await store.versions_at(oids, snapshot)
     if not transaction.open or transaction.fresh:
         return found
@@ -164,18 +169,20 @@ async def latest(session: Exchange, oid: int) -> TableVersion:
 
 
 async def hold(session: Exchange, oid: int, analysed_at: SchemaMark, now: SchemaMark) -> TableVersion:
-    """Use one table, and keep its schema as it is until the savepoint that this begins is undone."""
+    """Use one table for new rows, and keep its schema as it is until the savepoint that this begins is undone."""
     await session.backend.run(SAVEPOINT, hold_schema(session.gateway.token, [oid]))
     try:
-        return await used(session, oid, analysed_at, now)
+        return await used(session, oid, analysed_at, now, read=False)
     except SchemaChangedError:
         await session.backend.run(*UNDO)
         raise
 
 
-async def used(session: Exchange, oid: int, analysed_at: SchemaMark, now: SchemaMark) -> TableVersion:
-    """One table as a statement of the session sees it, which uses it (gateway/enlistment.py)."""
-    found = await versions(session, [oid])
+async def used(
+    session: Exchange, oid: int, analysed_at: SchemaMark, now: SchemaMark, *, read: bool = True
+) -> TableVersion:
+    """One table as a statement of the session sees it, which uses it (gateway/enlistment.py), if not to `read` it."""
+    found = await versions(session, [oid], unread=None if read else oid)
     await use(session, [oid], found, analysed_at, now, {})
     return found[oid]
 

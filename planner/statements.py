@@ -87,6 +87,7 @@ class TransactionCommand(StrEnum):
 
     BEGIN = "BEGIN"
     SET_TRANSACTION = "SET TRANSACTION"
+    SET_ISOLATION = "SET TRANSACTION ISOLATION LEVEL"
     SET_READ_ONLY = "SET TRANSACTION READ ONLY"
     SET_READ_WRITE = "SET TRANSACTION READ WRITE"  # or what may be that
     COMMIT = "COMMIT"
@@ -133,11 +134,12 @@ def _sets_transaction(words: Sequence[str]) -> TransactionCommand | None:
         case ["transaction"] if words[place + 1 :] == ["read", "only"]:
             return TransactionCommand.SET_READ_ONLY
         case ["transaction"] if "write" not in words:
-            return TransactionCommand.SET_TRANSACTION
+            is_level = "isolation" in words
+            return TransactionCommand.SET_ISOLATION if is_level else TransactionCommand.SET_TRANSACTION
         case ["transaction"] | ["transaction_read_only"]:
             return TransactionCommand.SET_READ_WRITE
         case ["transaction_isolation"]:
-            return TransactionCommand.SET_TRANSACTION
+            return TransactionCommand.SET_ISOLATION
         case _:
             return None
 

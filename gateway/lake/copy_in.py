@@ -57,7 +57,7 @@ class CopyInPortal(StatementPortal):
     async def run(self) -> None:
         session, target = self.session, self.routed.lake[0]
         async with Changing(self, "COPY FROM", target) as changing:
-            version = await used(session, target, self.analysis.mark, changing.mark)
+            version = await used(session, target, self.analysis.mark, changing.mark, read=False)
             table = version.table
             kept = await rules(session, table)
             columns = self._columns(table, kept)

@@ -27,7 +27,7 @@ from gateway.visibility import functions_of_rules, rules
 from planner.change import plan_check, plan_insert
 from planner.enforce import enforced
 from planner.functions.local_times import spark_zone
-from planner.nodes import Node
+from planner.nodes import Node, walk
 from planner.plan import Context, ReturningPlan, SequenceColumn, SparkQuery
 from storage.arrow_types import arrow_schema
 from storage.plan import BoundScan, RunnableInsert, RunnableQuery
@@ -59,10 +59,14 @@ class InsertQueryPortal(StatementPortal):
         session, query = self.session, self.routed.query
         assert query is not None
         target = int(query.rtable[int(query.resultRelation) - 1].relid)
+        mentioned = sum(
+            node.type == "RANGETBLENTRY" and int(node.fields.get("relid") or 0) == target for node in walk(query)
+        )
+        unread = target if mentioned == 1 else None
         async with Changing(self, "INSERT", target) as changing:
             reading: Reading | None = None
             while reading is None:
-                fresh = await read(session, self.analysis, self.binding, self.routed.lake)
+                fresh = await read(session, self.analysis, self.binding, self.routed.lake, unread=unread)
                 reading = await with_subqueries_locked(session, query, fresh)
             version = reading.versions[target]
             kept = await rules(session, version.table)

@@ -77,10 +77,11 @@ async def read(
     *,
     explain: bool = True,
     scans: bool = True,
+    unread: int | None = None,
 ) -> Reading:
     """Gather what a plan of `analysis` needs; `lake` are the lake tables in it.
 
-    Where it `scans` them, a materialized view that has not been populated is 55000.
+    Where it `scans` them, a materialized view that has not been populated is 55000. `unread`: see `versions`.
     """
     statements = [_VALUES]
     if explain:
@@ -109,7 +110,7 @@ async def read(
         seen = await as_of.past_versions(session, analysis, lake, past, own)
     else:
         await session.reading.choose(None)
-        seen = await versions(session, lake, own)
+        seen = await versions(session, lake, own, unread=unread)
         await use(session, lake, seen, analysis.mark, SchemaMark.of(results[0].rows[0][-1]), analysis.views)
     for version in seen.values() if scans else ():
         if not version.table.populated:

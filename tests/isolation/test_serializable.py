@@ -132,3 +132,16 @@ def test_changes_of_schemas_alone_never_fail_for_others(
     finally:
         closed.set()
         disturbing.join(60)
+
+
+def test_appends_never_fail(target: Server, target_schema: str) -> None:
+    """A new row reads none of its table, whether its key is looked up, or what it refers to."""
+    transcript = run(target, target_schema, read(_GOLDEN.parent / "serializable" / "appends.txt", "SERIALIZABLE"))
+    assert not [line for line in transcript if "ERROR" in line]
+    assert transcript[-1].endswith("(1,) (2,) (3,) (4,) (11,) (12,)")
+
+
+def test_a_statement_outside_of_a_block_has_the_sessions_level(target: Server, target_schema: str) -> None:
+    transcript = run(target, target_schema, read(_GOLDEN.parent / "serializable" / "alone.txt", "SERIALIZABLE"))
+    assert len([line for line in transcript if "ERROR 40001" in line]) == 1
+    assert transcript[-1].endswith("(0,)")
