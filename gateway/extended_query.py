@@ -34,6 +34,7 @@ from gateway.prepared import Prepared, check_bind, renewed
 from gateway.read_only import exports_snapshot
 from gateway.retrying import must_be_alike, run_retrying
 from gateway.routing import route
+from gateway.simple_query import IN_BLOCKS_ONLY, in_blocks_only, no_transaction
 from gateway.states import State
 from gateway.windows import Place
 from planner.routes import Route
@@ -290,12 +291,19 @@ class ExtendedQuery(Exchange):
         if not await self._settle():
             return
         await self.transaction.deferred.close()
+        if command in IN_BLOCKS_ONLY and self.transaction.implicit:
+            raise in_blocks_only(command)
         await self.transaction.before(command)
         if command is TransactionCommand.COMMIT:
             await self.transaction.prepare_client_commit()
         implicit, self.transaction.implicit = self.transaction.implicit, False
+        hidden: SqlState | None = None
+        if implicit and command is TransactionCommand.BEGIN:
+            hidden = SqlState.ACTIVE_SQL_TRANSACTION  # a block of the gateway's own becomes the client's
+        elif implicit and command in {TransactionCommand.COMMIT, TransactionCommand.ROLLBACK}:
+            self.client.send(no_transaction())
         self._relay(frame)
-        if await self._settle():
+        if await self._settle(hidden):
             await self._end_implicit_transaction()
             await self.transaction.after(command, good=True)
         else:
@@ -375,8 +383,11 @@ class ExtendedQuery(Exchange):
         self.backend.send(frame.data)
         self._outstanding.append(_ENDS[frame.type])
 
-    async def _settle(self) -> bool:
-        """Wait for the answers of all relayed messages; False after an error: the machine skips until Sync."""
+    async def _settle(self, hidden: str | None = None) -> bool:
+        """Wait for the answers of all relayed messages; False after an error: the machine skips until Sync.
+
+        Notices of the SQLSTATE `hidden` are left out.
+        """
         if not self._outstanding:
             return self.machine.state is not State.SKIP_UNTIL_SYNC
         self.backend.send(frontend.Flush().encode())
@@ -384,7 +395,7 @@ class ExtendedQuery(Exchange):
             item = await self.backend.next()
             if not isinstance(item, Frame):
                 self.client.write(item)
-            else:
+            elif hidden is None or item.type != NoticeResponse.type or hidden.encode() not in item.body:
                 await self.pass_on(item)
                 if item.type == ErrorResponse.type:
                     self._outstanding.clear()

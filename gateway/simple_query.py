@@ -35,7 +35,7 @@ from planner.statements import (
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
 
-_IN_BLOCKS_ONLY: Final = (
+IN_BLOCKS_ONLY: Final = (
     TransactionCommand.SAVEPOINT,
     TransactionCommand.RELEASE_SAVEPOINT,
     TransactionCommand.ROLLBACK_TO_SAVEPOINT,
@@ -150,12 +150,12 @@ async def _command(
 ) -> bool:
     """A statement about the transaction itself."""
     transaction = session.transaction
-    if command in _IN_BLOCKS_ONLY and not alone and (transaction.implicit or not transaction.open):
-        raise SluiceError(SqlState.NO_ACTIVE_SQL_TRANSACTION, f"{command.value} can only be used in transaction blocks")
+    if command in IN_BLOCKS_ONLY and not alone and (transaction.implicit or not transaction.open):
+        raise in_blocks_only(command)
     if command in _SETTING and not alone:
         await transaction.begin()
     if command in (TransactionCommand.COMMIT, TransactionCommand.ROLLBACK) and transaction.implicit:
-        session.client.send(_no_transaction())
+        session.client.send(no_transaction())
     await transaction.before(command)
     if command is TransactionCommand.COMMIT:
         await transaction.prepare_client_commit()
@@ -166,7 +166,12 @@ async def _command(
     return good
 
 
-def _no_transaction() -> NoticeResponse:
+def in_blocks_only(command: TransactionCommand) -> SluiceError:
+    """What PostgreSQL says of SAVEPOINT and its kin in a transaction that is no block."""
+    return SluiceError(SqlState.NO_ACTIVE_SQL_TRANSACTION, f"{command.value} can only be used in transaction blocks")
+
+
+def no_transaction() -> NoticeResponse:
     """What PostgreSQL warns of at COMMIT or ROLLBACK outside of a block that the client has begun."""
     fields = {"S": "WARNING", "V": "WARNING", "C": SqlState.NO_ACTIVE_SQL_TRANSACTION.value}
     return NoticeResponse((*fields.items(), ("M", "there is no transaction in progress")))

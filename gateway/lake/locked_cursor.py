@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from gateway.lake.locked_rows import locked_rows
+from gateway.lake.locked_rows import locked_rows, replaced_since
 from gateway.lake.reading import read
 from gateway.lake.table_locks import ROW_SHARE, lock_tables
 from planner.locking import plan_locking
@@ -48,7 +48,8 @@ class LockedCursorRows:
         reading = self._reading
         while True:
             plan = plan_locking(self._routed.query, reading.context)
-            batches = await locked_rows(self._session, plan, reading)
+            replaced = await replaced_since(self._session, plan, reading)
+            batches = await locked_rows(self._session, plan, reading, replaced)
             if batches is not None:
                 break
             reading = await read(self._session, self._analysis, self._binding, self._routed.lake)

@@ -6,22 +6,27 @@ that one committed, as an UPDATE would be; what was locked stays locked. The row
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from catalog.errors import unsupported
 from catalog.model import TableVersion
 from gateway.attention import attended
 from gateway.lake.reading import Reading, runnable
 from gateway.lake.row_locks import Strength, Waiting, check_may_look_again, lock_rows, untouched
+from gateway.visibility import staged
 from planner.locking import LockedTable, LockingPlan, plan_locking, subqueries
 from planner.nodes import Node
 from planner.plan import Place
+from storage.files import LakeFiles
+from storage.positions import deleted_positions
 
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
@@ -58,8 +63,30 @@ def _places(batch: pa.RecordBatch, number: int) -> list[Place]:
     return [None if file is None else (file, position) for file, position in places]
 
 
-async def locked_rows(session: Exchange, plan: LockingPlan, reading: Reading) -> list[pa.RecordBatch] | None:
-    """The rows that are locked, those of OFFSET among them. None where it is to begin again."""
+# Positions of rows, by the table's OID and the path of their data file.
+_Rows = Mapping[int, Mapping[str, npt.NDArray[np.int64]]]
+
+
+async def replaced_since(session: Exchange, plan: LockingPlan, reading: Reading) -> _Rows:
+    """The rows that the transaction itself has changed or deleted since it read the tables: they are not to be locked,
+    as PostgreSQL skips them."""
+    files, found = LakeFiles(session.gateway.data_path), dict[int, dict[str, npt.NDArray[np.int64]]]()
+    for oid in {table.table_oid for table in plan.tables}:
+        version = reading.versions[oid]
+        before = {file.path: file.delete_file for file in version.files}
+        found[oid] = {
+            each.data_path: await asyncio.to_thread(deleted_positions, files, version.table.path, each.file)
+            for each in (await staged(session, oid)).deleted
+            if each.data_path in before and each.file != before[each.data_path]
+        }
+    return found
+
+
+async def locked_rows(
+    session: Exchange, plan: LockingPlan, reading: Reading, replaced: _Rows | None = None
+) -> list[pa.RecordBatch] | None:
+    """The rows that are locked, those of OFFSET among them, but for those that were `replaced`. None where it is to
+    begin again."""
     wanted = None if plan.limit is None else plan.offset + plan.limit
     found: list[pa.RecordBatch] = []
     stream = await session.gateway.engine.stream(runnable(plan.query, reading), session.tag)
@@ -69,7 +96,7 @@ async def locked_rows(session: Exchange, plan: LockingPlan, reading: Reading) ->
             while rest.num_rows and wanted != 0:
                 part = rest if wanted is None else rest.slice(0, wanted)
                 rest = rest.slice(part.num_rows)
-                locked = await _lock(session, part, plan.tables, reading)
+                locked = await _lock(session, part, plan.tables, reading, replaced or {})
                 if locked is None:
                     return None
                 found.append(part.filter(pa.array(locked)))
@@ -83,11 +110,15 @@ async def locked_rows(session: Exchange, plan: LockingPlan, reading: Reading) ->
 
 
 async def _lock(
-    session: Exchange, rows: pa.RecordBatch, tables: Sequence[LockedTable], reading: Reading
+    session: Exchange, rows: pa.RecordBatch, tables: Sequence[LockedTable], reading: Reading, replaced: _Rows
 ) -> npt.NDArray[np.bool_] | None:
     """Which of the rows are locked in all of these tables. None where somebody has changed any of them meanwhile, if
     the transaction's level lets it look again."""
     locked = np.ones(rows.num_rows, np.bool_)
+    for table in tables:
+        for path, gone in replaced.get(table.table_oid, {}).items():
+            here = pc.fill_null(pc.equal(rows.column(table.place), path), False).to_numpy(zero_copy_only=False)
+            locked &= ~(here & np.isin(rows.column(table.place + 1).to_numpy(zero_copy_only=False), gone))
     for table in tables:
         version = reading.versions[table.table_oid]
         files = _published(rows.column(table.place), version)
