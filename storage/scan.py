@@ -222,7 +222,8 @@ def _expression(column: Column, missing: tuple[Column, ...]) -> str:
         raise unsupported(f'an initial default of column "{column.name}", which is an array or an interval')
     text = str(column.initial_default).replace("\\", "\\\\").replace("'", "\\'")
     if column.form.spark == "BINARY":
-        return f"unhex('{text}') AS {name}"
+        digits = str(column.initial_default).removeprefix("\\x")
+        return f"unhex('{digits}') AS {name}"
     # Below Spark SQL's `TIMESTAMP` is a local one (storage.jvm); in a form's name, it is a moment.
     kind = "TIMESTAMP_LTZ" if column.form.spark == "TIMESTAMP" else column.form.spark
     return f"CAST('{text}' AS {kind}) AS {name}"

@@ -50,9 +50,10 @@ END $$;
 
 -- Bring `attribute` up to what the shadow's columns are now. A column whose values have to be computed for rows that are
 -- there, or computed anew, is noted (obligations.sql); one of another type that its files hold already keeps its ID.
--- Returns the new columns of which every row that is there has a value.
+-- Returns the new columns of which every row that is there has a value, which is kept as text in no style of a session's.
 CREATE FUNCTION pg_sluice.number_columns(shadow regclass) RETURNS smallint[] LANGUAGE plpgsql
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog SET datestyle = 'ISO, MDY' SET intervalstyle = postgres SET timezone = 'UTC'
+SET bytea_output = hex SET extra_float_digits = 1 AS $$
 DECLARE
     a record; known pg_sluice.attribute; next_id bigint; filled smallint[] := '{}';
     published boolean := EXISTS (SELECT FROM pg_sluice.published_shape s WHERE s.relid = shadow);
@@ -81,7 +82,7 @@ BEGIN
         END IF;
         computed := (published OR pg_sluice.has_rows(shadow)) AND (
             known.relid IS NOT NULL OR a.attgenerated <> '' OR a.attidentity <> ''
-            OR (a.atthasdef AND NOT a.atthasmissing));
+            OR (a.atthasdef AND (NOT a.atthasmissing OR a.attndims > 0 OR a.atttypid = 'interval'::regtype)));
         INSERT INTO pg_sluice.attribute VALUES (
                 shadow, a.attnum, next_id, a.atttypid, a.atttypmod, (a.attmissingval::text::text[])[1], computed)
             ON CONFLICT (relid, attnum) DO UPDATE SET column_id = excluded.column_id, type_oid = excluded.type_oid,
