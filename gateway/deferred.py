@@ -11,19 +11,23 @@ closed. When the transaction commits, everything is *settled*: carried out once 
 - What cannot be carried out twice, or leaves at the backend more than that, settles first what was deferred; from then
   on the block holds its locks as a block of PostgreSQL's does.
 - How much is deferred, and settled, is kept as a setting of the backend's, for then savepoints take it back.
+- Settings that the block changes meanwhile are changed outside of any window; what was deferred before is carried out
+  under those that it was made under (gateway/settings_of_changes.py).
 - Somebody else's change of the same table dooms the transaction (gateway/enlistment.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Final, Protocol
 
 from catalog.errors import SluiceError, SqlState
 from gateway.backend import Backend, BackendLostError, Statement
 from gateway.patience import patiently
+from gateway.settings_of_changes import SettingsOfChanges, under
 
 if TYPE_CHECKING:
     from catalog.model import Table
@@ -69,13 +73,14 @@ class Demands(Protocol):
 @dataclass(frozen=True, slots=True)
 class DeferredChange:
     """`statements` change tables. `own` is the mark of the transaction's own changes (SchemaMark) after it. `renames`:
-    it may give names of tables free, or take them."""
+    it may give names of tables free, or take them. `settings` are those that it was made under."""
 
     statements: tuple[Statement, ...]
     tables: tuple[Table, ...]
     own: int
     renames: bool
     demands: Demands
+    settings: dict[str, str | None]
 
 
 class DeferredChanges:
@@ -85,6 +90,7 @@ class DeferredChanges:
         self._token = token
         self._backend = backend
         self._enlistment = enlistment
+        self._settings = SettingsOfChanges(backend)
         self._made: list[DeferredChange] = []
         self._settled = 0
         self._open = False
@@ -164,7 +170,7 @@ class DeferredChanges:
     def _carried_out(self, change: DeferredChange) -> list[Statement]:
         vouch = _VOUCH_FOR_NO_ROWS if change.demands.rewritten is None else _VOUCH_COLUMNS
         vouched = [Statement(vouch, (self._token, str(table.oid))) for table in change.tables]
-        return [*change.statements, *vouched]
+        return under(change.settings, [*change.statements, *vouched])
 
     async def close(self) -> None:
         """Undo what was done in the window, but for what has to last."""
@@ -199,6 +205,14 @@ class DeferredChanges:
         finally:
             if self._backend.status == b"T":
                 await self.open()
+
+    async def note_settings(self, *names: Iterable[str]) -> None:
+        """A statement that changes settings of these names comes next."""
+        await self._settings.note(frozenset(chain(*names)), [change.settings for change in self.pending])
+
+    async def present_settings(self) -> dict[str, str | None]:
+        """What a change is made under now."""
+        return await self._settings.present()
 
     def defer(self, change: DeferredChange) -> None:
         """It has just been carried out in the window."""

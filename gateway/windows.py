@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
+from planner.changed_settings import changed_settings, configured_settings
 from planner.computable import functions_of_users
 from planner.nodes import Node, name_of, walk
 from planner.references import functions
@@ -36,7 +37,11 @@ _TRACELESS: Final = frozenset(
 
 def is_beside(statement: Statement) -> bool:
     """Whether it runs outside of any window."""
-    return statement.first_word in _BESIDE or transaction_command(statement) is not None
+    return (
+        statement.first_word in _BESIDE
+        or transaction_command(statement) is not None
+        or changed_settings(statement) is not None
+    )
 
 
 def needs_no_look(session: Exchange, statement: Statement) -> bool:
@@ -54,6 +59,7 @@ async def enter(session: Exchange, statements: Sequence[Statement]) -> None:
         return
     if all(is_beside(statement) for statement in statements):
         await deferred.close()
+        await deferred.note_settings(*(changed_settings(statement) or () for statement in statements))
     elif any(needs_no_look(session, statement) for statement in statements):
         await deferred.settle()
     else:
@@ -73,8 +79,13 @@ async def judge(session: Exchange, routed: Routed) -> Place:
     deferred = session.transaction.deferred
     if not deferred.pending:
         return Place.SETTLED
-    if runs_in_window(routed, session.gateway.builtins):
+    builtins = session.gateway.builtins
+    if runs_in_window(routed, builtins):
         return Place.WINDOW
+    if (configured := _configured(routed, builtins)) is not None:
+        await deferred.close()
+        await deferred.note_settings(configured)
+        return Place.BESIDE
     made = _made_alone(routed)
     if made is not None and not deferred.minds(made):
         await deferred.close()
@@ -115,11 +126,19 @@ def runs_in_window(routed: Routed, builtins: Builtins) -> bool:
             return False
 
 
-def _only_reads(query: Node, builtins: Builtins) -> bool:
+def _configured(routed: Routed, builtins: Builtins) -> frozenset[str] | None:
+    """The settings that a query changes which does nothing else."""
+    query = routed.query
+    if routed.route is not Route.RELAY or query is None or not _only_reads(query, builtins, frozenset({"set_config"})):
+        return None
+    return configured_settings(query, builtins)
+
+
+def _only_reads(query: Node, builtins: Builtins, besides: frozenset[str] = frozenset()) -> bool:
     if is_utility(query) or command(query) is not Route.SELECT or query.hasModifyingCTE or query.rowMarks:
         return False
     for oid in functions(query):
         known = builtins.functions.get(oid)
-        if known is None or (known.volatility == "v" and known.name not in _TRACELESS):
+        if known is None or (known.volatility == "v" and known.name not in _TRACELESS | besides):
             return False
     return True

@@ -145,11 +145,12 @@ async def defer(
     transaction = session.transaction
     looks = [await prepare_look(session, each) for each in wanted]
     [answer] = await session.backend.run(_MARK)
+    settings = await transaction.deferred.present_settings()
     for table in tables:
         await transaction.enlistment.meet(table, analysis.mark)
     demands = Demands(session, looks, rewriting)
     own = SchemaMark.of(answer.rows[0][0]).own
     carried_out = tuple(statements) or (Statement(analysis.sql),)
-    transaction.deferred.defer(DeferredChange(carried_out, tuple(tables), own, renames, demands))
+    transaction.deferred.defer(DeferredChange(carried_out, tuple(tables), own, renames, demands, settings))
     await transaction.deferred.close()
     await demands.make()
