@@ -214,6 +214,16 @@ class DeferredChanges:
         """What a change is made under now."""
         return await self._settings.present()
 
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[None]:
+        """While it lasts there is a window, where anything is deferred. After an error it is left open, for whoever
+        tells the client to give up."""
+        was_open = self._open
+        await self.see()
+        yield
+        if not was_open:
+            await self.close()
+
     def defer(self, change: DeferredChange) -> None:
         """It has just been carried out in the window."""
         self._made.append(change)

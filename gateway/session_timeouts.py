@@ -10,7 +10,8 @@ The backend does not know that one is, for it is asked now and then only. So
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState
@@ -26,6 +27,7 @@ ASKED: Final = (
     "current_setting('idle_in_transaction_session_timeout'), current_setting('idle_session_timeout'),"
     " (extract(epoch FROM current_setting('transaction_timeout')::interval) * 1000)::bigint"
 )
+_IDLE: Final = "idle_in_transaction_session_timeout"
 _SET: Final = "SELECT pg_catalog.set_config($1, $2, $3)"
 # A statement that takes no longer need not look whether its backend is still there.
 _UNWATCHED_SECONDS: Final = 0.2
@@ -43,7 +45,7 @@ class SessionTimeouts:
     async def take(self, idle_in_transaction: str, idle: str, transaction_milliseconds: int) -> None:
         """The settings of the session, as a statement begins."""
         in_block = self._session.transaction.open
-        name, value = ("idle_in_transaction_session_timeout", idle_in_transaction)
+        name, value = (_IDLE, idle_in_transaction)
         if not in_block:
             name, value = ("idle_session_timeout", idle)
             if transaction_milliseconds and self._deadline is not None:
@@ -54,6 +56,23 @@ class SessionTimeouts:
 
     async def _set(self, name: str, value: str, *, local: bool) -> None:
         await self._session.backend.run(Statement(_SET, (name, value, str(local))))
+
+    @asynccontextmanager
+    async def out_of_window(self) -> AsyncIterator[None]:
+        """While a statement waits for its client: where its block has deferred changes, they keep nobody waiting
+        meanwhile. What was switched off in the window is so outside of it too."""
+        deferred = self._session.transaction.deferred
+        if not deferred.is_open:
+            yield
+            return
+        async with deferred.suspended():
+            [idle] = await self._session.backend.run(Statement("SELECT pg_catalog.current_setting($1)", (_IDLE,)))
+            value = (idle.rows[0][0] or b"0").decode()
+            if value != "0":
+                await self._set(_IDLE, "0", local=True)
+            yield
+            if value != "0":
+                await self._set(_IDLE, value, local=True)
 
     async def running(self, execute: Callable[[], Awaitable[None]]) -> None:
         """Execute, under these timeouts."""

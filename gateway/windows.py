@@ -118,6 +118,8 @@ def runs_in_window(routed: Routed, builtins: Builtins) -> bool:
             return True
         case Route.SELECT:
             return not functions_of_users(query)
+        case Route.COPY:
+            return routed.inner_routed is None or runs_in_window(routed.inner_routed, builtins)
         case Route.UPDATE | Route.DELETE:
             return not any(node.type == "CURRENTOFEXPR" for node in walk(query))
         case Route.RELAY:

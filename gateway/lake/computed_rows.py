@@ -78,14 +78,17 @@ async def query_rows(  # noqa: PLR0917
     tag: str,
     limit_time: Callable[[float | None], None] = lambda _: None,
     plan: Callable[[Any, Context], SparkQuery] = plan_select,
+    *,
+    leaves_window: bool = False,
 ) -> RowStream:
-    """The rows of a SELECT. `tag` is the engine's name for it; `plan` may add columns, which Spark alone gives."""
+    """The rows of a SELECT. `tag` is the engine's name for it; `plan` may add columns, which Spark alone gives. For
+    `leaves_window` see `attending`."""
     try:
         query = plan(routed.query, reading.context)
         limit_time(reading.timeout)
         stream = await session.gateway.engine.stream(runnable(query, reading), tag)
         try:
-            async with attending(session, leaves_window=False):
+            async with attending(session, leaves_window=leaves_window):
                 first = await anext(aiter(stream), None)
         except BaseException:
             await stream.close()

@@ -71,13 +71,15 @@ class CopyInPortal(StatementPortal):
             )
             values, _ = await session_values(session)
             form = int(options.format is CopyFormat.BINARY)
-            session.send_noted(CopyInResponse(bytes([form]), (form,) * len(columns)))
-            await session.client.drain()
-            if table.materialized:
-                raise SluiceError(SqlState.WRONG_OBJECT_TYPE, f'cannot copy to materialized view "{table.name}"')
             functions = functions_of_rules(kept, defaults=True)
             load = _Load(session, table, kept, columns, options, time_zone=values.time_zone, functions=functions)
-            result = await load.run(self._data())
+            async with session.timeouts.out_of_window():
+                session.send_noted(CopyInResponse(bytes([form]), (form,) * len(columns)))
+                await session.client.drain()
+                if table.materialized:
+                    text = f'cannot copy to materialized view "{table.name}"'
+                    raise SluiceError(SqlState.WRONG_OBJECT_TYPE, text)
+                result = await load.run(self._data())
             try:
                 await changing.wrote(result, version)
             except DuplicateKeyError as error:
@@ -273,7 +275,6 @@ class _Load:
     async def _through_shadow(self, fields: pa.RecordBatch, lines: pa.Int64Array) -> list[pa.RecordBatch]:
         """Rows that PostgreSQL takes or refuses: copied into the shadow and read back in lake form."""
         backend = self._session.backend
-        await begin_shadow(self._session, self._table)
         names = ", ".join(quoted(column.name) for column in self._columns)
         target = qualified(self._table)
         binary = self._options.format is CopyFormat.BINARY
@@ -283,13 +284,15 @@ class _Load:
         messages = await asyncio.to_thread(lambda: writer.rows(fields) + writer.finish())
         default = "" if self._options.default is None else f", DEFAULT '{self._marker}'"
         copy = f"COPY {target} ({names}) FROM STDIN (FORMAT {options.format}{default})"
-        try:
-            async with guarding_functions(self._session, self._functions, self._table.oid):
-                await backend.copy_in(copy, messages)
-        except SluiceError as error:
-            _restore_line(error, lines)
-            raise
-        return await take_shadow_rows(self._session, self._table)
+        async with self._session.transaction.deferred.opened():
+            await begin_shadow(self._session, self._table)
+            try:
+                async with guarding_functions(self._session, self._functions, self._table.oid):
+                    await backend.copy_in(copy, messages)
+            except SluiceError as error:
+                _restore_line(error, lines)
+                raise
+            return await take_shadow_rows(self._session, self._table)
 
 
 def _restore_line(error: SluiceError, lines: pa.Int64Array) -> None:

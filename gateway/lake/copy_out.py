@@ -49,14 +49,15 @@ class CopyOutPortal(StatementPortal):
         reading, stream = await open_stream(session, inner, inner_routed, Binding(), self.limit_time)
         rows = 0
         try:
-            columns = [ResultColumn(field.type_oid, field.typmod, form) for field in fields]
-            writer = CopyWriter(options, columns, names, reading.output)
-            session.send_noted(CopyOutResponse(bytes([form]), (form,) * len(fields)))
-            async for batch in stream:
-                rows += batch.num_rows
-                session.client.write(await asyncio.to_thread(writer.rows, batch))
-                await session.client.drain()
-            session.client.write(writer.finish())
+            async with session.timeouts.out_of_window():
+                columns = [ResultColumn(field.type_oid, field.typmod, form) for field in fields]
+                writer = CopyWriter(options, columns, names, reading.output)
+                session.send_noted(CopyOutResponse(bytes([form]), (form,) * len(fields)))
+                async for batch in stream:
+                    rows += batch.num_rows
+                    session.client.write(await asyncio.to_thread(writer.rows, batch))
+                    await session.client.drain()
+                session.client.write(writer.finish())
         finally:
             await stream.close()
         session.send_noted(CopyDone())

@@ -40,7 +40,8 @@ async def open_stream(
 ) -> tuple[Reading, RowStream]:
     """Plan a SELECT and begin to run it; `limit_time` is told the session's statement_timeout before Spark starts."""
     reading = await read(session, analysis, binding, routed.lake)
-    return reading, await query_rows(session, analysis, routed, binding, reading, session.tag, limit_time)
+    rows = await query_rows(session, analysis, routed, binding, reading, session.tag, limit_time, leaves_window=True)
+    return reading, rows
 
 
 async def stream_of(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import psycopg
 import pytest
 
@@ -66,3 +68,35 @@ def test_what_is_deferred_means_the_same_under_other_settings(
     assert block.execute("SHOW search_path").fetchone() == (schema,)
     block.rollback()
     other.execute("DROP SCHEMA beside CASCADE")
+
+
+def test_copy(block: psycopg.Connection, other: psycopg.Connection) -> None:
+    """Others read and write while the block's client is slow, and its idleness is no reason to end it."""
+    other.execute("SET statement_timeout = '10s'")
+    block.execute("ALTER TABLE t ADD COLUMN m integer DEFAULT 5")
+    for copy, row in (("COPY t FROM STDIN", (100, 7, "x", 8)), ("COPY t (id, n) FROM STDIN", (200, 7))):
+        block.execute("SET LOCAL idle_in_transaction_session_timeout = '2s'")
+        with block.cursor().copy(copy.encode()) as data:
+            data.write_row(row)
+            other.execute("UPDATE t SET n = n + 1 WHERE id = 1")
+            time.sleep(2.5)
+            data.write_row((row[0] + 1, *row[1:]))
+            other.execute("UPDATE t SET n = n + 1 WHERE id = 1")
+        block.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+    with block.cursor().copy("COPY (SELECT id, m FROM t ORDER BY id) TO STDOUT") as data:
+        data.set_types(["int4", "int4"])
+        rows = iter(data.rows())
+        found = [next(rows)]
+        other.execute("DELETE FROM t WHERE id = 3")
+        found += rows
+    assert found == [(1, 5), (2, 5), (3, 5), (100, 8), (101, 8), (200, 5), (201, 5)]
+    block.execute("ALTER TABLE t ADD CHECK (n < 1000)")
+    with pytest.raises(psycopg.errors.CheckViolation), block.transaction():  # noqa: SIM117
+        with block.cursor().copy("COPY t (id, n) FROM STDIN") as data:
+            data.write_row((301, 1000))
+    with block.transaction(), block.cursor().copy("COPY t FROM STDIN") as data:
+        data.write_row((300, 1, "y", 1))
+        other.execute("SELECT FROM t")
+    other.execute("UPDATE t SET n = n + 1 WHERE id = 1")
+    block.commit()
+    assert other.execute("SELECT count(*), sum(m), min(n) FILTER (WHERE id = 1) FROM t").fetchone() == (7, 37, 15)
