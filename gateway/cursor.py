@@ -9,7 +9,7 @@ it, keeps them while they are few, and can only go forward once they are not.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from typing import Final, Protocol
@@ -67,6 +67,7 @@ class Declaration:
     Behind these columns, rows that WHERE CURRENT OF may mean have those of where they are: `places` gives their numbers
     by a table's OID. A cursor that `locks` its rows has two for each table, the first of which counts: the file and the
     position there. One that does not has a number for both (planner.row_marks), of a row in one of the files `paths`.
+    Where the backend has a cursor over nothing in its place, `stood_in_for` are the tables of this one, by OID.
     """
 
     name: str
@@ -79,6 +80,7 @@ class Declaration:
     places: Mapping[int, Sequence[int]] = field(default_factory=dict)
     locks: bool = False
     paths: Sequence[str] = ()
+    stood_in_for: Collection[int] = ()
 
 
 class Cursor:

@@ -5,10 +5,15 @@ duplicates, savepoints, CLOSE, the end of the transaction and `pg_cursors` are P
 whether a cursor is still the one that was declared. Only the rows are the gateway's: what reads them (FETCH, MOVE, the
 protocol's Execute) never reaches the backend. A function could still fetch from the backend's cursor, whose shadows are
 empty; its scans are noticed (`gateway.lake.guarded`) while there are scans to notice, and else it is not run.
+
+In a block that has deferred changes of schemas (`gateway.deferred`) a cursor cannot stay in the window in which it was
+declared: the backend then has one over nothing in its place, and hears of the tables when one of them is changed.
 """
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import unsupported
@@ -21,6 +26,11 @@ if TYPE_CHECKING:
     from storage.write import WriteResult
 
 CREATED: Final = "(extract(epoch FROM creation_time) * 1000000)::bigint"
+_NAMES: Final = (
+    "SELECT pg_catalog.string_agg(pg_catalog.format('ONLY %I.%I', n.nspname, c.relname), ', ')"
+    " FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
+    " WHERE c.oid = ANY ($1::pg_catalog.oid[])"
+)
 _ALIVE: Final = f"SELECT name, {CREATED} FROM pg_catalog.pg_cursors WHERE name = ANY ($1::text[])"
 
 
@@ -35,6 +45,10 @@ class Cursors:
 
     def __contains__(self, name: str) -> bool:
         return name in self._open
+
+    def is_stood_in_for(self, name: str) -> bool:
+        """Whether the backend has had another cursor in the place of that one."""
+        return name in self._open and bool(self._open[name].declared.stood_in_for)
 
     async def add(self, cursor: Cursor) -> None:
         """A cursor was declared. One of the same name that is still known has ended unseen."""
@@ -86,8 +100,29 @@ class Cursors:
         that their scans are none; the cursor that is at work asks for itself."""
         if not self._open:
             self._read_unseen = False
-        if self._read_unseen or any(cursor.held or (filled and not cursor.at_work) for cursor in self._open.values()):
+        if self._read_unseen or any(
+            cursor.held or cursor.declared.stood_in_for or (filled and not cursor.at_work)
+            for cursor in self._open.values()
+        ):
             raise unsupported("a function while a cursor is open that it might read")
+
+    @asynccontextmanager
+    async def occupying(self, oids: Iterable[int]) -> AsyncIterator[None]:
+        """While PostgreSQL changes these tables: it refuses to where a cursor reads them."""
+        if not any(cursor.declared.stood_in_for for cursor in self._open.values()):
+            yield
+            return
+        await self.look()
+        read = {oid for cursor in self._open.values() if not cursor.held for oid in cursor.declared.stood_in_for}
+        if not read & set(oids):
+            yield
+            return
+        run = self._session.backend.run
+        [names] = await run(Statement(_NAMES, ("{" + ",".join(map(str, read & set(oids))) + "}",)))
+        listed = (names.rows[0][0] or b"").decode()
+        await run(Statement(f"DECLARE pg_sluice_occupying NO SCROLL CURSOR FOR SELECT FROM {listed}"))
+        yield
+        await run(Statement("CLOSE pg_sluice_occupying"))
 
     def follow(self, table_oid: int) -> bool:
         """Whether a cursor may be on rows of the table, so that it matters what becomes of each."""

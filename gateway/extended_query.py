@@ -208,6 +208,9 @@ class ExtendedQuery(Exchange):
         if message.kind == b"P" and (portal := self._portals.get(message.name)) is not None:
             await self._settle()
             self.send_noted(_description(portal.columns))
+        elif message.kind == b"P" and self.cursors.is_stood_in_for(message.name):
+            if await self._settle():
+                await self._describe_cursor(frame, message.name)
         else:
             if message.kind == b"S":
                 self._check_named(message.name)
@@ -216,6 +219,14 @@ class ExtendedQuery(Exchange):
                         return
                     await self.transaction.deferred.see()
             self._relay(frame)
+
+    async def _describe_cursor(self, frame: Frame, name: str) -> None:
+        """The backend's cursor of that name is another, in its place."""
+        cursor = await self.cursors.find(name, sync=False)
+        if cursor is None:
+            self._relay(frame)
+        else:
+            self.send_noted(_description(cursor.declared.columns))
 
     def _check_named(self, statement: str) -> None:
         if not statement and not self._unnamed:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from planner.changed_settings import changed_settings, configured_settings
 from planner.computable import functions_of_users
+from planner.locking import strongest
 from planner.nodes import Node, name_of, walk
 from planner.references import functions
 from planner.routes import Route, command, is_utility
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from planner.builtins import Builtins
 
 # First words of statements that PostgreSQL answers without a look at any table, and that a window would undo in vain.
-_BESIDE: Final = frozenset({"show", "listen", "notify", "unlisten", "deallocate"})
+_BESIDE: Final = frozenset({"show", "listen", "notify", "unlisten", "deallocate", "close"})
 # Of those that need no look, these change schemas: they may be deferred as well.
 _CHANGING: Final = frozenset({"comment", "grant", "revoke"})
 # Volatile functions of PostgreSQL's own that leave nothing in the transaction.
@@ -118,6 +119,11 @@ def runs_in_window(routed: Routed, builtins: Builtins) -> bool:
             return True
         case Route.SELECT:
             return not functions_of_users(query)
+        case Route.DECLARE:
+            inner = routed.inner_routed
+            return inner is not None and strongest(inner.query) is None and not functions_of_users(inner.query)
+        case Route.FETCH:
+            return routed.cursor is not None and not routed.cursor.declared.locks
         case Route.COPY:
             return routed.inner_routed is None or runs_in_window(routed.inner_routed, builtins)
         case Route.UPDATE | Route.DELETE:

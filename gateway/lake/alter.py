@@ -189,7 +189,10 @@ class AlterPortal(StatementPortal):
     async def _relay_once(self) -> None:
         self._answers.clear()
         # A default is computed once, for all rows that are there.
-        async with guarding(self.session, self._relid) if self._calls_users else nullcontext():
+        async with (
+            self.session.cursors.occupying([self._relid]),
+            guarding(self.session, self._relid) if self._calls_users else nullcontext(),
+        ):
             self._send()
             self._tag = await relay_rows(self.session, self._answers)
         if self._using:

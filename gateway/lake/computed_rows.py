@@ -141,7 +141,10 @@ async def _computed(  # noqa: PLR0917
         bodies_only=True,
         take=take,
     )
-    async with Computing(session, routed.query, reading, refusal, made_by_users=True) as computing:
+    async with (
+        session.transaction.deferred.opened(),
+        Computing(session, routed.query, reading, refusal, made_by_users=True) as computing,
+    ):
         try:
             async with computing.watched():
                 [result] = await session.backend.run(statement)

@@ -24,6 +24,7 @@ from gateway.messages.backend import CommandComplete, PortalSuspended
 from gateway.portal import Binding, Portal, StatementPortal, timed_out, with_formats
 from gateway.prepared import bind
 from gateway.values import OutputSettings
+from planner.lexer import quoted
 from planner.locking import strongest
 from planner.nodes import name_of
 from storage.kept import KeptRows
@@ -125,6 +126,9 @@ async def _add(
         rows = UnlockedCursorRows(session, analysis, routed, binding, reading, tag, updatable=updatable)
         run, places, paths = rows.run, rows.places, rows.paths
     keeping, holds = Keeping.NONE, bool(options & _HOLD)
+    stands_in = session.transaction.deferred.is_open
+    if stands_in:
+        created = await _stand_in(session, name, options, scrolls=scrolls == b"t")
     if scrolls == b"t":
         keeping = Keeping.ALL if options & _SCROLL or holds else Keeping.WHILE_FEW
     columns = analysis.columns or ()
@@ -139,8 +143,22 @@ async def _add(
         places,
         locks,
         paths,
+        routed.lake if stands_in else (),
     )
     await session.cursors.add(Cursor(declaration, run, session.gateway.live_cursors))
+
+
+async def _stand_in(session: Exchange, name: str, options: int, *, scrolls: bool) -> bytes:
+    """Leave the window in which a cursor was declared: the backend has one over nothing in its place. When it was
+    made."""
+    await session.transaction.deferred.close()
+    binary, scroll = "BINARY" if options & _BINARY else "", "SCROLL" if scrolls else "NO SCROLL"
+    hold = "WITH HOLD" if options & _HOLD else ""
+    declare = Statement(f"DECLARE {quoted(name)} {binary} {scroll} CURSOR {hold} FOR SELECT WHERE false")
+    _, declared = await session.backend.run(declare, Statement(_DECLARED, (name,)))
+    created = declared.rows[0][0]
+    assert created is not None
+    return created
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +203,10 @@ class FetchPortal(Portal):
             await self._send_kept(limit)
             return
         self.started = True
+        async with self.session.timeouts.out_of_window():
+            await self._fetch(limit)
+
+    async def _fetch(self, limit: int) -> None:
         session = self.session
         name = name_of(self._statement.portalname)
         cursor, self._settings = await present_cursor(session, name)

@@ -49,5 +49,6 @@ class SchemaOnlyPortal(StatementPortal):
 
     async def _relay(self) -> str:
         self._answers.clear()
-        send_statement(self.session, self.binding)
-        return await relay_rows(self.session, self._answers)
+        async with self.session.cursors.occupying(self.routed.lake):
+            send_statement(self.session, self.binding)
+            return await relay_rows(self.session, self._answers)

@@ -30,9 +30,10 @@ class TruncatePortal(StatementPortal):
             for oid in self.routed.lake:
                 await used(self.session, oid, self.analysis.mark, changing.mark)
             lake = "{" + ",".join(map(str, self.routed.lake)) + "}"
-            truncated, closure = await self.session.backend.run(
-                Statement(self.analysis.sql), Statement(_REFERRING, (lake,))
-            )
+            async with self.session.cursors.occupying(self.routed.lake):
+                truncated, closure = await self.session.backend.run(
+                    Statement(self.analysis.sql), Statement(_REFERRING, (lake,))
+                )
             self.session.client.send(*truncated.notices)
             for (found,) in closure.rows:
                 assert found is not None

@@ -100,3 +100,47 @@ def test_copy(block: psycopg.Connection, other: psycopg.Connection) -> None:
     other.execute("UPDATE t SET n = n + 1 WHERE id = 1")
     block.commit()
     assert other.execute("SELECT count(*), sum(m), min(n) FILTER (WHERE id = 1) FROM t").fetchone() == (7, 37, 15)
+
+
+def test_cursors(
+    gateway_process: GatewayProcess, schema: str, block: psycopg.Connection, other: psycopg.Connection
+) -> None:
+    """A cursor keeps the rows of its time; nobody waits for it."""
+    table = f"{schema}.t"
+    block.execute("ALTER TABLE t ADD COLUMN m integer DEFAULT 5")
+    with block.cursor("server_side") as cursor, block.cursor("other", scrollable=True) as scrolling:
+        cursor.itersize = 2
+        cursor.execute("SELECT id, m FROM t WHERE id < %s ORDER BY id", [9])
+        assert [column.name for column in cursor.description or ()] == ["id", "m"]
+        scrolling.execute("SELECT name FROM t ORDER BY id")
+        rows = iter(cursor)
+        found = [next(rows)]
+        assert not locks(gateway_process, block, table)
+        other.execute("INSERT INTO t VALUES (4, 40, 'd')")
+        other.execute("DELETE FROM t WHERE id = 3")
+        block.execute("UPDATE t SET m = 6 WHERE id = 2")
+        found += rows
+        assert scrolling.fetchall() == [("a",), ("b",), ("c",)]
+        scrolling.scroll(0, mode="absolute")
+        assert scrolling.fetchone() == ("a",)
+        assert not locks(gateway_process, block, table)
+        with pytest.raises(psycopg.errors.ObjectInUse), block.transaction():
+            block.execute("ALTER TABLE t DROP COLUMN m")
+    assert found == [(1, 5), (2, 5), (3, 5)]
+    block.execute("ALTER TABLE t RENAME COLUMN m TO o")
+    assert not locks(gateway_process, block, table)
+    block.commit()
+    assert other.execute("SELECT id, o FROM t ORDER BY id").fetchall() == [(1, 5), (2, 6), (4, 5)]
+
+
+def test_a_function_is_kept_from_a_cursor_that_it_would_read_emptily(
+    block: psycopg.Connection, other: psycopg.Connection
+) -> None:
+    other.execute(
+        "CREATE FUNCTION first_of(c refcursor) RETURNS integer LANGUAGE plpgsql AS"
+        " $$ DECLARE found integer; BEGIN FETCH c INTO found; RETURN found; END $$"
+    )
+    block.execute("ALTER TABLE t ADD COLUMN m integer DEFAULT 5")
+    block.execute("DECLARE c CURSOR FOR SELECT id FROM t")
+    with pytest.raises(psycopg.errors.FeatureNotSupported):
+        block.execute("SELECT first_of('c')")
