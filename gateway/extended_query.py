@@ -188,6 +188,8 @@ class ExtendedQuery(Exchange):
         await windows.enter(self, statements)
         if len(statements) == 1 and windows.is_beside(statements[0]):
             self._places[name] = Place.BESIDE
+        elif len(statements) == 1 and windows.prepares(statements[0]):
+            self._places[name] = Place.WINDOW
         return True
 
     async def _enter_bind(self, message: frontend.Bind, prepared: Prepared | None) -> None:

@@ -14,7 +14,7 @@ from planner.changed_settings import changed_settings, configured_settings
 from planner.computable import functions_of_users
 from planner.locking import strongest
 from planner.nodes import Node, name_of, walk
-from planner.references import functions
+from planner.references import functions, relations
 from planner.routes import Route, command, is_utility
 from planner.statements import Statement, needs_no_analysis, transaction_command
 
@@ -34,6 +34,8 @@ _TRACELESS: Final = frozenset(
         "pg_sleep_for", "pg_sleep_until", "pg_terminate_backend", "random", "timeofday", "uuidv4", "uuidv7",
     }
 )  # fmt: skip
+# Of these, EXPLAIN says what they would do.
+_EXPLAINED: Final = frozenset({Route.SELECT, Route.INSERT, Route.UPDATE, Route.DELETE, Route.MERGE})
 
 
 def is_beside(statement: Statement) -> bool:
@@ -43,6 +45,11 @@ def is_beside(statement: Statement) -> bool:
         or transaction_command(statement) is not None
         or changed_settings(statement) is not None
     )
+
+
+def prepares(statement: Statement) -> bool:
+    """Whether it is PREPARE: what was prepared in a window outlives it."""
+    return statement.first_word == "prepare" and transaction_command(statement) is None
 
 
 def needs_no_look(session: Exchange, statement: Statement) -> bool:
@@ -61,7 +68,7 @@ async def enter(session: Exchange, statements: Sequence[Statement]) -> None:
     if all(is_beside(statement) for statement in statements):
         await deferred.close()
         await deferred.note_settings(*(changed_settings(statement) or () for statement in statements))
-    elif any(needs_no_look(session, statement) for statement in statements):
+    elif any(needs_no_look(session, statement) and not prepares(statement) for statement in statements):
         await deferred.settle()
     else:
         await deferred.open()
@@ -119,6 +126,17 @@ def runs_in_window(routed: Routed, builtins: Builtins) -> bool:
             return True
         case Route.SELECT:
             return not functions_of_users(query)
+        case Route.WITH_CHANGES:
+            return relations(query) == set(routed.lake) and not functions_of_users(query)
+        case Route.EXECUTE:
+            arguments = () if query is None else walk(query.utilityStmt.params or ())
+            inner = routed.inner_routed
+            plain = all(node.type == "A_CONST" for node in arguments)
+            return plain and inner is not None and runs_in_window(inner, builtins)
+        case Route.EXPLAIN:
+            return not routed.options.keys() & {"analyze", "analyse"} and (
+                routed.inner_routed is not None and routed.inner_routed.route in _EXPLAINED
+            )
         case Route.DECLARE:
             inner = routed.inner_routed
             return inner is not None and strongest(inner.query) is None and not functions_of_users(inner.query)

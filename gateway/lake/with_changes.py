@@ -4,6 +4,9 @@ from which the others read.
 As in PostgreSQL all of them see the tables as they were before (`gateway.transaction.Parts`), and so of the others only
 what is returned. Of two that change the same row the second passes it over (`gateway.visibility.left_by_parts`).
 Foreign keys are looked at when all is done, and only then the client gets its answer.
+
+In a block that has deferred changes of schemas (`gateway.deferred`), these tables are outside of any window, and parts
+that touch no table of the lake touch no other table either (`gateway.windows`).
 """
 
 from __future__ import annotations
@@ -69,7 +72,9 @@ class WithChangesPortal(StatementPortal):
         client = session.client
         try:
             while True:
+                await transaction.deferred.close()
                 await session.backend.run(_SAVEPOINT)
+                await transaction.deferred.see()
                 session.client = answers = HeldAnswers(client)
                 try:
                     await self._carry_out()
@@ -79,12 +84,14 @@ class WithChangesPortal(StatementPortal):
                         raise
                     transaction.parts = None
                     await answers.close()
+                    await transaction.deferred.close()
                     await session.backend.run(_AGAIN)
         finally:
             session.client = client
             transaction.parts = None
             session.ends_with_statement = ends
         try:
+            await transaction.deferred.close()
             dropped = [Statement(f"DROP TABLE pg_temp.{name}") for name in self._tables]
             await session.backend.run(*dropped, _RELEASE)
             if transaction.implicit and ends:
@@ -138,11 +145,16 @@ class WithChangesPortal(StatementPortal):
                 raise unsupported(f'column "{field.name}" of records in WITH beside a data-modifying statement')
         try:
             routed = await route(session, analysis)
+            deferred = session.transaction.deferred
             if fields:
-                await create_temporary(session, table, names, fields)
+                async with deferred.suspended():
+                    await create_temporary(session, table, names, fields)
                 self._tables.append(table)
             if routed.route in (Route.RELAY, Route.GUARDED):
-                async with guarding(session) if routed.route is Route.GUARDED else nullcontext():
+                async with (
+                    deferred.suspended(),
+                    guarding(session) if routed.route is Route.GUARDED else nullcontext(),
+                ):
                     await self._relay_part(sql, table if fields else None)
             else:
                 client, returned = session.client, Returned(session.client)
@@ -153,7 +165,8 @@ class WithChangesPortal(StatementPortal):
                     session.client = client
                 if fields:
                     messages = await asyncio.to_thread(returned.copy_messages)
-                    await session.backend.copy_in(f"COPY pg_temp.{table} FROM STDIN (FORMAT binary)", messages)
+                    async with deferred.suspended():
+                        await session.backend.copy_in(f"COPY pg_temp.{table} FROM STDIN (FORMAT binary)", messages)
         finally:
             await self._forget(statement)
         if not fields:
@@ -178,8 +191,9 @@ class WithChangesPortal(StatementPortal):
             if routed.route is not Route.RELAY:
                 await self._execute(analysis, routed, binding)
                 return
-            send_statement(session, binding)
-            session.client.send(CommandComplete(await relay_rows(session)))
+            async with session.transaction.deferred.suspended():
+                send_statement(session, binding)
+                session.client.send(CommandComplete(await relay_rows(session)))
         finally:
             await self._forget(statement)
 

@@ -144,3 +144,31 @@ def test_a_function_is_kept_from_a_cursor_that_it_would_read_emptily(
     block.execute("DECLARE c CURSOR FOR SELECT id FROM t")
     with pytest.raises(psycopg.errors.FeatureNotSupported):
         block.execute("SELECT first_of('c')")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "WITH x AS (UPDATE t SET m = 6 WHERE id = 1 RETURNING m) INSERT INTO u SELECT m, 1 FROM x",
+        "WITH v (id) AS (VALUES (1)), x AS (INSERT INTO u VALUES (6, 1)) UPDATE t SET m = 6 FROM v WHERE t.id = v.id",
+    ],
+)
+def test_changes_in_with(
+    gateway_process: GatewayProcess, schema: str, block: psycopg.Connection, other: psycopg.Connection, statement: str
+) -> None:
+    other.execute("CREATE TABLE u (m integer)")
+    block.execute("ALTER TABLE t ADD COLUMN m integer DEFAULT 5")
+    block.execute("ALTER TABLE u ADD COLUMN o integer")
+    block.execute(statement.encode())
+    assert not locks(gateway_process, block, f"{schema}.t")
+    assert not locks(gateway_process, block, f"{schema}.u")
+    with pytest.raises(psycopg.errors.LockNotAvailable):
+        other.execute("SELECT FROM t WHERE id = 1 FOR UPDATE NOWAIT")
+    other.execute("UPDATE t SET n = n + 1 WHERE id = 2")
+    block.execute("PREPARE those AS SELECT id FROM t WHERE m = $1")
+    assert block.execute("EXECUTE those (6)").fetchall() == [(1,)]
+    block.execute("EXPLAIN SELECT m FROM t")
+    assert not locks(gateway_process, block, f"{schema}.t")
+    block.commit()
+    assert other.execute("SELECT id, n, m FROM t ORDER BY id").fetchall() == [(1, 10, 6), (2, 21, 5), (3, 30, 5)]
+    assert other.execute("SELECT * FROM u").fetchall() == [(6, 1)]
