@@ -50,6 +50,7 @@ INT2: Final = 21
 INT4: Final = 23
 TEXT: Final = 25
 OID: Final = 26
+TID: Final = 27
 JSON: Final = 114
 FLOAT4: Final = 700
 FLOAT8: Final = 701

@@ -22,6 +22,7 @@ from planner.maintenance import vacuum_command
 from planner.nodes import Node, name_of, parse, walk
 from planner.references import FIRST_USER_OID, relations, runs_unseen, views
 from planner.routes import Route
+from planner.system_columns import check_system_columns
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -105,6 +106,7 @@ async def _optimizable(session: Exchange, tree: Any, query: Node) -> Routed:
         # Names of tables that are not PostgreSQL's own may mean others the next time.
         late = any(oid >= FIRST_USER_OID for oid in relations(tree))
         return Routed(Route.GUARDED if watched else Route.RELAY, query, late=late)
+    check_system_columns(tree)
     kind = routes.command(query)
     if query.hasModifyingCTE:
         return Routed(Route.WITH_CHANGES, query, tuple(sorted(lake)))

@@ -121,6 +121,7 @@ def plan_update(tree: Any, context: Context) -> UpdatePlan:
         assigned.add(item.attnum)
     assigned |= _generate(statement, table, values, set())
     scope.old_ranges[node.resultRelation] = old
+    del scope.row_scans[node.resultRelation]  # where the new rows are is not known yet
     scope.ranges[node.resultRelation] = lambda attnum: values[attnum]
     returned, outputs = _returning(scope, node.returningList)
     shown = [exp.alias_(values[item.attnum].sql, f"c{item.attnum}", copy=False) for item in table.columns]

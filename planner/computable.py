@@ -12,6 +12,7 @@ from typing import Any, Final
 from planner.builtins import Builtins
 from planner.nodes import parse, walk
 from planner.references import FIRST_USER_OID, RUNS_SQL, functions
+from planner.system_columns import TABLE_OID
 
 # Volatile functions that do nothing that a savepoint undoes.
 _HARMLESS: Final = frozenset(
@@ -20,7 +21,6 @@ _HARMLESS: Final = frozenset(
         "random_normal", "setseed", "timeofday", "uuidv4", "uuidv7",
     }
 )  # fmt: skip
-_TABLE_OID: Final = -6  # TableOidAttributeNumber, the one system column that a copy of a row has as well
 
 
 def is_computable(tree: Any, builtins: Builtins, *, made_by_users: bool = False, locked: bool = False) -> bool:
@@ -40,7 +40,8 @@ def is_computable(tree: Any, builtins: Builtins, *, made_by_users: bool = False,
     for node in walk(tree):
         if node.type == "ROWMARKCLAUSE" and not locked:
             return False
-        if node.type == "VAR" and node.varattno < 0 and node.varattno != _TABLE_OID:
+        # A copy of a row is elsewhere and from another transaction, but of the same table.
+        if node.type == "VAR" and node.varattno < 0 and node.varattno != TABLE_OID:
             return False
     return True
 

@@ -2,8 +2,8 @@
 
 Gives Python values: bool, int, float, str, bytes, `decimal.Decimal` (its exponent is the display scale),
 `Infinite` for infinite dates and timestamps, `datetime.date`, `datetime.time`, naive `datetime.datetime` for
-timestamp, UTC-aware for timestamptz, `Interval`, tuples for one-dimensional arrays. What Python's types cannot hold
-(years before 1 or after 9999, NaN and infinite numerics, arrays with other bounds) is refused with 0A000.
+timestamp, UTC-aware for timestamptz, `Interval`, tuples for one-dimensional arrays, an int for a tid. What Python's
+types cannot hold (years before 1 or after 9999, NaN and infinite numerics, arrays with other bounds) is refused: 0A000.
 
 Sources: PostgreSQL 18, src/include/varatt.h (headers of variable-length values), src/backend/utils/adt/numeric.c
 (NumericShort, NumericLong), src/include/utils/array.h, src/include/datatype/timestamp.h. Little-endian machines.
@@ -34,6 +34,7 @@ from catalog.datatypes import (
     NUMERIC,
     OID,
     TEXT,
+    TID,
     TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
@@ -176,6 +177,13 @@ def _uuid_text(digits: str) -> str:
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:32]}"
 
 
+def _tid(data: bytes) -> int:
+    """`ItemPointerData` of storage/itemptr.h."""
+    high, low, offset = struct.unpack_from("<HHH", data)
+    number: int = (high << 16 | low) << 16 | offset
+    return number
+
+
 _ALIGNMENT: Final = {BOOL: 1, UUID: 1, INT2: 2, INT8: 8, FLOAT8: 8, TIME: 8, TIMESTAMP: 8, TIMESTAMPTZ: 8, INTERVAL: 8}
 _LENGTH: Final = {
     BOOL: 1, INT2: 2, INT4: 4, INT8: 8, OID: 4, FLOAT4: 4, FLOAT8: 8, DATE: 4, TIME: 8, TIMESTAMP: 8, TIMESTAMPTZ: 8,
@@ -242,6 +250,7 @@ _READERS: Final[dict[int, Callable[[bytes], Any]]] = {
     INTERVAL: _interval,
     NUMERIC: _numeric,
     UUID: _uuid,
+    TID: _tid,
 }
 
 
@@ -340,6 +349,11 @@ def _interval_text(text: str) -> Interval:
     return Interval(months, days, microseconds)
 
 
+def _tid_text(text: str) -> int:
+    block, offset = text.strip("()").split(",")
+    return int(block) << 16 | int(offset)
+
+
 _TEXT_READERS: Final[dict[int, Callable[[str], Any]]] = {
     BOOL: lambda text: {"t": True, "true": True, "f": False, "false": False}[text],
     INT2: int,
@@ -361,4 +375,5 @@ _TEXT_READERS: Final[dict[int, Callable[[str], Any]]] = {
     INTERVAL: _interval_text,
     NUMERIC: _numeric_text,
     UUID: lambda text: _uuid_text(text.replace("-", "").lower()),
+    TID: _tid_text,
 }

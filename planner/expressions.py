@@ -41,6 +41,7 @@ from planner.spark import (
     raw,
     variable,
 )
+from planner.system_columns import system_column
 from planner.values import MISSING, Value, null_value, spark_type
 
 # The C collations, in which strings compare by bytes: default (the catalog's is C.UTF-8), C, POSIX, ucs_basic,
@@ -49,7 +50,7 @@ _COLLATIONS: Final = frozenset({0, 100, 950, 951, 962, 811})
 
 _RETURNING_OLD: Final = 1  # VarReturningType
 _PARAM_EXTERN: Final = 0
-_PARAM_SUBLINK: Final = 2
+PARAM_SUBLINK: Final = 2
 _PARAM_MULTIEXPR: Final = 3
 
 
@@ -80,10 +81,12 @@ class Translator:
         if node.type == "BOOLEXPR" and node.boolop in ("and", "or"):
             parts = [self.condition(part) for part in node.args]
             return and_(*parts) if node.boolop == "and" else or_(*parts)
-        if node.type == "SUBLINK":
+        if node.type in ("SUBLINK", "SCALARARRAYOPEXPR"):
             from planner import sublinks  # noqa: PLC0415
 
-            return sublinks.in_filter(self, node)
+            node = sublinks.over_subquery(node)
+            if node.type == "SUBLINK":
+                return sublinks.in_filter(self, node)
         return self.value(node).sql
 
     def filter(self, node: Node) -> Expression:
@@ -100,8 +103,6 @@ class Translator:
 
     def variable_(self, node: Node) -> Value:
         scope = self.scope.up(node.varlevelsup)
-        if node.varattno < 0:
-            raise unsupported("a system column")
         if node.varattno == 0:
             raise unsupported("a whole-row reference")
         entry = scope.entry(node.varno)
@@ -112,6 +113,8 @@ class Translator:
             return self._at(scope).value(entry.groupexprs[node.varattno - 1])
         if entry.rtekind == RTE_JOIN:
             return self._at(scope).value(entry.joinaliasvars[node.varattno - 1])
+        if node.varattno < 0:
+            return system_column(scope.row_scans.get(node.varno), node.varattno)
         source = scope.old_ranges if node.varreturningtype == _RETURNING_OLD else scope.ranges
         columns = source.get(node.varno)
         if columns is None:
@@ -134,7 +137,7 @@ class Translator:
         return type_oid
 
     def parameter(self, node: Node) -> Value:
-        if node.paramkind == _PARAM_SUBLINK:
+        if node.paramkind == PARAM_SUBLINK:
             substitute = self.substitutes.get(node.paramid)
             if substitute is None:
                 raise malformed("a sublink's parameter outside it")
@@ -213,6 +216,11 @@ class Translator:
 
     def array_operator(self, node: Node) -> Value:
         """x op ANY (array), x op ALL (array)."""
+        from planner import sublinks  # noqa: PLC0415
+
+        over = sublinks.over_subquery(node)
+        if over is not node:
+            return sublinks.as_value(self, over)
         signature = self.context.builtins.signature(node.opfuncid)
         self.check_collation(node.inputcollid)
         left = self.value(node.args[0])
@@ -407,27 +415,6 @@ class Translator:
     def sql_value_function(self, node: Node) -> Value:
         return session_values.sql_value_function(node.op, node.fields["type"], node.typmod, self.context.session)
 
-    def row_compare(self, node: Node) -> Value:
-        """(a, b) < (c, d): ROWCOMPARE_LT 1, LE 2, GE 4, GT 5."""
-        builtins = self.context.builtins
-        lefts, rights = self.values(node.largs), self.values(node.rargs)
-        for left in lefts:
-            if left.type_oid not in registry.ORDERED_PLAINLY | {BPCHAR}:
-                raise unsupported(f"a row comparison of {builtins.type_name(left.type_oid)}")
-        for collation in node.inputcollids:
-            self.check_collation(collation)
-        kind = node.fields.get("cmptype", node.fields.get("rctype"))
-        if kind not in _ROW_COMPARISONS:
-            raise unsupported("this row comparison")
-        strict, last = _ROW_COMPARISONS[kind]
-        result = binary(last, comparable(lefts[-1]), comparable(rights[-1]))
-        for left, right in reversed(list(zip(lefts[:-1], rights[:-1], strict=True))):
-            one, other = comparable(left), comparable(right)
-            equal = binary("=", one, other)
-            # NULL where either is NULL, as PostgreSQL's row comparison stops at the first unequal pair
-            result = case((equal, result), default=binary(strict, one, other))
-        return Value(result, BOOL)
-
     # --- parts of other modules ---
 
     def sublink(self, node: Node) -> Value:
@@ -460,8 +447,6 @@ def _common_typmod(values: Sequence[Value]) -> int:
     return typmods.pop() if len(typmods) == 1 else -1
 
 
-_ROW_COMPARISONS: Final = {1: ("<", "<"), 2: ("<", "<="), 4: (">", ">="), 5: (">", ">")}
-
 # BoolTestType: IS TRUE, IS NOT TRUE, IS FALSE, IS NOT FALSE, IS UNKNOWN, IS NOT UNKNOWN
 _BOOLEAN_TESTS: Final[dict[int, tuple[bool | None, bool]]] = {
     0: (True, False), 1: (True, True), 2: (False, False), 3: (False, True), 4: (None, False), 5: (None, True),
@@ -491,7 +476,7 @@ _TRANSLATORS: Final[dict[str, Callable[[Translator, Node], Value]]] = {
     "COLLATEEXPR": Translator.collate,
     "SQLVALUEFUNCTION": Translator.sql_value_function,
     "ROWEXPR": rows.row,
-    "ROWCOMPAREEXPR": Translator.row_compare,
+    "ROWCOMPAREEXPR": rows.row_compare,
     "SUBLINK": Translator.sublink,
     "AGGREF": Translator.aggregate,
     "GROUPINGFUNC": Translator.grouping,

@@ -125,7 +125,7 @@ def entry(scope: Scope, index: int, safe: bool) -> Expression:
 
 def _relation(scope: Scope, index: int, node: Node) -> Expression:
     scan = scope.statement.scan(node.relid)
-    scope.scan_ranges[index] = scan
+    scope.scan_ranges[index] = scope.row_scans[index] = scan
     scope.ranges[index] = scan_columns(scan)
     return scan_table(scan)
 

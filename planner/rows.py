@@ -10,7 +10,7 @@ from planner.functions import registry
 from planner.functions.comparison import comparable
 from planner.nodes import Node
 from planner.scope import RTE_CTE, RTE_RELATION, RTE_SUBQUERY, RTE_VALUES
-from planner.spark import and_, boolean, is_not_null, is_null, struct
+from planner.spark import and_, binary, boolean, case, is_not_null, is_null, struct
 from planner.values import Value
 
 if TYPE_CHECKING:
@@ -53,3 +53,28 @@ def _fields(translator: Translator, node: Node) -> list[Value]:
             numbers = range(1, len(entry.eref.colnames) + 1)
             return [translator.value(node.replaced(varattno=number)) for number in numbers]
     raise unsupported("IS NULL of this row")
+
+
+_ROW_COMPARISONS: Final = {1: ("<", "<"), 2: ("<", "<="), 4: (">", ">="), 5: (">", ">")}
+
+
+def row_compare(translator: Translator, node: Node) -> Value:
+    """(a, b) < (c, d): ROWCOMPARE_LT 1, LE 2, GE 4, GT 5."""
+    builtins = translator.context.builtins
+    lefts, rights = translator.values(node.largs), translator.values(node.rargs)
+    for left in lefts:
+        if left.type_oid not in registry.ORDERED_PLAINLY | {BPCHAR}:
+            raise unsupported(f"a row comparison of {builtins.type_name(left.type_oid)}")
+    for collation in node.inputcollids:
+        translator.check_collation(collation)
+    kind = node.fields.get("cmptype", node.fields.get("rctype"))
+    if kind not in _ROW_COMPARISONS:
+        raise unsupported("this row comparison")
+    strict, last = _ROW_COMPARISONS[kind]
+    result = binary(last, comparable(lefts[-1]), comparable(rights[-1]))
+    for left, right in reversed(list(zip(lefts[:-1], rights[:-1], strict=True))):
+        one, other = comparable(left), comparable(right)
+        equal = binary("=", one, other)
+        # NULL where either is NULL, as PostgreSQL's row comparison stops at the first unequal pair
+        result = case((equal, result), default=binary(strict, one, other))
+    return Value(result, BOOL)

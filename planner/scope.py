@@ -36,6 +36,7 @@ class ScanBuilder:
     alias: str
     table: Table
     needs_position: bool = False
+    needs_number: bool = False
     locked: bool = False
     attnums: set[int] = field(default_factory=set)
     predicate: list[Comparison] = field(default_factory=list)
@@ -53,6 +54,7 @@ class ScanBuilder:
             self.needs_position,
             tuple(self.keys),
             tuple(index_matching.implied(self.table.indexes, self.conjuncts, self.predicate)),
+            self.needs_number,
         )
 
 
@@ -107,6 +109,8 @@ class Scope:
         # What OLD means in RETURNING.
         self.old_ranges: dict[int, Callable[[int], Value]] = {}
         self.scan_ranges: dict[int, ScanBuilder] = {}
+        # The scans whose rows have system columns.
+        self.row_scans: dict[int, ScanBuilder] = {}
         # Scans whose rows are located, as far as they are not changed: those that are locked, and what these join.
         self.located: dict[int, ScanBuilder] = {}
         # Of a level that is `Statement.updatable`: where its row is.

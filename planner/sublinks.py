@@ -13,7 +13,7 @@ from sqlglot import exp
 from catalog.datatypes import BOOL, NUMERIC, element_type
 from catalog.errors import unsupported
 from planner import numerics, query, selected
-from planner.expressions import Translator
+from planner.expressions import PARAM_SUBLINK, Translator
 from planner.functions import registry
 from planner.functions.comparison import comparable
 from planner.nodes import Node, walk
@@ -24,6 +24,20 @@ from planner.values import Value
 EXISTS, ALL, ANY, ROWCOMPARE, SCALAR, MULTIEXPR, ARRAY, CTE = range(8)  # SubLinkType of primnodes.h
 _REFUSED: Final = {ROWCOMPARE: "a row compared with a subquery", MULTIEXPR: "SET (…) = (SELECT …)",
                    CTE: "this subquery"}  # fmt: skip
+
+
+def over_subquery(node: Node) -> Node:
+    """`x op ANY (ARRAY(SELECT …))` as `x op ANY (SELECT …)`, which is the same and may become a join; ALL too."""
+    if node.type != "SCALARARRAYOPEXPR":
+        return node
+    left, array = node.args
+    if array.type != "SUBLINK" or array.subLinkType != ARRAY:
+        return node
+    item = Node("PARAM", {"paramkind": PARAM_SUBLINK, "paramid": 1})
+    test = {"opfuncid": node.opfuncid, "opresulttype": BOOL, "opretset": False, "inputcollid": node.inputcollid}
+    operator = Node("OPEXPR", {**test, "args": (left, item)})
+    replaced: Node = array.replaced(subLinkType=ANY if node.useOr else ALL, testexpr=operator)
+    return replaced
 
 
 def as_value(translator: Translator, node: Node) -> Value:
@@ -138,7 +152,7 @@ def _member(translator: Translator, node: Node, inner: Selected) -> Expression |
             return None
         translator.check_collation(operator.inputcollid)
         left, right = operator.args
-        if any(item.type == "PARAM" and item.paramkind == 2 for item in walk(left)):
+        if any(item.type == "PARAM" and item.paramkind == PARAM_SUBLINK for item in walk(left)):
             return None
         lefts.append(comparable(translator.value(left)))
         rights.append(comparable(Translator(translator.scope, substitutes).value(right)))

@@ -33,6 +33,7 @@ from catalog.datatypes import (
     NUMERIC,
     OID,
     TEXT,
+    TID,
     TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
@@ -110,7 +111,7 @@ def spark_type(type_oid: int, decimal: Decimal | None = None) -> str:
         return decimal.spark_type
     if type_oid == UNKNOWN:
         return "STRING"
-    if type_oid == OID:
+    if type_oid in (OID, TID):
         return "BIGINT"
     element = element_type(type_oid)
     if element is not None:

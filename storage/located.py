@@ -20,7 +20,7 @@ from storage.arrow_types import arrow_type, spark_field
 from storage.files import LakeFiles
 from storage.jvm import SparkJvm
 from storage.keys import read_positions
-from storage.plan import FILE_COLUMN, POSITION_COLUMN, column_name
+from storage.plan import FILE_COLUMN, NUMBER_COLUMN, POSITION_COLUMN, column_name
 from storage.positions import deleted_positions
 
 # More rows are read by Spark, from the files.
@@ -61,29 +61,50 @@ def local_relation(
     columns: Sequence[Column],
     *,
     needs_position: bool,
+    numbers: Mapping[str, int] | None = None,
 ) -> JavaObject:
-    """A DataFrame of located rows: `c<attnum>`, and `_file` and `_position` where they are needed."""
+    """A DataFrame of located rows: `c<attnum>`, `_file` and `_position` where they are needed, and `_number` with the
+    `numbers` of the files' first rows."""
     fields = [spark_field(column_name(column.attnum), column) for column in columns]
     types = [_handed(arrow_type(column.form)) for column in columns]
     names = [column_name(column.attnum) for column in columns]
     if needs_position:
-        fields += [_plain(FILE_COLUMN, "string"), _plain(POSITION_COLUMN, "long")]
+        fields += [plain_field(FILE_COLUMN, "string"), plain_field(POSITION_COLUMN, "long")]
         types += [pa.string(), pa.int64()]
         names += [FILE_COLUMN, POSITION_COLUMN]
+    if numbers is not None:
+        fields.append(plain_field(NUMBER_COLUMN, "long"))
+        types.append(pa.int64())
+        names.append(NUMBER_COLUMN)
     schema = pa.schema(list(zip(names, types, strict=True)))
     messages = jvm.view.java.util.ArrayList()
     for file, positions, table in found:
         arrays: list[Any] = [_in_nanoseconds(each) for each in table.columns]
         if needs_position:
             arrays += [pa.array([file.path]).take(pa.array(np.zeros(len(positions), np.int32))), pa.array(positions)]
+        if numbers is not None:
+            arrays.append(pa.array(numbers[file.path] + positions))
         for batch in pa.Table.from_arrays(arrays, schema=schema).combine_chunks().to_batches():
             messages.append(batch.serialize().to_pybytes())
-    described = json.dumps({"type": "struct", "fields": fields})
+    return _frame(jvm, messages, fields)
+
+
+def local_frame(jvm: SparkJvm, rows: pa.Table, fields: Sequence[dict[str, Any]]) -> JavaObject:
+    """A DataFrame of rows that are in memory, with Spark's fields."""
+    messages = jvm.view.java.util.ArrayList()
+    for batch in rows.combine_chunks().to_batches():
+        messages.append(batch.serialize().to_pybytes())
+    return _frame(jvm, messages, fields)
+
+
+def _frame(jvm: SparkJvm, messages: JavaObject, fields: Sequence[dict[str, Any]]) -> JavaObject:
+    described = json.dumps({"type": "struct", "fields": list(fields)})
     handed = jvm.view.scala.jdk.javaapi.CollectionConverters.asScala(messages.iterator())
     return jvm.view.PythonSQLUtils.toDataFrame(handed, described, jvm.session)
 
 
-def _plain(name: str, kind: str) -> dict[str, Any]:
+def plain_field(name: str, kind: str) -> dict[str, Any]:
+    """A field that is no column of a table, as Spark describes it."""
     return {"name": name, "type": kind, "nullable": True, "metadata": {}}
 
 

@@ -25,6 +25,8 @@ OPERATORS: Final[frozenset[str]] = frozenset(get_args(Operator))
 # The columns that a scan with `needs_position` has beside those of the table.
 FILE_COLUMN: Final = "_file"
 POSITION_COLUMN: Final = "_position"
+# And that of a scan with `needs_number`.
+NUMBER_COLUMN: Final = "_number"
 
 
 def column_name(attnum: int) -> str:
@@ -68,7 +70,8 @@ class Scan:
     """One reading of a lake table. `attnums` are the columns needed, in any order; `predicate` is a conjunction.
 
     With `needs_position` the relation also has `_file` (STRING: the data file's path as the catalog has it) and
-    `_position` (BIGINT: the row's number in that file, from 0), which together name a row. `keys` are as `predicate`,
+    `_position` (BIGINT: the row's number in that file, from 0), which together name a row. With `needs_number` it has
+    `_number` (BIGINT: the row's number in the table, see `storage.row_numbers`). `keys` are as `predicate`,
     on expressions that indexes are over; `implied` are the partial indexes, by OID, that have every row which matters.
     """
 
@@ -79,6 +82,7 @@ class Scan:
     needs_position: bool = False
     keys: tuple[KeyComparison, ...] = ()
     implied: tuple[int, ...] = ()
+    needs_number: bool = False
 
 
 @dataclass(frozen=True, slots=True)

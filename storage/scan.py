@@ -18,29 +18,32 @@ import itertools
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
 from py4j.java_gateway import JavaObject
 
 from catalog.errors import unsupported
 from catalog.indexes import SIDECAR_ROWS_MIN
-from catalog.model import Column, DataFile, Table
+from catalog.model import Column, DataFile
 from storage import layout
 from storage.arrow_types import spark_field
 from storage.jvm import SparkJvm
-from storage.located import LOCATED_MAX, local_relation, located_rows, may_be_local
+from storage.located import LOCATED_MAX, local_frame, local_relation, located_rows, may_be_local, plain_field
 from storage.lookup import LookUp, look_up
-from storage.plan import FILE_COLUMN, POSITION_COLUMN, BoundScan, column_name
+from storage.plan import FILE_COLUMN, NUMBER_COLUMN, POSITION_COLUMN, BoundScan, Scan, column_name
+from storage.row_numbers import first_numbers
 
 VIEWS_MAX: Final = 256
 # So many small files are read beside located rows, in place of by a job of Spark's.
 _SMALL_FILES_MAX: Final = 64
 _NAME_BYTES_MAX: Final = 63  # of PostgreSQL (NAMEDATALEN)
 
-# (table, columns, files with their delete files, whether positions are shown)
+# (table, columns, files with their delete files, whether positions are shown, the numbers of first rows where they are)
 _Key = tuple[Any, ...]
+_NUMBERED: Final = [plain_field("numbered_file", "string"), plain_field("first_number", "long")]
 
 
 class ScanViews:
@@ -66,12 +69,14 @@ class ScanViews:
                 return self._located(bound, found)
             skipped = {file.path for file in found.skipped}
             files = tuple(file for file in version.files if file.path not in skipped)
+        numbers = _numbers(bound)
         key = (
             version.table.oid,
             version.table.columns,
             version.table.path,
             tuple((file.path, file.delete_file.path if file.delete_file else None) for file in files),
             scan.needs_position,
+            tuple(numbers[file.path] for file in files) if numbers is not None else None,
         )
         with self._lock:
             name = self._views.get(key)
@@ -80,7 +85,7 @@ class ScanViews:
                 self._in_use[name] = self._in_use.get(name, 0) + 1
                 return name
         name = f"scan_{next(self._numbers)}"
-        relation = _Relation(self._jvm, self._data_path, version.table, scan.needs_position)
+        relation = _Relation(self._jvm, self._data_path, bound)
         relation.of(files).createGlobalTempView(name)
         with self._lock:
             self._in_use[name] = 1
@@ -104,11 +109,10 @@ class ScanViews:
         whole = [file for file in found.whole if file.path not in taken]
         wanted = {**found.rows, **{file.path: np.arange(file.record_count) for file in small}}
         rows = located_rows(self._data_path, table, bound.version.files, wanted, columns)
-        frame = local_relation(self._jvm, rows, columns, needs_position=scan.needs_position)
+        frame = local_relation(self._jvm, rows, columns, needs_position=scan.needs_position, numbers=_numbers(bound))
         if whole:
-            relation = _Relation(self._jvm, self._data_path, table, scan.needs_position)
-            names = [column_name(column.attnum) for column in columns]
-            names += [FILE_COLUMN, POSITION_COLUMN] if scan.needs_position else []
+            relation = _Relation(self._jvm, self._data_path, bound)
+            names = [*(column_name(column.attnum) for column in columns), *_shown(scan)]
             frame = frame.unionAll(relation.of(whole).selectExpr(_seq(self._jvm, names)))
         name = f"scan_{next(self._numbers)}"
         frame.createGlobalTempView(name)
@@ -136,11 +140,12 @@ class ScanViews:
 class _Relation:
     """Builds one DataFrame over files of a table."""
 
-    def __init__(self, jvm: SparkJvm, data_path: str, table: Table, needs_position: bool) -> None:
+    def __init__(self, jvm: SparkJvm, data_path: str, bound: BoundScan) -> None:
         self._jvm = jvm
-        self._folder = layout.join(data_path, table.path)
-        self._table = table
-        self._needs_position = needs_position
+        self._table = bound.version.table
+        self._folder = layout.join(data_path, self._table.path)
+        self._numbers = _numbers(bound)
+        self._shown = _shown(bound.scan)
 
     def of(self, files: Sequence[DataFile]) -> JavaObject:
         """The rows of the files that are not deleted, under the names `c<attnum>`."""
@@ -150,7 +155,19 @@ class _Relation:
         frame = parts[0]
         for part in parts[1:]:
             frame = frame.unionAll(part)
-        return frame
+        return frame if self._numbers is None else self._numbered(frame, self._numbers)
+
+    def _numbered(self, frame: JavaObject, numbers: Mapping[str, int]) -> JavaObject:
+        """With `_number`; and without what it is made of, unless that is shown too."""
+        table = pa.table({"numbered_file": list(numbers), "first_number": pa.array(numbers.values(), pa.int64())})
+        first = self._jvm.view.functions.broadcast(local_frame(self._jvm, table, _NUMBERED))
+        joined = frame.join(first, self._jvm.view.functions.expr(f"{FILE_COLUMN} = numbered_file"))
+        columns = [column_name(column.attnum) for column in self._table.columns]
+        columns += [
+            f"first_number + {POSITION_COLUMN} AS {NUMBER_COLUMN}" if name == NUMBER_COLUMN else name
+            for name in self._shown
+        ]
+        return joined.selectExpr(_seq(self._jvm, columns))
 
     def _groups(self, files: Sequence[DataFile]) -> list[tuple[tuple[Column, ...], list[DataFile]]]:
         """Files that can be read alike: lacking the same columns, and with or without deleted rows."""
@@ -173,7 +190,7 @@ class _Relation:
         frame = self._read(fields, [file.path for file in files])
         has_deletes = files[0].delete_file is not None
         columns = [_expression(column, missing) for column in self._table.columns]
-        if self._needs_position or has_deletes:
+        if self._shown or has_deletes:
             columns.append(f"_metadata.file_name AS {FILE_COLUMN}")
             columns.append(f"_metadata.row_index AS {POSITION_COLUMN}")
         frame = frame.selectExpr(_seq(self._jvm, columns))
@@ -192,7 +209,7 @@ class _Relation:
         functions = self._jvm.view.functions
         condition = functions.expr(f"{FILE_COLUMN} = deleted_file AND {POSITION_COLUMN} = deleted_position")
         joined = frame.join(functions.broadcast(deleted), condition, "left_anti")
-        if self._needs_position:
+        if self._shown:
             return joined
         return joined.drop(FILE_COLUMN).drop(POSITION_COLUMN)
 
@@ -205,13 +222,23 @@ class _Relation:
 
     def _empty(self) -> JavaObject:
         fields = [spark_field(column_name(column.attnum), column) for column in self._table.columns]
-        if self._needs_position:
-            fields.append({"name": FILE_COLUMN, "type": "string", "nullable": True, "metadata": {}})
-            fields.append({"name": POSITION_COLUMN, "type": "long", "nullable": True, "metadata": {}})
+        for name in self._shown:
+            kind = "string" if name == FILE_COLUMN else "long"
+            fields.append({"name": name, "type": kind, "nullable": True, "metadata": {}})
         schema = self._jvm.view.org.apache.spark.sql.types.DataType.fromJson(
             json.dumps({"type": "struct", "fields": fields})
         )
         return self._jvm.session.createDataFrame(self._jvm.view.java.util.ArrayList(), schema)
+
+
+def _numbers(bound: BoundScan) -> Mapping[str, int] | None:
+    """The numbers of the files' first rows, where the scan shows rows' numbers."""
+    return first_numbers(bound.version.files) if bound.scan.needs_number else None
+
+
+def _shown(scan: Scan) -> list[str]:
+    """What the scan shows beside the table's columns."""
+    return [FILE_COLUMN, POSITION_COLUMN] * scan.needs_position + [NUMBER_COLUMN] * scan.needs_number
 
 
 def _expression(column: Column, missing: tuple[Column, ...]) -> str:

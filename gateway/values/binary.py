@@ -64,6 +64,16 @@ def _date(array: pa.Array) -> pa.BinaryArray:
     return fixed(sent.astype(">i4"))
 
 
+_TID: Final = np.dtype([("block", ">u4"), ("offset", ">u2")])
+
+
+def _tid(array: pa.Array) -> pa.BinaryArray:
+    numbers = integers_of(array)
+    record = np.empty(len(array), _TID)
+    record["block"], record["offset"] = numbers >> 16, numbers & 0xFFFF
+    return fixed(record)
+
+
 def _time(array: pa.Array) -> pa.BinaryArray:
     return fixed(integers_of(array.cast(pa.time64("us"))).astype(">i8"))
 
@@ -114,6 +124,7 @@ BINARY: Final[Mapping[int, BinaryFunction]] = {
     datatypes.INT4: _integer(pa.int32(), ">i4"),
     datatypes.OID: _integer(pa.uint32(), ">u4"),
     datatypes.TEXT: as_binary,
+    datatypes.TID: _tid,
     datatypes.JSON: as_binary,
     datatypes.FLOAT4: _float(pa.float32(), ">f4"),
     datatypes.FLOAT8: _float(pa.float64(), ">f8"),

@@ -60,6 +60,12 @@ def _numeric(array: pa.Array, settings: OutputSettings) -> pa.BinaryArray:  # no
     return numeric_text(array)
 
 
+def _tid(array: pa.Array, settings: OutputSettings) -> pa.BinaryArray:
+    numbers = integers_of(array)
+    block, offset = (_integer(pa.array(part), settings) for part in (numbers >> 16, numbers & 0xFFFF))
+    return joined(b"(", block, b",", offset, b")")
+
+
 TEXT: Final[Mapping[int, TextFunction]] = {
     datatypes.BOOL: _boolean,
     datatypes.BYTEA: _bytea,
@@ -68,6 +74,7 @@ TEXT: Final[Mapping[int, TextFunction]] = {
     datatypes.INT4: _integer,
     datatypes.OID: _integer,
     datatypes.TEXT: _string,
+    datatypes.TID: _tid,
     datatypes.JSON: _string,
     datatypes.FLOAT4: _float,
     datatypes.FLOAT8: _float,

@@ -211,6 +211,7 @@ def _rows() -> list[Row]:
                     f"SELECT {function}({column}) FROM {table} WHERE id < 0")
             )  # fmt: skip
         rows += [
+            row(f"{function}(tid)", _extreme(function)),
             row(f"{function}(numeric)", _extreme(function), f"SELECT {function}(n), {function}(m) FROM decimals",
                 f"SELECT id % 2, {function}(n / 3) FROM decimals GROUP BY 1"),
             row(f"{function}(bpchar)", _bpchar_extreme(function), f"SELECT {function}(c) FROM texts"),

@@ -18,6 +18,7 @@ from catalog.datatypes import (
     NUMERIC,
     OID,
     TEXT,
+    TID,
     TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
@@ -51,6 +52,7 @@ from planner.spark import (
     try_cast,
     variable,
 )
+from planner.system_columns import tid_text
 from planner.values import INTEGERS, MISSING, Decimal, Value, null_value, spark_type
 
 _TEXTS: Final = frozenset({TEXT, VARCHAR})
@@ -102,6 +104,8 @@ def to_text(value: Value, session: SessionValues) -> Expression:
         return on_value(value, _text_in_utc)
     if kind == TIME:
         return cast(value.sql, "STRING")
+    if kind == TID:
+        return tid_text(value.sql)
     raise unsupported(f"a cast to text from the type with OID {kind}")
 
 

@@ -173,6 +173,7 @@ _SAME: Final = (
     ("numeric_", "numeric,numeric", "decimals", "n", "1.5"),
     ("bpchar", "bpchar,bpchar", "texts", "c", "'abc'::char(5)"),
     ("oid", "oid,oid", "integers", "i::oid", "7::oid"),
+    ("tid", "tid,tid", "integers", "ctid", "'(0,3)'::tid"),
 )
 _TEXT_NAMES: Final = {
     "text_lt": "<", "text_le": "<=", "text_gt": ">", "text_ge": ">=", "texteq": "=", "textne": "<>",
@@ -181,7 +182,7 @@ _TEXT_NAMES: Final = {
 _SYMBOL: Final = {
     "text_pattern_lt": "~<~", "text_pattern_le": "~<=~", "text_pattern_gt": "~>~", "text_pattern_ge": "~>=~",
 }  # fmt: skip
-_NOT_PROBED: Final = frozenset({"oid"})
+_NOT_PROBED: Final = frozenset({"oid", "tid"})
 
 
 def _rows() -> list[Row]:

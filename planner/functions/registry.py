@@ -17,6 +17,7 @@ from catalog.datatypes import (
     NUMERIC,
     OID,
     TEXT,
+    TID,
     TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
@@ -92,8 +93,8 @@ EQUALITIES: Final = frozenset(
 
 # Types whose lake form Spark sorts, and groups, as PostgreSQL does the type (NUMERIC: as `comparable` gives it).
 ORDERED_PLAINLY: Final = frozenset(
-    {BOOL, BYTEA, DATE, FLOAT4, FLOAT8, INT2, INT4, INT8, NUMERIC, OID, TEXT, TIME, TIMESTAMP, TIMESTAMPTZ, UNKNOWN,
-     UUID, VARCHAR}
+    {BOOL, BYTEA, DATE, FLOAT4, FLOAT8, INT2, INT4, INT8, NUMERIC, OID, TEXT, TID, TIME, TIMESTAMP, TIMESTAMPTZ,
+     UNKNOWN, UUID, VARCHAR}
 )  # fmt: skip
 GROUPED_PLAINLY: Final = ORDERED_PLAINLY
 

@@ -54,7 +54,7 @@ def test_binary_results_are_those_of_postgresql(numbers: Server) -> None:
 @pytest.mark.parametrize(
     "statements",
     [
-        ("SELECT ctid FROM computed_numbers",),
+        ("SELECT ctid, c FROM computed_numbers c",),
         ("SELECT xmin, n FROM computed_numbers",),
         ("SELECT n FROM computed_numbers c WHERE row_to_json(c) IS NOT NULL FOR UPDATE",),
         ("SELECT c, d FROM computed_numbers c JOIN computed_numbers d USING (n) ORDER BY n LIMIT 1 FOR UPDATE",),

@@ -150,6 +150,20 @@ async def test_positions_name_rows(reader: Reader, lake_path: Path) -> None:
 
 
 @pytest.mark.parametrize("position", [False, True])
+async def test_numbers_are_rows_own(reader: Reader, lake_path: Path, position: bool) -> None:
+    of = table(a=datatypes.INT4)
+    version = write(lake_path, of, rows(of, (7,), (8,), (9,)), rows(of, (10,), (11,)), rows(of, (12,)), rows(of, (13,)))
+    later, earlier, *own = version.files  # the files of the transaction itself have no numbers yet
+    files = (dataclasses.replace(later, row_id_start=40), dataclasses.replace(earlier, row_id_start=3), *own)
+    version = delete_rows(lake_path, dataclasses.replace(version, files=files), f0=[1])
+    plain = scan(version, position=position)
+    numbered = dataclasses.replace(plain, scan=dataclasses.replace(plain.scan, needs_number=True))
+    result = await reader.table("SELECT * FROM t ORDER BY c1", numbered)
+    assert result["_number"].to_pylist() == [40, 42, 3, 4, 2**46, 2**46 + 1]
+    assert result.schema.names == ["c1", *(["_file", "_position"] if position else []), "_number"]
+
+
+@pytest.mark.parametrize("position", [False, True])
 async def test_a_table_without_files_is_empty(reader: Reader, position: bool) -> None:
     of = table(a=datatypes.INT4, iv=datatypes.INTERVAL)
     result = await reader.table("SELECT * FROM t", scan(TableVersion(of, 1, ()), position=position))
