@@ -3,7 +3,8 @@
 Two kinds. Errors that our own SQL raises on purpose (`storage.raised`: NOT NULL, CHECK, assertions of the planner) come
 back with exactly the fields that they were given. Spark's own error conditions are told by the table CONDITIONS, in
 PostgreSQL's words where it has them; a condition that is not in it keeps Spark's text without its advice, under Spark's
-SQLSTATE, most of which are the SQL standard's (Spark documentation, "Error Conditions").
+SQLSTATE, most of which are the SQL standard's (Spark documentation, "Error Conditions"). Our SQL that Spark could
+not so much as analyse is of a shape that it does not take: 0A000.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from typing import Any, Final
 
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 
-from catalog.errors import SluiceError, SqlState
+from catalog.errors import SluiceError, SqlState, unsupported
 from storage.raised import raised_error
 
+_NOT_ANALYSED: Final = ("AnalysisException", "ParseException")
 _CAUSES_MAX: Final = 20
 _CONDITION_TEXT: Final = re.compile(r"\[([A-Z][A-Z0-9_.]+)\] (.*?)(?: SQLSTATE: ([0-9A-Z]{5}))?(?:\n|$)", re.DOTALL)
 _ADVICE: Final = re.compile(r"(?<=\.) (Use|Verify|Correct|If|To|Please) .*")
@@ -149,6 +151,18 @@ def _translate(exception: BaseException) -> SluiceError:
         system = _system_failure(cause)
         if system is not None:
             return system
+    return _not_analysed(causes[0]) or _of_conditions(causes)
+
+
+def _not_analysed(cause: _Cause) -> SluiceError | None:
+    if not cause.type.endswith(_NOT_ANALYSED) or _known(cause.condition) is not None:
+        return None
+    refusal = unsupported("this query")
+    refusal.fields["D"] = _first_line(cause.message)
+    return refusal
+
+
+def _of_conditions(causes: list[_Cause]) -> SluiceError:
     # The deepest condition says most; that of the job that failed because of it says least.
     for cause in reversed(causes):
         if cause.condition is not None and not cause.condition.startswith("INTERNAL_ERROR"):
@@ -195,8 +209,12 @@ def _system_failure(cause: _Cause) -> SluiceError | None:
     return None
 
 
+def _known(name: str | None) -> Condition | None:
+    return None if name is None else _BY_NAME.get(name) or _BY_NAME.get(name.partition(".")[0])
+
+
 def _of_condition(name: str, sqlstate: str | None, parameters: Mapping[str, str], text: str) -> SluiceError:
-    condition = _BY_NAME.get(name) or _BY_NAME.get(name.partition(".")[0])
+    condition = _known(name)
     if condition is not None:
         message = condition.message if isinstance(condition.message, str) else condition.message(parameters)
         detail = _first_line(text) if condition.sqlstate == SqlState.DATA_CORRUPTED else None

@@ -102,7 +102,8 @@ def _moment(parts: Mapping[str, Expression], text: Expression, result_type: int)
                     cast(parts.get("SS", zero), "DECIMAL(18,6)"))  # fmt: skip
         known = cast(binary("+", cast(known, "TIMESTAMP_NTZ"), time), "TIMESTAMP_LTZ")
     # One after the other: make_date fails where the month is none.
-    return case((call("not", and_(*checks)), error), (binary(">", day, last), error), default=known)
+    wrong = [(call("not", and_(*checks)), error)] if checks else []
+    return case(*wrong, (binary(">", day, last), error), default=known)
 
 
 _D: Final = "FROM dates WHERE d BETWEEN '0001-01-01' AND '9999-12-31'"
@@ -113,6 +114,7 @@ ROWS: Final[tuple[Row, ...]] = (
         f"to_date(to_char(d, 'YYYYMMDD'), 'YYYYMMDD'), to_date(to_char(d, 'MM/DD/YYYY'), 'MM/DD/YYYY') {_D}",
         "SELECT to_date(t, 'YYYY-MM-DD') FROM (VALUES ('2023-02-29'), (NULL)) v (t)",
         "SELECT to_date(t, 'YYYY-MM-DD') FROM (VALUES ('2023-13-01'), (NULL)) v (t)",
+        f"SELECT id, to_date(to_char(d, 'YYYY'), 'YYYY') {_D}",
         "SELECT to_date(NULL, 'YYYY-MM-DD'), to_date('2024-01-02', NULL)"),
     row("to_timestamp(text,text)", _parsed, "SELECT id, to_timestamp(to_char(ts, 'YYYY-MM-DD HH24:MI:SS'), "
         "'YYYY-MM-DD HH24:MI:SS'), to_timestamp(to_char(ts, 'DD/MM/YYYY HH24:MI'), 'DD/MM/YYYY HH24:MI') FROM dates",

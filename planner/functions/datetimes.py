@@ -76,6 +76,20 @@ def refused_infinity(what: str) -> Callable[[bool], Expression]:
 
 # --- arithmetic ---
 
+# PostgreSQL's first day, and the one after its last (timestamp.h: DATETIME_MIN_JULIAN, DATE_END_JULIAN), from 1970 on.
+_FIRST_DAY: Final = -2440588
+_END_DAY: Final = 2145042906
+_FIRST_MOMENTS: Final = {
+    TIMESTAMP: raw("TIMESTAMP_NTZ'-4713-11-24 00:00:00'"),
+    TIMESTAMPTZ: raw("TIMESTAMP_LTZ'-4713-11-24 00:00:00Z'"),
+}
+
+
+def _in_range(moment_: Expression, type_oid: int) -> Expression:
+    """A timestamp that was computed; 22008 where it is before PostgreSQL's first."""
+    early = binary("<", moment_, _FIRST_MOMENTS[type_oid].copy())
+    return case((early, raise_error("22008", "timestamp out of range")), default=moment_.copy())
+
 
 def _add_days(sign: int, date_first: bool = True) -> Build:
     def build(given: Call) -> Value:
@@ -86,7 +100,10 @@ def _add_days(sign: int, date_first: bool = True) -> Build:
         name = "date_add" if sign > 0 else "date_sub"
 
         def moved(value: Value) -> Expression:
-            result = call(name, value.sql, days.sql)
+            result: Expression = call(name, value.sql, days.sql)
+            day = binary("+" if sign > 0 else "-", cast(call("unix_date", value.sql), "BIGINT"), days.sql)
+            outside = or_(binary("<", day, raw(f"({_FIRST_DAY}L)")), binary(">=", day, raw(f"{_END_DAY}L")))
+            result = case((outside, raise_error("22008", "date out of range")), default=result)
             if isinstance(days.constant, int) and abs(days.constant) <= 1_000_000:
                 return result
             return case(
@@ -145,7 +162,8 @@ def _add_interval(sign: int, swapped: bool = False) -> Build:
 
         def moved(value: Value) -> Expression:
             start = cast(value.sql, "TIMESTAMP_NTZ") if value.type_oid == DATE else value.sql
-            return binary("+", start, added)
+            moved_ = binary("+", start, added)
+            return moved_ if value.is_constant and interval.is_constant else _in_range(moved_, result_type)
 
         def kept(positive: bool) -> Expression:
             return case((is_not_null(interval.sql), infinity(result_type, positive)))
@@ -171,7 +189,7 @@ def _add_in_zone(given: Call, start: Value, interval: Value, sign: int) -> Value
                 result = moment(local, given.session.time_zone)
         if time:
             result = call("timestamp_micros", binary("+", call("unix_micros", result), raw(f"({time}L)")))
-        return result
+        return _in_range(result, TIMESTAMPTZ)
 
     return Value(finite(start, moved, lambda positive: infinity(TIMESTAMPTZ, positive)), TIMESTAMPTZ)
 
