@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState
 from gateway import as_of, windows
-from gateway.backend import BackendLostError
 from gateway.constraint_modes import relay_modes
 from gateway.enlistment import analysed
 from gateway.exchange import Exchange, shift
@@ -102,13 +101,7 @@ async def _answer_one(session: Exchange, statement: Statement, raw: bytes, *, al
         nonlocal good, lake
         if hold:
             await transaction.hold_schemas(lake)
-        try:
-            analysis = await analysed(session, statement.text, name="pg_sluice", sync=True)
-        except BackendLostError:
-            raise
-        except SluiceError as error:
-            shift(error, statement.offset)
-            raise
+        analysis = await analysed(session, statement.text, name="pg_sluice", sync=True)
         routed = await route(session, analysis)
         await windows.judge(session, routed)
         if routed.publishes:  # at the level of the gateway's own blocks, whatever the client's default is
@@ -120,9 +113,13 @@ async def _answer_one(session: Exchange, statement: Statement, raw: bytes, *, al
         session.client.send(*analysis.notices)
         return await open_portal(session, analysis, routed, Binding(raw_query=raw))
 
-    portal = await open_analysed(False)
+    portal: Portal | None = None
     try:
+        portal = await open_analysed(False)
         portal = portal and await run_retrying(portal, 0, open_analysed)
+    except SluiceError as error:
+        shift(error, statement.offset)
+        raise
     finally:
         if portal is not None:
             await portal.close()

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from planner.changed_settings import changed_settings, configured_settings
-from planner.computable import functions_of_users
+from planner.computable import functions_of_users, lasting_functions
 from planner.locking import strongest
 from planner.nodes import Node, name_of, walk
 from planner.references import functions, relations
@@ -125,9 +125,10 @@ def runs_in_window(routed: Routed, builtins: Builtins) -> bool:
         case Route.ALTER | Route.SCHEMA_ONLY | Route.CREATE_TABLE | Route.INSERT | Route.MERGE:
             return True
         case Route.SELECT:
-            return not functions_of_users(query)
+            return not functions_of_users(query) | lasting_functions(query, builtins)
         case Route.WITH_CHANGES:
-            return relations(query) == set(routed.lake) and not functions_of_users(query)
+            calls = functions_of_users(query) | lasting_functions(query, builtins)
+            return relations(query) == set(routed.lake) and not calls
         case Route.EXECUTE:
             arguments = () if query is None else walk(query.utilityStmt.params or ())
             inner = routed.inner_routed
@@ -139,7 +140,9 @@ def runs_in_window(routed: Routed, builtins: Builtins) -> bool:
             )
         case Route.DECLARE:
             inner = routed.inner_routed
-            return inner is not None and strongest(inner.query) is None and not functions_of_users(inner.query)
+            if inner is None or strongest(inner.query) is not None:
+                return False
+            return not functions_of_users(inner.query) | lasting_functions(inner.query, builtins)
         case Route.FETCH:
             return routed.cursor is not None and not routed.cursor.declared.locks
         case Route.COPY:

@@ -17,16 +17,27 @@ from planner.system_columns import TABLE_OID
 # Volatile functions that do nothing that a savepoint undoes.
 _HARMLESS: Final = frozenset(
     {
-        "clock_timestamp", "currval", "gen_random_uuid", "lastval", "nextval", "pg_sleep", "pg_sleep_for", "random",
-        "random_normal", "setseed", "timeofday", "uuidv4", "uuidv7",
+        "array_sample", "array_shuffle", "clock_timestamp", "currval", "gen_random_uuid", "lastval", "nextval",
+        "pg_sleep", "pg_sleep_for", "random", "random_normal", "setseed", "timeofday", "uuidv4", "uuidv7",
     }
 )  # fmt: skip
+# Volatile functions that leave something behind, but read and write no tables.
+_LASTING: Final = frozenset(
+    {"pg_advisory_unlock", "pg_advisory_unlock_all", "pg_advisory_unlock_shared", "pg_notify", "set_config"}
+    | {
+        f"pg_{how}advisory_{level}lock{mode}"
+        for how in ("", "try_")
+        for level in ("", "xact_")
+        for mode in ("", "_shared")
+    }
+)
 
 
 def is_computable(tree: Any, builtins: Builtins, *, made_by_users: bool = False, locked: bool = False) -> bool:
     """Whether the answer does not depend on where the rows are, and nothing else comes of the query.
 
-    With `made_by_users` that is to be seen for the functions of users: see `functions_of_users`. With `locked`, whoever
+    With `made_by_users` that is to be seen for the functions of users and those whose effects have to last: see
+    `functions_of_users` and `lasting_functions`. With `locked`, whoever
     asks has locked the rows that the query locks.
     """
     for oid in functions(tree):
@@ -35,7 +46,9 @@ def is_computable(tree: Any, builtins: Builtins, *, made_by_users: bool = False,
                 return False
             continue
         known = builtins.functions.get(oid)
-        if known is None or known.name in RUNS_SQL or (known.volatility == "v" and known.name not in _HARMLESS):
+        if known is None or known.name in RUNS_SQL:
+            return False
+        if known.volatility == "v" and known.name not in (_HARMLESS | _LASTING if made_by_users else _HARMLESS):
             return False
     for node in walk(tree):
         if node.type == "ROWMARKCLAUSE" and not locked:
@@ -55,3 +68,9 @@ def functions_in(expression: str) -> frozenset[int]:
 def functions_of_users(tree: Any) -> frozenset[int]:
     """OIDs of the functions made by users that the query calls: they may read tables that are not in it."""
     return frozenset(oid for oid in functions(tree) if oid >= FIRST_USER_OID)
+
+
+def lasting_functions(tree: Any, builtins: Builtins) -> frozenset[int]:
+    """OIDs of PostgreSQL's own functions in the query that leave something behind: locks, settings, notifications."""
+    known = ((oid, builtins.functions.get(oid)) for oid in functions(tree))
+    return frozenset(oid for oid, each in known if each is not None and oid < FIRST_USER_OID and each.name in _LASTING)

@@ -33,7 +33,7 @@ from gateway.lake.reading import Reading, runnable
 from gateway.lake.shadow import copy_rows, put_rows, qualified
 from gateway.read_only import SET as READ_ONLY
 from gateway.visibility import rules
-from planner.computable import functions_of_users, is_computable
+from planner.computable import functions_of_users, is_computable, lasting_functions
 from planner.loading import needed_rows
 from planner.nodes import Node
 from planner.plan import SparkQuery
@@ -169,6 +169,7 @@ class Computing:
         self._left = 0  # bytes that may be copied yet
         self._may_insert = False
         self._users = frozenset[int]() if query is None else functions_of_users(query)
+        self._acting = self._users | lasting_functions(query, session.gateway.builtins)
         self._made_by_users = made_by_users
         self._locked = locked
         self._lasting = lasting
@@ -188,7 +189,7 @@ class Computing:
             await read_only.lift()
         try:
             oids = _array(self._filled)
-            [may] = await backend.run(Statement(_MAY_LOAD, (oids, _array(self._users))))
+            [may] = await backend.run(Statement(_MAY_LOAD, (oids, _array(self._acting))))
             if may.rows[0][0] != b"t":
                 raise self._refusal
             self._may_insert = may.rows[0][1] == b"t"
@@ -197,7 +198,7 @@ class Computing:
                 materialized = any(version.table.materialized for version in versions.values())
                 if not self._lasting or not self._may_insert or materialized:
                     raise unsupported(f"the volatile function {may.rows[0][3].decode()}", hint=_VOLATILE_HINT)
-                self._effects = LastingEffects(session, versions)
+                self._effects = LastingEffects(session, versions, read_again=bool(self._users))
             whole = (file for load in wanted if load.is_whole for file in load.version.files)
             if sum(file.size_bytes for file in whole) > self._left:
                 raise _too_much(self._refusal)
@@ -227,6 +228,8 @@ class Computing:
         has read a table that is not in it, it is refused now."""
         if not self._users | of_rules:
             yield
+            if self._effects is not None:
+                await self._effects.take_copies()
             return
         session = self._session
         session.cursors.check_unread(filled=True)

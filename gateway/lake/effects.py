@@ -1,5 +1,7 @@
 """What the VOLATILE functions of a query do that PostgreSQL computes over copied rows: it lasts, and the copies do not.
 
+They are made by users, or PostgreSQL's own that lock, notify and set (`planner.computable.lasting_functions`).
+
 Nothing is undone: the copies are put into the shadows past all triggers, and taken out again once the query is over.
 What the functions do elsewhere is then PostgreSQL's own, with its errors. What they do with the lake cannot be: where
 they have changed the copies or locked any, it is refused after the fact, as is writing another table of the lake, at
@@ -40,8 +42,10 @@ _TAKE: Final = "SELECT pg_sluice.take_copies($1, $2::bigint::oid)"
 class LastingEffects:
     """`begin` before anything is set and copied, `end_copying` before the statement, `take_copies` after it, `keep`."""
 
-    def __init__(self, session: Exchange, copied: Mapping[int, TableVersion]) -> None:
+    def __init__(self, session: Exchange, copied: Mapping[int, TableVersion], *, read_again: bool) -> None:
+        """`read_again`: functions may read the tables of the query by themselves."""
         self._session = session
+        self._read_again = read_again
         self._copied = copied
         self._changes = Statement(_CHANGES, ("{" + ",".join(map(str, copied)) + "}",))
         self._settings: list[bytes | None] = []
@@ -70,7 +74,7 @@ class LastingEffects:
         taken = await session.backend.run(*(Statement(_TAKE, (token, str(oid))) for oid in self._copied))
         if any(result.rows[0][0] != b"t" for result in taken):
             raise unsupported("a function that locks rows of a lake table")
-        now = await versions(session, list(self._copied))
+        now = await versions(session, list(self._copied)) if self._read_again else self._copied
         if any(oid not in now or now[oid].files != version.files for oid, version in self._copied.items()):
             raise unsupported("a volatile function over a lake table that others change meanwhile")
 

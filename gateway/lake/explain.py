@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState, unsupported
+from gateway.backend import Statement
 from gateway.framing import Frame
 from gateway.lake.computed import loads
 from gateway.lake.execute import executed_binding
@@ -29,6 +30,7 @@ from planner.plan import SparkQuery
 from planner.references import tables_read
 from planner.routes import Route
 from planner.select import plan_select
+from planner.statements import explained
 from storage.located import row_groups
 from storage.lookup import look_up
 from storage.plan import BoundScan
@@ -98,14 +100,12 @@ class ExplainPortal(StatementPortal):
         self._open = open_portal
         self._rehearsed = rehearsed
         self._format = routed.options.get("format", "text")
-        unknown = set(routed.options) - _KNOWN_OPTIONS
-        if unknown or self._format not in _FORMATS:
-            raise unsupported(f"EXPLAIN ({', '.join(sorted(unknown)).upper() or 'FORMAT ' + self._format.upper()})")
 
     async def run(self) -> None:
         session, inner, routed = self.session, self.routed.inner, self.routed.inner_routed
         assert inner is not None
         assert routed is not None
+        await self._check_options()
         binding = self.binding
         if routed.route is Route.EXECUTE:
             binding = await executed_binding(session, inner, routed, ())
@@ -126,6 +126,17 @@ class ExplainPortal(StatementPortal):
         for line in lines:
             session.client.send(DataRow((line.encode(),)))
         session.client.send(CommandComplete("EXPLAIN"))
+
+    async def _check_options(self) -> None:
+        """PostgreSQL says which there are, of what values, and which go together: of a query of nothing."""
+        options = self.routed.options
+        if not options:
+            return
+        start, _ = explained(self.analysis.sql)
+        await self.session.backend.run(Statement(f"{self.analysis.sql[:start]}SELECT"))
+        unknown = set(options) - _KNOWN_OPTIONS
+        if unknown or self._format not in _FORMATS:
+            raise unsupported(f"EXPLAIN ({', '.join(sorted(unknown)).upper() or 'FORMAT ' + self._format.upper()})")
 
     async def _plan(self, routed: Routed, reading: Reading) -> Plan:
         assert routed.query is not None

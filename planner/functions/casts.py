@@ -232,6 +232,8 @@ def _parsed_boolean(sql: Expression) -> Expression:
 def _to_integer(given: Call) -> Value:
     (value,) = given.arguments
     target = given.result_type
+    if target not in _INTEGER_NAMES:  # an oid, which is a coerced integer
+        raise unsupported(f"{given.signature} as the type with OID {target}")
     name = _INTEGER_NAMES[target]
     spark = spark_type(target)
     out_of_range = raise_error("22003", f"{name} out of range")

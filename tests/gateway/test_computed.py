@@ -62,8 +62,11 @@ def test_binary_results_are_those_of_postgresql(numbers: Server) -> None:
         ("SELECT c FROM computed_numbers c WHERE random() > 2 FOR UPDATE",),
         ("SELECT c FROM computed_numbers c, (SELECT 1 AS n LIMIT 1) x WHERE c.n = x.n FOR UPDATE OF c",),
         ("BEGIN", "DECLARE x CURSOR FOR SELECT row_to_json(c) FROM computed_numbers c FOR UPDATE"),
-        ("SELECT c, set_config('application_name', 'x', false) FROM computed_numbers c",),
-        ("SELECT c, pg_advisory_lock(1) FROM computed_numbers c",),
+        ("BEGIN", "DECLARE x CURSOR FOR SELECT c, set_config('a.b', 'x', false) FROM computed_numbers c", "FETCH x"),
+        ("UPDATE computed_numbers SET t = t || pg_try_advisory_lock(1)",),
+        ("CREATE TABLE locked AS SELECT n, pg_try_advisory_lock(n) FROM computed_numbers",),
+        ("SELECT pg_advisory_lock(n) FROM computed_numbers FOR UPDATE",),
+        ("SELECT lo_creat(n) FROM computed_numbers",),
     ],
 )  # fmt: skip
 def test_what_stays_refused(numbers: Server, statements: tuple[str, ...]) -> None:

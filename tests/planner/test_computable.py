@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.computable import is_computable
+from planner.computable import is_computable, lasting_functions
 from planner.select import single_query
 from tests.planner.differential import Laboratory
 
@@ -36,6 +36,14 @@ def test_computable(probes: Laboratory, sql: str) -> None:
 @pytest.mark.parametrize("sql", NOT_COMPUTABLE)
 def test_not_computable(probes: Laboratory, sql: str) -> None:
     assert not is_computable(single_query(probes.tree(sql)), probes.builtins)
+
+
+def test_what_leaves_something_behind_is_for_whoever_sees_to_that(probes: Laboratory) -> None:
+    query = single_query(
+        probes.tree("SELECT pg_try_advisory_lock(id), set_config('a.b', 'c', true), upper('a') FROM integers")
+    )
+    assert is_computable(query, probes.builtins, made_by_users=True)
+    assert len(lasting_functions(query, probes.builtins)) == 2
 
 
 def test_functions_made_by_users_are_not(probes: Laboratory) -> None:
