@@ -38,9 +38,7 @@ def changed_settings(statement: Statement) -> frozenset[str] | None:
         return None
     items = list(tokens(statement.text))[1:]
     words = [item.text for item in items]
-    if words[:1] == ["local"] or (
-        words[:1] == ["session"] and words[1:2] not in (["authorization"], ["characteristics"])
-    ):
+    if words[:1] == ["local"] or (words[:1] == ["session"] and words[1:2] not in _OF_SESSION):
         items, words = items[1:], words[1:]
     for spelled, names in _SPELLED.items():
         if tuple(words[: len(spelled)]) == spelled:
