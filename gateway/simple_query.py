@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState
 from gateway import as_of, windows
+from gateway.analysis import SAVEPOINT, UNDO
 from gateway.constraint_modes import relay_modes
 from gateway.enlistment import analysed
 from gateway.exchange import Exchange, shift
 from gateway.framing import Frame
 from gateway.lake import open_portal
 from gateway.messages import frontend
-from gateway.messages.backend import NoticeResponse
+from gateway.messages.backend import ErrorResponse, NoticeResponse, ReadyForQuery
 from gateway.portal import Binding, Portal
 from gateway.read_only import exports_snapshot
 from gateway.retrying import run_retrying
@@ -71,12 +72,37 @@ async def answer(session: Exchange, frame: Frame) -> None:
         await session.relay_query(frame.data)
         return
     alone = len(statements) == 1
+    if not alone:
+        await _check_syntax(session, text)
     for number, statement in enumerate(statements, 1):
         session.ends_with_statement = number == len(statements)
         raw = frame.data if alone else frontend.Query(statement.text).encode()
         if not await _answer_one(session, statement, raw, alone=alone):
             return
         await session.transaction.deferred.close()
+
+
+async def _check_syntax(session: Exchange, text: str) -> None:
+    """PostgreSQL parses a whole query before it carries out any of it, and so nothing is done where it cannot.
+
+    Asked to prepare several statements, it parses them, and then refuses that, without a position.
+    """
+    backend, in_block = session.backend, session.backend.status == b"T"
+    if in_block:
+        await backend.run(SAVEPOINT)
+    backend.send(frontend.Parse("", text, ()).encode() + frontend.Sync().encode())
+    refusal: SluiceError | None = None
+    while True:
+        item = await backend.next()
+        assert isinstance(item, Frame)
+        if item.type == ReadyForQuery.type:
+            break
+        if item.type == ErrorResponse.type:
+            refusal = ErrorResponse.decode(item.body, strict=False).to_error()
+    if in_block:
+        await backend.run(*UNDO)
+    if refusal is not None and (refusal.sqlstate != SqlState.SYNTAX_ERROR or "P" in refusal.fields):
+        raise refusal
 
 
 async def _answer_one(session: Exchange, statement: Statement, raw: bytes, *, alone: bool) -> bool:
