@@ -44,6 +44,7 @@ IN_BLOCKS_ONLY: Final = (
 _SETTING: Final = (
     TransactionCommand.SET_TRANSACTION,
     TransactionCommand.SET_ISOLATION,
+    TransactionCommand.SET_SNAPSHOT,
     TransactionCommand.SET_READ_ONLY,
     TransactionCommand.SET_READ_WRITE,
 )

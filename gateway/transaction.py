@@ -174,6 +174,8 @@ class Transaction:
 
     async def before(self, command: TransactionCommand) -> None:
         """The backend is to carry out a statement about the transaction next."""
+        if command is TransactionCommand.SET_SNAPSHOT and self.isolation is not Isolation.READ_COMMITTED:
+            raise unsupported(command.value)  # the backend's is not that of the lake
         self._was_open = self.open
         if command is TransactionCommand.COMMIT and self._staged:
             await self.read_only.lift()  # what was written before the block became READ ONLY is published

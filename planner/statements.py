@@ -88,6 +88,7 @@ class TransactionCommand(StrEnum):
     BEGIN = "BEGIN"
     SET_TRANSACTION = "SET TRANSACTION"
     SET_ISOLATION = "SET TRANSACTION ISOLATION LEVEL"
+    SET_SNAPSHOT = "SET TRANSACTION SNAPSHOT"
     SET_READ_ONLY = "SET TRANSACTION READ ONLY"
     SET_READ_WRITE = "SET TRANSACTION READ WRITE"  # or what may be that
     COMMIT = "COMMIT"
@@ -133,6 +134,8 @@ def _sets_transaction(words: Sequence[str]) -> TransactionCommand | None:
     match words[place : place + 1]:
         case ["transaction"] if words[place + 1 :] == ["read", "only"]:
             return TransactionCommand.SET_READ_ONLY
+        case ["transaction"] if words[place + 1 : place + 2] == ["snapshot"]:
+            return TransactionCommand.SET_SNAPSHOT
         case ["transaction"] if "write" not in words:
             is_level = "isolation" in words
             return TransactionCommand.SET_ISOLATION if is_level else TransactionCommand.SET_TRANSACTION

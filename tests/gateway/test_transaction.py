@@ -216,3 +216,13 @@ def orphans(process: GatewayProcess, folder: str) -> list[str]:
     """The files that `sluice check` finds below a folder of this name, and in no version of any table."""
     checked = run_sluice("check", "--data-dir", str(process.data_dir))
     return [line for line in checked.stdout.splitlines() if line.startswith("orphan: ") and folder in line]
+
+
+@pytest.mark.parametrize("prepare", [False, True], ids=["simple", "extended"])
+def test_the_snapshot_of_another_is_not_taken_over(gateway: Server, prepare: bool) -> None:
+    """That of a backend is not that of the lake."""
+    with psycopg.connect(gateway.url) as other, psycopg.connect(gateway.url) as connection:
+        [exported] = other.execute("SELECT pg_export_snapshot()").fetchone() or ("",)
+        connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        with pytest.raises(psycopg.errors.FeatureNotSupported, match="SET TRANSACTION SNAPSHOT is not supported"):
+            connection.execute(f"SET TRANSACTION SNAPSHOT '{exported}'".encode(), prepare=prepare)
