@@ -176,7 +176,9 @@ async def _schema_only(session: Exchange, analysis: Analysis, query: Node) -> Ro
     if utility.type != "DROPSTMT":
         names = [] if utility.fields.get("relation") is None else [quoted_name(utility.relation)]
     else:
-        names = [quoted(each) for each in utility.objects] if statements.drops_tables(analysis.sql) else []
+        if not statements.drops_tables(analysis.sql):
+            return Routed(Route.PATIENT, query)
+        names = [quoted(each) for each in utility.objects]
     if not names:
         return Routed(Route.RELAY, query)
     found = await _tables(session, names)

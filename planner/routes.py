@@ -32,6 +32,7 @@ class Route(Enum):
     LOCK = "lock table"
     ALTER = "alter table"
     SCHEMA_ONLY = "schema only"  # RENAME, SET SCHEMA, DROP TABLE, DROP INDEX; in a block, REPEATABLE
+    PATIENT = "drop"  # of what tables may be part of, or depend on
     CREATE_TABLE = "create table"  # that refers to others
     CONCURRENTLY = "concurrently"
     VACUUM = "vacuum"  # and ANALYZE
@@ -56,6 +57,8 @@ UTILITY_ROUTES: Final[Mapping[str, Route]] = {
     "RENAMESTMT": Route.SCHEMA_ONLY,
     "ALTEROBJECTSCHEMASTMT": Route.SCHEMA_ONLY,
     "DROPSTMT": Route.SCHEMA_ONLY,
+    "DROPOWNEDSTMT": Route.PATIENT,
+    "REASSIGNOWNEDSTMT": Route.PATIENT,
     "VACUUMSTMT": Route.VACUUM,
     "CLUSTERSTMT": Route.CLUSTER,
     "EXPLAINSTMT": Route.EXPLAIN,

@@ -28,7 +28,7 @@ class Statement:
 RELAYED_FIRST_WORDS: Final = frozenset(
     {
         "abort", "begin", "checkpoint", "close", "comment", "commit", "deallocate", "discard", "end",
-        "grant", "listen", "load", "notify", "prepare", "reassign", "release", "reset", "revoke", "rollback",
+        "grant", "listen", "load", "notify", "prepare", "release", "reset", "revoke", "rollback",
         "savepoint", "security", "set", "show", "start", "unlisten", "",
     }
 )  # fmt: skip

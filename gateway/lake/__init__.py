@@ -23,7 +23,7 @@ from gateway.lake.insert import InsertRowsPortal
 from gateway.lake.insert_query import InsertQueryPortal
 from gateway.lake.materialized import CreateMaterializedPortal, RefreshPortal
 from gateway.lake.merge import MergePortal
-from gateway.lake.schema_only import SchemaOnlyPortal
+from gateway.lake.schema_only import PatientPortal, SchemaOnlyPortal
 from gateway.lake.select_locking import select_portal
 from gateway.lake.table_as import TableAsPortal
 from gateway.lake.table_locks import LockTablePortal
@@ -116,6 +116,7 @@ _PORTALS: Final[dict[Route, Callable[[Exchange, Analysis, Routed, Binding], Port
     Route.CREATE_TABLE: CreateTablePortal,
     Route.ALTER: alter_portal,
     Route.SCHEMA_ONLY: SchemaOnlyPortal,
+    Route.PATIENT: PatientPortal,
     Route.CONCURRENTLY: PlainlyPortal,
     Route.VACUUM: VacuumPortal,
     Route.CLUSTER: ClusterPortal,

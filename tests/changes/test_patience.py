@@ -104,3 +104,25 @@ def test_who_waits_for_each_other_is_told(holder: psycopg.Connection, block: psy
     waiting.join(60)
     assert not waiting.is_alive()
     assert errors[:1] == ["40P01"]
+
+
+@pytest.mark.parametrize("drop", ["DROP SCHEMA patience CASCADE", "DROP TYPE patience.mood CASCADE"])
+def test_nobody_waits_behind_what_drops_a_table_that_it_does_not_name(
+    holder: psycopg.Connection, block: psycopg.Connection, other: psycopg.Connection, drop: str
+) -> None:
+    other.execute("DROP SCHEMA IF EXISTS patience CASCADE")
+    other.execute("CREATE SCHEMA patience")
+    other.execute("CREATE DOMAIN patience.mood AS integer CHECK (value > 0)")
+    other.execute("CREATE TABLE patience.t (id integer, n integer CHECK (n::patience.mood > 1))")
+    holder.execute("DECLARE c CURSOR FOR SELECT n FROM patience.t")
+    block.autocommit = True
+    waiting = threading.Thread(target=block.execute, args=(drop.encode(),))
+    waiting.start()
+    for number in range(3):
+        assert other.execute("SELECT count(*) FROM patience.t").fetchone() == (number,)
+        other.execute("INSERT INTO patience.t (id) VALUES (1)")
+        assert waiting.is_alive()
+    holder.commit()
+    waiting.join(60)
+    assert not waiting.is_alive()
+    other.execute("DROP SCHEMA IF EXISTS patience CASCADE")
