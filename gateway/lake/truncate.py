@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from catalog.publish import RowChange
-from gateway.backend import Statement
+from gateway.analysis import SAVEPOINT, UNDO
+from gateway.backend import Result, Statement
+from gateway.enlistment import SchemaChangedError
 from gateway.lake.changing import Changing
-from gateway.lake.table_locks import ACCESS_EXCLUSIVE
+from gateway.lake.table_locks import ACCESS_EXCLUSIVE, lock_tables
 from gateway.messages.backend import CommandComplete
+from gateway.patience import patiently
 from gateway.portal import StatementPortal
 from gateway.visibility import used
 
@@ -20,23 +23,39 @@ WITH RECURSIVE truncated (oid) AS (
           WHERE k.contype = 'f')
 SELECT oid::pg_catalog.int8 FROM truncated
 """
+_RELEASE: Final = Statement("RELEASE SAVEPOINT pg_sluice")
 
 
 class TruncatePortal(StatementPortal):
-    """TRUNCATE of lake tables."""
+    """TRUNCATE of lake tables. Nobody waits behind it while it waits for those who use them."""
 
     async def run(self) -> None:
-        async with Changing(self, "TRUNCATE TABLE", *self.routed.lake, mode=ACCESS_EXCLUSIVE) as changing:
-            for oid in self.routed.lake:
-                await used(self.session, oid, self.analysis.mark, changing.mark)
-            lake = "{" + ",".join(map(str, self.routed.lake)) + "}"
-            async with self.session.cursors.occupying(self.routed.lake):
-                truncated, closure = await self.session.backend.run(
-                    Statement(self.analysis.sql), Statement(_REFERRING, (lake,))
-                )
+        async with Changing(self, "TRUNCATE TABLE") as changing:
+            run = self.session.backend.run
+            await run(SAVEPOINT)
+            truncated, closure = await patiently(self.session.backend, self._truncate)
+            try:
+                for oid in self.routed.lake:
+                    await used(self.session, oid, self.analysis.mark, changing.mark)
+            except SchemaChangedError:
+                await run(*UNDO)
+                raise
+            await run(_RELEASE)
             self.session.client.send(*truncated.notices)
             for (found,) in closure.rows:
                 assert found is not None
                 changing.add(RowChange(int(found), truncate=True))
             await changing.finish()
         self.session.client.send(CommandComplete("TRUNCATE TABLE"))
+
+    async def _truncate(self) -> tuple[Result, Result]:
+        """The tables are locked, and their shadows truncated; what PostgreSQL says, and all tables that it takes."""
+        session, tables = self.session, self.routed.lake
+        lake = "{" + ",".join(map(str, tables)) + "}"
+        async with session.cursors.occupying(tables):
+            _, truncated, closure = await session.backend.run(
+                lock_tables(session.gateway.token, tables, ACCESS_EXCLUSIVE),
+                Statement(self.analysis.sql),
+                Statement(_REFERRING, (lake,)),
+            )
+        return truncated, closure

@@ -126,3 +126,27 @@ def test_nobody_waits_behind_what_drops_a_table_that_it_does_not_name(
     waiting.join(60)
     assert not waiting.is_alive()
     other.execute("DROP SCHEMA IF EXISTS patience CASCADE")
+
+
+@pytest.mark.parametrize("in_block", [False, True], ids=["alone", "in a block"])
+def test_nobody_waits_behind_truncate(
+    holder: psycopg.Connection, block: psycopg.Connection, other: psycopg.Connection, in_block: bool
+) -> None:
+    holder.execute("INSERT INTO t VALUES (100, 1, 'x')")
+    block.autocommit = not in_block
+    waiting = threading.Thread(target=block.execute, args=(b"TRUNCATE t",))
+    waiting.start()
+    for number in range(4, 7):
+        assert other.execute("SELECT count(*) FROM t").fetchone() == (number - 1,)
+        other.execute("INSERT INTO t VALUES (%s, 1, 'x')", [number])
+        assert waiting.is_alive()
+    holder.commit()
+    waiting.join(60)
+    assert not waiting.is_alive()
+    if in_block:
+        block.commit()
+    assert other.execute("SELECT count(*) FROM t").fetchone() == (0,)
+    holder.execute("LOCK TABLE t IN ACCESS SHARE MODE")
+    block.execute("SET lock_timeout = '300ms'")
+    with pytest.raises(psycopg.errors.LockNotAvailable):
+        block.execute("TRUNCATE t")
