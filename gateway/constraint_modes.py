@@ -61,8 +61,21 @@ async def prepare_modes(session: Exchange, modes: ConstraintModes) -> bool:
             raise SluiceError("42704", f'constraint "{name}" does not exist')
     if modes.deferred or not session.transaction.open:
         return False
-    await session.transaction.validate_now(None if modes.names is None else await _named(session, modes))
+    async with session.transaction.deferred.opened():
+        await session.transaction.validate_now(None if modes.names is None else await _named(session, modes))
     return modes.names is None
+
+
+async def stands_beside(session: Exchange, modes: ConstraintModes) -> bool:
+    """Whether it means the same constraints with what the transaction has deferred (gateway.deferred) and without: for
+    those that came by that have other OIDs each time. Outside of a window."""
+    if modes.names is None:
+        return True
+    deferred = session.transaction.deferred
+    await deferred.open()
+    within = await _named(session, modes)
+    await deferred.close()
+    return within == await _named(session, modes)
 
 
 async def keep_modes(session: Exchange, modes: ConstraintModes) -> None:

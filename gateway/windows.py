@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
+from gateway.constraint_modes import stands_beside
 from planner.changed_settings import changed_settings, configured_settings
 from planner.computable import functions_of_users, lasting_functions
 from planner.locking import strongest
 from planner.nodes import Node, name_of, walk
 from planner.references import functions, relations
 from planner.routes import Route, command, is_utility
-from planner.statements import Statement, needs_no_analysis, transaction_command
+from planner.statements import Statement, constraint_modes, needs_no_analysis, transaction_command
 
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
@@ -68,6 +69,10 @@ async def enter(session: Exchange, statements: Sequence[Statement]) -> None:
     if all(is_beside(statement) for statement in statements):
         await deferred.close()
         await deferred.note_settings(*(changed_settings(statement) or () for statement in statements))
+    elif session.simple and (modes := constraint_modes(statements[0])) is not None:
+        await deferred.close()
+        if not await stands_beside(session, modes):
+            await deferred.settle()
     elif any(needs_no_look(session, statement) and not prepares(statement) for statement in statements):
         await deferred.settle()
     else:

@@ -172,3 +172,21 @@ def test_changes_in_with(
     block.commit()
     assert other.execute("SELECT id, n, m FROM t ORDER BY id").fetchall() == [(1, 10, 6), (2, 21, 5), (3, 30, 5)]
     assert other.execute("SELECT * FROM u").fetchall() == [(6, 1)]
+
+
+def test_modes_of_constraints(
+    gateway_process: GatewayProcess, schema: str, block: psycopg.Connection, other: psycopg.Connection
+) -> None:
+    other.execute("ALTER TABLE t ADD CONSTRAINT self FOREIGN KEY (id) REFERENCES t DEFERRABLE INITIALLY DEFERRED")
+    block.execute("ALTER TABLE t ADD COLUMN m integer DEFAULT 5")
+    for statement in (
+        "SET CONSTRAINTS self IMMEDIATE",
+        "SET CONSTRAINTS ALL DEFERRED",
+        "SET CONSTRAINTS ALL IMMEDIATE",
+    ):
+        block.execute(statement.encode())
+        assert not locks(gateway_process, block, f"{schema}.t")
+    block.execute("ALTER TABLE t DROP CONSTRAINT self")
+    other.execute("UPDATE t SET n = n + 1 WHERE id = 1")
+    block.commit()
+    assert other.execute("SELECT n, m FROM t WHERE id = 1").fetchone() == (11, 5)
