@@ -33,6 +33,7 @@ from planner.spark import (
     or_,
     raise_error,
     raise_error_about,
+    raise_whole,
     raw,
     string,
     struct,
@@ -475,18 +476,24 @@ def with_typmod(value: Value, typmod: int) -> Value:
             return cast(number, spark_type)
         return case(
             (binary("<", call("abs", nearest), bound), cast(number, spark_type)),
-            (is_not_null(number), raise_error("22003", "numeric field overflow")),
+            (is_not_null(number), raise_whole(_field_overflow(precision, scale))),
         )
 
     sql = checked(value.sql) if is_simple(value.sql) else let("v", value.sql, checked(variable("v")))
     return Value(sql, NUMERIC, typmod, result)
 
 
+def _field_overflow(precision: int, scale: int) -> SluiceError:
+    bound = f"10^{precision - scale}" if precision > scale else "1"
+    detail = f"A field with precision {precision}, scale {scale} must round to an absolute value less than {bound}."
+    return SluiceError("22003", "numeric field overflow", detail=detail)
+
+
 def _constant_with_typmod(number: decimal.Decimal, precision: int, scale: int, typmod: int) -> Value:
     context = decimal.Context(prec=1000)
     nearest = number.quantize(decimal.Decimal((0, (1,), -scale)), decimal.ROUND_HALF_UP, context)
     if abs(nearest) >= decimal.Decimal(10) ** (precision - scale):
-        raise SluiceError("22003", "numeric field overflow")
+        raise _field_overflow(precision, scale)
     nearest = abs(nearest) if nearest.is_zero() else nearest
     sql = cast(raw(f"({nearest:f}BD)"), f"DECIMAL({precision},{scale})")
     return Value(sql, NUMERIC, typmod, Decimal(precision, scale, scale), nearest)

@@ -11,6 +11,9 @@ from typing import Final
 
 from sqlglot import exp
 
+from catalog.errors import SluiceError
+from storage.raised import raise_error_text
+
 Expression = exp.Expr
 
 _ATOMS: Final = (
@@ -168,8 +171,13 @@ def column(table: str, name: str) -> exp.Column:
 
 
 def raise_error(sqlstate: str, message: str) -> Expression:
-    """Fails when evaluated; `planner.spark_errors` reads the text."""
+    """Fails when evaluated; `storage.raised` reads the text."""
     return call("raise_error", string(f"SLUICE:{sqlstate}:{message}"))
+
+
+def raise_whole(error: SluiceError) -> Expression:
+    """As `raise_error`, with all that the error says."""
+    return call("raise_error", string(raise_error_text(error)))
 
 
 def raise_error_about(sqlstate: str, prefix: str, about: Expression, suffix: str) -> Expression:

@@ -12,11 +12,13 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from catalog.errors import SluiceError, SqlState, unsupported
+from storage.raised import raised_error
 
 # raise_error's text, wherever Spark puts it: up to the end of the line or the SQLSTATE that Spark adds.
 _OWN: Final = re.compile(
     r"\[USER_RAISED_EXCEPTION\] SLUICE:([0-9A-Z]{5}):(.*?)(?: SQLSTATE: [0-9A-Z]{5}|\r?\n\s*(?:==|at )|\Z)", re.DOTALL
 )
+_WHOLE: Final = "SLUICE:{"
 _CONDITION: Final = re.compile(r"\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\]")
 
 _Maker = Callable[[str], SluiceError]
@@ -76,6 +78,9 @@ def translate(error: BaseException) -> SluiceError:
     if isinstance(error, SluiceError):
         return error
     text = _text(error)
+    whole = raised_error(text) if _WHOLE in text else None
+    if whole is not None:
+        return whole
     own = _OWN.search(text)
     if own is not None:
         sqlstate, message = own.group(1), own.group(2).rstrip()

@@ -25,6 +25,8 @@ SELECT to_date(t, 'YYYY-MM-DD') FROM x WHERE id = 1;
 SELECT t LIKE 'abc\' FROM x WHERE id = 1;
 SELECT t LIKE 'abc\' FROM x WHERE id = 2;
 SELECT id::smallint::oid::int FROM x ORDER BY id;
+SELECT (id * 3.5)::numeric(2,1) FROM x ORDER BY id;
+SELECT (id * 0.5)::numeric(2,2) FROM x ORDER BY id;
 SELECT ntile(0) OVER (ORDER BY id) FROM x;
 SELECT a.id FROM x a WHERE EXISTS (SELECT 1 FROM x b WHERE b.id = a.id AND EXISTS (SELECT 1 FROM x c WHERE c.id = b.id AND c.t = a.t)) ORDER BY 1;
 DELETE FROM x a WHERE EXISTS (SELECT 1 FROM x b WHERE b.id = a.id AND EXISTS (SELECT 1 FROM x c WHERE c.id = 2 AND c.t = a.t));
