@@ -25,6 +25,7 @@ from gateway.attention import check
 from gateway.backend import Statement
 from gateway.copy import BinaryReader, CopyBatch, CopyFormat, CopyOptions, CopyWriter, LineNumbers, TextReader
 from gateway.lake.changing import Changing
+from gateway.lake.copied_columns import copied_columns
 from gateway.lake.copy_out import copy_options
 from gateway.lake.guarded import guarding_functions
 from gateway.lake.reading import session_values
@@ -60,7 +61,8 @@ class CopyInPortal(StatementPortal):
             version = await used(session, target, self.analysis.mark, changing.mark, read=False)
             table = version.table
             kept = await rules(session, table)
-            columns = self._columns(table, kept)
+            assert self.routed.query is not None
+            columns = copied_columns(table, self.routed.query.utilityStmt.attlist, kept.generated)
             await self._check_privilege(table, columns)
             options = CopyOptions.parse(
                 copy_options(self.routed),
@@ -87,29 +89,6 @@ class CopyInPortal(StatementPortal):
                 raise
             await changing.finish()
         session.client.send(CommandComplete(f"COPY {result.row_count}"))
-
-    def _columns(self, table: Table, kept: TableRules) -> list[Column]:
-        """The columns that the data has, in its order."""
-        assert self.routed.query is not None
-        names: Sequence[str] | None = self.routed.query.utilityStmt.attlist
-        if names is None:
-            return [column for column in table.columns if column.attnum not in kept.generated]
-        by_name = {column.name: column for column in table.columns}
-        chosen: list[Column] = []
-        for name in names:
-            column = by_name.get(name)
-            if column is None:
-                raise SluiceError("42703", f'column "{name}" of relation "{table.name}" does not exist')
-            if column in chosen:
-                raise SluiceError("42701", f'column "{name}" specified more than once')
-            if column.attnum in kept.generated:
-                raise SluiceError(
-                    "42P10",
-                    f'column "{name}" is a generated column',
-                    detail="Generated columns cannot be used in COPY.",
-                )
-            chosen.append(column)
-        return chosen
 
     async def _check_privilege(self, table: Table, columns: Sequence[Column]) -> None:
         """PostgreSQL says whether the role may insert into these columns: an INSERT of defaults, only explained."""

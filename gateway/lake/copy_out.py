@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 
 from catalog.errors import SluiceError, SqlState
+from catalog.model import Table
 from gateway.copy import CopyFormat, CopyOptions, CopyWriter
 from gateway.enlistment import analysed
+from gateway.lake.copied_columns import copied_columns
 from gateway.lake.select import open_stream
 from gateway.lake.shadow import qualified
 from gateway.messages.backend import CommandComplete
@@ -14,7 +16,7 @@ from gateway.messages.copy import CopyDone, CopyOutResponse
 from gateway.portal import Binding, StatementPortal
 from gateway.routing import Routed, route
 from gateway.values import ResultColumn
-from gateway.visibility import latest
+from gateway.visibility import latest, rules
 from planner.lexer import quoted
 from planner.nodes import Node
 
@@ -39,12 +41,20 @@ class CopyOutPortal(StatementPortal):
     async def run(self) -> None:
         session = self.session
         inner, inner_routed = self.routed.inner, self.routed.inner_routed
+        table: Table | None = None
         if inner is None or inner_routed is None:
-            inner = await analysed(session, await self._table_query(), sync=True)
+            table, query = await self._table_query()
+            inner = await analysed(session, query, sync=True)
             inner_routed = await route(session, inner)
         fields = inner.columns or ()
         names = [field.name for field in fields]
-        options = CopyOptions.parse(copy_options(self.routed), names, is_from=False)
+        options = CopyOptions.parse(
+            copy_options(self.routed),
+            names,
+            is_from=False,
+            relation=None if table is None else table.name,
+            relation_columns=[] if table is None else [column.name for column in table.columns],
+        )
         form = int(options.format is CopyFormat.BINARY)
         reading, stream = await open_stream(session, inner, inner_routed, Binding(), self.limit_time)
         rows = 0
@@ -63,7 +73,8 @@ class CopyOutPortal(StatementPortal):
         session.send_noted(CopyDone())
         session.client.send(CommandComplete(f"COPY {rows}"))
 
-    async def _table_query(self) -> str:
+    async def _table_query(self) -> tuple[Table, str]:
+        """The table, and the query of what is copied of it."""
         assert self.routed.query is not None
         statement: Node = self.routed.query.utilityStmt
         version = await latest(self.session, self.routed.lake[0])
@@ -73,5 +84,7 @@ class CopyOutPortal(StatementPortal):
                 f'cannot copy from unpopulated materialized view "{version.table.name}"',
                 hint="Use the REFRESH MATERIALIZED VIEW command.",
             )
-        columns = ", ".join(quoted(name) for name in statement.attlist) if statement.attlist else "*"
-        return f"SELECT {columns} FROM ONLY {qualified(version.table)}"
+        kept = await rules(self.session, version.table)
+        columns = copied_columns(version.table, statement.attlist, kept.generated)
+        listed = ", ".join(quoted(column.name) for column in columns)
+        return version.table, f"SELECT {listed} FROM ONLY {qualified(version.table)}"
