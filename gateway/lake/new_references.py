@@ -60,19 +60,31 @@ async def keep_references(
 
         async def before(foreign_key: ForeignKey = foreign_key) -> None:
             child = await current(session, foreign_key.child, None)
-            await _hold(session, child.table, foreign_key, _own(child), None)
+            kept = _as_it_is(child.table, foreign_key)
+            if kept is not None:
+                await _hold(session, child.table, kept, _own(child), None)
 
         async def again(foreign_key: ForeignKey = foreign_key) -> None:
             child = await current(session, foreign_key.child, None)
+            kept = _as_it_is(child.table, foreign_key)
+            if kept is None:
+                return
             parent = await current(session, foreign_key.parent, None)
             looked = await asyncio.to_thread(
-                _look_up, session.gateway.data_path, child.table, foreign_key, _own(child), parent
+                _look_up, session.gateway.data_path, child.table, kept, _own(child), parent
             )
             if looked.missing is not None:
-                raise _not_present(child.table, foreign_key, parent.table, looked.missing)
+                raise _not_present(child.table, kept, parent.table, looked.missing)
 
         validation = Validation(foreign_key.oid, snapshot, again, whole=True, before=before if late else None)
         session.transaction.validate(foreign_key.parent, validation)
+
+
+def _as_it_is(child: Table, foreign_key: ForeignKey) -> ForeignKey | None:
+    """The table's foreign key as it is by now: the transaction may have renamed it, or dropped it (None)."""
+    demanded = (foreign_key.attnums, foreign_key.parent, foreign_key.parent_attnums)
+    alike = (each for each in child.foreign_keys if (each.attnums, each.parent, each.parent_attnums) == demanded)
+    return next(alike, None)
 
 
 async def refuse_missing(session: Exchange, table: Table, added: RowChange) -> None:
