@@ -63,6 +63,10 @@ FROM pg_ducklake.ducklake_file_column_stats s
 WHERE s.table_id = $1 AND s.data_file_id = ANY ($2)
 """
 
+_COLUMNS_MADE: Final = """
+SELECT step_id, kind, subject FROM pg_sluice.schema_step
+WHERE table_id = $1 AND snapshot_id > $2 AND kind IN ('rewrite column', 'add computed column') ORDER BY step_id
+"""
 # Every table that some snapshot has, and every snapshot that changed its files; dropped tables have no relation.
 _HISTORY: Final = """
 SELECT DISTINCT t.table_id, r.relid::bigint, t.table_name, s.schema_name,
@@ -240,6 +244,11 @@ class Store:
             async with self.pool.acquire() as connection:
                 found[oid] = TableVersion(version.table, snapshot, await _files(connection, version.table, snapshot))
         return found
+
+    async def columns_made_since(self, table: Table, snapshot: int) -> list[SchemaStep]:
+        """The steps since a snapshot that gave a table columns which the files of that time have no values of."""
+        rows = await self.pool.fetch(_COLUMNS_MADE, table.table_id, snapshot)
+        return [SchemaStep(row["step_id"], row["kind"], row["subject"], {}) for row in rows]
 
     async def versions(self, relation_oids: Iterable[int]) -> dict[int, TableVersion]:
         """The committed version of each lake table among these relations, all at one snapshot.

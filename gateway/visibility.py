@@ -60,6 +60,8 @@ async def versions(
         return {oid: parts.versions[oid] for oid in oids}
     snapshot = await transaction.visible_snapshot(tuple(oid for oid in oids if oid != unread))
     found = await store.versions(oids) if snapshot is None else await store.versions_at(oids, snapshot)
+    for version in () if snapshot is None else found.values():
+        await _check_readable(session, version.table, snapshot or 0)
     if not transaction.open or transaction.fresh:
         return found
     if own is None:
@@ -72,6 +74,13 @@ async def versions(
         if change is not None and oid in found:
             found[oid] = await _with_own(session, found[oid], json.loads(change))
     return found
+
+
+async def _check_readable(session: Exchange, table: Table, snapshot: int) -> None:
+    """40001 where the rows of a transaction's snapshot have no values of columns that the table has by now."""
+    steps = await session.gateway.store.columns_made_since(table, snapshot)
+    if steps:
+        raise SchemaChangedError(table.name, steps)
 
 
 def _described(version: TableVersion | None, description: bytes) -> TableVersion:
