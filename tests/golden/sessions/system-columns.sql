@@ -9,6 +9,7 @@ SELECT ctid, m.tableoid IS NOT NULL AS of_a_table FROM mail m WHERE ctid = '(0,3
 SELECT id FROM mail WHERE ctid > '(0,3)'::tid ORDER BY ctid DESC;
 SELECT id FROM mail WHERE ctid BETWEEN '(0,2)' AND '(0,4)' AND ctid <> '(0,3)' ORDER BY 1;
 SELECT address, min(ctid), max(ctid), count(ctid), count(DISTINCT ctid) FROM mail GROUP BY address ORDER BY address;
+SELECT id, ctid < '(0,3)', ctid <= '(0,3)', ctid = '(0,3)', ctid >= '(0,3)', ctid > '(0,3)', ctid <> '(0,3)' FROM mail ORDER BY id;
 SELECT id, ctid::text || '!' AS place FROM mail ORDER BY ctid LIMIT 2;
 SELECT id FROM mail WHERE ctid IN ('(0,1)', '(0,2)') ORDER BY 1;
 SELECT id FROM mail WHERE ctid = ANY (ARRAY(SELECT ctid FROM mail WHERE address = 'a' ORDER BY id LIMIT 2)) ORDER BY 1;
