@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Final, Protocol, Self
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from catalog.constraints import ForeignKey
@@ -91,8 +92,14 @@ class Changing:
         self._portal.limit_time(int(milliseconds) / 1000 or None)
         return self
 
-    async def claim(self, result: WriteResult, version: TableVersion, strength: Strength) -> bool:
-        """Lock the rows that a statement has replaced, of a table that it read as `version`.
+    async def claim(
+        self,
+        result: WriteResult,
+        version: TableVersion,
+        strength: Strength,
+        met: Mapping[str, npt.NDArray[np.int64]] | None = None,
+    ) -> bool:
+        """Lock the rows that a statement has replaced, of a table that it read as `version`, or all that it has `met`.
 
         False where another transaction has replaced any of them since: then the result has been discarded, and is to be
         computed again. Where the isolation level forbids that, 40001.
@@ -100,7 +107,7 @@ class Changing:
         ids = {file.path: file.data_file_id for file in version.files}
         rows = {
             data_file_id: each
-            for path, each in result.positions.items()
+            for path, each in (result.positions if met is None else met).items()
             if (data_file_id := ids[path]) is not None and len(each)
         }
         if not rows:

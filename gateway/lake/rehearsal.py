@@ -75,12 +75,14 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of the statement: its answers to the client, the rows that it made, the loaded rows that it left."""
+    """What came of the statement: its answers to the client, the rows that it made, the loaded rows that it left, and
+    those of them that it has locked."""
 
     answers: list[bytes]
     tag: str
     fresh: pa.Table
     kept: pa.Table
+    locked: pa.Table
 
 
 def nothing_loaded(table: Table) -> Loaded:
@@ -162,10 +164,10 @@ async def rehearse(
     answers: list[bytes] = []
     await send()
     tag = await relay_rows(session, answers)
-    fresh, kept, *_ = await session.backend.run(
-        shadow_rows(session, table, made(mark)), shadow_rows(session, table, f"xmin::text = '{mark}'"), *UNDO
-    )
-    return Outcome(answers, tag, rows_of(table, fresh.bodies), rows_of(table, kept.bodies))
+    conditions = (made(mark), f"xmin::text = '{mark}'", f"xmin::text = '{mark}' AND xmax <> '0'")
+    results = await session.backend.run(*(shadow_rows(session, table, each) for each in conditions), *UNDO)
+    fresh, kept, locked = (rows_of(table, result.bodies) for result in results[: len(conditions)])
+    return Outcome(answers, tag, fresh, kept, locked)
 
 
 async def conclude(
@@ -218,20 +220,33 @@ def rows_of(table: Table, bodies: list[bytes]) -> pa.Table:
 async def gone(table: Table, loaded: Loaded, kept: pa.Table) -> dict[str, npt.NDArray[np.int64]]:
     """The loaded rows that are no longer as they were: their positions, by the path of their data file."""
 
+    return await asyncio.to_thread(lambda: loaded.by_path(~_among(table, loaded.rows, kept)))
+
+
+async def met(table: Table, loaded: Loaded, outcome: Outcome) -> dict[str, npt.NDArray[np.int64]]:
+    """The loaded rows that the statement has replaced or locked: their positions, by the path of their data file."""
+
     def compare() -> dict[str, npt.NDArray[np.int64]]:
-        before, after = _contents(table, loaded.rows), _contents(table, kept)
-        encoded = before.dictionary_encode()
-        numbers = encoded.indices.to_numpy(zero_copy_only=False)
-        matches = pc.index_in(after, encoded.dictionary).to_numpy(zero_copy_only=False).astype(np.int64)
-        left = np.bincount(matches, minlength=len(encoded.dictionary))
-        # Of equal rows, the first so many are those that were left.
-        order = np.argsort(numbers, kind="stable")
-        starts = np.searchsorted(numbers[order], numbers[order])
-        rank = np.empty(len(numbers), np.int64)
-        rank[order] = np.arange(len(numbers)) - starts
-        return loaded.by_path(rank >= left[numbers])
+        kept, locked = (_among(table, loaded.rows, rows) for rows in (outcome.kept, outcome.locked))
+        return loaded.by_path(~kept | locked)
 
     return await asyncio.to_thread(compare)
+
+
+def _among(table: Table, rows: pa.Table, chosen: pa.Table) -> npt.NDArray[np.bool_]:
+    """For each row, whether it is one of the chosen."""
+    before, after = _contents(table, rows), _contents(table, chosen)
+    encoded = before.dictionary_encode()
+    numbers = encoded.indices.to_numpy(zero_copy_only=False)
+    matches = pc.index_in(after, encoded.dictionary).to_numpy(zero_copy_only=False).astype(np.int64)
+    left = np.bincount(matches, minlength=len(encoded.dictionary))
+    # Of equal rows, the first so many are those that were chosen.
+    order = np.argsort(numbers, kind="stable")
+    starts = np.searchsorted(numbers[order], numbers[order])
+    rank = np.empty(len(numbers), np.int64)
+    rank[order] = np.arange(len(numbers)) - starts
+    is_chosen: npt.NDArray[np.bool_] = rank < left[numbers]
+    return is_chosen
 
 
 def strength_of(table: Table, loaded: Loaded, outcome: Outcome) -> Strength:

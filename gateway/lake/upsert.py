@@ -36,6 +36,7 @@ from gateway.lake.rehearsal import (
     gone,
     load_all,
     made,
+    met,
     nothing_loaded,
     rehearse,
     rows_of,
@@ -85,7 +86,9 @@ class UpsertPortal(StatementPortal):
                     replaced = await gone(version.table, loaded, outcome.kept)
                     path = session.gateway.data_path
                     result = await asyncio.to_thread(replace_rows, path, version, replaced, [outcome.fresh])
-                    if await changing.claim(result, version, strength_of(version.table, loaded, outcome)):
+                    rows = await met(version.table, loaded, outcome) if outcome.locked.num_rows else replaced
+                    strength = strength_of(version.table, loaded, outcome)
+                    if await changing.claim(result, version, strength, rows):
                         break
                 version = await self._version(oid, changing)
                 loaded = more or await self._loaded(version)
@@ -138,7 +141,7 @@ class UpsertPortal(StatementPortal):
             found = await self._candidates(table, columns, loaded)
             if await conflicts(session, table, found, loaded) is None:
                 raise
-            return Outcome([], "", found, loaded.rows)
+            return Outcome([], "", found, loaded.rows, loaded.rows.slice(0, 0))
 
     async def _candidates(self, table: Table, columns: Sequence[Column], loaded: Loaded) -> pa.Table:
         """The rows that the statement would insert where it does nothing about conflicts among them."""
