@@ -113,7 +113,7 @@ async def _optimizable(session: Exchange, tree: Any, query: Node) -> Routed:
     if kind is not Route.SELECT:
         target = query.rtable[int(query.resultRelation) - 1]
         if int(target.relid) not in lake:
-            raise unsupported("changing a table that is not in the lake by rows of one that is")
+            return Routed(Route.TEMPORARY, query, tuple(sorted(lake)))
     return Routed(kind, query, tuple(sorted(lake)))
 
 
@@ -226,6 +226,8 @@ async def _explain(session: Exchange, analysis: Analysis, query: Node) -> Routed
     assert inner is not None
     if inner.route is Route.REFRESH:
         return Routed(Route.RELAY, query)  # PostgreSQL has no plan of it to show
+    if inner.route is Route.TEMPORARY:
+        raise unsupported("EXPLAIN of a change of a temporary table by rows of the lake")
     if inner.route in (Route.RELAY, Route.GUARDED) and not statements.is_schema_change(analysis.sql[offset:]):
         return Routed(inner.route, query)
     return Routed(Route.EXPLAIN, query, inner.lake, routed.inner, inner, options)
@@ -290,9 +292,14 @@ async def _table_as(session: Exchange, analysis: Analysis, query: Node) -> Route
     routed = await _inner(session, analysis, parts.offset, parts.query)
     assert routed.inner_routed is not None
     if persistence == "t":
-        if routed.inner_routed.route not in (Route.RELAY, Route.GUARDED):
+        inner = routed.inner_routed
+        if inner.route in (Route.RELAY, Route.GUARDED):
+            return Routed(inner.route, query)
+        if not parts.with_data:
+            return Routed(Route.RELAY, query)
+        if inner.route is not Route.SELECT:
             raise unsupported("a temporary table made from lake tables")
-        return Routed(routed.inner_routed.route, query)
+        return Routed(Route.TEMPORARY, query, inner.lake, routed.inner, inner)
     inner = routed.inner_routed
     if inner.query is not None and routes.command(inner.query) is Route.EXECUTE and inner.route is not Route.EXECUTE:
         if await prepared_text(session, name_of(inner.query.utilityStmt.name)) is None:

@@ -26,6 +26,7 @@ class Route(Enum):
     WITH_CHANGES = "with"  # WITH queries of which some change data
     COPY = "copy"
     TABLE_AS = "create table as"
+    TEMPORARY = "temporary table"  # made or changed by rows of the lake
     MATERIALIZED = "create materialized view"
     REFRESH = "refresh materialized view"
     TRUNCATE = "truncate"

@@ -27,6 +27,7 @@ from gateway.lake.schema_only import PatientPortal, SchemaOnlyPortal
 from gateway.lake.select_locking import select_portal
 from gateway.lake.table_as import TableAsPortal
 from gateway.lake.table_locks import LockTablePortal
+from gateway.lake.temporary_change import TemporaryChangePortal
 from gateway.lake.truncate import TruncatePortal
 from gateway.lake.upsert import UpsertPortal, UpsertQueryPortal
 from gateway.lake.vacuum import VacuumPortal
@@ -109,6 +110,7 @@ _PORTALS: Final[dict[Route, Callable[[Exchange, Analysis, Routed, Binding], Port
     Route.WITH_CHANGES: with_changes_portal(open_portal),
     Route.COPY: copy_portal,
     Route.TABLE_AS: TableAsPortal,
+    Route.TEMPORARY: TemporaryChangePortal,
     Route.MATERIALIZED: CreateMaterializedPortal,
     Route.REFRESH: RefreshPortal,
     Route.TRUNCATE: TruncatePortal,

@@ -155,10 +155,12 @@ class Computing:
         made_by_users: bool = False,
         locked: Locked | None = None,
         lasting: bool = False,
+        changes: bool = False,
     ) -> None:
         """`target` is a table into whose shadow rows are put by others. `made_by_users`: whoever has the statement
         carried out does so `watched`, so functions of users may be in it. `locked` where the query locks rows.
-        `lasting`: the statement is carried out once and as a whole, so what its functions do may last."""
+        `lasting`: the statement is carried out once and as a whole, so what its functions do may last.
+        `changes`: it changes what is not in the lake, which lasts, as does what its functions do."""
         self._filled = [*reading.versions, *([] if target is None else [target])]
         self._session = session
         self._query = query
@@ -173,9 +175,10 @@ class Computing:
         self._made_by_users = made_by_users
         self._locked = locked
         self._lasting = lasting
+        self._changes = changes
         self._effects: LastingEffects | None = None
 
-    async def __aenter__(self) -> Self:
+    async def __aenter__(self) -> Self:  # noqa: C901
         session, backend, versions = self._session, self._session.backend, self._reading.versions
         wanted = loads(
             session, self._query, self._reading, self._refusal, self._locked, made_by_users=self._made_by_users
@@ -198,6 +201,7 @@ class Computing:
                 materialized = any(version.table.materialized for version in versions.values())
                 if not self._lasting or not self._may_insert or materialized:
                     raise unsupported(f"the volatile function {may.rows[0][3].decode()}", hint=_VOLATILE_HINT)
+            if may.rows[0][3] or self._changes:
                 self._effects = LastingEffects(session, versions, read_again=bool(self._users))
             whole = (file for load in wanted if load.is_whole for file in load.version.files)
             if sum(file.size_bytes for file in whole) > self._left:

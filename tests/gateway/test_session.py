@@ -196,7 +196,6 @@ def test_superusers_of_the_catalog_stay_out(gateway: Server) -> None:
 @pytest.mark.parametrize(
     "sql",
     [
-        f"CREATE TEMP TABLE x AS SELECT * FROM {_TABLE}",
         f"CREATE TABLE x AS WITH d AS (DELETE FROM {_TABLE} RETURNING n) SELECT * FROM d",
         f"EXPLAIN WITH d AS (DELETE FROM {_TABLE} RETURNING n) SELECT * FROM d",
         f"COPY (WITH d AS (DELETE FROM {_TABLE} RETURNING n) SELECT * FROM d) TO STDOUT",

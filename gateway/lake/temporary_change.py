@@ -1,0 +1,75 @@
+"""Rows of the lake into temporary tables: CREATE TEMPORARY TABLE AS, SELECT INTO, INSERT, UPDATE, DELETE and MERGE.
+
+The temporary table is PostgreSQL's own, and so is the client's statement: it runs at the session's backend, over copies
+of the rows that it may need (`gateway.lake.computed`). What it does to the temporary table lasts, and the copies do not
+(`gateway.lake.effects`).
+
+Functions made by users that the temporary tables themselves call (triggers, defaults, CHECKs, indexes) could read any
+table, so tables with such are refused.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from catalog.errors import unsupported
+from gateway.backend import Statement
+from gateway.lake.computed import Computing
+from gateway.lake.reading import read
+from gateway.messages.backend import CommandComplete
+from gateway.portal import StatementPortal
+from planner.references import FIRST_USER_OID
+from planner.routes import is_utility
+
+# Whether the target is an ordinary temporary table of the session's own, and whether any such table may call functions
+# of users: changes of one may cascade to others.
+_TARGET: Final = f"""
+WITH mine AS (SELECT oid FROM pg_catalog.pg_class WHERE relnamespace = pg_catalog.pg_my_temp_schema())
+SELECT EXISTS (SELECT FROM pg_catalog.pg_class c JOIN mine USING (oid)
+               WHERE c.oid = $1::bigint::oid AND c.relkind = 'r' AND NOT c.relhassubclass),
+    EXISTS (SELECT FROM pg_catalog.pg_trigger t JOIN mine ON t.tgrelid = mine.oid WHERE NOT t.tgisinternal)
+    OR EXISTS (
+        SELECT FROM pg_catalog.pg_depend d
+        WHERE d.refobjid >= {FIRST_USER_OID}
+            AND d.refclassid IN ('pg_catalog.pg_proc'::regclass, 'pg_catalog.pg_operator'::regclass,
+                                 'pg_catalog.pg_opclass'::regclass, 'pg_catalog.pg_type'::regclass)
+            AND (d.classid = 'pg_catalog.pg_class'::regclass AND d.objid IN (SELECT oid FROM mine)
+                 OR d.classid = 'pg_catalog.pg_attrdef'::regclass AND d.objid IN (
+                     SELECT a.oid FROM pg_catalog.pg_attrdef a JOIN mine ON a.adrelid = mine.oid)
+                 OR d.classid = 'pg_catalog.pg_constraint'::regclass AND d.objid IN (
+                     SELECT c.oid FROM pg_catalog.pg_constraint c JOIN mine ON c.conrelid = mine.oid)))
+"""
+_REFUSED: Final = "a temporary table made or changed by these rows"
+_OF_USERS: Final = "a change of temporary tables among which triggers, functions or types made by users are"
+
+
+class TemporaryChangePortal(StatementPortal):
+    """A temporary table made or changed by rows of the lake."""
+
+    async def run(self) -> None:
+        session, analysis, query = self.session, self.analysis, self.routed.query
+        assert query is not None
+        if is_utility(query):
+            assert self.routed.inner is not None
+            assert self.routed.inner_routed is not None
+            analysis, query = self.routed.inner, self.routed.inner_routed.query
+        else:
+            await self._check_target(int(query.rtable[int(query.resultRelation) - 1].relid))
+        reading = await read(session, analysis, self.binding, self.routed.lake)
+        self.limit_time(reading.timeout)
+        computing = Computing(
+            session, query, reading, unsupported(_REFUSED), made_by_users=True, lasting=True, changes=True
+        )
+        async with computing:
+            if self.binding.raw_query is None:
+                self.announce()
+            tag = await computing.send(self.binding)
+        session.client.send(CommandComplete(tag))
+
+    async def _check_target(self, target: int) -> None:
+        [answer] = await self.session.backend.run(Statement(_TARGET, (str(target),)))
+        [[ordinary, calls]] = answer.rows
+        if ordinary != b"t":
+            raise unsupported("changing a table that is not in the lake by rows of one that is")
+        if calls == b"t":
+            raise unsupported(_OF_USERS)

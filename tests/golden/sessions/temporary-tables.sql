@@ -1,0 +1,92 @@
+-- Temporary tables made and changed by rows of the lake: PostgreSQL's own tables, and what is done to them lasts.
+\pset null <null>
+CREATE SCHEMA temps;
+SET search_path = temps;
+CREATE TABLE item (id integer PRIMARY KEY, name varchar(12) NOT NULL, price numeric(8, 2), made timestamptz, tags text[]);
+INSERT INTO item SELECT n, 'item ' || n, n * 1.25, '2026-01-01 00:00:00+00', ARRAY['a', n::text] FROM generate_series(1, 6) n;
+CREATE TEMP TABLE cheap AS SELECT id, name, price, tags FROM item WHERE price < 5;
+SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = 'cheap'::regclass AND attnum > 0 ORDER BY attnum;
+SELECT * FROM cheap ORDER BY id;
+SELECT * FROM item ORDER BY id;
+CREATE TEMP TABLE cheap AS SELECT id FROM item;
+CREATE TEMP TABLE IF NOT EXISTS cheap AS SELECT id FROM item;
+CREATE TEMPORARY TABLE named (a, b) ON COMMIT PRESERVE ROWS AS SELECT name, sum(price) FROM item GROUP BY name ORDER BY 1 WITH DATA;
+TABLE named;
+CREATE LOCAL TEMP TABLE nothing AS SELECT * FROM item WITH NO DATA;
+SELECT * FROM nothing;
+SELECT id, price INTO TEMP dear FROM item WHERE price > 5;
+SELECT * FROM dear ORDER BY id;
+SELECT id INTO TEMPORARY TABLE whole FROM (SELECT i.id, i AS whole FROM item i) s WHERE (whole).id > 4;
+SELECT * FROM whole ORDER BY id;
+CREATE TEMP TABLE broken AS SELECT 1 / (id - 3) AS x FROM item;
+SELECT * FROM broken;
+CREATE TEMP TABLE target (
+    n integer GENERATED ALWAYS AS IDENTITY, id integer UNIQUE, name text DEFAULT 'none', price numeric CHECK (price < 100),
+    doubled numeric GENERATED ALWAYS AS (price * 2) STORED);
+INSERT INTO target (id, price) SELECT id, price FROM item WHERE id < 4 ORDER BY id RETURNING n, id, name, doubled;
+INSERT INTO target (id, price) SELECT id, price * 20 FROM item ORDER BY id;
+INSERT INTO target (id, price) SELECT id, price FROM item WHERE id = 2;
+INSERT INTO target (id, price) SELECT id, price + 1 FROM item WHERE id BETWEEN 2 AND 4 ORDER BY id
+    ON CONFLICT (id) DO UPDATE SET price = excluded.price;
+SELECT id, name, price, doubled FROM target ORDER BY id;
+UPDATE target t SET name = i.name FROM item i WHERE i.id = t.id AND i.id > 1;
+UPDATE target SET price = (SELECT max(price) FROM item) WHERE id IN (SELECT id FROM item WHERE id > 3) RETURNING id, price;
+DELETE FROM target t USING item i WHERE i.id = t.id AND i.name = 'item 1';
+DELETE FROM target WHERE id NOT IN (SELECT id FROM item);
+MERGE INTO target t USING item i ON i.id = t.id
+    WHEN MATCHED AND i.id = 2 THEN DELETE
+    WHEN MATCHED THEN UPDATE SET name = upper(i.name)
+    WHEN NOT MATCHED THEN INSERT (id, name) VALUES (i.id, i.name);
+SELECT id, name, price, doubled FROM target ORDER BY id;
+BEGIN;
+INSERT INTO item VALUES (7, 'own', 1, NULL, NULL);
+CREATE TEMP TABLE block ON COMMIT DROP AS SELECT id, name FROM item WHERE id > 5;
+SAVEPOINT s;
+INSERT INTO block SELECT id + 10, name FROM item WHERE id > 5;
+SELECT * FROM block ORDER BY id;
+ROLLBACK TO s;
+SELECT * FROM block ORDER BY id;
+UPDATE item SET name = 'mine' WHERE id = 7;
+UPDATE block b SET name = i.name FROM item i WHERE i.id = b.id;
+SELECT * FROM block ORDER BY id;
+COMMIT;
+SELECT * FROM block;
+CREATE TEMP TABLE emptied (id integer) ON COMMIT DELETE ROWS;
+INSERT INTO emptied SELECT id FROM item;
+SELECT count(*) FROM emptied;
+BEGIN;
+INSERT INTO emptied SELECT id FROM item;
+SELECT count(*) FROM emptied;
+ALTER TABLE item ADD COLUMN extra integer DEFAULT 5;
+INSERT INTO emptied SELECT extra FROM item WHERE id > 5;
+SELECT sum(id) FROM emptied;
+ROLLBACK;
+SELECT count(*) FROM emptied;
+BEGIN READ ONLY;
+INSERT INTO whole SELECT id FROM item WHERE id < 3;
+SELECT count(*) FROM whole;
+COMMIT;
+BEGIN READ ONLY;
+CREATE TEMP TABLE late AS SELECT id FROM item;
+ROLLBACK;
+PREPARE filling(integer) AS INSERT INTO whole SELECT id + 100 FROM item WHERE id < $1 RETURNING id;
+EXECUTE filling(3);
+SELECT i.id FROM item i JOIN whole w USING (id) ORDER BY 1;
+CREATE ROLE temps_reader;
+GRANT USAGE ON SCHEMA temps TO temps_reader;
+SET ROLE temps_reader;
+CREATE TEMP TABLE forbidden AS SELECT * FROM item;
+RESET ROLE;
+GRANT SELECT ON item TO temps_reader;
+SET ROLE temps_reader;
+CREATE TEMP TABLE allowed AS SELECT id, name FROM item WHERE id < 3;
+SELECT * FROM allowed ORDER BY id;
+INSERT INTO allowed SELECT id, name FROM item WHERE id = 3;
+SELECT * FROM allowed ORDER BY id;
+RESET ROLE;
+SELECT count(*) FROM pg_proc WHERE proname ~ '^put_as_owner_';
+SELECT id, name FROM item ORDER BY id;
+SELECT count(*) FROM target;
+DROP SCHEMA temps CASCADE;
+DROP TABLE allowed;
+DROP ROLE temps_reader;
