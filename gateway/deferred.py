@@ -51,9 +51,10 @@ class Demands(Protocol):
     """What a change demands of rows that are there.
 
     Before the transaction's changes are settled each is asked to `prepare`, outside of a window. They are carried out
-    in a window once more, and each is asked to `note` what it demands there, beside what is `noted` already; then to
-    `look_again`, where that is still demanded after all of them and rows may have changed. Each is asked to `meet` its
-    demands when it has been carried out for good. Of what was `rolled_back` something may be left in what it keeps.
+    in a window once more, and each is asked to `note` what it demands there, beside what is `noted` already. With all
+    of them in place, each is asked to `merge` what others have done to files that it writes anew; only then to
+    `look_again`, where its demands are still there and rows may have changed. Each is asked to `meet` its demands when
+    it has been carried out for good. Of what was `rolled_back` something may be left in what it keeps.
     """
 
     @property
@@ -64,6 +65,8 @@ class Demands(Protocol):
     def rolled_back(self) -> None: ...
 
     async def note(self, noted: set[int]) -> None: ...
+
+    async def merge(self) -> None: ...
 
     async def look_again(self) -> None: ...
 
@@ -114,9 +117,9 @@ class DeferredChanges:
             for change in self.pending
         )
 
-    def rewrites(self, relid: int) -> bool:
-        """Whether a change is pending that has the table's files written anew."""
-        return any(change.demands.rewritten == relid for change in self.pending)
+    def last_rewriting(self, relid: int) -> Demands | None:
+        """The last change, settled or not, that has the table's files written anew."""
+        return next((made.demands for made in reversed(self._made) if made.demands.rewritten == relid), None)
 
     @property
     def is_open(self) -> bool:
@@ -249,6 +252,8 @@ class DeferredChanges:
         for change in self.pending:
             await self._run(*self._carried_out(change))
             await change.demands.note(noted)
+        for change in self.pending:
+            await change.demands.merge()
         for change in self.pending:
             await change.demands.look_again()
         await self.close()

@@ -26,7 +26,7 @@ from gateway.attention import attending
 from gateway.backend import Statement
 from gateway.indexing import fill
 from gateway.lake.computed_keys import check_computable
-from gateway.lake.deferring import defer, may_defer
+from gateway.lake.deferring import defer, may_defer, rewriting_before
 from gateway.lake.guarded import guarding, relay_rows, send_statement
 from gateway.lake.obligations import Obligation, look, meet, obligations, vouch
 from gateway.lake.progress import watch
@@ -107,14 +107,14 @@ class AlterPortal(StatementPortal):
         return [Statement(self.analysis.sql), *computed]
 
     async def _defer_rewriting(self, columns: Reorganisation) -> bool:
-        """The same where files are to be written anew: in a block once for a table, and for one that others have."""
+        """The same where files of a table that others have are to be written anew."""
         session, deferred = self.session, self.session.transaction.deferred
         await deferred.close()
         shared = await session.gateway.store.lake_relations([self._relid])
-        if not shared or deferred.rewrites(self._relid) or any(column.sequence for column in columns.columns):
+        if not shared or any(column.sequence for column in columns.columns):
             await deferred.settle()
             return False
-        rewriting = Rewriting(session, columns)
+        rewriting = Rewriting(session, columns, rewriting_before(session, self._relid))
         try:
             await rewriting.write()
             await deferred.open()

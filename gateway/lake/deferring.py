@@ -35,11 +35,11 @@ _MARK: Final = Statement("SELECT pg_sluice.schema_mark()")
 
 class Demands:
     """What one change demands (gateway.deferred.Demands): `looks` are yet to be made. `make` makes them, outside of the
-    window."""
+    window. `rewriting` is of the table's files, where they are written anew."""
 
     def __init__(self, session: Exchange, looks: Iterable[Look], rewriting: Rewriting | None = None) -> None:
         self._session = session
-        self._rewriting = rewriting
+        self.rewriting = rewriting
         self._looks = list(looks)
         self._seen = {each.wanted.identity: each.read_at for each in self._looks}
         self._noted: dict[int, tuple[int, str, str]] = {}
@@ -51,17 +51,17 @@ class Demands:
     @property
     def rewritten(self) -> int | None:
         """The table whose files are written anew."""
-        return None if self._rewriting is None else self._rewriting.relid
+        return None if self.rewriting is None else self.rewriting.relid
 
     def rolled_back(self) -> None:
         """The transaction went back to a savepoint."""
-        if self._rewriting is not None:
-            self._rewriting.rolled_back()
+        if self.rewriting is not None:
+            self.rewriting.rolled_back()
 
     async def prepare(self) -> None:
         """What takes long, while nobody waits for it."""
-        if self._rewriting is not None:
-            await self._rewriting.write()
+        if self.rewriting is not None:
+            await self.rewriting.write()
 
     async def make(self) -> None:
         """Raise PostgreSQL's error for a row that offends."""
@@ -75,10 +75,21 @@ class Demands:
         self._noted = {each.constraint: each.identity for each in demanded if each.constraint not in noted}
         noted.update(self._noted)
 
+    async def merge(self) -> None:
+        """In that window, with all changes carried out: take what others have done to the table over into its files."""
+        rewriting = self._last_rewriting()
+        if rewriting is not None and await rewriting.is_there():
+            await rewriting.merge()
+
+    def _last_rewriting(self) -> Rewriting | None:
+        """Its own, unless a later one builds on it: what is staged are that one's files."""
+        if self.rewriting is None:
+            return None
+        last = self._session.transaction.deferred.last_rewriting(self.rewriting.relid)
+        return self.rewriting if last is self else None
+
     async def look_again(self) -> None:
-        """In that window, with all changes carried out: look at what has been changed since."""
-        if self._rewriting is not None and await self._rewriting.is_there():
-            await self._rewriting.merge()
+        """In that window still: look at what has been changed since."""
         stale = await self._stale()
         if not stale:
             return
@@ -101,8 +112,9 @@ class Demands:
 
     async def meet(self) -> None:
         """It has just been settled: COMMIT looks again where others change the tables from here on."""
-        if self._rewriting is not None:
-            await self._rewriting.merge()
+        rewriting = self._last_rewriting()
+        if rewriting is not None:
+            await rewriting.merge()
         found = await obligations(self._session)
         known = [each for each in found if each.identity in self._seen]
         for each in known:
@@ -112,6 +124,12 @@ class Demands:
         # A table of the block's own was empty then; rows that came since were looked at as they came.
         await vouch(self._session, known + [each for each in others if each.relid not in shared])
         await meet(self._session, [each for each in others if each.relid in shared])
+
+
+def rewriting_before(session: Exchange, relid: int) -> Rewriting | None:
+    """The last in the transaction that was deferred for the table."""
+    last = session.transaction.deferred.last_rewriting(relid)
+    return last.rewriting if isinstance(last, Demands) else None
 
 
 async def may_defer(session: Exchange, oids: Collection[int], *, refers: bool = False) -> bool:

@@ -5,12 +5,16 @@ on: so the block reads, changes and adds rows of the new shape. Others go on wit
 made up for when the change is settled: rows that they add are written anew as well and checked against the block's,
 rows that they take away are taken away from the new files, where they are at the same positions. A row that both have
 taken away is a 40001. Compaction leaves the table alone meanwhile.
+
+A second such change of a table starts from the files of the first. What others add passes through all of them, one
+after the other, and the last has it staged.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -35,11 +39,13 @@ _HOLD_OFF: Final = "SELECT pg_sluice.hold_off_compaction($1, $2::bigint::oid)"
 
 class Rewriting:
     """Of one table. First `write`, outside of a window; then, with the change in place, `stage`. From then on, `write`
-    and `merge` make up for what others have committed, as often as they are called."""
+    and `merge` make up for what others have committed, as often as they are called. `before` is the transaction's
+    Rewriting of the same table that this one starts from; only the last of them may `merge`."""
 
-    def __init__(self, session: Exchange, columns: Reorganisation) -> None:
+    def __init__(self, session: Exchange, columns: Reorganisation, before: Rewriting | None) -> None:
         self._session = session
         self._columns = columns
+        self._before = before
         # The positions that others have deleted of each old file, by its path: at first, and as far as they are merged.
         self._at_first: dict[str, npt.NDArray[np.int64]] = {}
         self._merged: dict[str, npt.NDArray[np.int64]] = {}
@@ -58,7 +64,7 @@ class Rewriting:
     async def write(self) -> None:
         """Write anew what is not yet, which takes long where there are many rows."""
         if self._staged:
-            await self._columns.catch_up(await self._published())
+            await self._write_added(await self._published())
         else:
             await self._session.backend.run(Statement(_HOLD_OFF, (self._session.gateway.token, str(self.relid))))
             await self._columns.catch_up()
@@ -66,8 +72,10 @@ class Rewriting:
     async def stage(self) -> None:
         """All files that the transaction sees are replaced by new ones."""
         await self._columns.publish()
-        published = await self._published()
-        self._at_first = {file.path: await self._lost(file) for file in published}
+        if self._before is None:
+            self._at_first = {file.path: await self._lost(file) for file in await self._published()}
+        else:  # what others have done since is not in its files
+            self._at_first = self._before.known
         self._merged, self._staged = dict(self._at_first), True
 
     def rolled_back(self) -> None:
@@ -78,31 +86,67 @@ class Rewriting:
             or any(len(lost) != len(self._at_first[path]) for path, lost in self._merged.items())
         )
 
+    @property
+    def known(self) -> dict[str, npt.NDArray[np.int64]]:
+        """What others have done that is in the files that are staged."""
+        return self._at_first if self._reverted else self._merged
+
+    async def _write_added(self, published: Sequence[DataFile]) -> dict[str, DataFile]:
+        """What the files that others have added by now become, by path: rows that they have deleted are still there."""
+        added = [file for file in published if file.path not in self.known]
+        return dict(zip((file.path for file in added), await self.write_anew(added), strict=True))
+
+    async def write_anew(self, added: Sequence[DataFile]) -> list[DataFile]:
+        """What these published files become, one by one."""
+        sources = added
+        if self._before is not None:
+            made = await self._before.write_anew(added)
+            sources = [await self._source(new, file) for new, file in zip(made, added, strict=True)]
+        try:
+            await self._columns.catch_up(sources)
+        finally:
+            self._session.transaction.written.update(self._columns.written)
+        return [self._columns.completed[file.path] for file in sources]
+
+    async def _source(self, new: DataFile, published: DataFile) -> DataFile:
+        """What the Rewriting before has made of a published file, without the rows that are deleted of that."""
+        lost = await self._lost(published)
+        if new.path in self._columns.completed or not len(lost):
+            return new
+        return replace(new, delete_file=(await self._deletion(new, None, lost)).file)
+
+    def became(self, path: str) -> DataFile | None:
+        """The new file in place of a published one."""
+        if self._before is not None:
+            source = self._before.became(path)
+            return None if source is None else self._columns.completed.get(source.path)
+        return self._columns.completed.get(path)
+
     async def merge(self) -> None:
         """Stage what others have done to the table's rows since. Raises 40001 where that cannot be told from what the
         transaction itself has done, 23505 or 23503 where their rows and its own do not go together."""
         session = self._session
         published = await self._published()
-        await self._columns.catch_up(published)
-        lost = {file.path: await self._lost(file) for file in published}
-        known = self._at_first if self._reverted else self._merged
+        fresh = await self._write_added(published)
+        lost, known = {file.path: await self._lost(file) for file in published}, self.known
         if not known.keys() <= lost.keys():
             raise _changed_meanwhile()  # TRUNCATE, or all rows of a file are gone
-        gone = {path: np.setdiff1d(positions, known.get(path, ())) for path, positions in lost.items()}
-        if known.keys() == lost.keys() and not any(len(positions) for positions in gone.values()):
+        gone = {path: np.setdiff1d(lost[path], positions) for path, positions in known.items()}
+        if not fresh and not any(len(positions) for positions in gone.values()):
             return
         change = await staged(session, self.relid)
         files = {file.path for file in change.data_files}
         deleted = {deletion.data_path: deletion for deletion in change.deleted}
-        new = {file.path: self._columns.completed[file.path] for file in published}
-        for path, file in new.items():
-            if file.path in files and len(gone[path]):
-                deleted[file.path] = await self._deletion(file, deleted.get(file.path), gone[path])
-        fresh = [path for path, file in new.items() if file.path not in files]
-        deletions = [await self._deletion(new[path], None, lost[path]) for path in fresh if len(lost[path])]
-        added = RowChange(self.relid, [new[path] for path in fresh], deletions)
+        for path, positions in gone.items():
+            file = self.became(path)
+            if len(positions) and (file is None or file.path not in files):
+                raise _changed_meanwhile()
+            if len(positions) and file is not None:
+                deleted[file.path] = await self._deletion(file, deleted.get(file.path), positions)
         await session.transaction.stage(RowChange(self.relid, change.data_files, [*deleted.values()], truncate=True))
         if fresh:
+            deletions = [await self._deletion(new, None, lost[path]) for path, new in fresh.items() if len(lost[path])]
+            added = RowChange(self.relid, [*fresh.values()], deletions)
             table = (await latest(session, self.relid)).table
             await refuse_duplicates(session, table, added)
             await refuse_missing(session, table, added)

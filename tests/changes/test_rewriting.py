@@ -159,6 +159,41 @@ def test_a_savepoint_takes_back_what_was_made_up_for(block: psycopg.Connection, 
     assert other.execute("SELECT sum(n) FROM t").fetchone() == (200,)
 
 
+def test_files_that_are_written_anew_twice(
+    gateway_process: GatewayProcess, schema: str, block: psycopg.Connection, other: psycopg.Connection
+) -> None:
+    """What others do passes through both changes, also where the second was taken back and made again."""
+    block.execute("ALTER TABLE t ALTER n TYPE text USING n || '!'")
+    other.execute("INSERT INTO t VALUES (4, 40, 'd'), (5, 50, NULL)")
+    block.execute("SAVEPOINT between")
+    with pytest.raises(psycopg.errors.InvalidTextRepresentation), block.transaction():
+        block.execute("ALTER TABLE t ALTER name TYPE integer USING name::integer")
+    block.execute("ALTER TABLE t ALTER name TYPE integer USING ascii(name)")
+    block.execute("ROLLBACK TO between")
+    block.execute("ALTER TABLE t ALTER name TYPE text USING name || n")
+    block.execute("UPDATE t SET name = 'own' WHERE id = 1")
+    other.execute("UPDATE t SET n = 21 WHERE id = 2")
+    other.execute("DELETE FROM t WHERE id IN (3, 5)")
+    assert not locks(gateway_process, block, f"{schema}.t")
+    block.commit()
+    assert other.execute("SELECT id, n, name FROM t ORDER BY id").fetchall() == [
+        (1, "10!", "own"), (2, "21!", "b21!"), (4, "40!", "d40!"),
+    ]  # fmt: skip
+
+
+def test_others_rows_are_checked_when_they_are_written_anew(
+    block: psycopg.Connection, other: psycopg.Connection
+) -> None:
+    block.execute("ALTER TABLE t ADD CONSTRAINT positive CHECK (n > 0)")
+    block.execute(_WRITING)
+    block.execute("ALTER TABLE t ALTER name TYPE integer USING length(name)")
+    other.execute("INSERT INTO t VALUES (4, -1, 'd')")
+    with pytest.raises(psycopg.errors.CheckViolation):
+        block.commit()
+    block.rollback()
+    assert other.execute("SELECT id, n, name FROM t ORDER BY id DESC LIMIT 1").fetchall() == [(4, -1, "d")]
+
+
 def test_an_empty_table_that_others_fill(block: psycopg.Connection, other: psycopg.Connection) -> None:
     other.execute("CREATE TABLE bare (n integer)")
     block.execute("ALTER TABLE bare ALTER n TYPE text USING n || '!'")

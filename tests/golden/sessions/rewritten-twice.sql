@@ -1,0 +1,32 @@
+-- Several changes of one table in a block that each give its columns other values.
+CREATE TABLE twice (id integer PRIMARY KEY, n integer, s text);
+INSERT INTO twice VALUES (1, 10, 'a'), (2, 20, 'bb'), (3, NULL, 'ccc');
+BEGIN;
+ALTER TABLE twice ALTER n TYPE text USING n || '!';
+INSERT INTO twice VALUES (4, 'own', 'dddd');
+UPDATE twice SET n = n || '?' WHERE id = 2;
+ALTER TABLE twice ALTER s TYPE integer USING length(s);
+SELECT * FROM twice ORDER BY id;
+SAVEPOINT second;
+ALTER TABLE twice ALTER n TYPE integer USING length(n);
+DELETE FROM twice WHERE id = 1;
+SELECT * FROM twice ORDER BY id;
+ROLLBACK TO second;
+ALTER TABLE twice ADD COLUMN u uuid DEFAULT gen_random_uuid() NOT NULL;
+SELECT count(*), count(DISTINCT u) FROM twice;
+SAVEPOINT third;
+ALTER TABLE twice ALTER n TYPE integer USING n::integer;
+ROLLBACK TO third;
+ALTER TABLE twice ADD CHECK (s < 4);
+ROLLBACK TO third;
+ALTER TABLE twice ADD CHECK (s < 5), ALTER s TYPE smallint;
+SELECT id, n, s FROM twice ORDER BY id;
+COMMIT;
+SELECT id, n, s, u IS NULL AS none FROM twice ORDER BY id;
+\d twice
+BEGIN;
+ALTER TABLE twice ALTER s TYPE text USING s || ' long';
+ALTER TABLE twice ALTER n TYPE integer USING length(n);
+ROLLBACK;
+SELECT id, n, s FROM twice ORDER BY id;
+DROP TABLE twice;
