@@ -41,10 +41,15 @@ _MOMENT_MILLISECONDS: Final = 30
 _DEADLOCK_MILLISECONDS: Final = 1500
 
 
-async def patiently(backend: Backend, carry_out: Callable[[], Awaitable[_T]]) -> _T:
+def _go_on() -> None:
+    return
+
+
+async def patiently(backend: Backend, carry_out: Callable[[], Awaitable[_T]], check: Callable[[], None] = _go_on) -> _T:
     """Carry out, in a savepoint, what may need the locks of tables; again where others have them.
 
-    The backend is in a block that works. Raises what `carry_out` raises, 55P03 when the client's lock_timeout is over.
+    The backend is in a block that works. Raises what `carry_out` raises, 55P03 when the client's lock_timeout is over,
+    and what `check` raises between two attempts: PostgreSQL forgets a cancel that comes while it has nothing to do.
     """
     started = time.monotonic()
     milliseconds = _MOMENT_MILLISECONDS
@@ -56,6 +61,7 @@ async def patiently(backend: Backend, carry_out: Callable[[], Awaitable[_T]]) ->
         except SluiceError as error:
             if error.sqlstate != SqlState.LOCK_NOT_AVAILABLE or backend.status != b"E":
                 raise
+            check()
             if limit and (time.monotonic() - started) * 1000 >= limit:
                 raise
         else:

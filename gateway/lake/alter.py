@@ -13,6 +13,7 @@ import asyncio
 import json
 from collections.abc import Sequence
 from contextlib import nullcontext
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -22,7 +23,7 @@ from catalog.progress import Progress
 from catalog.schema_changes import ChangingElement, Origin, SchemaChange, element_from_json
 from catalog.states import RULE_OF, Element, State, path
 from gateway.analysis import SAVEPOINT
-from gateway.attention import attending
+from gateway.attention import attending, check
 from gateway.backend import Statement
 from gateway.indexing import fill
 from gateway.lake.computed_keys import check_computable
@@ -184,7 +185,7 @@ class AlterPortal(StatementPortal):
 
     async def _relay(self) -> None:
         """Let PostgreSQL carry out the client's statement."""
-        await patiently(self.session.backend, self._relay_once)
+        await patiently(self.session.backend, self._relay_once, partial(check, self.session))
 
     async def _relay_once(self) -> None:
         self._answers.clear()

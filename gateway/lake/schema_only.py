@@ -7,8 +7,10 @@ as patient (gateway/patience.py).
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
+from gateway.attention import check
 from gateway.lake.deferring import defer, may_defer
 from gateway.lake.guarded import relay_rows, send_statement
 from gateway.lake.obligations import obligations
@@ -43,7 +45,7 @@ class PatientPortal(StatementPortal):
         await transaction.deferred.settle()
         await transaction.begin()
         transaction.fresh = False
-        tag = await patiently(session.backend, self._relay)
+        tag = await patiently(session.backend, self._relay, partial(check, session))
         if transaction.implicit and session.ends_with_statement:
             await transaction.commit()
         return tag
@@ -64,6 +66,6 @@ class SchemaOnlyPortal(PatientPortal):
             return await super()._carry_out()
         await transaction.deferred.open()
         before = [(await latest(session, oid)).table for oid in self.routed.lake]
-        tag = await patiently(session.backend, self._relay)
+        tag = await patiently(session.backend, self._relay, partial(check, session))
         await defer(session, self.analysis, before, await obligations(session), renames=True)
         return tag

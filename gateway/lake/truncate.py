@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from catalog.publish import RowChange
 from gateway.analysis import SAVEPOINT, UNDO
+from gateway.attention import check
 from gateway.backend import Result, Statement
 from gateway.enlistment import SchemaChangedError
 from gateway.lake.changing import Changing
@@ -33,7 +35,7 @@ class TruncatePortal(StatementPortal):
         async with Changing(self, "TRUNCATE TABLE") as changing:
             run = self.session.backend.run
             await run(SAVEPOINT)
-            truncated, closure = await patiently(self.session.backend, self._truncate)
+            truncated, closure = await patiently(self.session.backend, self._truncate, partial(check, self.session))
             try:
                 for oid in self.routed.lake:
                     await used(self.session, oid, self.analysis.mark, changing.mark)
