@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from hypothesis import HealthCheck, settings
 
 from catalog.embedded import EmbeddedPostgres
 from tests.servers import GatewayProcess, Server, open_directory, start_oracle
@@ -19,6 +20,11 @@ _NUMBERS = itertools.count(1)
 # The longest that a statement which needs no Spark may wait behind whatever else the gateway does. A machine with
 # few cores is busy with Spark meanwhile, so this tells a blocked event loop, not a slow one.
 _UNBLOCKED_SECONDS_MAX = 1.5
+
+
+# How long an example takes tells how busy the machine is.
+settings.register_profile("sluice", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("sluice")
 
 
 @pytest.fixture(scope="session")
