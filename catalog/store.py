@@ -64,8 +64,8 @@ WHERE s.table_id = $1 AND s.data_file_id = ANY ($2)
 """
 
 _COLUMNS_MADE: Final = """
-SELECT step_id, kind, subject FROM pg_sluice.schema_step
-WHERE table_id = $1 AND snapshot_id > $2 AND kind IN ('rewrite column', 'add computed column') ORDER BY step_id
+SELECT table_id, step_id, kind, subject FROM pg_sluice.schema_step
+WHERE table_id = ANY ($1) AND snapshot_id > $2 AND kind IN ('rewrite column', 'add computed column') ORDER BY step_id
 """
 # Every table that some snapshot has, and every snapshot that changed its files; dropped tables have no relation.
 _HISTORY: Final = """
@@ -245,10 +245,15 @@ class Store:
                 found[oid] = TableVersion(version.table, snapshot, await _files(connection, version.table, snapshot))
         return found
 
-    async def columns_made_since(self, table: Table, snapshot: int) -> list[SchemaStep]:
-        """The steps since a snapshot that gave a table columns which the files of that time have no values of."""
-        rows = await self.pool.fetch(_COLUMNS_MADE, table.table_id, snapshot)
-        return [SchemaStep(row["step_id"], row["kind"], row["subject"], {}) for row in rows]
+    async def columns_made_since(self, table_ids: Sequence[int], snapshot: int) -> dict[int, list[SchemaStep]]:
+        """The steps since a snapshot that gave tables columns which the files of that time have no values of.
+
+        By table ID; tables without such steps are left out.
+        """
+        found: dict[int, list[SchemaStep]] = {}
+        for row in await self.pool.fetch(_COLUMNS_MADE, table_ids, snapshot):
+            found.setdefault(row["table_id"], []).append(SchemaStep(row["step_id"], row["kind"], row["subject"], {}))
+        return found
 
     async def versions(self, relation_oids: Iterable[int]) -> dict[int, TableVersion]:
         """The committed version of each lake table among these relations, all at one snapshot.

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.constraints import ForeignKey, Key
 from catalog.errors import SluiceError
+from gateway.arrays import text_array
 from gateway.backend import Statement
 from gateway.messages import frontend
 from planner.statements import Statement as SourceStatement
@@ -94,7 +95,7 @@ async def keep_modes(session: Exchange, modes: ConstraintModes) -> None:
 
 
 async def _named(session: Exchange, modes: ConstraintModes) -> frozenset[int]:
-    namespaces, names = (_array(each) for each in zip(*(modes.names or ()), strict=True))
+    namespaces, names = (text_array(each) for each in zip(*(modes.names or ()), strict=True))
     [found] = await session.backend.run(Statement(_NAMED, (namespaces, names)))
     return frozenset(int(oid) for (oid,) in found.rows if oid is not None)
 
@@ -113,9 +114,3 @@ def deferred_now(constraints: Iterable[Key | ForeignKey], modes: Mapping[str, bo
         for each in constraints
         if each.deferrable and modes.get(str(each.oid), each.deferred if every is None else every)
     )
-
-
-def _array(texts: Iterable[str | None]) -> str:
-    """An array in PostgreSQL's text form."""
-    escaped = (None if text is None else text.replace("\\", "\\\\").replace('"', '\\"') for text in texts)
-    return "{" + ",".join("NULL" if text is None else f'"{text}"' for text in escaped) + "}"

@@ -17,6 +17,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import unsupported
+from gateway.arrays import number_array
 from gateway.backend import Result, Statement
 from gateway.replaced_rows import ReplacedRows
 
@@ -114,11 +115,12 @@ class Cursors:
             return
         await self.look()
         read = {oid for cursor in self._open.values() if not cursor.held for oid in cursor.declared.stood_in_for}
-        if not read & set(oids):
+        changed = read & set(oids)
+        if not changed:
             yield
             return
         run = self._session.backend.run
-        [names] = await run(Statement(_NAMES, ("{" + ",".join(map(str, read & set(oids))) + "}",)))
+        [names] = await run(Statement(_NAMES, (number_array(changed),)))
         listed = (names.rows[0][0] or b"").decode()
         await run(Statement(f"DECLARE pg_sluice_occupying NO SCROLL CURSOR FOR SELECT FROM {listed}"))
         yield

@@ -21,6 +21,7 @@ from catalog.compatibility import SchemaStep, forbidding_step
 from catalog.errors import SluiceError, SqlState
 from catalog.store import Store, steps_from_json
 from gateway.analysis import Analysis, SchemaMark, analyse
+from gateway.arrays import number_array
 from gateway.backend import BackendLostError, Result, Statement
 from planner.statements import explaining
 
@@ -224,7 +225,7 @@ class Enlistment:
         """
         if not self._tables:
             return []
-        return [Statement(_HOLD_STEPS, (token, json.dumps(self._versions()), _oids(checked)))]
+        return [Statement(_HOLD_STEPS, (token, json.dumps(self._versions()), number_array(checked)))]
 
     def decide(self, answer: bytes | None) -> None:
         """Whether COMMIT may follow."""
@@ -285,8 +286,4 @@ async def analysed(
 
 def hold_schema(token: str, oids: Iterable[int]) -> Statement:
     """Keep the schemas of these tables as they are until the savepoint around it is undone."""
-    return Statement(_HOLD, (token, _oids(oids)))
-
-
-def _oids(oids: Iterable[int]) -> str:
-    return "{" + ",".join(map(str, oids)) + "}"
+    return Statement(_HOLD, (token, number_array(oids)))

@@ -128,7 +128,7 @@ class Exchange:
                 if item.type == ErrorResponse.type:
                     good = False
                     item = _shifted(item, offset)
-                if hidden is None or item.type != NoticeResponse.type or hidden.encode() not in item.body:
+                if not is_notice(item, hidden):
                     await self.pass_on(item)
             else:
                 self.client.write(item)
@@ -152,6 +152,11 @@ class Exchange:
             await self.backend.drain()
             if frame.type in (CopyDone.type, CopyFail.type) or self.machine.state is State.CLOSED:
                 return
+
+
+def is_notice(frame: Frame, sqlstate: str | None) -> bool:
+    """Whether it is a notice of this SQLSTATE; of None nothing is."""
+    return sqlstate is not None and frame.type == NoticeResponse.type and sqlstate.encode() in frame.body
 
 
 def _shifted(frame: Frame, offset: int) -> Frame:

@@ -19,7 +19,7 @@ from gateway.client import Client
 from gateway.constraint_modes import keep_modes, prepare_modes
 from gateway.context import GatewayContext
 from gateway.enlistment import analysed
-from gateway.exchange import Exchange
+from gateway.exchange import Exchange, is_notice
 from gateway.framing import Frame
 from gateway.lake import open_portal
 from gateway.lake.cursor import ExecutedCursorPortal, bind_portal, present_cursor
@@ -408,7 +408,7 @@ class ExtendedQuery(Exchange):
             item = await self.backend.next()
             if not isinstance(item, Frame):
                 self.client.write(item)
-            elif hidden is None or item.type != NoticeResponse.type or hidden.encode() not in item.body:
+            elif not is_notice(item, hidden):
                 await self.pass_on(item)
                 if item.type == ErrorResponse.type:
                     self._outstanding.clear()

@@ -175,10 +175,10 @@ async def _schema_only(session: Exchange, analysis: Analysis, query: Node) -> Ro
         return Routed(Route.CONCURRENTLY, query)
     if utility.type != "DROPSTMT":
         names = [] if utility.fields.get("relation") is None else [quoted_name(utility.relation)]
-    else:
-        if not statements.drops_tables(analysis.sql):
-            return Routed(Route.PATIENT, query)
+    elif statements.drops_tables(analysis.sql):
         names = [quoted(each) for each in utility.objects]
+    else:
+        return Routed(Route.PATIENT, query)
     if not names:
         return Routed(Route.RELAY, query)
     found = await _tables(session, names)

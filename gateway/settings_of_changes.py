@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterable, MutableMapping, Sequence
 from typing import Final
 
+from gateway.arrays import text_array
 from gateway.backend import Backend, Statement
 
 _PRESENT: Final = (
@@ -60,7 +61,7 @@ class SettingsOfChanges:
         return await self._ask(self._names) if self._names else {}
 
     async def _ask(self, names: Iterable[str]) -> dict[str, str | None]:
-        [answer] = await self._backend.run(Statement(_PRESENT, (_array(names),)))
+        [answer] = await self._backend.run(Statement(_PRESENT, (text_array(names),)))
         found: dict[str, str | None] = json.loads(answer.rows[0][0] or b"{}")
         return found
 
@@ -69,11 +70,5 @@ def under(settings: Settings, statements: Sequence[Statement]) -> list[Statement
     """What carries the statements out under these settings; afterwards they are as before."""
     if not settings:
         return list(statements)
-    keep = Statement(_KEEP, (_array(settings),))
+    keep = Statement(_KEEP, (text_array(settings),))
     return [keep, Statement(_SET.format("$1"), (json.dumps(dict(settings)),)), *statements, _PUT_BACK]
-
-
-def _array(names: Iterable[str]) -> str:
-    """As PostgreSQL's array of text."""
-    escaped = (name.replace("\\", "\\\\").replace('"', '\\"') for name in names)
-    return "{" + ",".join(f'"{name}"' for name in escaped) + "}"

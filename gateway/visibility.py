@@ -12,6 +12,7 @@ from catalog.model import DeleteFile, Table, TableVersion
 from catalog.publish import RowChange, applied, change_from_json
 from catalog.store import TableRules, rules_from_description, table_from_description
 from gateway.analysis import SAVEPOINT, UNDO, SchemaMark
+from gateway.arrays import number_array
 from gateway.backend import Result, Statement
 from gateway.enlistment import SchemaChangedError, hold_schema
 from planner.computable import functions_in
@@ -37,7 +38,7 @@ async def lake_relations(session: Exchange, oids: Iterable[int]) -> frozenset[in
 
 def uncommitted(session: Exchange, oids: Sequence[int]) -> Statement:
     """What to ask the backend for `versions`."""
-    return Statement(_UNCOMMITTED, (session.gateway.token, "{" + ",".join(map(str, oids)) + "}"))
+    return Statement(_UNCOMMITTED, (session.gateway.token, number_array(oids)))
 
 
 async def staged(session: Exchange, oid: int) -> RowChange:
@@ -60,8 +61,8 @@ async def versions(
         return {oid: parts.versions[oid] for oid in oids}
     snapshot = await transaction.visible_snapshot(tuple(oid for oid in oids if oid != unread))
     found = await store.versions(oids) if snapshot is None else await store.versions_at(oids, snapshot)
-    for version in () if snapshot is None else found.values():
-        await _check_readable(session, version.table, snapshot or 0)
+    if snapshot is not None:
+        await _check_readable(session, [version.table for version in found.values()], snapshot)
     if not transaction.open or transaction.fresh:
         return found
     if own is None:
@@ -76,11 +77,12 @@ async def versions(
     return found
 
 
-async def _check_readable(session: Exchange, table: Table, snapshot: int) -> None:
-    """40001 where the rows of a transaction's snapshot have no values of columns that the table has by now."""
-    steps = await session.gateway.store.columns_made_since(table, snapshot)
-    if steps:
-        raise SchemaChangedError(table.name, steps)
+async def _check_readable(session: Exchange, tables: Sequence[Table], snapshot: int) -> None:
+    """40001 where the rows of a transaction's snapshot have no values of columns that the tables have by now."""
+    made = await session.gateway.store.columns_made_since([table.table_id for table in tables], snapshot)
+    for table in tables:
+        if table.table_id in made:
+            raise SchemaChangedError(table.name, made[table.table_id])
 
 
 def _described(version: TableVersion | None, description: bytes) -> TableVersion:

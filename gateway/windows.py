@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from gateway.constraint_modes import stands_beside
 from planner.changed_settings import changed_settings, configured_settings
-from planner.computable import functions_of_users, lasting_functions
+from planner.computable import acting_functions
 from planner.locking import strongest
 from planner.nodes import Node, name_of, walk
 from planner.references import functions, relations
@@ -130,10 +130,9 @@ def runs_in_window(routed: Routed, builtins: Builtins) -> bool:
         case Route.ALTER | Route.SCHEMA_ONLY | Route.CREATE_TABLE | Route.INSERT | Route.MERGE:
             return True
         case Route.SELECT:
-            return not functions_of_users(query) | lasting_functions(query, builtins)
+            return not acting_functions(query, builtins)
         case Route.WITH_CHANGES:
-            calls = functions_of_users(query) | lasting_functions(query, builtins)
-            return relations(query) == set(routed.lake) and not calls
+            return relations(query) == set(routed.lake) and not acting_functions(query, builtins)
         case Route.EXECUTE:
             arguments = () if query is None else walk(query.utilityStmt.params or ())
             inner = routed.inner_routed
@@ -147,7 +146,7 @@ def runs_in_window(routed: Routed, builtins: Builtins) -> bool:
             inner = routed.inner_routed
             if inner is None or strongest(inner.query) is not None:
                 return False
-            return not functions_of_users(inner.query) | lasting_functions(inner.query, builtins)
+            return not acting_functions(inner.query, builtins)
         case Route.FETCH:
             return routed.cursor is not None and not routed.cursor.declared.locks
         case Route.COPY:

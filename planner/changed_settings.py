@@ -27,7 +27,10 @@ _SPELLED: Final = {
     ("session", "characteristics"): _NOTHING,  # of the transactions to come
 }
 # What can be set and not read, is no setting, or is another statement's matter.
-_OTHERS: Final = frozenset({"all", "constraints", "seed", "session_authorization", "transaction"})
+_OTHERS: Final = frozenset({
+    "all", "constraints", "seed", "session_authorization", "transaction", "transaction_deferrable",
+    "transaction_isolation", "transaction_read_only", "transaction_snapshot",
+})  # fmt: skip
 _OF_SESSION: Final = (["authorization"], ["characteristics"])
 _FUNCTION: Final = "set_config"
 
@@ -48,7 +51,7 @@ def changed_settings(statement: Statement) -> frozenset[str] | None:
 
 
 def _can_be_read(name: str) -> bool:
-    return name not in _OTHERS and not name.startswith("transaction_")
+    return name not in _OTHERS
 
 
 def _name(items: Sequence[Token]) -> str | None:

@@ -37,8 +37,7 @@ def is_computable(tree: Any, builtins: Builtins, *, made_by_users: bool = False,
     """Whether the answer does not depend on where the rows are, and nothing else comes of the query.
 
     With `made_by_users` that is to be seen for the functions of users and those whose effects have to last: see
-    `functions_of_users` and `lasting_functions`. With `locked`, whoever
-    asks has locked the rows that the query locks.
+    `functions_of_users` and `lasting_functions`. With `locked`, whoever asks has locked the rows that the query locks.
     """
     for oid in functions(tree):
         if oid >= FIRST_USER_OID:
@@ -74,3 +73,8 @@ def lasting_functions(tree: Any, builtins: Builtins) -> frozenset[int]:
     """OIDs of PostgreSQL's own functions in the query that leave something behind: locks, settings, notifications."""
     known = ((oid, builtins.functions.get(oid)) for oid in functions(tree))
     return frozenset(oid for oid, each in known if each is not None and oid < FIRST_USER_OID and each.name in _LASTING)
+
+
+def acting_functions(tree: Any, builtins: Builtins) -> frozenset[int]:
+    """OIDs of both: of the functions that may do more than compute."""
+    return functions_of_users(tree) | lasting_functions(tree, builtins)

@@ -83,4 +83,4 @@ def presented(value: Value) -> Expression:
 
 def rendered(expression: Expression) -> str:
     """Spark SQL text, where `${…}` in strings stays: Spark puts settings and environment variables in its place."""
-    return expression.sql(dialect=DIALECT, copy=True, identify=False, comments=False).replace("${", "$\\{")
+    return expression.sql(dialect=DIALECT, copy=True, identify=False).replace("${", "$\\{")

@@ -119,6 +119,13 @@ def is_not_null(expression: Expression) -> Expression:
     return call("isnotnull", expression)
 
 
+def marked(expression: Expression, type_name: str) -> Expression:
+    """An operand of what yields this type of integers: Spark does not say which of them overflows, the mark does."""
+    result = exp.Paren(this=expression)
+    result.comments = [type_name]
+    return result
+
+
 def negative(expression: Expression) -> Expression:
     """Unary minus."""
     return exp.Paren(this=exp.Neg(this=operand(expression)))

@@ -16,6 +16,7 @@ from catalog.errors import SluiceError, unsupported
 from planner.nodes import walk
 from planner.spark import Expression, binary, call, case, column, is_not_null, raw, string
 from planner.values import Value
+from storage.plan import NUMBER_COLUMN
 
 if TYPE_CHECKING:
     from planner.scope import ScanBuilder
@@ -27,7 +28,6 @@ _NAMES: Final = {CTID: "ctid", -2: "xmin", -3: "cmin", XMAX: "xmax", -5: "cmax",
 
 _UNKNOWN: Final = frozenset({-2, -3, -5})
 _INSERT, _MERGE = 3, 5  # CmdType of nodes.h
-_NUMBER: Final = "_number"
 _ROWS_OF_BLOCK_BITS: Final = 15
 _OFFSET_BITS: Final = 16
 
@@ -37,7 +37,7 @@ def system_column(scan: ScanBuilder | None, attnum: int) -> Value:
     if scan is None or attnum not in (CTID, TABLE_OID):
         raise _refused(attnum, "" if scan else " in this place")
     scan.needs_number = True
-    number = column(scan.alias, _NUMBER)
+    number = column(scan.alias, NUMBER_COLUMN)
     if attnum == TABLE_OID:
         return Value(case((is_not_null(number), raw(f"{scan.table.oid}L"))), OID)
     block = call("shiftright", number, raw(str(_ROWS_OF_BLOCK_BITS)))

@@ -6,7 +6,7 @@ Only the row groups that hold any of them are read, without Spark; Spark sees a 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -77,27 +77,23 @@ def local_relation(
         types.append(pa.int64())
         names.append(NUMBER_COLUMN)
     schema = pa.schema(list(zip(names, types, strict=True)))
-    messages = jvm.view.java.util.ArrayList()
+    tables = []
     for file, positions, table in found:
         arrays: list[Any] = [_in_nanoseconds(each) for each in table.columns]
         if needs_position:
             arrays += [pa.array([file.path]).take(pa.array(np.zeros(len(positions), np.int32))), pa.array(positions)]
         if numbers is not None:
             arrays.append(pa.array(numbers[file.path] + positions))
-        for batch in pa.Table.from_arrays(arrays, schema=schema).combine_chunks().to_batches():
-            messages.append(batch.serialize().to_pybytes())
-    return _frame(jvm, messages, fields)
+        tables.append(pa.Table.from_arrays(arrays, schema=schema))
+    return local_frame(jvm, tables, fields)
 
 
-def local_frame(jvm: SparkJvm, rows: pa.Table, fields: Sequence[dict[str, Any]]) -> JavaObject:
+def local_frame(jvm: SparkJvm, tables: Iterable[pa.Table], fields: Sequence[dict[str, Any]]) -> JavaObject:
     """A DataFrame of rows that are in memory, with Spark's fields."""
     messages = jvm.view.java.util.ArrayList()
-    for batch in rows.combine_chunks().to_batches():
-        messages.append(batch.serialize().to_pybytes())
-    return _frame(jvm, messages, fields)
-
-
-def _frame(jvm: SparkJvm, messages: JavaObject, fields: Sequence[dict[str, Any]]) -> JavaObject:
+    for table in tables:
+        for batch in table.combine_chunks().to_batches():
+            messages.append(batch.serialize().to_pybytes())
     described = json.dumps({"type": "struct", "fields": list(fields)})
     handed = jvm.view.scala.jdk.javaapi.CollectionConverters.asScala(messages.iterator())
     return jvm.view.PythonSQLUtils.toDataFrame(handed, described, jvm.session)

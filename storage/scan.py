@@ -160,7 +160,7 @@ class _Relation:
     def _numbered(self, frame: JavaObject, numbers: Mapping[str, int]) -> JavaObject:
         """With `_number`; and without what it is made of, unless that is shown too."""
         table = pa.table({"numbered_file": list(numbers), "first_number": pa.array(numbers.values(), pa.int64())})
-        first = self._jvm.view.functions.broadcast(local_frame(self._jvm, table, _NUMBERED))
+        first = self._jvm.view.functions.broadcast(local_frame(self._jvm, [table], _NUMBERED))
         joined = frame.join(first, self._jvm.view.functions.expr(f"{FILE_COLUMN} = numbered_file"))
         columns = [column_name(column.attnum) for column in self._table.columns]
         columns += [
@@ -222,9 +222,7 @@ class _Relation:
 
     def _empty(self) -> JavaObject:
         fields = [spark_field(column_name(column.attnum), column) for column in self._table.columns]
-        for name in self._shown:
-            kind = "string" if name == FILE_COLUMN else "long"
-            fields.append({"name": name, "type": kind, "nullable": True, "metadata": {}})
+        fields += [plain_field(name, "string" if name == FILE_COLUMN else "long") for name in self._shown]
         schema = self._jvm.view.org.apache.spark.sql.types.DataType.fromJson(
             json.dumps({"type": "struct", "fields": fields})
         )

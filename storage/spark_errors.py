@@ -33,6 +33,12 @@ _TYPE_NAMES: Final = {
     "TIME": "time", "STRING": "text",
 }  # fmt: skip
 
+# The name under which the SQL text in question is put beside Spark's parameters.
+_FRAGMENT: Final = "sluice.fragment"
+_TYPE_MARK: Final = re.compile(r"/\* (smallint|integer|bigint) \*/")
+_STRING: Final = re.compile(r"'(?:[^'\\]|\\.)*'")
+_INNERMOST: Final = re.compile(r"\([^()]*\)")
+
 _Parameters = Mapping[str, str]
 
 
@@ -53,10 +59,20 @@ def _out_of_range(parameters: _Parameters) -> str:
 
 
 def _arithmetic_overflow(parameters: _Parameters) -> str:
-    word = parameters.get("message", "").split(" ", 1)[0]
-    return {"integer": "integer out of range", "long": "bigint out of range", "short": "smallint out of range"}.get(
-        word, "value out of range"
-    )
+    """In the SQL of what has overflown, the planner has marked its first operand: in front of an operator, or in the
+    parentheses of a function."""
+    text = _STRING.sub("", parameters.get(_FRAGMENT, ""))
+    for part in (text, text.partition("(")[2].rpartition(")")[0]):
+        found = _TYPE_MARK.search(_outside_parentheses(part))
+        if found:
+            return f"{found[1]} out of range"
+    return "value out of range"
+
+
+def _outside_parentheses(text: str) -> str:
+    while (shorter := _INNERMOST.sub("", text)) != text:
+        text = shorter
+    return text
 
 
 def _unreadable(parameters: _Parameters) -> str:
@@ -76,6 +92,9 @@ class Condition:
     message: str | Callable[[_Parameters], str]
 
 
+# What is declared with fewer digits is looked at by the planner's own SQL.
+_TOO_MANY_DIGITS: Final = unsupported("a numeric computation of more than 38 digits").message
+
 CONDITIONS: Final = (
     Condition("DIVIDE_BY_ZERO", SqlState.DIVISION_BY_ZERO, "division by zero"),
     Condition("REMAINDER_BY_ZERO", SqlState.DIVISION_BY_ZERO, "division by zero"),
@@ -83,8 +102,9 @@ CONDITIONS: Final = (
     Condition("ARITHMETIC_OVERFLOW", SqlState.NUMERIC_VALUE_OUT_OF_RANGE, _arithmetic_overflow),
     Condition("BINARY_ARITHMETIC_OVERFLOW", SqlState.NUMERIC_VALUE_OUT_OF_RANGE, "smallint out of range"),
     Condition("CAST_OVERFLOW", SqlState.NUMERIC_VALUE_OUT_OF_RANGE, _out_of_range),
-    Condition("NUMERIC_VALUE_OUT_OF_RANGE", SqlState.NUMERIC_VALUE_OUT_OF_RANGE, "numeric field overflow"),
-    Condition("NUMERIC_OUT_OF_SUPPORTED_RANGE", SqlState.NUMERIC_VALUE_OUT_OF_RANGE, "numeric field overflow"),
+    Condition("NUMERIC_VALUE_OUT_OF_RANGE", SqlState.FEATURE_NOT_SUPPORTED, _TOO_MANY_DIGITS),
+    Condition("NUMERIC_OUT_OF_SUPPORTED_RANGE", SqlState.FEATURE_NOT_SUPPORTED, _TOO_MANY_DIGITS),
+    Condition("DECIMAL_PRECISION_EXCEEDS_MAX_PRECISION", SqlState.FEATURE_NOT_SUPPORTED, _TOO_MANY_DIGITS),
     Condition("CAST_INVALID_INPUT", SqlState.INVALID_TEXT_REPRESENTATION, _invalid_syntax),
     Condition("DATETIME_OVERFLOW", SqlState.DATETIME_FIELD_OVERFLOW, "timestamp out of range"),
     Condition("DATETIME_FIELD_OUT_OF_BOUNDS", SqlState.DATETIME_FIELD_OVERFLOW, "date/time field value out of range"),
@@ -193,7 +213,8 @@ def _cause(throwable: Any) -> _Cause:
     try:
         condition = throwable.getCondition()
         sqlstate = throwable.getSqlState()
-        parameters = dict(throwable.getMessageParameters())
+        contexts = throwable.getQueryContext()
+        parameters = {**throwable.getMessageParameters(), _FRAGMENT: contexts[0].fragment() if len(contexts) else ""}
     except Py4JNetworkError:
         raise
     except Py4JError:  # not a SparkThrowable

@@ -14,7 +14,7 @@ and scans of all other shadows are counted around the statement: one that made a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Self
@@ -24,6 +24,7 @@ import pyarrow as pa
 from catalog.errors import SluiceError, SqlState, unsupported
 from catalog.model import Column, TableVersion
 from gateway.analysis import SAVEPOINT, UNDO
+from gateway.arrays import number_array
 from gateway.backend import BackendLostError, Statement
 from gateway.enlistment import SchemaChangedError, hold_schema
 from gateway.kept_answers import KeptAnswers
@@ -33,7 +34,7 @@ from gateway.lake.reading import Reading, runnable
 from gateway.lake.shadow import copy_rows, put_rows, qualified
 from gateway.read_only import SET as READ_ONLY
 from gateway.visibility import rules
-from planner.computable import functions_of_users, is_computable, lasting_functions
+from planner.computable import acting_functions, functions_of_users, is_computable
 from planner.loading import needed_rows
 from planner.nodes import Node
 from planner.plan import SparkQuery
@@ -72,10 +73,6 @@ _VOLATILE_HINT: Final = (
     "PostgreSQL computes it over copies of rows. What volatile functions do besides lasts only where a plain SELECT"
     " gives all of its rows at once. A function that only computes can be declared STABLE or IMMUTABLE."
 )
-
-
-def _array(oids: Iterable[int]) -> str:
-    return "{" + ",".join(map(str, oids)) + "}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +168,7 @@ class Computing:
         self._left = 0  # bytes that may be copied yet
         self._may_insert = False
         self._users = frozenset[int]() if query is None else functions_of_users(query)
-        self._acting = self._users | lasting_functions(query, session.gateway.builtins)
+        self._acting = acting_functions(query, session.gateway.builtins)
         self._made_by_users = made_by_users
         self._locked = locked
         self._lasting = lasting
@@ -191,8 +188,8 @@ class Computing:
         else:
             await read_only.lift()
         try:
-            oids = _array(self._filled)
-            [may] = await backend.run(Statement(_MAY_LOAD, (oids, _array(self._acting))))
+            oids = number_array(self._filled)
+            [may] = await backend.run(Statement(_MAY_LOAD, (oids, number_array(self._acting))))
             if may.rows[0][0] != b"t":
                 raise self._refusal
             self._may_insert = may.rows[0][1] == b"t"
@@ -238,7 +235,7 @@ class Computing:
         session = self._session
         session.cursors.check_unread(filled=True)
         session.ran_functions = session.names_by_sql = True
-        scans = Statement(_SCANS, (_array(self._filled),))
+        scans = Statement(_SCANS, (number_array(self._filled),))
         _, before = await session.backend.run(_IN_ONE_PROCESS, scans)
         yield
         [after] = await session.backend.run(scans)

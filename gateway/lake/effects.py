@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.errors import unsupported
 from catalog.model import TableVersion
+from gateway.arrays import number_array
 from gateway.backend import Statement
 from gateway.visibility import versions
 
@@ -47,7 +48,7 @@ class LastingEffects:
         self._session = session
         self._read_again = read_again
         self._copied = copied
-        self._changes = Statement(_CHANGES, ("{" + ",".join(map(str, copied)) + "}",))
+        self._changes = Statement(_CHANGES, (number_array(copied),))
         self._settings: list[bytes | None] = []
         self._role: bytes | None = None
         self._before: list[list[bytes | None]] = []

@@ -12,6 +12,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcon
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, unsupported
+from gateway.arrays import number_array
 from gateway.backend import Statement
 from gateway.constraint_modes import KEEP_OWN
 from gateway.framing import Frame
@@ -62,7 +63,7 @@ async def guarding(session: Exchange, *filled: int, undone_in: int | None = None
     alone = backend.status == b"I"
     if alone:
         await backend.run(BEGIN)
-    questions = [Statement(_SCANS, ("{" + ",".join(map(str, filled)) + "}",))]
+    questions = [Statement(_SCANS, (number_array(filled),))]
     if undone_in is not None:
         questions.append(Statement(_CHANGES, (str(undone_in),)))
     try:

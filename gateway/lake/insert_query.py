@@ -27,8 +27,9 @@ from gateway.visibility import functions_of_rules, rules
 from planner.change import plan_check, plan_insert
 from planner.enforce import enforced
 from planner.functions.local_times import spark_zone
-from planner.nodes import Node, walk
+from planner.nodes import Node
 from planner.plan import Context, ReturningPlan, SequenceColumn, SparkQuery
+from planner.references import tables_read
 from storage.arrow_types import arrow_schema
 from storage.plan import BoundScan, RunnableInsert, RunnableQuery
 from storage.write import WriteResult
@@ -59,10 +60,7 @@ class InsertQueryPortal(StatementPortal):
         session, query = self.session, self.routed.query
         assert query is not None
         target = int(query.rtable[int(query.resultRelation) - 1].relid)
-        mentioned = sum(
-            node.type == "RANGETBLENTRY" and int(node.fields.get("relid") or 0) == target for node in walk(query)
-        )
-        unread = target if mentioned == 1 else None
+        unread = None if target in tables_read(query) else target
         async with Changing(self, "INSERT", target) as changing:
             reading: Reading | None = None
             while reading is None:

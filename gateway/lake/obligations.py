@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from catalog.errors import SluiceError, SqlState
 from catalog.progress import Progress
 from gateway.analysis import analyse
+from gateway.arrays import number_array
 from gateway.attention import attending
 from gateway.backend import Statement
 from gateway.lake.reading import read, runnable
@@ -147,7 +148,7 @@ async def is_there(session: Exchange, met: Obligation) -> bool:
 async def vouch(session: Exchange, met: Sequence[Obligation]) -> None:
     """No row offends against these."""
     if met:
-        listed = "{" + ",".join(str(each.constraint) for each in met) + "}"
+        listed = number_array(each.constraint for each in met)
         await session.backend.run(Statement(_VOUCH, (session.gateway.token, listed)))
 
 

@@ -219,7 +219,6 @@ def rows_of(table: Table, bodies: list[bytes]) -> pa.Table:
 
 async def gone(table: Table, loaded: Loaded, kept: pa.Table) -> dict[str, npt.NDArray[np.int64]]:
     """The loaded rows that are no longer as they were: their positions, by the path of their data file."""
-
     return await asyncio.to_thread(lambda: loaded.by_path(~_among(table, loaded.rows, kept)))
 
 

@@ -17,6 +17,7 @@ from catalog.datatypes import BY_ARRAY_OID, BY_OID, TEXT
 from catalog.errors import unsupported
 from catalog.model import Column, Table
 from gateway.analysis import SAVEPOINT, UNDO
+from gateway.arrays import number_array
 from gateway.backend import Statement
 from gateway.copy import BinaryReader, CopyFormat, CopyOptions, CopyWriter
 from gateway.enlistment import SchemaChangedError, hold_schema
@@ -152,7 +153,7 @@ async def put_as_owner(  # noqa: PLR0917
         session.gateway.token,
         str(table.oid),
         binary_array(pa.array([column.name for column in columns], pa.string()), TEXT),
-        "{" + ",".join(str(each.type_oid) for each in types) + "}",
+        number_array(each.type_oid for each in types),
         str(count),
         await asyncio.to_thread(_cells, types, rows),
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from catalog.errors import SluiceError, SqlState
+from gateway.arrays import number_array
 from gateway.backend import Statement
 from gateway.lake.guarded import relay_statement
 from gateway.messages.backend import CommandComplete
@@ -40,11 +41,7 @@ MODES: Final = {
 
 def lock_tables(token: str, oids: Iterable[int], mode: str, *, nowait: bool = False) -> Statement:
     """Lock tables until the transaction ends."""
-    return Statement(_LOCK, (token, _oids(oids), mode, str(nowait)), lasting=True)
-
-
-def _oids(oids: Iterable[int]) -> str:
-    return "{" + ",".join(map(str, oids)) + "}"
+    return Statement(_LOCK, (token, number_array(oids), mode, str(nowait)), lasting=True)
 
 
 class LockTablePortal(StatementPortal):
@@ -69,6 +66,6 @@ class LockTablePortal(StatementPortal):
 
     async def _allowed(self, mode: str) -> bool:
         """Whether the client may lock these tables; where not, PostgreSQL says so, and nobody waits for the client."""
-        parameters = (_oids(self.routed.lake), _PRIVILEGES + _ALSO.get(mode, ""))
+        parameters = (number_array(self.routed.lake), _PRIVILEGES + _ALSO.get(mode, ""))
         [answer] = await self.session.backend.run(Statement(_ALLOWED, parameters))
         return answer.rows[0][0] == b"t"

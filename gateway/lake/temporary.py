@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from catalog.datatypes import TEXT, UNKNOWN
+from gateway.arrays import number_array
 from gateway.backend import Statement
 from planner.lexer import quoted
 
@@ -22,8 +23,8 @@ async def create_temporary(
     session: Exchange, name: str, columns: Sequence[str], fields: Sequence[FieldDescription]
 ) -> None:
     """A table with these columns, of the types of these fields; it goes with the transaction at the latest."""
-    oids = "{" + ",".join(str(TEXT if field.type_oid == UNKNOWN else field.type_oid) for field in fields) + "}"
-    typmods = "{" + ",".join(str(field.typmod) for field in fields) + "}"
+    oids = number_array(TEXT if field.type_oid == UNKNOWN else field.type_oid for field in fields)
+    typmods = number_array(field.typmod for field in fields)
     [types] = await session.backend.run(Statement(_TYPES, (oids, typmods)))
     listed = [f"{quoted(column)} {(name or b'').decode()}" for column, (name,) in zip(columns, types.rows, strict=True)]
     await session.backend.run(Statement(f"CREATE TEMPORARY TABLE {name} ({', '.join(listed)}) ON COMMIT DROP"))

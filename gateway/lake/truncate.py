@@ -7,6 +7,7 @@ from typing import Final
 
 from catalog.publish import RowChange
 from gateway.analysis import SAVEPOINT, UNDO
+from gateway.arrays import number_array
 from gateway.attention import check
 from gateway.backend import Result, Statement
 from gateway.enlistment import SchemaChangedError
@@ -53,7 +54,7 @@ class TruncatePortal(StatementPortal):
     async def _truncate(self) -> tuple[Result, Result]:
         """The tables are locked, and their shadows truncated; what PostgreSQL says, and all tables that it takes."""
         session, tables = self.session, self.routed.lake
-        lake = "{" + ",".join(map(str, tables)) + "}"
+        lake = number_array(tables)
         async with session.cursors.occupying(tables):
             _, truncated, closure = await session.backend.run(
                 lock_tables(session.gateway.token, tables, ACCESS_EXCLUSIVE),

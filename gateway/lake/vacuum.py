@@ -15,6 +15,7 @@ from catalog.background import end
 from catalog.errors import SqlState
 from catalog.expiry import expire
 from catalog.maintenance_settings import maintenance_settings
+from gateway.arrays import number_array
 from gateway.attention import check
 from gateway.backend import Statement
 from gateway.compacting import Compaction, Pace
@@ -73,7 +74,7 @@ class VacuumPortal(StatementPortal):
         wanted = list(self.routed.lake)
         if not command.tables:
             wanted = [row["relid"] for row in await self.session.gateway.store.fetch(_RELATIONS)]
-        listed = "{" + ",".join(map(str, wanted)) + "}"
+        listed = number_array(wanted)
         [found] = await self.session.backend.run(Statement(_PERMITTED, (listed,)))
         return {int(oid or 0): ((schema or b"").decode(), (name or b"").decode()) for oid, schema, name in found.rows}
 

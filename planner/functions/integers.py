@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from catalog.datatypes import BY_OID
+from catalog.errors import SqlState
 from planner.functions.call import Build, Call, Row, row
-from planner.spark import and_, binary, call, case, cast, is_not_null, negative
+from planner.spark import Expression, and_, binary, call, case, cast, is_not_null, marked, negative, raise_error, raw
 from planner.values import Value, spark_type
 
 _NAMES: Final = {"int2": "int2", "int4": "int4", "int8": "int8"}
@@ -14,7 +16,7 @@ _COLUMN: Final = {"int2": "s", "int4": "i", "int8": "b"}
 
 def _arithmetic(operator: str) -> Build:
     def build(given: Call) -> Value:
-        left, right = given.sql
+        left, right = _operands(given)
         wide = spark_type(given.result_type)
         if operator == "DIV":
             return given.result(cast(binary("DIV", left, right), wide))
@@ -24,12 +26,25 @@ def _arithmetic(operator: str) -> Build:
     return build
 
 
-def _function(name: str) -> Build:
-    return lambda given: given.result(call(name, *given.sql))
+def _operands(given: Call) -> tuple[Expression, Expression]:
+    left, right = given.sql
+    return marked(left, BY_OID[given.result_type].sql_name), right
 
 
 def _negative(given: Call) -> Value:
-    return given.result(negative(given.sql[0]))
+    return given.result(_but_least(given, negative(given.sql[0])))
+
+
+def _absolute(given: Call) -> Value:
+    return given.result(_but_least(given, call("abs", given.sql[0])))
+
+
+def _but_least(given: Call, result: Expression) -> Expression:
+    """Of the type's least value there is none. Spark's own error does not tell of which type it was."""
+    kind = BY_OID[given.result_type]
+    least = raw(f"({-(1 << 8 * kind.length - 1)})")
+    error = raise_error(SqlState.NUMERIC_VALUE_OUT_OF_RANGE, f"{kind.sql_name} out of range")
+    return case((binary("=", given.sql[0], least), error), default=result)
 
 
 def _same(given: Call) -> Value:
@@ -93,9 +108,9 @@ def _unary_rows() -> list[Row]:
             row(f"{name}um({name})", _negative, f"SELECT id, -{a} FROM integers WHERE id <> 4",
                 f"SELECT -{a} FROM integers WHERE id = 4"),
             row(f"{name}up({name})", _same, f"SELECT id, +{a} FROM integers"),
-            row(f"abs({name})", _function("abs"), f"SELECT id, abs({a}) FROM integers WHERE id <> 4",
+            row(f"abs({name})", _absolute, f"SELECT id, abs({a}) FROM integers WHERE id <> 4",
                 f"SELECT abs({a}) FROM integers WHERE id = 4"),
-            row(f"{name}abs({name})", _function("abs"), f"SELECT id, @{a} FROM integers WHERE id <> 4"),
+            row(f"{name}abs({name})", _absolute, f"SELECT id, @{a} FROM integers WHERE id <> 4"),
             row(f"{name}mod({name},{name})", _modulo, f"SELECT id, {a} % 7::{name} FROM integers",
                 f"SELECT id, {a} % (-7)::{name} FROM integers", f"SELECT {a} % 0::{name} FROM integers WHERE id = 1",
                 f"SELECT id, {a} % (-1)::{name} FROM integers"),

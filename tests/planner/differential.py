@@ -29,10 +29,11 @@ from pyspark.sql import SparkSession
 from catalog import datatypes as t
 from catalog.errors import SluiceError
 from catalog.model import Column, Table
-from planner import nodes, spark_errors
+from planner import nodes
 from planner.builtins import FUNCTIONS_QUERY, TYPES_QUERY, Builtins
 from planner.plan import SPARK_SETTINGS, Context, Parameter, SessionValues, SparkQuery
 from planner.select import plan_select
+from storage.spark_errors import from_spark
 
 NOW = 1_700_000_000_123_456
 _TREE_SETTINGS = "SET debug_print_rewritten = on; SET client_min_messages = log; SET debug_pretty_print = off"
@@ -194,7 +195,8 @@ class Laboratory:
         try:
             arrow = self.spark.sql(plan.named(names)).toArrow()
         except Exception as error:  # noqa: BLE001
-            mapped = spark_errors.translate(error)
+            java = getattr(error, "_origin", None)
+            mapped = from_spark(error if java is None else protocol.Py4JJavaError("", java))
             return Answer(sqlstate=mapped.sqlstate, message=mapped.message)
         columns = [_texts(arrow.column(index), column.type_oid) for index, column in enumerate(plan.columns)]
         rows = tuple(zip(*columns, strict=True)) if columns else ((),) * arrow.num_rows

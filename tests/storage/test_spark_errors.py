@@ -14,14 +14,19 @@ _CASES = [
     ("SELECT id % 0 FROM range(1)", "22012", "division by zero"),
     ("SELECT CAST(id + 40000 AS SMALLINT) FROM range(1)", "22003", "smallint out of range"),
     ("SELECT CAST(1e30 + id AS BIGINT) FROM range(1)", "22003", "bigint out of range"),
-    ("SELECT CAST(id + 1000 AS DECIMAL(3, 1)) FROM range(1)", "22003", "numeric field overflow"),
+    ("SELECT CAST(id + 1 AS DECIMAL(38, 0)) * repeat('9', 38)::DECIMAL(38, 0) * 10 FROM range(1)", "0A000",
+     "a numeric computation of more than 38 digits is not supported on lake tables"),
+    ("SELECT id + 9223372036854775807 FROM range(1, 2)", "22003", "value out of range"),
+    ("SELECT (CAST(id AS INT)) /* integer */ + 2147483647 + (5) /* bigint */ FROM range(1, 2)", "22003",
+     "integer out of range"),
+    ("SELECT div((id - 9223372036854775807 - 1) /* bigint */, -1) FROM range(1)", "22003", "bigint out of range"),
     ("SELECT CAST('x' || id AS INT) FROM range(1)", "22P02", 'invalid input syntax for type integer: "x0"'),
     ("SELECT CAST('x' || id AS DECIMAL(5, 2)) FROM range(1)", "22P02", 'invalid input syntax for type numeric: "x0"'),
     ("SELECT (SELECT id FROM range(2))", "21000", "more than one row returned by a subquery used as an expression"),
     ("SELECT * FROM nowhere", "0A000", "this query is not supported on lake tables"),
     ("SELECT (1", "0A000", "this query is not supported on lake tables"),
     ("SELECT raise_error('SLUICE:22023:bad ' || id || chr(10) || 'line') FROM range(1)", "22023", "bad 0\nline"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("sql", "sqlstate", "message"), _CASES)
