@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import asyncpg
 
 from catalog.compatibility import COMPATIBILITY
-from catalog.datatypes import DATATYPES
+from catalog.datatypes import DATATYPES, ENUMERATION
 from catalog.embedded import MAJOR
 from catalog.errors import SluiceError, SqlState
 from catalog.indexes import SIDECAR_ROWS_MIN
@@ -25,12 +25,13 @@ from catalog.states import STEPS
 from catalog.synchronisation import Settings
 
 # Raised whenever catalog/sql changes in a way that an existing catalog does not fit.
-CATALOG_VERSION: Final = "10"
+CATALOG_VERSION: Final = "11"
 DUCKLAKE_VERSION: Final = "1.0"
 # catalog/sql, in the order in which they are run.
 _FILES: Final = (
     "ducklake.sql",
     "sluice.sql",
+    "types.sql",
     "ddl.sql",
     "staging.sql",
     "publish.sql",
@@ -124,7 +125,7 @@ async def _create(connection: asyncpg.Connection, data_path: str) -> None:
         await connection.execute((files("catalog") / "sql" / name).read_text())
     await connection.executemany(
         "INSERT INTO pg_sluice.datatype VALUES ($1, $2, $3)",
-        [(row.oid, row.array_oid, row.ducklake) for row in DATATYPES],
+        [(row.oid, row.array_oid, row.ducklake) for row in (*DATATYPES, ENUMERATION)],
     )
     await connection.executemany(
         "INSERT INTO pg_sluice.change_kind VALUES ($1)", [(rule.kind,) for rule in COMPATIBILITY]

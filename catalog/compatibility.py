@@ -70,6 +70,7 @@ COMPATIBILITY: Final = (
     Rule("change default", False, 'the default of column "{subject}" was changed'),
     Rule("drop default", False, 'the default of column "{subject}" was dropped'),
     Rule("widen type", True, 'the type of column "{subject}" was widened'),
+    Rule("add label", True, 'the type of column "{subject}" was given a label'),
     Rule("change type", False, 'the type of column "{subject}" was changed'),
     # constraints: at once, or in the states ABSENT → CHECK → VALIDATE → PUBLIC
     Rule("add constraint", False, 'constraint "{subject}" was added'),

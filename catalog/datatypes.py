@@ -64,7 +64,11 @@ TIMESTAMPTZ: Final = 1184
 INTERVAL: Final = 1186
 NUMERIC: Final = 1700
 UUID: Final = 2950
+ANYENUM: Final = 3500
 JSONB: Final = 3802
+
+# OIDs from here on are of what users have made (access/transam.h: FirstNormalObjectId).
+FIRST_USER_OID: Final = 16384
 
 # The form of numeric depends on its typmod (see `lake_form`), that of interval is a struct: here are their names
 # without either.
@@ -89,6 +93,8 @@ DATATYPES: Final = (
     DataType(UUID, "uuid", "uuid", 2951, 16, "uuid", "STRING"),
     DataType(JSONB, "jsonb", "jsonb", 3807, -1, "json", "STRING"),
 )
+# What stands for every enumeration: their values are the texts of their labels. The lake has no arrays of them.
+ENUMERATION: Final = DataType(ANYENUM, "anyenum", "anyenum", 0, 4, "varchar", "STRING")
 
 BY_OID: Final = {row.oid: row for row in DATATYPES}
 BY_ARRAY_OID: Final = {row.array_oid: row for row in DATATYPES}
@@ -138,7 +144,7 @@ def lake_form(type_oid: int, typmod: int) -> LakeForm:
             if precision <= DECIMAL_DIGITS_MAX and 0 <= scale <= precision:
                 return LakeForm(f"decimal({precision},{scale})", f"DECIMAL({precision},{scale})")
         return LakeForm("varchar", "STRING")
-    row = BY_OID.get(type_oid)
+    row = ENUMERATION if is_enumeration(type_oid) else BY_OID.get(type_oid)
     if row is None:
         raise unsupported(f"a column of the type with OID {type_oid}")
     return LakeForm(row.ducklake, row.spark)
@@ -147,3 +153,14 @@ def lake_form(type_oid: int, typmod: int) -> LakeForm:
 def element_type(array_oid: int) -> DataType | None:
     """The element's type where `array_oid` is the OID of an array type that the lake knows."""
     return BY_ARRAY_OID.get(array_oid)
+
+
+def is_enumeration(type_oid: int) -> bool:
+    """Whether a type that a lake column or a computed value has is an enumeration: of those that users make, the lake
+    has no others (pg_sluice.column_type). Of domains it has what they are over."""
+    return type_oid >= FIRST_USER_OID
+
+
+def kind_of(type_oid: int) -> int:
+    """The type by which tables of types go: anyenum for an enumeration, any other itself."""
+    return ANYENUM if is_enumeration(type_oid) else type_oid

@@ -14,8 +14,30 @@ from catalog.indexes import ComputedKey, Index
 
 
 @dataclass(frozen=True, slots=True)
+class Label:
+    """A value of an enumeration: its OID (pg_enum.oid), its text, and whether it may be used: not by the transaction
+    that has added it to a type that was there."""
+
+    oid: int
+    text: str
+    usable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """A domain that a column is of. With `has_rules`, it has constraints or a default: PostgreSQL sees to these."""
+
+    oid: int
+    name: str
+    has_rules: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Column:
     """A column of a lake table.
+
+    `type_oid` and `typmod` are its type, of a `domain` those that it is over; `labels` are an enumeration's, in its
+    order.
 
     `attnum` is its number in the shadow table (pg_attribute.attnum), `column_id` its DuckLake column ID, which
     is also its Parquet field ID; the fields nested in its form take the IDs that follow, depth first. One that is not
@@ -30,6 +52,8 @@ class Column:
     nullable: bool
     initial_default: str | None = None
     not_null: bool = False
+    labels: tuple[Label, ...] = ()
+    domain: Domain | None = None
 
     @property
     def form(self) -> LakeForm:

@@ -19,7 +19,7 @@ from catalog.compatibility import SchemaStep
 from catalog.constraints import foreign_key_from_json, key_from_json
 from catalog.errors import SluiceError, SqlState
 from catalog.indexes import computed_key_from_json, index_from_json
-from catalog.model import Column, ColumnStatistics, DataFile, DeleteFile, Table, TableVersion
+from catalog.model import Column, ColumnStatistics, DataFile, DeleteFile, Domain, Label, Table, TableVersion
 from catalog.pool import Pool
 from catalog.progress import Progress
 from catalog.readers import Readers
@@ -142,6 +142,8 @@ def table_from_description(description: Mapping[str, Any]) -> Table:
                 nullable=column["nullable"],
                 initial_default=column["initial_default"],
                 not_null=column["not_null"],
+                labels=tuple(Label(*label) for label in column["labels"] or ()),
+                domain=None if column["domain"] is None else Domain(**column["domain"]),
             )
             for column in description["columns"] or ()
         ),

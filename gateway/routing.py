@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from catalog.datatypes import FIRST_USER_OID
 from catalog.errors import SluiceError, unsupported
 from gateway.analysis import Analysis
 from gateway.backend import Statement
@@ -20,7 +21,7 @@ from planner import lexer, routes, statements
 from planner.concurrently import concurrent_command
 from planner.maintenance import vacuum_command
 from planner.nodes import Node, name_of, parse, walk
-from planner.references import FIRST_USER_OID, relations, runs_unseen, views
+from planner.references import relations, runs_unseen, views
 from planner.routes import Route
 from planner.system_columns import check_system_columns
 

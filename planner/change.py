@@ -62,6 +62,8 @@ def plan_insert(tree: Any, context: Context) -> InsertPlan:
             sequences.append(SequenceColumn(target.resno, sequence))
     for item in table.columns:
         if item.attnum not in values:
+            if item.domain is not None and item.domain.has_rules:
+                raise unsupported(f'a NULL for column "{item.name}" of a domain')
             values[item.attnum] = in_column(null_value(item.type_oid, item.typmod), item)
     numbered = {item.attnum for item in sequences}
     _generate(statement, table, values, numbered)

@@ -9,9 +9,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, Final
 
+from catalog.datatypes import FIRST_USER_OID
 from planner.builtins import Builtins
 from planner.nodes import parse, walk
-from planner.references import FIRST_USER_OID, RUNS_SQL, functions
+from planner.references import RUNS_SQL, functions
 from planner.system_columns import TABLE_OID
 
 # Volatile functions that do nothing that a savepoint undoes.

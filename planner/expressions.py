@@ -12,7 +12,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from catalog.datatypes import BOOL, BPCHAR, INT4, NUMERIC, element_type
+from catalog.datatypes import BOOL, BPCHAR, FIRST_USER_OID, INT4, NUMERIC, OID, element_type, is_enumeration
 from catalog.errors import unsupported
 from planner import datum, fold, numerics, rows
 from planner.extremes import extreme_of_numerics
@@ -126,11 +126,16 @@ class Translator:
 
     def constant(self, node: Node) -> Value:
         if node.constisnull:
-            return null_value(self._base(node.consttype), node.consttypmod)
-        type_oid = self._base(node.consttype)
+            return null_value(self.base(node.consttype), node.consttypmod)
+        type_oid = self.base(node.consttype)
+        if is_enumeration(type_oid):
+            return self.statement.types.label(type_oid, datum.read(OID, node.constvalue))
         return literal(datum.read(type_oid, node.constvalue), type_oid, node.consttypmod)
 
-    def _base(self, type_oid: int) -> int:
+    def base(self, type_oid: int) -> int:
+        """The type that values of a type are held as; 0A000 for a type made by users that no column is of."""
+        if type_oid >= FIRST_USER_OID:
+            return self.statement.types.base(type_oid)
         found = self.context.builtins.types.get(type_oid)
         if found is not None and found.kind == "d":
             raise unsupported(f"the domain {self.context.builtins.type_name(type_oid)}")
@@ -147,9 +152,12 @@ class Translator:
         if node.paramkind != _PARAM_EXTERN or node.paramid > len(self.context.parameters):
             raise malformed(f"the parameter ${node.paramid}")
         parameter = self.context.parameters[node.paramid - 1]
+        type_oid = self.base(node.paramtype)
         if parameter.text is None:
-            return null_value(node.paramtype, node.paramtypmod)
-        return literal(datum.read_text(node.paramtype, parameter.text), node.paramtype, node.paramtypmod)
+            return null_value(type_oid, node.paramtypmod)
+        if is_enumeration(type_oid):
+            return literal(parameter.text, type_oid)
+        return literal(datum.read_text(type_oid, parameter.text), type_oid, node.paramtypmod)
 
     # --- functions ---
 
@@ -176,8 +184,8 @@ class Translator:
         folded = fold.folded(signature, arguments)
         if folded is not MISSING:
             return literal(folded, result_type)
-        given = Call(signature, arguments, self._base(result_type), self.context.session, collation=collation)
-        return row.build(given)
+        given = Call(signature, arguments, self.base(result_type), self.context.session, collation=collation)
+        return self.statement.types.built(row, given)
 
     def check_collation(self, collation: int) -> None:
         """Refuse collations other than by bytes."""
@@ -189,7 +197,7 @@ class Translator:
         row = registry.FUNCTIONS.get(signature)
         if row is None:
             raise unsupported(f"the function {signature}")
-        return row.build(Call(signature, arguments, result_type, self.context.session))
+        return self.statement.types.built(row, Call(signature, arguments, result_type, self.context.session))
 
     def apply_oid(self, function: int, result_type: int, *arguments: Value) -> Value:
         return self.apply(self.context.builtins.signature(function), result_type, *arguments)
@@ -294,7 +302,7 @@ class Translator:
         return Value(not_(result) if negated else result, BOOL)
 
     def case_(self, node: Node) -> Value:
-        result_type = self._base(node.casetype)
+        result_type = self.base(node.casetype)
         tested = None if node.arg is None else self.value(node.arg)
         if tested is not None and not is_simple(tested.sql):
             name = self.statement.fresh("v")
@@ -347,14 +355,14 @@ class Translator:
                 return self._chosen(conditions, values[:-1], values[-1], NUMERIC)
             return Value(call("coalesce", *(value.sql for value in values)), NUMERIC, -1, values[0].decimal)
         sql = call("coalesce", *(value.sql for value in values))
-        return Value(sql, self._base(node.coalescetype), _common_typmod(values))
+        return Value(sql, self.base(node.coalescetype), _common_typmod(values))
 
     def min_max(self, node: Node) -> Value:
         """GREATEST (0) and LEAST (1): Spark's ignore NULLs too."""
         values = self.values(node.args)
         self.check_collation(node.inputcollid)
         name = "greatest" if node.op == 0 else "least"
-        type_oid = self._base(node.minmaxtype)
+        type_oid = self.base(node.minmaxtype)
         if type_oid not in registry.ORDERED_PLAINLY:
             raise unsupported(f"{name.upper()} of {self.context.builtins.type_name(type_oid)}")
         if len(values) == 1:
@@ -370,11 +378,14 @@ class Translator:
     # --- types ---
 
     def relabel(self, node: Node) -> Value:
-        return casts.relabelled(self.value(node.arg), self._base(node.resulttype), node.resulttypmod)
+        return casts.relabelled(self.value(node.arg), self.base(node.resulttype), node.resulttypmod)
 
     def through_text(self, node: Node) -> Value:
         value = self.value(node.arg)
-        return casts.through_text(value, self._base(node.resulttype), self.context.session)
+        return casts.through_text(value, self.base(node.resulttype), self.context.session)
+
+    def to_domain(self, node: Node) -> Value:
+        return self.statement.types.into_domain(self.value(node.arg), node.resulttype)
 
     def array_coercion(self, node: Node) -> Value:
         array = self.value(node.arg)
@@ -470,6 +481,7 @@ _TRANSLATORS: Final[dict[str, Callable[[Translator, Node], Value]]] = {
     "MINMAXEXPR": Translator.min_max,
     "RELABELTYPE": Translator.relabel,
     "COERCEVIAIO": Translator.through_text,
+    "COERCETODOMAIN": Translator.to_domain,
     "ARRAYCOERCEEXPR": Translator.array_coercion,
     "ARRAYEXPR": Translator.array,
     "SUBSCRIPTINGREF": Translator.subscript,

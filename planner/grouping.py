@@ -239,8 +239,8 @@ def aggregated(  # noqa: PLR0917
     translator.check_collation(collation)
     if parts.distinct and signature in registry.NOT_DISTINCT:
         raise unsupported(f"{signature} with DISTINCT")
-    call_ = Call(signature, arguments, result_type, context.session, parts)
-    return row.build(call_)
+    call_ = Call(signature, arguments, translator.base(result_type), context.session, parts)
+    return translator.statement.types.built(row, call_)
 
 
 class GroupedAggregation:
@@ -263,7 +263,7 @@ class GroupedAggregation:
             self._filter = rows.value(node.aggfilter).sql
         for clause in node.aggorder or ():
             target = node.args[ordering.by_reference(node.args, clause.tleSortGroupRef)]
-            self._order.append((ordering.sort_key(rows.value(target.expr)), clause))
+            self._order.append((ordering.sort_key(rows.value(target.expr), rows.statement.types), clause))
 
     def __call__(self, function: str, *arguments: Expression) -> Expression:
         given: list[Expression] = list(arguments)

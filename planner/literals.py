@@ -26,6 +26,7 @@ from catalog.datatypes import (
     TIMESTAMP,
     TIMESTAMPTZ,
     element_type,
+    is_enumeration,
 )
 from catalog.errors import unsupported
 from planner.datum import Infinite, Interval
@@ -69,7 +70,7 @@ def decimal_of(value: decimal.Decimal) -> Decimal | None:
 def _sql(value: Any, type_oid: int) -> Expression:
     if isinstance(value, Infinite):
         return raw(_INFINITE[type_oid, value.positive])
-    if type_oid in STRINGS:
+    if type_oid in STRINGS or is_enumeration(type_oid):
         return string(value)
     element = element_type(type_oid)
     if element is not None:

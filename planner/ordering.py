@@ -6,33 +6,38 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from catalog.datatypes import BPCHAR, FLOAT4, FLOAT8, INTERVAL, NUMERIC
+from catalog.datatypes import BPCHAR, FLOAT4, FLOAT8, INTERVAL, NUMERIC, is_enumeration
 from catalog.errors import unsupported
 from planner import numerics
 from planner.functions import registry
 from planner.functions.comparison import comparable
 from planner.nodes import Node, malformed
 from planner.spark import Expression, binary, call, case, is_not_null, raise_error, struct
+from planner.user_types import UserTypes
 from planner.values import Value
 
 _SORTABLE_BESIDES = frozenset({BPCHAR, INTERVAL})
 
 
-def sort_key(value: Value) -> Expression:
+def sort_key(value: Value, types: UserTypes) -> Expression:
     """What to sort by. 0A000 for types that Spark would order otherwise."""
+    if is_enumeration(value.type_oid):
+        return types.rank(value).sql
     if value.type_oid not in registry.ORDERED_PLAINLY | _SORTABLE_BESIDES:
         raise unsupported(f"sorting by the type with OID {value.type_oid}")
     return comparable(value)
 
 
-def ordered(value: Value, clause: Node) -> exp.Ordered:
+def ordered(value: Value, clause: Node, types: UserTypes) -> exp.Ordered:
     """One item of ORDER BY, NULLS FIRST or LAST always said."""
-    return exp.Ordered(this=sort_key(value), desc=bool(clause.reverse_sort), nulls_first=bool(clause.nulls_first))
+    return exp.Ordered(
+        this=sort_key(value, types), desc=bool(clause.reverse_sort), nulls_first=bool(clause.nulls_first)
+    )
 
 
 def group_key(value: Value) -> Expression:
     """What to group by, so that equal values, in PostgreSQL's sense, fall together."""
-    if value.type_oid not in registry.GROUPED_PLAINLY | _SORTABLE_BESIDES:
+    if value.type_oid not in registry.GROUPED_PLAINLY | _SORTABLE_BESIDES and not is_enumeration(value.type_oid):
         raise unsupported(f"grouping by the type with OID {value.type_oid}")
     if value.type_oid == BPCHAR and value.typmod > 4:
         return value.sql

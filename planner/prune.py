@@ -35,7 +35,7 @@ _TABLE: Final[dict[str, Operator]] = {
     for suffix, operator in _SUFFIXES.items()
 } | {
     "texteq(text,text)": "=", "text_lt(text,text)": "<", "text_le(text,text)": "<=", "text_gt(text,text)": ">",
-    "text_ge(text,text)": ">=", "bpchareq(bpchar,bpchar)": "=",
+    "text_ge(text,text)": ">=", "bpchareq(bpchar,bpchar)": "=", "enum_eq(anyenum,anyenum)": "=",
 }  # fmt: skip
 
 

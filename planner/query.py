@@ -116,7 +116,9 @@ def finished(scope: Scope, rows: Selected) -> Selected:
     alias = scope.statement.fresh("r")
     columns = rows.columns(alias)
     orders = [
-        ordering.ordered(columns[ordering.by_reference(query.targetList, clause.tleSortGroupRef)], clause)
+        ordering.ordered(
+            columns[ordering.by_reference(query.targetList, clause.tleSortGroupRef)], clause, scope.statement.types
+        )
         for clause in query.sortClause or ()
     ]
     source: Expression = rows.derived(alias)

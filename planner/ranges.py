@@ -187,7 +187,10 @@ def _values(scope: Scope, index: int, node: Node) -> Expression:
     if not node.coltypes:
         raise unsupported("VALUES without columns")
     rows = [translator.values(row) for row in node.values_lists]
-    inner = rows_of(scope, rows, [(node.coltypes[i], node.coltypmods[i]) for i in range(len(node.coltypes))])
+    types = [
+        (translator.base(type_oid), typmod) for type_oid, typmod in zip(node.coltypes, node.coltypmods, strict=True)
+    ]
+    inner = rows_of(scope, rows, types)
     alias = scope.statement.fresh("r")
     _offer(scope, index, inner.columns(alias))
     return _lateral(inner.derived(alias), node)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from catalog.datatypes import FIRST_USER_OID
 from planner.builtins import Builtins
 from planner.nodes import Node, text, walk
 
@@ -21,8 +22,6 @@ RUNS_SQL: Final = frozenset(
         "database_to_xml_and_xmlschema",
     }
 )  # fmt: skip
-# Functions made by users have OIDs from here on (FirstNormalObjectId): what they read is not in the tree either.
-FIRST_USER_OID: Final = 16384
 _FUNCTION_FIELDS: Final = ("funcid", "opfuncid", "aggfnoid", "winfnoid")
 
 

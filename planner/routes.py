@@ -76,8 +76,8 @@ REPEATABLE: Final = frozenset({"ALTEROWNERSTMT", "COMMENTSTMT", "GRANTSTMT", "VI
 # Those that, when PostgreSQL alone carries them out, still change what the lake's catalog says.
 PUBLISHING: Final = frozenset(
     {
-        "ALTEROBJECTSCHEMASTMT", "ALTEROWNERSTMT", "CREATESCHEMASTMT", "CREATESTMT", "DROPSTMT", "RENAMESTMT",
-        "VIEWSTMT",
+        "ALTERDOMAINSTMT", "ALTERENUMSTMT", "ALTEROBJECTSCHEMASTMT", "ALTEROWNERSTMT", "CREATESCHEMASTMT", "CREATESTMT",
+        "DROPSTMT", "RENAMESTMT", "VIEWSTMT",
     }
 )  # fmt: skip
 

@@ -15,6 +15,7 @@ from catalog.model import Table
 from planner.nodes import Node
 from planner.plan import Comparison, Context, KeyComparison, Scan
 from planner.spark import Expression
+from planner.user_types import UserTypes
 from planner.values import Value
 
 RTE_RELATION: Final = 0
@@ -71,6 +72,7 @@ class Statement:
 
     def __init__(self, context: Context) -> None:
         self.context = context
+        self.types = UserTypes.of(context.tables.values())
         self.scans: list[ScanBuilder] = []
         # A SELECT whose rows are locked (planner.locking), and its limit and offset, which are then applied outside.
         self.locking = False

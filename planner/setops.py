@@ -10,6 +10,7 @@ from sqlglot import exp
 from catalog.datatypes import NUMERIC
 from catalog.errors import unsupported
 from planner import coercion, numerics, ordering, query, selected
+from planner.expressions import Translator
 from planner.nodes import Node
 from planner.scope import Scope
 from planner.selected import Output, Selected, derived
@@ -43,7 +44,7 @@ def _tree(scope: Scope, node: Node) -> Selected:
     lists: list[list[Expression]] = [[], []]
     keep_all = bool(node.all)
     for number, pair in enumerate(zip(*columns, strict=True), 1):
-        type_oid, typmod = node.colTypes[number - 1], node.colTypmods[number - 1]
+        type_oid, typmod = Translator(scope).base(node.colTypes[number - 1]), node.colTypmods[number - 1]
         values = [coercion.implicit(value, type_oid, typmod, scope.statement.context) for value in pair]
         if type_oid == NUMERIC:
             values = numerics.unified(values)

@@ -41,6 +41,7 @@ from catalog.datatypes import (
     UUID,
     VARCHAR,
     element_type,
+    is_enumeration,
     lake_form,
     numeric_precision_scale,
 )
@@ -116,7 +117,7 @@ def spark_type(type_oid: int, decimal: Decimal | None = None) -> str:
     element = element_type(type_oid)
     if element is not None:
         return f"ARRAY<{spark_type(element.oid)}>"
-    if type_oid not in BY_OID:
+    if type_oid not in BY_OID and not is_enumeration(type_oid):
         raise unsupported(f"the type with OID {type_oid}")
     return lake_form(type_oid, -1).spark
 

@@ -42,7 +42,8 @@ def window_function(translator: Translator, node: Node) -> Value:
         raise unsupported("IGNORE NULLS")
     arguments = tuple(translator.values(node.args))
     parts = WindowedAggregation(translator, node, signature)
-    return row.build(Call(signature, arguments, node.wintype, context.session, parts))
+    given = Call(signature, arguments, translator.base(node.wintype), context.session, parts)
+    return translator.statement.types.built(row, given)
 
 
 class WindowedAggregation:
@@ -84,7 +85,8 @@ def _specification(translator: Translator, clause: Node, signature: str) -> exp.
 
     partition = [ordering.group_key(target(item.tleSortGroupRef)) for item in clause.partitionClause or ()]
     orders: list[Expression] = [
-        ordering.ordered(target(item.tleSortGroupRef), item) for item in clause.orderClause or ()
+        ordering.ordered(target(item.tleSortGroupRef), item, translator.statement.types)
+        for item in clause.orderClause or ()
     ]
     arguments: dict[str, Any] = {}
     if partition:

@@ -91,10 +91,10 @@ def keys_of(columns: Sequence[Column], arrays: Sequence[pa.Array], *, nulls_dist
 def _canonical(column: Column, array: pa.Array) -> pa.Array:
     """Equal values as equal bytes."""
     text: pa.Array
-    match column.type_oid:
+    match datatypes.kind_of(column.type_oid):
         case datatypes.BYTEA:
             return array
-        case datatypes.TEXT | datatypes.VARCHAR | datatypes.UUID:
+        case datatypes.TEXT | datatypes.VARCHAR | datatypes.UUID | datatypes.ANYENUM:
             text = array
         case datatypes.BPCHAR:
             text = pc.utf8_rtrim(array, characters=" ")

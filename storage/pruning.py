@@ -26,7 +26,8 @@ _NUMBERS: Final = (
     datatypes.FLOAT8,
     datatypes.NUMERIC,
 )
-_STRINGS: Final = (datatypes.TEXT, datatypes.VARCHAR)
+# An enumeration's bounds are those of its labels as texts, which say nothing of its own order.
+_STRINGS: Final = (datatypes.TEXT, datatypes.VARCHAR, datatypes.ANYENUM, datatypes.UUID)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -93,7 +94,7 @@ def _key(column: Column, value: Value) -> Key | None:
             comparable = column.type_oid in _NUMBERS and column.form.ducklake != "varchar" and not _is_nan(value)
             return value if comparable else None
         case str():
-            return value if column.type_oid in (*_STRINGS, datatypes.UUID) else None
+            return value if datatypes.kind_of(column.type_oid) in _STRINGS else None
         case bytes():
             return value if column.type_oid == datatypes.BYTEA else None
         case UUID():

@@ -57,7 +57,7 @@ SET bytea_output = hex SET extra_float_digits = 1 AS $$
 DECLARE
     a record; known pg_sluice.attribute; next_id bigint; filled smallint[] := '{}';
     published boolean := EXISTS (SELECT FROM pg_sluice.published_shape s WHERE s.relid = shadow);
-    computed boolean;
+    computed boolean; kept oid;
 BEGIN
     IF published AND EXISTS (
         SELECT FROM pg_attribute t LEFT JOIN pg_sluice.attribute l ON l.relid = t.attrelid AND l.attnum = t.attnum
@@ -73,16 +73,24 @@ BEGIN
         CONTINUE WHEN FOUND AND (known.type_oid, known.typmod) IS NOT DISTINCT FROM (a.atttypid, a.atttypmod);
         IF pg_sluice.column_type(a.atttypid, a.atttypmod) IS NULL THEN
             PERFORM pg_sluice.refuse(format('column "%s" of type %s', a.attname, format_type(a.atttypid, a.atttypmod)));
-        ELSIF FOUND AND pg_sluice.is_stored_alike(known.type_oid, known.typmod, a.atttypid, a.atttypmod) THEN
+        ELSIF pg_sluice.has_rules(a.atttypid) AND pg_sluice.has_rows(shadow) THEN
+            -- They are for rows to come; those that are there would have to be looked at, or be given the default.
+            PERFORM pg_sluice.refuse(format('for rows that are there, column "%s" of the domain %s',
+                                            a.attname, format_type(a.atttypid, a.atttypmod)));
+        END IF;
+        PERFORM pg_sluice.note_type(a.atttypid) WHERE a.atttypid >= 16384;
+        SELECT k.type_oid INTO kept FROM pg_sluice.kept_type(a.atttypid, a.atttypmod) k;
+        IF known.relid IS NOT NULL AND pg_sluice.is_kept_alike(known.type_oid, known.typmod, a.atttypid, a.atttypmod) THEN
             UPDATE pg_sluice.attribute SET type_oid = a.atttypid, typmod = a.atttypmod,
-                initial_default = CASE WHEN known.type_oid = 'float4'::regtype  -- the number that it is, in more digits
+                initial_default = CASE  -- of a float4 the number that it is, in more digits
+                    WHEN kept = 'float8'::regtype AND (pg_sluice.kept_type(known.type_oid, -1)).type_oid = 'float4'::regtype
                     THEN initial_default::float4::float8::text ELSE initial_default END
                 WHERE relid = shadow AND attnum = a.attnum;
             CONTINUE;
         END IF;
         computed := (published OR pg_sluice.has_rows(shadow)) AND (
             known.relid IS NOT NULL OR a.attgenerated <> '' OR a.attidentity <> ''
-            OR (a.atthasdef AND (NOT a.atthasmissing OR a.attndims > 0 OR a.atttypid = 'interval'::regtype)));
+            OR (a.atthasdef AND (NOT a.atthasmissing OR a.attndims > 0 OR kept = 'interval'::regtype)));
         INSERT INTO pg_sluice.attribute VALUES (
                 shadow, a.attnum, next_id, a.atttypid, a.atttypmod, (a.attmissingval::text::text[])[1], computed)
             ON CONFLICT (relid, attnum) DO UPDATE SET column_id = excluded.column_id, type_oid = excluded.type_oid,
@@ -104,6 +112,13 @@ CREATE FUNCTION pg_sluice.has_rows(shadow oid) RETURNS boolean LANGUAGE sql STAB
     SELECT EXISTS (SELECT FROM pg_sluice.relation r JOIN pg_ducklake.ducklake_data_file f USING (table_id)
                    WHERE r.relid = shadow AND f.end_snapshot IS NULL)
         OR EXISTS (SELECT FROM pg_sluice.staged s WHERE s.relid = shadow)
+$$;
+
+-- As `is_stored_alike`, of types that may be domains.
+CREATE FUNCTION pg_sluice.is_kept_alike(old_type oid, old_typmod integer, new_type oid, new_typmod integer)
+RETURNS boolean LANGUAGE sql STABLE SET search_path = pg_catalog AS $$
+    SELECT (o.type_oid, o.typmod) = (n.type_oid, n.typmod) OR pg_sluice.is_stored_alike(o.type_oid, o.typmod, n.type_oid, n.typmod)
+    FROM pg_sluice.kept_type(old_type, old_typmod) o, pg_sluice.kept_type(new_type, new_typmod) n
 $$;
 
 -- Whether files that hold a column of one type hold it as one of the other too, value for value.
@@ -137,7 +152,9 @@ BEGIN
             PERFORM pg_sluice.disown_guard(g.tgrelid) FROM pg_trigger g
             WHERE g.tgfoid = 'pg_sluice.refuse_shadow_row'::regproc AND command.objid IN (g.oid, g.tgconstraint);
         END IF;
-        IF command.object_type = 'schema' THEN
+        IF command.classid = 'pg_type'::regclass THEN
+            PERFORM pg_sluice.on_type(command.objid, command.command_tag);
+        ELSIF command.object_type = 'schema' THEN
             INSERT INTO pg_sluice.dirty VALUES (0, (SELECT nspname FROM pg_namespace WHERE oid = command.objid));
         END IF;
         parent := CASE command.object_type
@@ -209,6 +226,8 @@ BEGIN
             INSERT INTO pg_sluice.dirty VALUES (o.objid, NULL);
         ELSIF o.object_type = 'index' THEN
             INSERT INTO pg_sluice.dirty SELECT x.relid, NULL FROM pg_sluice.lake_index x WHERE x.index_oid = o.objid;
+        ELSIF o.classid = 'pg_type'::regclass THEN
+            DELETE FROM pg_sluice.enum_label WHERE type_oid = o.objid;
         ELSIF o.object_type = 'trigger' THEN
             PERFORM pg_sluice.disown_guard(r.relid) FROM pg_sluice.relation r JOIN pg_class c ON c.oid = r.relid
             WHERE r.relid = to_regclass(format('%I.%I', o.address_names[1], o.address_names[2])) AND c.relkind = 'r'

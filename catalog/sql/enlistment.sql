@@ -33,7 +33,10 @@ CREATE FUNCTION pg_sluice.shape(shadow oid) RETURNS jsonb LANGUAGE sql STABLE SE
         'schema', n.nspname, 'name', c.relname,
         'columns', coalesce((SELECT jsonb_object_agg(l.column_id, jsonb_build_object(
                 'name', a.attname, 'attnum', a.attnum, 'computed', l.computed,
-                'type', jsonb_build_array(a.atttypid::bigint, a.atttypmod),
+                'type', jsonb_build_array(a.atttypid::bigint, a.atttypmod), 'labels', (
+                    SELECT jsonb_agg(e.value -> 1 ORDER BY e.ordinality)
+                    FROM jsonb_array_elements(pg_sluice.labels((pg_sluice.kept_type(a.atttypid, -1)).type_oid))
+                        WITH ORDINALITY e),
                 'nullable', NOT pg_sluice.is_not_null(a),
                 'default', (SELECT regexp_replace(d.adbin::text, ':location -?\d+', '', 'g') FROM pg_attrdef d
                             WHERE d.adrelid = shadow AND d.adnum = a.attnum) || a.attgenerated::text,
@@ -82,6 +85,8 @@ RETURNS TABLE (kind text, subject text, detail jsonb) LANGUAGE sql IMMUTABLE SET
         UNION ALL SELECT 6, id, 'change type', old ->> 'name',
                 jsonb_build_object('from', old -> 'type', 'to', new -> 'type') FROM col
             WHERE old -> 'type' <> new -> 'type'
+        UNION ALL SELECT 6, id, 'add label', old ->> 'name', '{}' FROM col
+            WHERE old -> 'type' = new -> 'type' AND old -> 'labels' <> new -> 'labels'
         UNION ALL SELECT 7, id, CASE WHEN (new ->> 'nullable')::boolean THEN 'drop not null' ELSE 'set not null' END,
                 old ->> 'name', '{}' FROM col
             WHERE old -> 'nullable' <> new -> 'nullable'

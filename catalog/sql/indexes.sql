@@ -40,12 +40,13 @@ CREATE FUNCTION pg_sluice.index_form(i pg_index) RETURNS jsonb LANGUAGE sql STAB
     SELECT jsonb_build_object(
         'method', (SELECT m.amname FROM pg_class c JOIN pg_am m ON m.oid = c.relam WHERE c.oid = i.indexrelid),
         'keys', (SELECT jsonb_agg(jsonb_build_object(
-                'attnum', u.attnum, 'type', coalesce(t.atttypid, a.atttypid)::bigint,
-                'typmod', coalesce(t.atttypmod, a.atttypmod), 'plain', coalesce(o.collisdeterministic, true)) ORDER BY u.n)
+                'attnum', u.attnum, 'type', k.type_oid::bigint, 'typmod', k.typmod,
+                'plain', coalesce(o.collisdeterministic, true)) ORDER BY u.n)
             FROM unnest(i.indkey) WITH ORDINALITY u (attnum, n)
             JOIN pg_attribute a ON a.attrelid = i.indexrelid AND a.attnum = u.n
             LEFT JOIN pg_attribute t ON t.attrelid = i.indrelid AND t.attnum = u.attnum
             LEFT JOIN pg_collation o ON o.oid = a.attcollation
+            CROSS JOIN LATERAL pg_sluice.kept_type(coalesce(t.atttypid, a.atttypid), coalesce(t.atttypmod, a.atttypmod)) k
             WHERE u.n <= i.indnkeyatts),
         'columns', (SELECT jsonb_object_agg(l.attnum, l.column_id) FROM pg_sluice.attribute l
             WHERE l.relid = i.indrelid AND (l.attnum = ANY (i.indkey::smallint[]) OR EXISTS (

@@ -11,10 +11,12 @@ CREATE UNLOGGED TABLE pg_sluice.key_claim (constraint_oid oid, key uuid, PRIMARY
 CREATE FUNCTION pg_sluice.key_class(type_oid oid, typmod integer) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog AS $$
     SELECT CASE
-        WHEN $1 IN (20, 21, 23) OR pg_sluice.column_type($1, $2) LIKE 'decimal%' THEN 'number'
-        WHEN $1 IN (700, 701) THEN 'float'
-        WHEN $1 IN (25, 1043) THEN 'text'
-        WHEN $1 IN (16, 17, 1042, 1082, 1083, 1114, 1184, 1700, 2950) THEN $1::regtype::text END
+        WHEN k.type_oid IN (20, 21, 23) OR pg_sluice.column_type($1, $2) LIKE 'decimal%' THEN 'number'
+        WHEN k.type_oid IN (700, 701) THEN 'float'
+        WHEN k.type_oid IN (25, 1043) THEN 'text'
+        WHEN k.type_oid >= 16384 AND pg_sluice.column_type($1, $2) IS NOT NULL
+             OR k.type_oid IN (16, 17, 1042, 1082, 1083, 1114, 1184, 1700, 2950) THEN k.type_oid::regtype::text END
+    FROM pg_sluice.kept_type($1, $2) k
 $$;
 
 

@@ -57,14 +57,16 @@ CREATE SEQUENCE pg_sluice.file_id MINVALUE 0;
 CREATE FUNCTION pg_sluice.column_type(type_oid oid, typmod integer) RETURNS text
 LANGUAGE sql STABLE AS $$
     SELECT CASE
-        WHEN d.array_oid = $1 THEN 'list'
-        WHEN d.type_oid = 1700 AND $2 >= 4
-             AND (($2 - 4) >> 16) & 65535 <= 38
-             AND ((($2 - 4) & 2047) # 1024) - 1024 BETWEEN 0 AND (($2 - 4) >> 16) & 65535
-        THEN format('decimal(%s,%s)', (($2 - 4) >> 16) & 65535, ((($2 - 4) & 2047) # 1024) - 1024)
+        WHEN d.array_oid = k.type_oid THEN 'list'
+        WHEN d.type_oid = 1700 AND k.typmod >= 4
+             AND ((k.typmod - 4) >> 16) & 65535 <= 38
+             AND (((k.typmod - 4) & 2047) # 1024) - 1024 BETWEEN 0 AND ((k.typmod - 4) >> 16) & 65535
+        THEN format('decimal(%s,%s)', ((k.typmod - 4) >> 16) & 65535, (((k.typmod - 4) & 2047) # 1024) - 1024)
         ELSE d.ducklake
     END
-    FROM pg_sluice.datatype d WHERE $1 IN (d.type_oid, d.array_oid)
+    FROM pg_sluice.kept_type($1, $2) k JOIN pg_sluice.datatype d ON d.array_oid = k.type_oid
+        OR d.type_oid = CASE WHEN k.type_oid >= 16384 AND EXISTS (SELECT FROM pg_enum e WHERE e.enumtypid = k.type_oid)
+                        THEN 'anyenum'::regtype ELSE k.type_oid END
 $$;
 
 
@@ -74,8 +76,10 @@ CREATE FUNCTION pg_sluice.fields(
     OUT field_id bigint, OUT field_name text, OUT field_type text, OUT parent_id bigint
 ) RETURNS SETOF record LANGUAGE plpgsql STABLE AS $$
 DECLARE
-    element oid := (SELECT d.type_oid FROM pg_sluice.datatype d WHERE d.array_oid = fields.type_oid);
+    element oid;
 BEGIN
+    SELECT k.type_oid, k.typmod INTO type_oid, typmod FROM pg_sluice.kept_type(fields.type_oid, fields.typmod) k;
+    element := (SELECT d.type_oid FROM pg_sluice.datatype d WHERE d.array_oid = fields.type_oid);
     field_id := column_id; field_name := name; parent_id := parent;
     field_type := pg_sluice.column_type(type_oid, typmod);
     RETURN NEXT;
@@ -97,12 +101,17 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog AS $$
         'materialized', c.relkind = 'm', 'populated', c.relispopulated,
         'path', r.schema_path || r.path, 'changed', r.changed_snapshot, 'schema_version', r.schema_version,
         'columns', (SELECT jsonb_agg(jsonb_build_object(
-                'attnum', a.attnum, 'column_id', l.column_id, 'name', a.attname, 'type', a.atttypid::bigint,
-                'typmod', a.atttypmod, 'nullable', NOT a.attnotnull, 'not_null', pg_sluice.is_not_null(a), 'initial_default', l.initial_default,
+                'attnum', a.attnum, 'column_id', l.column_id, 'name', a.attname, 'type', k.type_oid::bigint,
+                'typmod', k.typmod, 'labels', pg_sluice.labels(k.type_oid),
+                'domain', CASE WHEN k.type_oid <> a.atttypid THEN jsonb_build_object(
+                    'oid', a.atttypid::bigint, 'name', (SELECT t.typname FROM pg_type t WHERE t.oid = a.atttypid),
+                    'has_rules', pg_sluice.has_rules(a.atttypid)) END,
+                'nullable', NOT a.attnotnull, 'not_null', pg_sluice.is_not_null(a), 'initial_default', l.initial_default,
                 'generated', a.attgenerated, 'identity', a.attidentity,
                 'default', (SELECT d.adbin::text FROM pg_attrdef d WHERE d.adrelid = r.relid AND d.adnum = a.attnum)
             ) ORDER BY a.attnum)
             FROM pg_attribute a JOIN pg_sluice.attribute l ON l.relid = a.attrelid AND l.attnum = a.attnum
+            CROSS JOIN LATERAL pg_sluice.kept_type(a.atttypid, a.atttypmod) k
             WHERE a.attrelid = r.relid AND NOT a.attisdropped),
         'checks', (SELECT jsonb_agg(jsonb_build_object('name', k.conname, 'expression', k.conbin::text)
                                     ORDER BY k.conname)

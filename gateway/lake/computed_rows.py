@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from catalog.datatypes import NUMERIC, TEXT, UNKNOWN
+from catalog.datatypes import FIRST_USER_OID, NUMERIC, TEXT, UNKNOWN
 from catalog.errors import SluiceError, SqlState, unsupported
 from gateway.attention import attended, attending
 from gateway.backend import Statement
@@ -24,6 +24,7 @@ from gateway.values.forms import arrow_form
 from planner.computable import is_computable
 from planner.plan import Context, SparkQuery
 from planner.select import plan_select
+from planner.user_types import UserTypes
 from storage.spill import Spill
 
 if TYPE_CHECKING:
@@ -115,6 +116,9 @@ async def _computed(  # noqa: PLR0917
     session: Exchange, analysis: Analysis, routed: Routed, binding: Binding, reading: Reading, refusal: SluiceError
 ) -> RowStream:
     fields = analysis.columns or ()
+    labels = UserTypes.of(reading.context.tables.values()).labels
+    if any(field.type_oid >= FIRST_USER_OID and field.type_oid not in labels for field in fields):
+        raise refusal
     try:
         schema = pa.schema([(f"c{number}", _form(field)) for number, field in enumerate(fields)])
     except SluiceError:

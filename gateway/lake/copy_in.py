@@ -143,6 +143,7 @@ class _Load:
             column.attnum in kept.defaults or column.attnum in kept.identity or not column.nullable for column in left
         )
         self._by_shadow = self._by_shadow or bool(kept.generated)
+        self._by_shadow = self._by_shadow or any(column.domain and column.domain.has_rules for column in table.columns)
         self._without_default = [
             place
             for place, column in enumerate(columns)
@@ -234,6 +235,8 @@ class _Load:
                 converted = convert_text(values, column.type_oid, column.typmod, self._zone)
             found[column.attnum] = converted.array
             masks = [] if converted.refused is None else [converted.refused]
+            if column.labels:
+                masks.append(_unknown_labels(column, converted.array))
             if not column.nullable and converted.array.null_count:
                 masks.append(pc.is_null(converted.array))
             for mask in masks:
@@ -272,6 +275,12 @@ class _Load:
                 _restore_line(error, lines)
                 raise
             return await take_shadow_rows(self._session, self._table)
+
+
+def _unknown_labels(column: Column, array: pa.StringArray) -> pa.BooleanArray:
+    """Which values are not known to be usable ones of the column's enumeration."""
+    usable = pa.array([label.text for label in column.labels if label.usable], pa.string())
+    return pc.and_(pc.invert(pc.is_in(array, usable)), pc.is_valid(array))
 
 
 def _restore_line(error: SluiceError, lines: pa.Int64Array) -> None:

@@ -12,6 +12,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from catalog.datatypes import FIRST_USER_OID
 from catalog.errors import SluiceError, SqlState, unsupported
 from catalog.model import Table, TableVersion
 from catalog.publish import RowChange
@@ -33,7 +34,7 @@ from gateway.messages.backend import CommandComplete
 from gateway.portal import Binding, StatementPortal
 from gateway.visibility import lake_relations, used
 from planner.nodes import Node, name_of, parse
-from planner.references import FIRST_USER_OID, relations, runs_unseen, views
+from planner.references import relations, runs_unseen, views
 from planner.routes import main_query
 from planner.statements import table_as
 from storage.write import WriteResult

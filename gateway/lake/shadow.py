@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from catalog.datatypes import BY_ARRAY_OID, BY_OID, TEXT
+from catalog.datatypes import BY_ARRAY_OID, BY_OID, TEXT, is_enumeration
 from catalog.errors import unsupported
 from catalog.model import Column, Table
 from gateway.analysis import SAVEPOINT, UNDO
@@ -64,7 +64,7 @@ async def take_shadow_rows(session: Exchange, table: Table) -> list[pa.RecordBat
 
 def shadow_rows(session: Exchange, table: Table, condition: str = "true") -> Statement:
     """To ask the backend for those of the shadow's rows that meet a condition of the gateway's own."""
-    names = ", ".join(quoted(column.name) for column in table.columns)
+    names = ", ".join(_read(column) for column in table.columns)
     types = ", ".join(f"c{column.attnum} {_sql_type(column.type_oid)}" for column in table.columns)
     return Statement(
         f"SELECT * FROM pg_sluice.shadow_rows($1, $2::bigint::oid, $3, $4) AS rows ({types})",
@@ -74,7 +74,16 @@ def shadow_rows(session: Exchange, table: Table, condition: str = "true") -> Sta
     )
 
 
+def _read(column: Column) -> str:
+    """A column in its lake form's type."""
+    name = quoted(column.name)
+    as_is = column.domain is None and not is_enumeration(column.type_oid)
+    return name if as_is else f"{name}::{_sql_type(column.type_oid)}"
+
+
 def _sql_type(type_oid: int) -> str:
+    if is_enumeration(type_oid):
+        return "pg_catalog.text"
     element = BY_ARRAY_OID.get(type_oid)
     return f"pg_catalog.{element.name}[]" if element else f"pg_catalog.{BY_OID[type_oid].name}"
 

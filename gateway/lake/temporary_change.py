@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from catalog.datatypes import FIRST_USER_OID
 from catalog.errors import unsupported
 from gateway.backend import Statement
 from gateway.lake.computed import Computing
 from gateway.lake.reading import read
 from gateway.messages.backend import CommandComplete
 from gateway.portal import StatementPortal
-from planner.references import FIRST_USER_OID
 from planner.routes import is_utility
 
 # Whether the target is an ordinary temporary table of the session's own, and whether any such table may call functions

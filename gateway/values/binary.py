@@ -139,8 +139,9 @@ BINARY: Final[Mapping[int, BinaryFunction]] = {
     datatypes.NUMERIC: numeric_binary,
     datatypes.UUID: _uuid,
     datatypes.JSONB: _jsonb,
+    datatypes.ANYENUM: as_binary,
 }
-assert set(BINARY) >= set(datatypes.BY_OID), "a type has no binary form"
+assert set(BINARY) >= {*datatypes.BY_OID, datatypes.ANYENUM}, "a type has no binary form"
 
 
 def binary_cells(array: pa.Array, type_oid: int) -> pa.BinaryArray:
@@ -150,7 +151,7 @@ def binary_cells(array: pa.Array, type_oid: int) -> pa.BinaryArray:
     element = datatypes.element_type(type_oid)
     if element is not None:
         return _array_binary(array, element.oid)
-    function = BINARY.get(type_oid)
+    function = BINARY.get(datatypes.kind_of(type_oid))
     if function is None:
         raise unsupported(f"a result column of the type with OID {type_oid}")
     return function(array)

@@ -7,7 +7,7 @@ from typing import Final
 import pyarrow as pa
 
 from catalog import datatypes
-from catalog.datatypes import DECIMAL_DIGITS_MAX, element_type, numeric_precision_scale
+from catalog.datatypes import DECIMAL_DIGITS_MAX, element_type, kind_of, numeric_precision_scale
 from catalog.errors import unsupported
 
 INTERVAL: Final = pa.struct([("months", pa.int32()), ("days", pa.int32()), ("microseconds", pa.int64())])
@@ -34,8 +34,9 @@ _FORMS: Final = {
     datatypes.NUMERIC: pa.string(),
     datatypes.UUID: pa.string(),
     datatypes.JSONB: pa.string(),
+    datatypes.ANYENUM: pa.string(),
 }
-assert set(_FORMS) == set(datatypes.BY_OID), "a type has no Arrow form"
+assert set(_FORMS) == {*datatypes.BY_OID, datatypes.ANYENUM}, "a type has no Arrow form"
 
 
 def arrow_form(type_oid: int, typmod: int) -> pa.DataType:
@@ -47,7 +48,7 @@ def arrow_form(type_oid: int, typmod: int) -> pa.DataType:
         declared = numeric_precision_scale(typmod)
         if declared is not None and 1 <= declared[0] <= DECIMAL_DIGITS_MAX and 0 <= declared[1] <= declared[0]:
             return pa.decimal128(*declared)
-    form = _FORMS.get(type_oid)
+    form = _FORMS.get(kind_of(type_oid))
     if form is None:
         raise unsupported(f"a column of the type with OID {type_oid}")
     return form

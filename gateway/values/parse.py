@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from catalog import datatypes
-from catalog.datatypes import element_type
+from catalog.datatypes import element_type, kind_of
 from gateway.values.cells import Mask, as_binary, lengths_of, valid_mask
 from gateway.values.converted import Converted, refused_of
 from gateway.values.escape import contains
@@ -45,8 +45,9 @@ _PARSE: Final[Mapping[int, ParseFunction]] = {
     datatypes.NUMERIC: lambda array, typmod, _: numeric_in(array, typmod),
     datatypes.UUID: lambda array, *_: uuid_in(array),
     datatypes.JSONB: lambda array, typmod, _: string_in(array, datatypes.JSONB, typmod),
+    datatypes.ANYENUM: lambda array, typmod, _: string_in(array, datatypes.ANYENUM, typmod),
 }
-assert set(_PARSE) == set(datatypes.BY_OID), "a type cannot be parsed"
+assert set(_PARSE) == {*datatypes.BY_OID, datatypes.ANYENUM}, "a type cannot be parsed"
 
 
 def convert_text(column: pa.StringArray, type_oid: int, typmod: int, timezone: str = "UTC") -> Converted:
@@ -59,7 +60,7 @@ def convert_text(column: pa.StringArray, type_oid: int, typmod: int, timezone: s
     element = element_type(type_oid)
     if element is not None:
         return _array_in(column, element.oid, typmod, timezone, kind)
-    return _PARSE[type_oid](column, typmod, timezone)
+    return _PARSE[kind_of(type_oid)](column, typmod, timezone)
 
 
 # What makes an array anything but `{a,b,NULL}`: quotes, escapes, blanks, dimensions, braces within braces.

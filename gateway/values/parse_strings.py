@@ -34,11 +34,11 @@ _SPELLINGS: Final = pa.array([*_FALSE, *_TRUE])
 
 
 def string_in(array: pa.StringArray, type_oid: int, typmod: int) -> Converted:
-    """text, varchar, bpchar, json and jsonb."""
+    """text, varchar, bpchar, json and jsonb; and labels of an enumeration, of which others know whether it has them."""
     if type_oid in {datatypes.JSON, datatypes.JSONB}:
         plain = pc.match_substring_regex(array, _JSON_PLAIN).fill_null(True).to_numpy(zero_copy_only=False)
         return converted_array(array, plain)
-    if type_oid == datatypes.TEXT or typmod < _VARHEADER:
+    if type_oid in {datatypes.TEXT, datatypes.ANYENUM} or typmod < _VARHEADER:
         return Converted(array, None)
     size = typmod - _VARHEADER
     lengths = lengths_of(array)

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from catalog import datatypes
-from catalog.datatypes import element_type
+from catalog.datatypes import element_type, kind_of
 from gateway.values import forms
 from gateway.values.binary import UUID_DASHES
 from gateway.values.calendar import (
@@ -61,7 +61,7 @@ def convert_binary(column: pa.BinaryArray, type_oid: int, typmod: int, *, from_p
     element = element_type(type_oid)
     if element is not None:
         return _array(column, element.oid, source, kind)
-    return _RECEIVE[type_oid](as_binary(column), source)
+    return _RECEIVE[kind_of(type_oid)](as_binary(column), source)
 
 
 def _records(column: pa.BinaryArray, form: Any) -> tuple[npt.NDArray[Any], Mask]:
@@ -344,8 +344,9 @@ _RECEIVE: Final[Mapping[int, ReceiveFunction]] = {
     datatypes.NUMERIC: _numeric,
     datatypes.UUID: _uuid,
     datatypes.JSONB: _jsonb,
+    datatypes.ANYENUM: _string(datatypes.ANYENUM),
 }
-assert set(_RECEIVE) == set(datatypes.BY_OID), "a type cannot be received"
+assert set(_RECEIVE) == {*datatypes.BY_OID, datatypes.ANYENUM}, "a type cannot be received"
 
 
 def _array(column: pa.BinaryArray, element_oid: int, source: Source, kind: pa.DataType) -> Converted:

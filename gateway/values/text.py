@@ -89,8 +89,9 @@ TEXT: Final[Mapping[int, TextFunction]] = {
     datatypes.NUMERIC: _numeric,
     datatypes.UUID: _string,
     datatypes.JSONB: _string,
+    datatypes.ANYENUM: _string,
 }
-assert set(TEXT) >= set(datatypes.BY_OID), "a type has no text form"
+assert set(TEXT) >= {*datatypes.BY_OID, datatypes.ANYENUM}, "a type has no text form"
 
 
 def text_cells(array: pa.Array, type_oid: int, settings: OutputSettings) -> pa.BinaryArray:
@@ -101,7 +102,7 @@ def text_cells(array: pa.Array, type_oid: int, settings: OutputSettings) -> pa.B
     element = datatypes.element_type(type_oid)
     if element is not None:
         return _array_text(array, element.oid, settings)
-    function = TEXT.get(type_oid)
+    function = TEXT.get(datatypes.kind_of(type_oid))
     if function is None:
         raise unsupported(f"a result column of the type with OID {type_oid}")
     return function(array, settings)

@@ -7,7 +7,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from catalog.datatypes import FLOAT8, INT8, NUMERIC, element_type
+from catalog.datatypes import FLOAT8, INT8, NUMERIC, element_type, is_enumeration
 from catalog.errors import unsupported
 from planner import numerics
 from planner.functions.call import Build, Call, Row, row
@@ -98,6 +98,8 @@ def _float_sum(function: str) -> Build:
 def _extreme(function: str) -> Build:
     def build(given: Call) -> Value:
         (value,) = given.arguments
+        if is_enumeration(value.type_oid):
+            raise unsupported(f"{given.signature} by the texts of labels")
         parts = given.parts()
         if value.type_oid != NUMERIC:
             return given.result(parts(function, value.sql))
@@ -212,6 +214,8 @@ def _rows() -> list[Row]:
             )  # fmt: skip
         rows += [
             row(f"{function}(tid)", _extreme(function)),
+            # of ranks: planner.user_types
+            row(f"{function}(anyenum)", _extreme(function), f"SELECT id % 2, {function}(m) FROM moods GROUP BY 1"),
             row(f"{function}(numeric)", _extreme(function), f"SELECT {function}(n), {function}(m) FROM decimals",
                 f"SELECT id % 2, {function}(n / 3) FROM decimals GROUP BY 1"),
             row(f"{function}(bpchar)", _bpchar_extreme(function), f"SELECT {function}(c) FROM texts"),

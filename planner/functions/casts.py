@@ -25,6 +25,7 @@ from catalog.datatypes import (
     UUID,
     VARCHAR,
     element_type,
+    is_enumeration,
 )
 from catalog.errors import SluiceError, unsupported
 from planner import numerics
@@ -86,7 +87,7 @@ def on(value: Expression, body: Callable[[Expression], Expression]) -> Expressio
 def to_text(value: Value, session: SessionValues) -> Expression:
     """PostgreSQL's text of the value, as its output function writes it (bool: t, f)."""
     kind = value.type_oid
-    if kind in (TEXT, VARCHAR, UUID, BPCHAR, 705):
+    if kind in (TEXT, VARCHAR, UUID, BPCHAR, 705) or is_enumeration(kind):
         return value.sql
     if kind in INTEGERS:
         return cast(value.sql, "STRING")

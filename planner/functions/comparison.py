@@ -8,6 +8,8 @@ from __future__ import annotations
 import datetime
 from typing import Final
 
+from catalog.datatypes import is_enumeration
+from catalog.errors import unsupported
 from planner.datum import Infinite
 from planner.functions.call import Build, Call, Row, row
 from planner.functions.local_times import moment
@@ -53,6 +55,8 @@ def interval_key(sql: Expression) -> Expression:
 def _compare(operator: str) -> Build:
     def build(given: Call) -> Value:
         left, right = given.arguments
+        if is_enumeration(left.type_oid) and operator not in ("=", "<>"):
+            raise unsupported(f"{given.signature} by the texts of labels")
         if left.type_oid == BPCHAR and right.type_oid == BPCHAR and operator in ("=", "<>"):
             return given.result(_bpchar_equality(operator, left, right))
         if isinstance(left.constant, Infinite) or isinstance(right.constant, Infinite):
@@ -174,6 +178,7 @@ _SAME: Final = (
     ("bpchar", "bpchar,bpchar", "texts", "c", "'abc'::char(5)"),
     ("oid", "oid,oid", "integers", "i::oid", "7::oid"),
     ("tid", "tid,tid", "integers", "ctid", "'(0,3)'::tid"),
+    ("enum_", "anyenum,anyenum", "moods", "m", "o"),
 )
 _TEXT_NAMES: Final = {
     "text_lt": "<", "text_le": "<=", "text_gt": ">", "text_ge": ">=", "texteq": "=", "textne": "<>",

@@ -52,3 +52,10 @@ INSERT INTO documents VALUES
     (10, '{"a": "q\"\\/\n\t\u0001ä€𝄞", "b": -12, "": "none", "e": [{"f": 1}]}'), (11, '[{"a": "inside"}, [1, 2]]'),
     (12, '{"a": "", "b": 123456789012345678, "e": "f"}'),
     (13, '{"a": "null", "d": "null", "words": {"a": null, "n m": [1, null, "null"]}}');
+CREATE TYPE mood AS ENUM ('zen', 'ok', 'it''s \ bad', 'angry');
+CREATE DOMAIN width AS numeric(6, 2);
+CREATE DOMAIN positive AS integer CHECK (VALUE > 0);
+CREATE TABLE moods (id integer, m mood, o mood, w width, p positive);
+INSERT INTO moods VALUES
+    (1, 'zen', 'angry', 1.5, 1), (2, 'ok', 'ok', 2.25, 2), (3, 'angry', NULL, NULL, NULL), (4, NULL, 'zen', -1, 4),
+    (5, 'it''s \ bad', 'ok', 0, 5), (6, 'angry', 'angry', 1.5, 6);

@@ -15,7 +15,7 @@ from tests.planner.differential import Laboratory, spark_session
 GOLDEN = Path(__file__).parent.parent / "golden"
 PROBE_TABLES = (
     "integers", "floats", "decimals", "texts", "booleans", "binaries", "dates", "intervals", "uuids", "lists",
-    "documents",
+    "documents", "moods",
 )  # fmt: skip
 TPCH_TABLES = ("region", "nation", "part", "supplier", "partsupp", "customer", "orders", "lineitem")
 

@@ -28,7 +28,7 @@ from pyspark.sql import SparkSession
 
 from catalog import datatypes as t
 from catalog.errors import SluiceError
-from catalog.model import Column, Table
+from catalog.model import Column, Domain, Label, Table
 from planner import nodes
 from planner.builtins import FUNCTIONS_QUERY, TYPES_QUERY, Builtins
 from planner.plan import SPARK_SETTINGS, Context, Parameter, SessionValues, SparkQuery
@@ -120,12 +120,13 @@ class Laboratory:
     def load(self, name: str) -> None:
         """Give Spark the table as PostgreSQL has it."""
         (oid,) = self.postgres.execute("SELECT %s::regclass::oid::bigint", (name,)).fetchone() or (0,)
-        attributes = self.postgres.execute(
-            "SELECT attnum, attname, atttypid::bigint, atttypmod, NOT attnotnull FROM pg_attribute "
-            "WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped ORDER BY attnum",
-            (oid,),
-        ).fetchall()
-        columns = tuple(Column(row[0], row[0], row[1], row[2], row[3], row[4]) for row in attributes)
+        columns = tuple(
+            Column(
+                row[0], row[0], row[1], row[2], row[3], row[4], labels=tuple(Label(*each) for each in row[5] or ()),
+                domain=None if row[6] is None else Domain(row[6], row[7], row[8]),
+            )
+            for row in self.postgres.execute(_COLUMNS, (oid,)).fetchall()
+        )  # fmt: skip
         table = Table(oid, oid, "public", name, f"{name}/", columns)
         self.tables[oid] = table
         arrow = self._arrow(table)
@@ -204,6 +205,17 @@ class Laboratory:
 
 
 # --- from PostgreSQL to the lake ---
+
+_COLUMNS = """
+SELECT a.attnum, a.attname, coalesce(nullif(t.typbasetype, 0), t.oid)::bigint,
+       CASE WHEN t.typbasetype = 0 THEN a.atttypmod ELSE t.typtypmod END, NOT a.attnotnull,
+       (SELECT json_agg(json_build_array(e.oid::bigint, e.enumlabel) ORDER BY e.enumsortorder)
+        FROM pg_enum e WHERE e.enumtypid = t.oid),
+       CASE WHEN t.typbasetype <> 0 THEN t.oid::bigint END, t.typname,
+       EXISTS (SELECT FROM pg_constraint k WHERE k.contypid = t.oid)
+FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
+"""
 
 _MICROSECONDS = (
     "CASE WHEN isfinite({0}) THEN (extract(epoch from {0}) * 1000000)::bigint "
@@ -284,7 +296,7 @@ def _writer(kind: pa.DataType, oid: int) -> Callable[[Any], str]:
         assert pa.types.is_list(kind), kind
         inner = _writer(kind.value_type, element.oid)
         return lambda items: "{" + ",".join("NULL" if x is None else _quoted(inner(x)) for x in items) + "}"
-    expected, write = _WRITERS[oid]
+    expected, write = _WRITERS[t.TEXT if t.is_enumeration(oid) else oid]
     assert expected(kind), f"a column of type {oid} came as {kind}"
     if pa.types.is_time64(kind) and kind.unit == "ns":
         return lambda value: _time(value // 1000)

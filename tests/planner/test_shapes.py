@@ -43,6 +43,23 @@ SELECT (SELECT n FROM decimals WHERE id = 99), (SELECT avg(n) FROM decimals)
 SELECT (SELECT id FROM integers)
 SELECT id FROM integers WHERE s > 5 OR id IN (SELECT id FROM texts WHERE t = '') ORDER BY 1
 SELECT id FROM integers WHERE NOT (s > 5 OR id IN (SELECT id FROM texts WHERE t = '')) ORDER BY 1
+SELECT id, m FROM moods ORDER BY m, id
+SELECT m, o, m < o, m >= o, m = o, m <> o, m IS NOT DISTINCT FROM o FROM moods ORDER BY m DESC NULLS LAST, o, id
+SELECT id FROM moods WHERE m > 'ok' AND o IN ('zen', 'angry') ORDER BY id
+SELECT id FROM moods WHERE m = ANY (ARRAY['zen', NULL]::mood[]) OR 'angry' <= m ORDER BY id
+SELECT m, count(*), min(o), max(m::text), count(DISTINCT o) FROM moods GROUP BY m ORDER BY m NULLS FIRST
+SELECT m::text || o, coalesce(m, o), CASE WHEN id > 3 THEN m ELSE 'ok' END, nullif(m, o) FROM moods ORDER BY id
+SELECT string_agg(m::text, ',' ORDER BY m, id), max(m), min(m) FILTER (WHERE m > 'ok') FROM moods
+SELECT id, rank() OVER (ORDER BY m), lag(m) OVER (ORDER BY id), max(m) OVER (ORDER BY id) FROM moods ORDER BY id
+SELECT DISTINCT ON (m) m, o FROM moods ORDER BY m, o DESC
+SELECT max(x) FROM (SELECT m AS x FROM moods UNION SELECT o FROM moods UNION SELECT NULL) AS both_
+SELECT x.id, y.id FROM moods x JOIN moods y ON x.m = y.o AND x.m < 'angry' ORDER BY 1, 2
+SELECT m FROM moods WHERE m = (SELECT max(o) FROM moods) AND m IN (SELECT o FROM moods) ORDER BY 1
+SELECT v.x, id FROM (VALUES ('ok'::mood), (NULL), ('zen')) AS v (x) LEFT JOIN moods ON m = x ORDER BY x, id
+SELECT w + 1, p * 2, max(w) OVER (), coalesce(p, 0) FROM moods WHERE w > 0 OR p = 3 ORDER BY id
+SELECT w, p FROM moods UNION SELECT w, p FROM moods ORDER BY 1, 2
+SELECT any_value(w), sum(p), min(w) FROM moods WHERE id = 1
+SELECT id::numeric::width, w::text, m::text::varchar(2) FROM moods ORDER BY id
 SELECT s, count(*), sum(i), avg(i), min(b), max(b) FROM integers GROUP BY s ORDER BY s
 SELECT s % 2, count(*) FROM integers GROUP BY s % 2 HAVING count(*) > 1 ORDER BY 1
 SELECT s % 2 + 1, count(*) + 1 FROM integers GROUP BY s % 2 ORDER BY 1

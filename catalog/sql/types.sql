@@ -1,0 +1,115 @@
+-- Types made by users that columns of lake tables have. A domain is kept as what it is over in the end, an enumeration as
+-- the text of its labels; what they allow is PostgreSQL's to say, which makes and changes them over empty shadows. So what
+-- would have to look at rows of the lake, or change them, is refused while a column is of the type.
+
+-- The labels of enumerations as they were last seen: a label of another name under the same OID has been renamed.
+CREATE TABLE pg_sluice.enum_label (
+    label_oid oid PRIMARY KEY,  -- pg_enum.oid
+    type_oid oid NOT NULL,
+    label text NOT NULL,
+    made_by xid8,               -- the transaction that made it
+    later boolean NOT NULL      -- whether its type was there before it
+);
+CREATE INDEX enum_label_type ON pg_sluice.enum_label (type_oid);
+
+-- The constraints of domains as they were last seen, and whether they were valid.
+CREATE TABLE pg_sluice.domain_constraint (constraint_oid oid PRIMARY KEY, validated boolean NOT NULL);
+
+
+-- What the lake keeps a type as: a domain's base type, any other itself.
+CREATE FUNCTION pg_sluice.kept_type(INOUT type_oid oid, INOUT typmod integer) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog AS $$
+DECLARE
+    t record;
+BEGIN
+    WHILE type_oid >= 16384 LOOP  -- FirstNormalObjectId: what is below is PostgreSQL's own
+        SELECT typtype, typbasetype, typtypmod INTO t FROM pg_type WHERE oid = type_oid;
+        EXIT WHEN t.typtype IS DISTINCT FROM 'd';
+        type_oid := t.typbasetype;
+        typmod := t.typtypmod;
+    END LOOP;
+END $$;
+
+-- A domain and those that it is over.
+CREATE FUNCTION pg_sluice.domains_of(type_oid oid) RETURNS SETOF oid LANGUAGE sql STABLE SET search_path = pg_catalog AS $$
+    WITH RECURSIVE d AS (
+        SELECT t.oid, t.typbasetype FROM pg_type t WHERE t.oid = $1 AND t.typtype = 'd' AND t.oid >= 16384
+        UNION ALL SELECT t.oid, t.typbasetype FROM d JOIN pg_type t ON t.oid = d.typbasetype AND t.typtype = 'd')
+    SELECT oid FROM d
+$$;
+
+-- Whether a type is a domain that has rules of its own: constraints, NOT NULL, or a default.
+CREATE FUNCTION pg_sluice.has_rules(type_oid oid) RETURNS boolean LANGUAGE sql STABLE SET search_path = pg_catalog AS $$
+    SELECT EXISTS (SELECT FROM pg_sluice.domains_of($1) d JOIN pg_type t ON t.oid = d
+                   WHERE t.typnotnull OR t.typdefaultbin IS NOT NULL
+                       OR EXISTS (SELECT FROM pg_constraint k WHERE k.contypid = d))
+$$;
+
+-- The labels of an enumeration in its order: their OIDs and texts, and whether they may be used yet (as
+-- EnumValuesUncommitted of PostgreSQL's pg_enum.c has it). NULL for any other type.
+CREATE FUNCTION pg_sluice.labels(type_oid oid) RETURNS jsonb LANGUAGE sql STABLE SET search_path = pg_catalog AS $$
+    SELECT CASE WHEN $1 >= 16384 THEN (
+        SELECT jsonb_agg(jsonb_build_array(e.oid::bigint, e.enumlabel, NOT coalesce(
+                l.later AND l.made_by = pg_current_xact_id_if_assigned() AND NOT EXISTS (
+                    SELECT FROM pg_sluice.enum_label o
+                    WHERE o.type_oid = l.type_oid AND NOT o.later AND o.made_by = l.made_by), false))
+            ORDER BY e.enumsortorder)
+        FROM pg_enum e LEFT JOIN pg_sluice.enum_label l ON l.label_oid = e.oid WHERE e.enumtypid = $1) END
+$$;
+
+
+-- A column of a lake table has become one of this type. What is known of it, is so since it was made; but of one that was
+-- there before the lake was. Whoever makes a column of the same type meanwhile does not wait.
+CREATE FUNCTION pg_sluice.note_type(of_type oid) RETURNS void LANGUAGE sql SET search_path = pg_catalog AS $$
+    INSERT INTO pg_sluice.enum_label
+        SELECT e.oid, e.enumtypid, e.enumlabel, NULL, false FROM pg_enum e
+        WHERE e.enumtypid = (SELECT k.type_oid FROM pg_sluice.kept_type(of_type, -1) k)
+            AND NOT EXISTS (SELECT FROM pg_sluice.enum_label l WHERE l.label_oid = e.oid) ON CONFLICT DO NOTHING;
+    INSERT INTO pg_sluice.domain_constraint
+        SELECT k.oid, k.convalidated FROM pg_sluice.domains_of(of_type) d JOIN pg_constraint k ON k.contypid = d
+        WHERE NOT EXISTS (SELECT FROM pg_sluice.domain_constraint c WHERE c.constraint_oid = k.oid) ON CONFLICT DO NOTHING;
+$$;
+
+-- The lake tables with a column of this type, or of a domain over it.
+CREATE FUNCTION pg_sluice.tables_of_type(type_oid oid) RETURNS SETOF oid LANGUAGE sql STABLE
+SET search_path = pg_catalog AS $$
+    SELECT DISTINCT r.relid FROM pg_sluice.relation r JOIN pg_attribute a ON a.attrelid = r.relid
+    WHERE a.attnum > 0 AND NOT a.attisdropped AND a.atttypid >= 16384
+        AND ($1 IN (SELECT pg_sluice.domains_of(a.atttypid))
+             OR $1 = (SELECT k.type_oid FROM pg_sluice.kept_type(a.atttypid, -1) k))
+$$;
+
+
+-- A type was made or changed.
+CREATE FUNCTION pg_sluice.on_type(of_type oid, command_tag text) RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog AS $$
+DECLARE
+    made boolean := command_tag = 'CREATE TYPE'; added bigint; shadow oid;
+BEGIN
+    IF EXISTS (SELECT FROM pg_enum e JOIN pg_sluice.enum_label l ON l.label_oid = e.oid
+               WHERE e.enumtypid = of_type AND l.label <> e.enumlabel) THEN
+        IF EXISTS (SELECT FROM pg_sluice.tables_of_type(of_type)) THEN
+            PERFORM pg_sluice.refuse('ALTER TYPE … RENAME VALUE of a type of columns');
+        END IF;
+        UPDATE pg_sluice.enum_label l SET label = e.enumlabel FROM pg_enum e
+            WHERE e.oid = l.label_oid AND e.enumtypid = of_type;
+    END IF;
+    INSERT INTO pg_sluice.enum_label
+        SELECT e.oid, e.enumtypid, e.enumlabel, pg_current_xact_id(), NOT made FROM pg_enum e
+        WHERE e.enumtypid = of_type ON CONFLICT DO NOTHING;
+    GET DIAGNOSTICS added = ROW_COUNT;
+    IF (added > 0 AND NOT made) OR command_tag = 'ALTER DOMAIN' THEN
+        INSERT INTO pg_sluice.dirty SELECT t, NULL FROM pg_sluice.tables_of_type(of_type) t;
+    END IF;
+    IF EXISTS (SELECT FROM pg_constraint k LEFT JOIN pg_sluice.domain_constraint d ON d.constraint_oid = k.oid
+               WHERE k.contypid = of_type AND (d.validated IS NULL OR d.validated <> k.convalidated)) THEN
+        FOR shadow IN SELECT pg_sluice.tables_of_type(of_type) LOOP
+            IF pg_sluice.has_rows(shadow) OR EXISTS (SELECT FROM pg_sluice.published_shape s WHERE s.relid = shadow) THEN
+                PERFORM pg_sluice.refuse('a new constraint of a domain of columns');
+            END IF;
+        END LOOP;
+        INSERT INTO pg_sluice.domain_constraint
+            SELECT k.oid, k.convalidated FROM pg_constraint k WHERE k.contypid = of_type
+            ON CONFLICT (constraint_oid) DO UPDATE SET validated = excluded.validated;
+    END IF;
+END $$;
