@@ -31,11 +31,10 @@ from gateway.messages.backend import (
     ReadyForQuery,
     decode_backend,
 )
-from gateway.messages.copy import CopyData, CopyDone, CopyInResponse
+from gateway.messages.copy import CopyData
 from gateway.scram import MECHANISM, ClientKeys, ScramClient
 
 _READ_BYTES: Final = 1 << 17
-_COPY_BYTES: Final = 1 << 20
 # In an ErrorResponse after which PostgreSQL ends the connection, and how long that takes it at most.
 _FATAL: Final = b"\0VFATAL\0"
 _END_SECONDS: Final = 0.2
@@ -80,8 +79,9 @@ class BackendLostError(SluiceError):
 class Statement:
     """A statement of the gateway's own: its text with $n, and parameters in text format (None for NULL).
 
-    Where one with `bodies_only` has `take`, that is given parts of the rows as they come, and the result has the last
-    part only. What is `lasting` does something that is to last until the transaction ends (gateway/deferred.py).
+    Where one with `bodies_only` has `take`, that is given parts of the rows as they come, and all that come before an
+    error; the result has the last part. What is `lasting` does something that is to last until the transaction ends
+    (gateway/deferred.py).
     """
 
     sql: str
@@ -372,6 +372,8 @@ class Backend:
                 case _:
                     pass
         if error is not None:
+            if len(results) <= count and results[-1].bodies and (take := statements[len(results) - 1].take) is not None:
+                await take(results[-1].bodies)
             raise error
         return results[:-1]
 
@@ -390,33 +392,6 @@ class Backend:
             item = await self.next()
             if isinstance(item, Frame) and item.type == ReadyForQuery.type:
                 return
-
-    async def copy_in(self, sql: str, messages: bytes) -> None:
-        """Carry out a COPY … FROM STDIN of the gateway's own; `messages` are its CopyData, whole.
-
-        In the extended protocol, for a simple query would take the client's unnamed statement away.
-        """
-        begin, end = _encoded(Statement(sql))
-        self.send(begin + frontend.Flush().encode())
-        error: SluiceError | None = None
-        sent = False
-        while True:
-            frame = await self.next()
-            assert isinstance(frame, Frame)
-            if frame.type == ReadyForQuery.type:
-                break
-            if frame.type == ErrorResponse.type:
-                error = ErrorResponse.decode(frame.body, strict=False).to_error()
-                if not sent:
-                    self.send(frontend.Sync().encode())
-            elif frame.type == CopyInResponse.type and not sent:
-                sent = True
-                for start in range(0, len(messages), _COPY_BYTES):
-                    self.send(messages[start : start + _COPY_BYTES])
-                    await self.drain()
-                self.send(CopyDone().encode() + end + frontend.Sync().encode())
-        if error is not None:
-            raise error
 
     async def request_cancel(self) -> None:
         """Ask PostgreSQL to cancel what this backend does, over a connection of its own."""
@@ -448,10 +423,10 @@ def encode_statement(statement: Statement) -> bytes:
 
     Both outlive an error (the portal until ROLLBACK), so the names are freed before as well as after.
     """
-    return b"".join(_encoded(statement))
+    return b"".join(encoded_parts(statement))
 
 
-def _encoded(statement: Statement) -> tuple[bytes, bytes]:
+def encoded_parts(statement: Statement) -> tuple[bytes, bytes]:
     """Everything up to Execute, and what comes after it."""
     values = tuple(value.encode() if isinstance(value, str) else value for value in statement.parameters)
     before = (

@@ -276,10 +276,10 @@ async def _copy(session: Exchange, analysis: Analysis, query: Node) -> Routed:
     start, end = statements.parenthesised(analysis.sql)
     routed = await _inner(session, analysis, start, analysis.sql[start:end])
     assert routed.inner_routed is not None
-    if routed.inner_routed.route is not Route.SELECT:
-        if routed.inner_routed.route not in (Route.RELAY, Route.GUARDED):
-            raise unsupported("COPY of a data-modifying statement")
+    if routed.inner_routed.route in (Route.RELAY, Route.GUARDED):
         return Routed(routed.inner_routed.route, query)
+    if routed.inner is None or routed.inner.columns is None:
+        return Routed(Route.RELAY, query)  # which says that there is nothing to copy
     return Routed(Route.COPY, query, routed.inner_routed.lake, routed.inner, routed.inner_routed)
 
 

@@ -132,7 +132,7 @@ def runs_in_window(routed: Routed, builtins: Builtins) -> bool:
         case Route.SELECT:
             return not acting_functions(query, builtins)
         case Route.WITH_CHANGES:
-            return relations(query) == set(routed.lake) and not acting_functions(query, builtins)
+            return _changes_in_window(routed, builtins)
         case Route.EXECUTE:
             arguments = () if query is None else walk(query.utilityStmt.params or ())
             inner = routed.inner_routed
@@ -150,13 +150,22 @@ def runs_in_window(routed: Routed, builtins: Builtins) -> bool:
         case Route.FETCH:
             return routed.cursor is not None and not routed.cursor.declared.locks
         case Route.COPY:
-            return routed.inner_routed is None or runs_in_window(routed.inner_routed, builtins)
+            return routed.inner_routed is None or _copied_in_window(routed.inner_routed, builtins)
         case Route.UPDATE | Route.DELETE:
             return not any(node.type == "CURRENTOFEXPR" for node in walk(query))
         case Route.RELAY:
             return query is not None and _only_reads(query, builtins)
         case _:
             return False
+
+
+def _copied_in_window(inner: Routed, builtins: Builtins) -> bool:
+    return runs_in_window(inner, builtins) if inner.route is Route.SELECT else _changes_in_window(inner, builtins)
+
+
+def _changes_in_window(routed: Routed, builtins: Builtins) -> bool:
+    """Whether a statement that is carried out in parts uses no other tables than the lake's."""
+    return relations(routed.query) == set(routed.lake) and not acting_functions(routed.query, builtins)
 
 
 def _configured(routed: Routed, builtins: Builtins) -> frozenset[str] | None:

@@ -1,17 +1,17 @@
 """COPY's three formats, out of Arrow batches and into them. No I/O: bytes in, batches out, and the reverse.
 
-Source: PostgreSQL documentation, COPY, "File Formats". `CopyOptions.parse` takes the options of a statement,
+Source: PostgreSQL documentation, COPY, "File Formats". `CopyOptions.read` takes the options of a statement,
 `CopyWriter` makes CopyData messages, `TextReader` and `BinaryReader` take their payloads in pieces cut anywhere.
 """
 
 from __future__ import annotations
 
 from gateway.copy.binary_reader import BinaryReader
-from gateway.copy.fields import CopyBatch
+from gateway.copy.fields import CopyBatch, Source
 from gateway.copy.line_numbers import LineNumbers
-from gateway.copy.options import CopyFormat, CopyOptions, Header
+from gateway.copy.options import CopyFormat, CopyOptions, Header, LogVerbosity
 from gateway.copy.reader import TextReader
-from gateway.copy.writer import CopyWriter
+from gateway.copy.writer import CopyWriter, line_messages
 
 __all__ = [
     "BinaryReader",
@@ -21,5 +21,8 @@ __all__ = [
     "CopyWriter",
     "Header",
     "LineNumbers",
+    "LogVerbosity",
+    "Source",
     "TextReader",
+    "line_messages",
 ]

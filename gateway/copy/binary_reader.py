@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from catalog.errors import SluiceError, SqlState, unsupported
-from gateway.copy.fields import CopyBatch, bad_format, line_context
+from gateway.copy.fields import CopyBatch, Source, bad_format, line_context
 from gateway.copy.reader import BATCH_BYTES
 from gateway.copy.writer import BINARY_SIGNATURE
 from gateway.values.cells import Integers, slices
@@ -200,7 +200,9 @@ class BinaryReader:
         numbers = pa.array(np.arange(self._row + 1, self._row + rows + 1, dtype=np.int64))
         self._row += rows
         fields = pa.RecordBatch.from_arrays(columns, names=self._names)
-        return CopyBatch(fields, (None,) * width, numbers)
+        heads = begins[::width] - (_COUNT.size + _LENGTH.size)
+        ends = begins[width - 1 :: width] + np.maximum(lengths[width - 1 :: width], 0)
+        return CopyBatch(fields, (None,) * width, numbers, Source(block, heads, ends))
 
 
 def _alike(data: bytes, begin: int, end: int, fields: list[int]) -> int:

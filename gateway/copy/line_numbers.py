@@ -1,4 +1,7 @@
-"""Which line of COPY's data each row was: a number for each batch, where lines follow each other."""
+"""Which line of COPY's data each row was: a number for each batch, where lines follow each other.
+
+Of rows that a condition has chosen it is not known.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ class LineNumbers:
 
     def __init__(self) -> None:
         self._firsts: list[int] = []
-        self._lines: list[int | npt.NDArray[np.int64]] = []
+        self._lines: list[int | npt.NDArray[np.int64] | None] = []
         self._count = 0
 
     def add(self, lines: pa.Int64Array) -> None:
@@ -27,8 +30,17 @@ class LineNumbers:
         self._lines.append(int(numbers[0]) if follow else numbers)
         self._count += len(numbers)
 
-    def of(self, row: int) -> int:
-        """The line of a row."""
+    def add_unknown(self, count: int) -> None:
+        """The next rows are so many."""
+        if count:
+            self._firsts.append(self._count)
+            self._lines.append(None)
+            self._count += count
+
+    def of(self, row: int) -> int | None:
+        """The line of a row; None where it is not known."""
         place = bisect_right(self._firsts, row) - 1
         lines, offset = self._lines[place], row - self._firsts[place]
+        if lines is None:
+            return None
         return lines + offset if isinstance(lines, int) else int(lines[offset])

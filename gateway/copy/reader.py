@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from catalog.errors import SluiceError, SqlState, unsupported
-from gateway.copy.fields import CopyBatch, bad_format, line_context
+from gateway.copy.fields import CopyBatch, Source, bad_format, line_context
 from gateway.copy.lines import Fault, LineEnd, LineScanner, Scan
 from gateway.copy.options import CopyFormat, CopyOptions, Header
 from gateway.copy.unescape import Shortened, without_escapes, without_quotes
@@ -70,6 +70,15 @@ class TextReader:
         if not self._ended:
             yield from self._read(final=True)
 
+    def fail(self, error: SluiceError) -> Iterator[CopyBatch]:
+        """No more can be read, for this reason: the rows of whole lines, then the error, unless the data has ended."""
+        if not self._ended:
+            yield from self._read(final=False)
+        if not self._ended:
+            begun = sum(piece.count(b"\n") for piece in self._pieces)
+            error.fields["W"] = line_context(self._relation, self._line + begun + 1)
+            raise error
+
     def _read(self, *, final: bool) -> Iterator[CopyBatch]:
         raw = b"".join(self._pieces)
         block = np.frombuffer(raw, np.uint8)
@@ -103,11 +112,10 @@ class TextReader:
         return sound if nul < 0 else nul
 
     def _raise_encoding(self, block: Bytes, place: int) -> None:
-        try:
-            _check_text(bytes(block[place:]))
-        except SluiceError as error:
-            error.fields["W"] = line_context(self._relation, self._line + 1)
-            raise
+        error = _text_error(bytes(block[place:]))
+        assert error is not None
+        error.fields["W"] = line_context(self._relation, self._line + 1)
+        raise error
 
     def _faulty(self, fault: Fault) -> SluiceError:
         error = bad_format(fault.message, line_context(self._relation, self._line + 1))
@@ -130,38 +138,87 @@ class TextReader:
                 if unterminated == 0:
                     raise self._bad_line("unterminated CSV quoted field", block, scan, lines, 0)
                 self._check_header(block, scan, lines)
-        ragged = first + np.flatnonzero(fields[first:] != width)
-        good = min(count, unterminated, *ragged[:1].tolist())
-        self._line = int(lines[max(good, first) - 1]) if max(good, first) else self._line
-        if good > first:
-            batch = self._batch(block, scan, lines, first, good)
-            row, place = self._unexpected_default(batch.defaults)
-            if row > 0:
-                yield _first_rows(batch, row)
-            if place is not None:
-                raise self._default_fault(place, block, scan, lines, first + row)
-        if good == count or good < first:
+            self._line = int(lines[0])
+        stop = min(count, unterminated)
+        if stop < first:
             return
-        if good == unterminated:
-            raise self._bad_line("unterminated CSV quoted field", block, scan, lines, good)
-        # A fault in the values that are there comes first.
-        _, defaults = self._columns(block, scan, good, good + 1, int(fields[good]))
-        _, place = self._unexpected_default(defaults)
-        if place is not None:
-            raise self._default_fault(place, block, scan, lines, good)
-        if fields[good] > width:
-            raise self._bad_line("extra data after last expected column", block, scan, lines, good)
-        missing = f'missing data for column "{self._names[fields[good]]}"'
-        raise self._bad_line(missing, block, scan, lines, good)
+        ragged = first + np.flatnonzero(fields[first:stop] != width)
+        if len(ragged) and self._options.ignores_errors:  # a value may be wrong, and the line is left out then
+            yield self._judged(block, scan, lines, first, stop)
+        else:
+            end = min(stop, *ragged[:1].tolist()) if len(ragged) else stop
+            self._line = int(lines[end - 1]) if end else self._line
+            if end > first:
+                yield from self._whole_rows(block, scan, lines, first, end)
+            if end < stop:  # a value that is wrong comes first
+                yield self._judged(block, scan, lines, end, end + 1)
+                raise self._ragged(block, scan, lines, end, int(fields[end]))
+        self._line = int(lines[stop - 1]) if stop else self._line
+        if stop < count:
+            raise self._bad_line("unterminated CSV quoted field", block, scan, lines, stop)
 
-    def _unexpected_default(self, defaults: Sequence[Mask | None]) -> tuple[int, int | None]:
-        """The first row with the DEFAULT marker where there is no default, and its column; else how many rows."""
-        found = [
-            (int(np.argmax(mask)), place)
-            for place in self._without_default
-            if place < len(defaults) and (mask := defaults[place]) is not None and mask.any()
-        ]
-        return min(found, default=(2**62, None))
+    def _judged(self, block: Bytes, scan: Scan, lines: Integers, first: int, end: int) -> CopyBatch:
+        """Lines for PostgreSQL to look at."""
+        fields = pa.RecordBatch.from_arrays([pa.nulls(end - first, pa.string())] * len(self._names), names=self._names)
+        source = self._source(block, scan, first, end)
+        return CopyBatch(fields, (None,) * len(self._names), pa.array(lines[first:end]), source, judged=True)
+
+    def _whole_rows(self, block: Bytes, scan: Scan, lines: Integers, first: int, end: int) -> Iterator[CopyBatch]:
+        """The rows up to one that PostgreSQL would not take whatever its types; then what is wrong with that."""
+        columns, defaults = self._columns(block, scan, first, end, len(self._names))
+        row, error = self._bad_row(columns, defaults, block, scan, lines, first, end - first)
+        if row:
+            good = [column.slice(0, row) for column in columns]
+            masks = tuple(None if mask is None else mask[:row] for mask in defaults)
+            fields = pa.RecordBatch.from_arrays(good, names=self._names)
+            source = self._source(block, scan, first, first + row)
+            yield CopyBatch(fields, masks, pa.array(lines[first : first + row]), source)
+        if error is not None:
+            raise error
+
+    def _bad_row(  # noqa: PLR0917
+        self,
+        columns: Sequence[pa.StringArray],
+        defaults: Sequence[Mask | None],
+        block: Bytes,
+        scan: Scan,
+        lines: Integers,
+        first: int,
+        rows: int,
+    ) -> tuple[int, SluiceError | None]:
+        """The first row that has an escape which makes no character, or a DEFAULT marker where there is no default, and
+        what is wrong with it; else how many rows there are."""
+        found = list(self._unexpected_defaults(defaults))
+        if self._options.format is CopyFormat.TEXT and len(scan.special):
+            unsound = enumerate(map(_first_unsound, columns))
+            found += [(row, place, True) for place, row in unsound if row is not None]
+        if not found:
+            return rows, None
+        row, place, is_unsound = min(found)
+        if not is_unsound:
+            return row, self._default_fault(place, block, scan, lines, first + row)
+        error = _text_error(columns[place].view(pa.binary())[row].as_py())
+        assert error is not None
+        content = self._content(block, scan, first + row)
+        error.fields["W"] = line_context(self._relation, int(lines[first + row]), content)
+        return row, error
+
+    def _ragged(self, block: Bytes, scan: Scan, lines: Integers, line: int, found: int) -> SluiceError:
+        """What is wrong with a line that has too many or too few fields, if its values are right."""
+        columns, defaults = self._columns(block, scan, line, line + 1, found)
+        _, error = self._bad_row(columns, defaults, block, scan, lines, line, 1)
+        if error is not None:
+            return error
+        if found > len(self._names):
+            return self._bad_line("extra data after last expected column", block, scan, lines, line)
+        missing = f'missing data for column "{self._names[found]}"'
+        return self._bad_line(missing, block, scan, lines, line)
+
+    def _unexpected_defaults(self, defaults: Sequence[Mask | None]) -> Iterator[tuple[int, int, bool]]:
+        """For each column without a default, the first row with the DEFAULT marker there, and the column."""
+        for place in self._without_default:
+            if place < len(defaults) and (mask := defaults[place]) is not None and mask.any():
+                yield int(np.argmax(mask)), place, False
 
     def _default_fault(self, place: int, block: Bytes, scan: Scan, lines: Integers, line: int) -> SluiceError:
         error = self._bad_line("unexpected default marker in COPY data", block, scan, lines, line)
@@ -199,6 +256,8 @@ class TextReader:
             end = scan.separators[scan.line_ends]
             byte = b"\n" if self._scanner.line_end is LineEnd.NEWLINE else b"\r"
             ends = np.flatnonzero(block[: scan.used] == byte[0])
+            if self._line == 0 and byte == b"\n":  # before it has met a line's end, PostgreSQL counts the other kind
+                ends = np.concatenate((np.flatnonzero(block[: end[0]] == ord("\r")), ends[ends >= end[0]]))
             numbers = self._line + np.searchsorted(ends, end) + 1
         return numbers
 
@@ -216,10 +275,14 @@ class TextReader:
             message = f'column name mismatch in header line field {place}: got {shown}, expected "{name}"'
             raise self._bad_line(message, block, scan, lines, 0)
 
-    def _batch(self, block: Bytes, scan: Scan, lines: Integers, first: int, end: int) -> CopyBatch:
-        columns, defaults = self._columns(block, scan, first, end, len(self._names))
-        fields = pa.RecordBatch.from_arrays(columns, names=self._names)
-        return CopyBatch(fields, defaults, pa.array(lines[first:end]))
+    def _source(self, block: Bytes, scan: Scan, first: int, end: int) -> Source:
+        line_end = self._scanner.line_end.value or b"\n"
+        ends = scan.separators[scan.line_ends[first:end]]
+        begins = np.empty(end - first, np.int64)
+        begins[:1] = 0 if first == 0 else scan.separators[scan.line_ends[first - 1]] + len(line_end)
+        begins[1:] = ends[:-1] + len(line_end)
+        spanning = self._options.format is CopyFormat.CSV and len(scan.special) > 0
+        return Source(block, begins, ends, line_end, spanning)
 
     def _columns(
         self, block: Bytes, scan: Scan, first: int, end: int, width: int
@@ -253,8 +316,6 @@ class TextReader:
             values = take(pieces, np.arange(2 * place, 2 * len(begins), 2 * width))
             buffers = [validity_buffer(~null), *values.buffers()[1:]]
             columns.append(pa.Array.from_buffers(pa.string(), len(null), buffers))
-        if not csv and shortened.block is not block:
-            self._check_encoding(columns)
         return columns, tuple(None if defaults is None else defaults[place::width] for place in range(width))
 
     def _marked(self, begins: Integers, ends: Integers, special: Integers) -> Mask | None:
@@ -299,32 +360,20 @@ class TextReader:
             forced = forced | (self._equal(block, begins, ends, self._null) & ~null)
         return forced
 
-    def _value_context(self, place: int) -> str:
-        name = self._names[place] if place < len(self._names) else "?"
-        return f"COPY {self._relation}, line {self._line + 1}, column {name}"
 
-    def _check_encoding(self, columns: list[pa.StringArray]) -> None:
-        r"""Escapes such as \xff or \0 may have made what is no UTF-8."""
-        found = [(row, place) for place, column in enumerate(columns) if (row := _first_unsound(column)) is not None]
-        if not found:
-            return
-        row, place = min(found)
-        try:
-            _check_text(columns[place].view(pa.binary())[row].as_py())
-        except SluiceError as error:
-            error.fields["W"] = self._value_context(place)
-            raise
-
-
-def _check_text(raw: bytes) -> None:
-    """Raises 22021 for what is not UTF-8, or holds a NUL."""
+def _text_error(raw: bytes) -> SluiceError | None:
+    """22021 for what is not UTF-8, or holds a NUL."""
     before, nul, _ = raw.partition(b"\0")
     try:
         before.decode()
     except UnicodeDecodeError:
-        text_from(raw)
+        try:
+            text_from(raw)
+        except SluiceError as error:
+            return error
     if nul:
-        raise SluiceError(SqlState.CHARACTER_NOT_IN_REPERTOIRE, 'invalid byte sequence for encoding "UTF8": 0x00')
+        return SluiceError(SqlState.CHARACTER_NOT_IN_REPERTOIRE, 'invalid byte sequence for encoding "UTF8": 0x00')
+    return None
 
 
 def _first_unsound(column: pa.StringArray) -> int | None:
@@ -343,15 +392,6 @@ def _first_unsound(column: pa.StringArray) -> int | None:
     offsets = offsets_of(raw)
     rows = np.unique(np.searchsorted(offsets, np.flatnonzero(suspects) + int(offsets[0]), side="right") - 1)
     for row in rows.tolist():  # there is an error to be raised: this is the end of the load
-        try:
-            _check_text(raw[row].as_py() or b"")
-        except SluiceError:
+        if _text_error(raw[row].as_py() or b"") is not None:
             return int(row)
     return None
-
-
-def _first_rows(batch: CopyBatch, rows: int) -> CopyBatch:
-    if rows >= batch.fields.num_rows:
-        return batch
-    defaults = tuple(None if mask is None else mask[:rows] for mask in batch.defaults)
-    return CopyBatch(batch.fields.slice(0, rows), defaults, batch.lines.slice(0, rows))

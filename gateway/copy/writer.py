@@ -20,7 +20,7 @@ from catalog.errors import SluiceError, SqlState
 from gateway.copy.options import CopyFormat, CopyOptions, Header
 from gateway.messages.copy import CopyData
 from gateway.values.binary import binary_cells
-from gateway.values.cells import Mask, fixed, joined, lengths_of, overlaid, payload_of, take, valid_mask
+from gateway.values.cells import Mask, fixed, joined, lengths_of, merged, overlaid, payload_of, take, valid_mask
 from gateway.values.escape import ByteTable, contains
 from gateway.values.rows import check_message_length, length_prefixed, slices_of
 from gateway.values.settings import OutputSettings, ResultColumn
@@ -62,14 +62,21 @@ class CopyWriter:
             if self._options.format is CopyFormat.BINARY:
                 parts.append(self._binary_slice(part))
             else:
-                parts += self._header_line()
+                parts += [CopyData(line).encode() for line in self._header_lines()]
                 parts.append(self._text_slice(part))
         return b"".join(parts)
+
+    def lines(self, batch: pa.RecordBatch | None) -> pa.BinaryArray:
+        """In text and csv, what the messages hold: one line for each row, before the first of them the header line.
+        None stands for the end."""
+        parts = [] if batch is None else [self._text_lines(part) for part in slices_of(batch)]
+        header = self._header_lines()
+        return pa.concat_arrays([pa.array(header, pa.binary()), *parts])
 
     def finish(self) -> bytes:
         """What is sent after the last row: nothing in text and csv, but for a header that had no rows to go before."""
         if self._options.format is not CopyFormat.BINARY:
-            return b"".join(self._header_line())
+            return b"".join(CopyData(line).encode() for line in self._header_lines())
         begun, self._begun = self._begun, True
         return CopyData((b"" if begun else _BINARY_HEADER) + _BINARY_TRAILER).encode()
 
@@ -90,20 +97,38 @@ class CopyWriter:
         first = int.from_bytes(rows[1:5]) + 1
         return CopyData(_BINARY_HEADER + rows[5:first]).encode() + rows[first:]
 
-    def _header_line(self) -> list[bytes]:
+    def _header_lines(self) -> list[bytes]:
         begun, self._begun = self._begun, True
         if begun or self._options.header is Header.FALSE:
             return []
         names = [
             self._escaped(pa.array([name.encode()], pa.binary()), datatypes.TEXT, force=False) for name in self._names
         ]
-        line = self._options.delimiter.join([name[0].as_py() for name in names]) + b"\n"
-        return [CopyData(line).encode()]
+        return [self._options.delimiter.join([name[0].as_py() for name in names]) + b"\n"]
 
     def _text_slice(self, batch: pa.RecordBatch) -> memoryview | bytes:
         rows, width = batch.num_rows, len(self._columns)
         if width == 0:  # a query of Spark's has one all the same, which is nobody's
             return CopyData(b"\n").encode() * int(rows)
+        pieces, index, total = self._text_pieces(batch)
+        head = np.empty(rows, _TEXT_HEAD)
+        head["type"], head["length"] = CopyData.type, total
+        return payload_of(take(pa.concat_arrays([fixed(head), *pieces]), index.ravel())).data
+
+    def _text_lines(self, batch: pa.RecordBatch) -> pa.BinaryArray:
+        rows, width = batch.num_rows, len(self._columns)
+        if width == 0:
+            return pa.array([b"\n"] * rows, pa.binary())
+        pieces, index, _ = self._text_pieces(batch)
+        bounds = np.arange(0, 2 * width * rows + 1, 2 * width)
+        return merged(pa.concat_arrays(pieces), index[:, 1:].ravel() - rows, bounds)
+
+    def _text_pieces(
+        self, batch: pa.RecordBatch
+    ) -> tuple[list[pa.BinaryArray], npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+        """What the rows are made of, but for the messages' heads, which stand before it; in which order; and how long
+        the messages are."""
+        rows, width = batch.num_rows, len(self._columns)
         if batch.num_columns != width:
             raise SluiceError(SqlState.INTERNAL_ERROR, f"COPY of {batch.num_columns} columns as {width}")
         pieces: list[pa.BinaryArray] = []
@@ -122,10 +147,8 @@ class CopyWriter:
                 index[~valid, 2 * place + 1] = null
                 total += np.where(valid, lengths_of(cells), len(self._null))
         check_message_length(total)
-        head = np.empty(rows, _TEXT_HEAD)
-        head["type"], head["length"] = CopyData.type, total
-        constants = pa.array([self._options.delimiter, b"\n", self._null], pa.binary())
-        return payload_of(take(pa.concat_arrays([fixed(head), *pieces, constants]), index.ravel())).data
+        pieces.append(pa.array([self._options.delimiter, b"\n", self._null], pa.binary()))
+        return pieces, index, total
 
     @property
     def _null(self) -> bytes:
@@ -157,6 +180,17 @@ class CopyWriter:
         places = np.flatnonzero(needed)
         quote = self._options.quote
         return overlaid(cells, places, joined(quote, self._doubled.apply(cells.take(pa.array(places))), quote))
+
+
+def line_messages(lines: pa.BinaryArray) -> bytes:
+    """A CopyData for each line."""
+    total = lengths_of(lines).astype(np.int64) + 4
+    if not len(total):
+        return b""
+    check_message_length(total)
+    head = np.empty(len(lines), _TEXT_HEAD)
+    head["type"], head["length"] = CopyData.type, total
+    return payload_of(joined(fixed(head), lines)).tobytes()
 
 
 def _text_escapes(delimiter: bytes) -> dict[int, bytes]:

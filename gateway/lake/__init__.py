@@ -108,7 +108,7 @@ _PORTALS: Final[dict[Route, Callable[[Exchange, Analysis, Routed, Binding], Port
     Route.DELETE: DeletePortal,
     Route.MERGE: MergePortal,
     Route.WITH_CHANGES: with_changes_portal(open_portal),
-    Route.COPY: copy_portal,
+    Route.COPY: copy_portal(open_portal),
     Route.TABLE_AS: TableAsPortal,
     Route.TEMPORARY: TemporaryChangePortal,
     Route.MATERIALIZED: CreateMaterializedPortal,

@@ -85,20 +85,34 @@ async def query_rows(  # noqa: PLR0917
     """The rows of a SELECT. `tag` is the engine's name for it; `plan` may add columns, which Spark alone gives. For
     `leaves_window` see `attending`."""
     try:
-        query = plan(routed.query, reading.context)
-        limit_time(reading.timeout)
-        stream = await session.gateway.engine.stream(runnable(query, reading), tag)
-        try:
-            async with attending(session, leaves_window=leaves_window):
-                first = await anext(aiter(stream), None)
-        except BaseException:
-            await stream.close()
-            raise
-        return _Begun(session, first, stream)
+        return await spark_rows(session, routed, reading, tag, limit_time, plan, leaves_window=leaves_window)
     except SluiceError as refusal:
         if refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED:
             raise
         return await _computed(session, analysis, routed, binding, reading, refusal)
+
+
+async def spark_rows(  # noqa: PLR0917
+    session: Exchange,
+    routed: Routed,
+    reading: Reading,
+    tag: str,
+    limit_time: Callable[[float | None], None] = lambda _: None,
+    plan: Callable[[Any, Context], SparkQuery] = plan_select,
+    *,
+    leaves_window: bool = False,
+) -> RowStream:
+    """`query_rows` where Spark can compute them; else 0A000."""
+    query = plan(routed.query, reading.context)
+    limit_time(reading.timeout)
+    stream = await session.gateway.engine.stream(runnable(query, reading), tag)
+    try:
+        async with attending(session, leaves_window=leaves_window):
+            first = await anext(aiter(stream), None)
+    except BaseException:
+        await stream.close()
+        raise
+    return _Begun(session, first, stream)
 
 
 def check_rows(session: Exchange, routed: Routed, reading: Reading) -> None:

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import asyncio
 
+import pyarrow as pa
+
 from catalog.errors import SluiceError, SqlState
 from catalog.model import Table
-from gateway.copy import CopyFormat, CopyOptions, CopyWriter
+from gateway.analysis import Analysis
+from gateway.copy import CopyFormat, CopyOptions, CopyWriter, line_messages
+from gateway.cursor import RowStream
 from gateway.enlistment import analysed
+from gateway.lake.computed import Computing
+from gateway.lake.computed_rows import spark_rows
 from gateway.lake.copied_columns import copied_columns
-from gateway.lake.select import open_stream
+from gateway.lake.copy_trial import data_encoding, options_of, try_options, try_statement
+from gateway.lake.reading import Reading, read
 from gateway.lake.shadow import qualified
+from gateway.lake.transcoding import encoded
 from gateway.messages.backend import CommandComplete
 from gateway.messages.copy import CopyDone, CopyOutResponse
 from gateway.portal import Binding, StatementPortal
@@ -21,70 +29,97 @@ from planner.lexer import quoted
 from planner.nodes import Node
 
 
-def copy_options(routed: Routed) -> dict[str, object]:
-    """The options of a COPY, from PostgreSQL's tree of it: a bare option is True, `*` stands for all columns."""
-    assert routed.query is not None
-    return {str(option.defname): _value(option.arg) for option in routed.query.utilityStmt.options or ()}
-
-
-def _value(argument: object) -> object:
-    if argument is None:
-        return True
-    if isinstance(argument, Node):
-        return "*" if argument.type == "A_STAR" else argument.fields.get("val", argument)
-    return list(argument) if isinstance(argument, tuple) else argument
-
-
 class CopyOutPortal(StatementPortal):
     """COPY table [(columns)] TO STDOUT, or COPY (query) TO STDOUT."""
 
     async def run(self) -> None:
-        session = self.session
-        inner, inner_routed = self.routed.inner, self.routed.inner_routed
-        table: Table | None = None
-        if inner is None or inner_routed is None:
-            table, query = await self._table_query()
-            inner = await analysed(session, query, sync=True)
-            inner_routed = await route(session, inner)
-        fields = inner.columns or ()
-        names = [field.name for field in fields]
-        options = CopyOptions.parse(
-            copy_options(self.routed),
-            names,
-            is_from=False,
-            relation=None if table is None else table.name,
-            relation_columns=[] if table is None else [column.name for column in table.columns],
-        )
-        form = int(options.format is CopyFormat.BINARY)
-        reading, stream = await open_stream(session, inner, inner_routed, Binding(), self.limit_time)
-        rows = 0
+        inner, routed = await self._query()
+        names = [field.name for field in inner.columns or ()]
+        options = options_of(self.routed, names)
+        encoding = await data_encoding(self.session, options)
+        reading = await read(self.session, inner, Binding(), routed.lake)
         try:
-            async with session.timeouts.out_of_window():
-                columns = [ResultColumn(field.type_oid, field.typmod, form) for field in fields]
-                writer = CopyWriter(options, columns, names, reading.output)
-                session.send_noted(CopyOutResponse(bytes([form]), (form,) * len(fields)))
-                async for batch in stream:
-                    rows += batch.num_rows
-                    session.client.write(await asyncio.to_thread(writer.rows, batch))
-                    await session.client.drain()
-                session.client.write(writer.finish())
+            stream = await spark_rows(
+                self.session, routed, reading, self.session.tag, self.limit_time, leaves_window=True
+            )
+        except SluiceError as refusal:
+            if refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED:
+                raise
+            await self._compute(routed, reading, refusal)
+            return
+        try:
+            rows = await self._send(stream, inner, options, reading, encoding)
         finally:
             await stream.close()
-        session.send_noted(CopyDone())
-        session.client.send(CommandComplete(f"COPY {rows}"))
+        self.session.send_noted(CopyDone())
+        self.session.client.send(CommandComplete(f"COPY {rows}"))
 
-    async def _table_query(self) -> tuple[Table, str]:
-        """The table, and the query of what is copied of it."""
+    async def _query(self) -> tuple[Analysis, Routed]:
+        """What is copied; PostgreSQL has accepted all else of the statement."""
+        session, inner, routed = self.session, self.routed.inner, self.routed.inner_routed
+        if inner is None or routed is None:
+            query = await self._table_query()
+            inner = await analysed(session, query, sync=True)
+            routed = await route(session, inner)
+        else:
+            await try_options(session, self.analysis.sql, [field.name for field in inner.columns or ()])
+        return inner, routed
+
+    async def _send(
+        self, stream: RowStream, inner: Analysis, options: CopyOptions, reading: Reading, encoding: str | None
+    ) -> int:
+        """All rows to the client; how many they are."""
+        session, fields = self.session, inner.columns or ()
+        rows, form = 0, int(options.format is CopyFormat.BINARY)
+        columns = [ResultColumn(field.type_oid, field.typmod, form) for field in fields]
+        writer = CopyWriter(options, columns, [field.name for field in fields], reading.output)
+        async with session.timeouts.out_of_window():
+            session.send_noted(CopyOutResponse(bytes([form]), (form,) * len(fields)))
+            async for batch in stream:
+                rows += batch.num_rows
+                if encoding is None:
+                    session.client.write(await asyncio.to_thread(writer.rows, batch))
+                    await session.client.drain()
+                else:
+                    await self._send_encoded(await asyncio.to_thread(writer.lines, batch), encoding)
+            if encoding is None:
+                session.client.write(writer.finish())
+            else:
+                await self._send_encoded(writer.lines(None), encoding)
+        return rows
+
+    async def _send_encoded(self, lines: pa.BinaryArray, encoding: str) -> None:
+        """The lines in the client's encoding, up to the first that cannot be."""
+        async for part, refusal in encoded(self.session, lines, encoding):
+            self.session.client.write(await asyncio.to_thread(line_messages, part))
+            await self.session.client.drain()
+            if refusal is not None:
+                raise refusal
+
+    async def _compute(self, routed: Routed, reading: Reading, refusal: SluiceError) -> None:
+        """What Spark cannot compute, PostgreSQL copies itself."""
+        async with Computing(
+            self.session, routed.query, reading, refusal, made_by_users=True, lasting=True
+        ) as computing:
+            tag = await computing.send(self.binding)
+        self.session.client.send(CommandComplete(tag))
+
+    async def _table_query(self) -> str:
+        """The query of what is copied of a table."""
         assert self.routed.query is not None
         statement: Node = self.routed.query.utilityStmt
         version = await latest(self.session, self.routed.lake[0])
-        if not version.table.populated:
+        table: Table = version.table
+        if not table.populated:
             raise SluiceError(
                 SqlState.OBJECT_NOT_IN_PREREQUISITE_STATE,
-                f'cannot copy from unpopulated materialized view "{version.table.name}"',
+                f'cannot copy from unpopulated materialized view "{table.name}"',
                 hint="Use the REFRESH MATERIALIZED VIEW command.",
             )
-        kept = await rules(self.session, version.table)
-        columns = copied_columns(version.table, statement.attlist, kept.generated)
-        listed = ", ".join(quoted(column.name) for column in columns)
-        return version.table, f"SELECT {listed} FROM ONLY {qualified(version.table)}"
+        if not table.materialized:
+            await try_statement(self.session, self.analysis.sql)
+        kept = await rules(self.session, table)
+        columns = copied_columns(table, statement.attlist, kept.generated)
+        if table.materialized:  # whose shadow is not populated
+            await try_options(self.session, self.analysis.sql, [column.name for column in columns])
+        return f"SELECT {', '.join(quoted(column.name) for column in columns)} FROM ONLY {qualified(table)}"

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from catalog.errors import unsupported
 from gateway.lake.copy_in import CopyInPortal
 from gateway.lake.copy_out import CopyOutPortal
+from gateway.lake.copy_returned import CopyReturnedPortal
+from gateway.lake.with_changes import Opener
 from gateway.portal import Binding, Portal
 from planner.nodes import Node
+from planner.routes import Route
 
 if TYPE_CHECKING:
     from gateway.analysis import Analysis
@@ -16,14 +20,18 @@ if TYPE_CHECKING:
     from gateway.routing import Routed
 
 
-def copy_portal(session: Exchange, analysis: Analysis, routed: Routed, binding: Binding) -> Portal:
-    """COPY FROM STDIN or TO STDOUT; the server's files and programs are refused."""
-    assert routed.query is not None
-    statement: Node = routed.query.utilityStmt
-    if statement.filename is not None:
-        raise unsupported("COPY from or to a file of the server or a program")
-    if statement.is_from:
-        if statement.whereClause is not None:
-            raise unsupported("COPY … WHERE")
-        return CopyInPortal(session, analysis, routed, binding)
-    return CopyOutPortal(session, analysis, routed, binding)
+def copy_portal(open_portal: Opener) -> Callable[[Exchange, Analysis, Routed, Binding], Portal]:
+    """What makes the portal of COPY FROM STDIN or TO STDOUT; the server's files and programs are refused."""
+
+    def portal(session: Exchange, analysis: Analysis, routed: Routed, binding: Binding) -> Portal:
+        assert routed.query is not None
+        statement: Node = routed.query.utilityStmt
+        if statement.filename is not None:
+            raise unsupported("COPY from or to a file of the server or a program")
+        if statement.is_from:
+            return CopyInPortal(session, analysis, routed, binding)
+        if routed.inner_routed is not None and routed.inner_routed.route is not Route.SELECT:
+            return CopyReturnedPortal(session, analysis, routed, binding, open_portal)
+        return CopyOutPortal(session, analysis, routed, binding)
+
+    return portal

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from gateway.backend_copies import copy_data
 from gateway.client import Client, StandIn
 from gateway.messages.backend import DataRow, NoticeResponse
-from gateway.messages.copy import CopyData
 from gateway.messages.layout import Message
 
 _HEAD_BYTES: Final = 5
 _COPY_HEADER: Final = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 _COPY_TRAILER: Final = b"\xff\xff"
-_COPY_BYTES: Final = 1 << 20
 
 
 class Returned(StandIn):
@@ -47,6 +46,4 @@ class Returned(StandIn):
                 self._client.write(view[place:end])
             place = end
         whole = b"".join((*rows, _COPY_TRAILER))
-        return b"".join(
-            CopyData(whole[start : start + _COPY_BYTES]).encode() for start in range(0, len(whole), _COPY_BYTES)
-        )
+        return copy_data(whole)

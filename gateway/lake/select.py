@@ -10,10 +10,8 @@ import pyarrow as pa
 
 from catalog.errors import SluiceError, SqlState
 from gateway.attention import attending
-from gateway.cursor import RowStream
 from gateway.kept_answers import KeptAnswers
 from gateway.lake.computed import Computing
-from gateway.lake.computed_rows import query_rows
 from gateway.lake.reading import Reading, read, runnable
 from gateway.messages.backend import CommandComplete, FieldDescription, PortalSuspended
 from gateway.portal import Binding, Portal, timed_out, with_formats
@@ -29,19 +27,6 @@ if TYPE_CHECKING:
 # Rows that are encoded at a time, off the event loop; fewer are encoded on it, for a thread costs more than they do.
 _ROWS_AT_ONCE: Final = 65_536
 _ROWS_ON_LOOP: Final = 512
-
-
-async def open_stream(
-    session: Exchange,
-    analysis: Analysis,
-    routed: Routed,
-    binding: Binding,
-    limit_time: Callable[[float | None], None],
-) -> tuple[Reading, RowStream]:
-    """Plan a SELECT and begin to run it; `limit_time` is told the session's statement_timeout before Spark starts."""
-    reading = await read(session, analysis, binding, routed.lake)
-    rows = await query_rows(session, analysis, routed, binding, reading, session.tag, limit_time, leaves_window=True)
-    return reading, rows
 
 
 async def stream_of(

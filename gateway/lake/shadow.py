@@ -19,6 +19,7 @@ from catalog.model import Column, Table
 from gateway.analysis import SAVEPOINT, UNDO
 from gateway.arrays import number_array
 from gateway.backend import Statement
+from gateway.backend_copies import copy_in
 from gateway.copy import BinaryReader, CopyFormat, CopyOptions, CopyWriter
 from gateway.enlistment import SchemaChangedError, hold_schema
 from gateway.values import Format, OutputSettings, ResultColumn, convert_binary
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
     from gateway.exchange import Exchange
 
 # COPY's binary signature, flags and header extension, and its end.
-_COPY_HEADER: Final = b"PGCOPY\n\xff\r\n\0" + bytes(8)
-_COPY_TRAILER: Final = b"\xff\xff"
+COPY_HEADER: Final = b"PGCOPY\n\xff\r\n\0" + bytes(8)
+COPY_TRAILER: Final = b"\xff\xff"
 _PUT_AS_OWNER: Final = (
     "SELECT pg_sluice.put_as_owner($1, $2::bigint::oid, $3::text[], $4::oid[], $5::integer, $6::text[])"
 )
@@ -97,7 +98,7 @@ def to_lake_form(table: Table, bodies: list[bytes]) -> list[pa.RecordBatch]:
 def rows_of_bodies(names: Sequence[str], bodies: list[bytes]) -> list[pa.RecordBatch]:
     """A DataRow's body in binary is a tuple of COPY's binary format, so its reader serves here."""
     reader = BinaryReader(names)
-    batches = [*reader.feed(b"".join((_COPY_HEADER, *bodies, _COPY_TRAILER))), *reader.finish()]
+    batches = [*reader.feed(b"".join((COPY_HEADER, *bodies, COPY_TRAILER))), *reader.finish()]
     return [batch.fields for batch in batches]
 
 
@@ -132,7 +133,7 @@ async def copy_values(
 
     messages = await asyncio.to_thread(encode)
     listed = ", ".join(map(quoted, names))
-    await session.backend.copy_in(f"COPY {target} ({listed}) FROM STDIN (FORMAT binary)", messages)
+    await copy_in(session.backend, f"COPY {target} ({listed}) FROM STDIN (FORMAT binary)", messages)
 
 
 async def copy_rows(session: Exchange, target: str, columns: Sequence[Column], rows: pa.RecordBatch | pa.Table) -> None:

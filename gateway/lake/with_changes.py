@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, unsupported
 from gateway.backend import BackendLostError, Statement
+from gateway.backend_copies import copy_in
 from gateway.enlistment import analysed
 from gateway.framing import Frame
 from gateway.held_answers import HeldAnswers
@@ -50,7 +51,7 @@ _SAVEPOINT: Final = Statement("SAVEPOINT pg_sluice_with")
 _AGAIN: Final = Statement("ROLLBACK TO SAVEPOINT pg_sluice_with")
 _RELEASE: Final = Statement("RELEASE SAVEPOINT pg_sluice_with")
 _RECORDS: Final = (2249, 2287)  # record, record[]
-_numbers: Final = itertools.count(1)
+NUMBERS: Final = itertools.count(1)
 
 
 class WithChangesPortal(StatementPortal):
@@ -61,7 +62,7 @@ class WithChangesPortal(StatementPortal):
     ) -> None:
         super().__init__(session, analysis, routed, binding)
         self._open_portal = open_portal
-        self._tables: list[str] = []
+        self.tables: list[str] = []
 
     async def run(self) -> None:
         session, transaction = self.session, self.session.transaction
@@ -77,7 +78,7 @@ class WithChangesPortal(StatementPortal):
                 await transaction.deferred.see()
                 session.client = answers = HeldAnswers(client)
                 try:
-                    await self._carry_out()
+                    await self.carry_out()
                     break
                 except RowsChangedError:
                     if transaction.isolation is not Isolation.READ_COMMITTED or not transaction.open:
@@ -92,7 +93,7 @@ class WithChangesPortal(StatementPortal):
             session.ends_with_statement = ends
         try:
             await transaction.deferred.close()
-            dropped = [Statement(f"DROP TABLE pg_temp.{name}") for name in self._tables]
+            dropped = [Statement(f"DROP TABLE pg_temp.{name}") for name in self.tables]
             await session.backend.run(*dropped, _RELEASE)
             if transaction.implicit and ends:
                 await transaction.commit()
@@ -100,11 +101,11 @@ class WithChangesPortal(StatementPortal):
         finally:
             await answers.close()
 
-    async def _carry_out(self) -> None:
+    async def carry_out(self) -> None:
         """Every part, on the tables as they are now."""
         session, lake, query = self.session, self.routed.lake, self.routed.query
         assert query is not None
-        self._tables.clear()
+        self.tables.clear()
         found = await versions(session, lake)
         await use(session, lake, found, self.analysis.mark, self.analysis.mark, self.analysis.views)
         session.transaction.parts = parts = Parts(found)
@@ -112,7 +113,7 @@ class WithChangesPortal(StatementPortal):
         places, done = order(query, text), dict[str, str]()  # by name, what stands in place of each
         for common in places.before:
             await self._common(common, done)
-        await self._main(_with(_read(done, query.replaced(cteList=())), text.main))
+        await self.main(_with(_read(done, query.replaced(cteList=())), text.main))
         for common in places.after:
             await self._common(common, done)
         await session.transaction.validate_now(parts.late)
@@ -125,7 +126,7 @@ class WithChangesPortal(StatementPortal):
             own = {**read, name: f"{text.head} AS ({text.body}){text.tail}"}
             sql = _with(own, f"SELECT * FROM {quoted(name)}", recursive=common.recursive)
         try:
-            table = await self._part(sql, next(_numbers))
+            table = await self.part(sql, next(NUMBERS))
         except BackendLostError:
             raise
         except SluiceError as error:
@@ -134,7 +135,7 @@ class WithChangesPortal(StatementPortal):
         if table is not None:
             done[name] = f"{text.head} AS ({table})"
 
-    async def _part(self, sql: str, number: int) -> str | None:
+    async def part(self, sql: str, number: int) -> str | None:
         """Carry one of them out; the query that gives what it has returned, None where it returns nothing."""
         session, statement, table = self.session, f"pg_sluice_with_{number}", f"pg_sluice_with_{number}"
         analysis = await self._analyse(sql, statement)
@@ -149,7 +150,7 @@ class WithChangesPortal(StatementPortal):
             if fields:
                 async with deferred.suspended():
                     await create_temporary(session, table, names, fields)
-                self._tables.append(table)
+                self.tables.append(table)
             if routed.route in (Route.RELAY, Route.GUARDED):
                 async with (
                     deferred.suspended(),
@@ -166,7 +167,7 @@ class WithChangesPortal(StatementPortal):
                 if fields:
                     messages = await asyncio.to_thread(returned.copy_messages)
                     async with deferred.suspended():
-                        await session.backend.copy_in(f"COPY pg_temp.{table} FROM STDIN (FORMAT binary)", messages)
+                        await copy_in(session.backend, f"COPY pg_temp.{table} FROM STDIN (FORMAT binary)", messages)
         finally:
             await self._forget(statement)
         if not fields:
@@ -181,8 +182,8 @@ class WithChangesPortal(StatementPortal):
         binding, types = self.binding, self.analysis.parameter_types
         await self.session.backend.run(Statement(sql, binding.parameters, types, binding.parameter_formats))
 
-    async def _main(self, sql: str) -> None:
-        session, statement = self.session, f"pg_sluice_with_{next(_numbers)}"
+    async def main(self, sql: str) -> None:
+        session, statement = self.session, f"pg_sluice_with_{next(NUMBERS)}"
         analysis = await self._analyse(sql, statement)
         try:
             routed = await route(session, analysis)

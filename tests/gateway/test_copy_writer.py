@@ -11,7 +11,7 @@ import pytest
 
 from catalog.embedded import EmbeddedPostgres
 from catalog.errors import SluiceError
-from gateway.copy import CopyOptions, CopyWriter
+from gateway.copy import CopyOptions, CopyWriter, line_messages
 from gateway.framing import BACKEND_LIMITS, FrameReader
 from gateway.messages.copy import CopyData
 from gateway.values import OutputSettings, ResultColumn
@@ -59,7 +59,7 @@ def check(connection: psycopg.Connection, query: str, names: list[str], options:
         columns.append(arrow_column(type_oid, typmod, values))
         kinds.append(ResultColumn(type_oid, typmod))
     batch = pa.record_batch(columns, names)
-    parsed = CopyOptions.parse(options, names, is_from=False)
+    parsed = CopyOptions.read(options, names)
     expected = postgres_writes(connection, query, options)
     for size in (max(1, batch.num_rows), 7):
         writer = CopyWriter(parsed, kinds, names, OutputSettings())
@@ -93,7 +93,7 @@ def test_several_columns(connection: psycopg.Connection, number: int) -> None:
         columns.append(arrow_column(type_oid, typmod, values))
         kinds.append(ResultColumn(type_oid, typmod))
     plain = [name.strip('"') for name in names]
-    writer = CopyWriter(CopyOptions.parse(options, plain, is_from=False), kinds, plain, OutputSettings())
+    writer = CopyWriter(CopyOptions.read(options, plain), kinds, plain, OutputSettings())
     messages = writer.rows(pa.record_batch(columns, plain)) + writer.finish()
     assert payloads(messages) == postgres_writes(connection, query, options)
 
@@ -103,42 +103,22 @@ def test_no_rows(connection: psycopg.Connection, number: int) -> None:
     check(connection, "SELECT 1 AS v WHERE false", ["v"], OPTIONS[number])
 
 
-WRONG: list[dict[str, Any]] = [
-    {"format": "json"}, {"nonsense": "1"}, {"delimiter": "ab"}, {"delimiter": "a"}, {"delimiter": "\n"},
-    {"null": "a\nb"}, {"quote": '"'}, {"escape": "x"}, {"format": "binary", "delimiter": ","},
-    {"format": "binary", "null": ""}, {"format": "binary", "header": True}, {"format": "csv", "quote": ","},
-    {"format": "csv", "quote": "ab"}, {"format": "csv", "escape": "ab"}, {"format": "csv", "delimiter": "é"},
-    {"delimiter": "|", "null": "|"}, {"format": "csv", "null": '"'}, {"force_quote": ["v"]},
-    {"format": "csv", "force_null": ["v"]}, {"format": "csv", "force_not_null": ["v"]}, {"header": "perhaps"},
-    {"header": "match"}, {"default": "x"}, {"format": "csv", "force_quote": ["w"]},
-]  # fmt: skip
-WRONG_FROM: list[dict[str, Any]] = [
-    {"format": "csv", "force_quote": ["v"]}, {"default": "\t"}, {"default": "\\N"}, {"format": "csv", "default": '"'},
-    {"default": "a\r"}, {"format": "binary", "default": "x"}, {"force_null": ["v"]},
-    {"format": "csv", "force_null": ["w"]},
-]  # fmt: skip
+def test_lines_are_the_messages_without_their_heads(connection: psycopg.Connection) -> None:
+    query = "SELECT i::text || chr(9) AS v, nullif(i % 3, 0) AS w FROM generate_series(1, 20) AS i"
+    for options in OPTIONS[:-1]:
+        names, columns, kinds = ["v", "w"], [], []
+        chosen = {name: ["v"] if value == "*" else value for name, value in options.items()}
+        for name in names:
+            type_oid, typmod, values = binaries(connection, f"SELECT {name} FROM ({query}) AS q")
+            columns.append(arrow_column(type_oid, typmod, values))
+            kinds.append(ResultColumn(type_oid, typmod))
+        writer = CopyWriter(CopyOptions.read(chosen, names), kinds, names, OutputSettings())
+        batch = pa.record_batch(columns, names)
+        lines = pa.concat_arrays([writer.lines(batch), writer.lines(None)])
+        assert lines.to_pylist() == payloads(line_messages(lines)) == postgres_writes(connection, query, chosen)
 
 
-@pytest.mark.parametrize("number", range(len(WRONG) + len(WRONG_FROM)))
-def test_wrong_options_are_refused_in_the_same_words(connection: psycopg.Connection, number: int) -> None:
-    is_from = number >= len(WRONG)
-    options = (WRONG + WRONG_FROM)[number]
-    connection.execute("CREATE TEMP TABLE IF NOT EXISTS target (v text)")
-    statement = f"COPY target {'FROM STDIN' if is_from else 'TO STDOUT'} {spelled(options)}"
-    with pytest.raises(psycopg.Error) as expected, connection.cursor().copy(statement.encode()):
-        pass
-    with pytest.raises(SluiceError) as found:
-        CopyOptions.parse(options, ["v"], is_from=is_from, relation="target")
-    assert (found.value.sqlstate, found.value.message) == (
-        expected.value.sqlstate,
-        expected.value.diag.message_primary,
-    )
-
-
-@pytest.mark.parametrize(
-    "options", [{"freeze": True}, {"on_error": "ignore"}, {"encoding": "latin1"}, {"convert_selectively": ["v"]}]
-)
-def test_what_sluice_lacks_is_refused_by_name(options: dict[str, Any]) -> None:
+def test_convert_selectively_is_refused_by_name() -> None:
     with pytest.raises(SluiceError, match="not supported on lake tables") as found:
-        CopyOptions.parse(options, ["v"], is_from=True)
+        CopyOptions.read({"convert_selectively": ["v"]}, ["v"])
     assert found.value.sqlstate == "0A000"

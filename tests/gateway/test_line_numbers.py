@@ -13,4 +13,6 @@ def test_lines_of_rows() -> None:
     for batch in batches:
         lines.add(pa.array(batch, pa.int64()))
     expected = [line for batch in batches for line in batch]
-    assert [lines.of(row) for row in range(len(expected))] == expected
+    lines.add_unknown(2)
+    lines.add(pa.array([20], pa.int64()))
+    assert [lines.of(row) for row in range(len(expected) + 3)] == [*expected, None, None, 20]

@@ -1,0 +1,100 @@
+"""COPY at the session's backend, for the gateway itself: rows of its own, and trials of what a client asks for.
+
+In the extended protocol, for a simple query would take the client's unnamed statement away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+from catalog.errors import SluiceError, SqlState
+from gateway.backend import Backend, Statement, encode_statement, encoded_parts
+from gateway.framing import Frame
+from gateway.messages import frontend
+from gateway.messages.backend import (
+    ErrorResponse,
+    NoticeResponse,
+    NotificationResponse,
+    ParameterStatus,
+    ReadyForQuery,
+)
+from gateway.messages.copy import CopyData, CopyDone, CopyFail, CopyInResponse
+
+_COPY_BYTES: Final = 1 << 20
+# What PostgreSQL says when the gateway ends a trial.
+_TRIED: Final = "only tried by the gateway"
+
+
+def copy_data(data: bytes | memoryview) -> bytes:
+    """The data of a COPY as messages."""
+    starts = range(0, len(data), _COPY_BYTES)
+    return b"".join(CopyData(bytes(data[start : start + _COPY_BYTES])).encode() for start in starts)
+
+
+async def copy_in(backend: Backend, sql: str, messages: bytes, notices: list[NoticeResponse] | None = None) -> None:
+    """Carry out a COPY … FROM STDIN; `messages` are its CopyData, whole. What PostgreSQL remarks is put in `notices`,
+    also where it fails."""
+    begin, end = encoded_parts(Statement(sql))
+    backend.send(begin + frontend.Flush().encode())
+    error: SluiceError | None = None
+    sent = False
+    while True:
+        frame = await backend.next()
+        assert isinstance(frame, Frame)
+        if frame.type == ReadyForQuery.type:
+            break
+        if frame.type == ErrorResponse.type:
+            error = ErrorResponse.decode(frame.body, strict=False).to_error()
+            if not sent:
+                backend.send(frontend.Sync().encode())
+        elif frame.type == NoticeResponse.type and notices is not None:
+            notices.append(NoticeResponse.decode(frame.body, strict=False))
+        elif frame.type == CopyInResponse.type and not sent:
+            sent = True
+            for start in range(0, len(messages), _COPY_BYTES):
+                backend.send(messages[start : start + _COPY_BYTES])
+                await backend.drain()
+            backend.send(CopyDone().encode() + end + frontend.Sync().encode())
+    if error is not None:
+        raise error
+
+
+async def try_copy(
+    backend: Backend, sql: str, before: Sequence[Statement] = (), after: Sequence[Statement] = ()
+) -> SluiceError | None:
+    """Let PostgreSQL begin a COPY, of which it is to get no data, between statements that take it back.
+
+    Raises what PostgreSQL refuses; returns what it would refuse once it has asked for data.
+    """
+    begin, _ = encoded_parts(Statement(sql))
+    sync = frontend.Sync().encode()
+    trial = b"".join(map(encode_statement, before)) + begin + CopyFail(_TRIED).encode() + sync
+    undo = b"".join(map(encode_statement, after)) + sync
+    backend.send(trial + undo)
+    asked, left = False, 2
+    errors: list[SluiceError] = []
+    try:
+        while left:
+            item = await backend.next()
+            if not isinstance(item, Frame):
+                continue  # a header line
+            if item.type == ReadyForQuery.type:
+                left -= 1
+            elif item.type == CopyInResponse.type:
+                asked = True
+            elif item.type == ErrorResponse.type:
+                errors.append(ErrorResponse.decode(item.body, strict=False).to_error())
+            elif item.type in (ParameterStatus.type, NotificationResponse.type):
+                backend.forward(item.data)
+    except asyncio.CancelledError:
+        for _ in range(left):
+            await backend.give_up()
+        raise
+    for error in errors:
+        if not asked:
+            raise error
+        if error.sqlstate != SqlState.QUERY_CANCELED or not error.message.endswith(_TRIED):
+            return error
+    return None

@@ -1,0 +1,93 @@
+"""A client's COPY is first begun by PostgreSQL, over the shadow: its options, columns, condition and privileges are
+PostgreSQL's to judge, in its own words. What it has accepted is then read here without a doubt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from catalog.errors import SluiceError, unsupported
+from gateway.analysis import SAVEPOINT, UNDO
+from gateway.backend import Statement
+from gateway.backend_copies import try_copy
+from gateway.copy import CopyFormat, CopyOptions
+from planner.copy_text import copy_source
+from planner.lexer import quoted
+from planner.nodes import Node
+
+if TYPE_CHECKING:
+    from gateway.exchange import Exchange
+    from gateway.routing import Routed
+
+_UTF8: Final = "UTF8"
+# Encodings whose texts are taken and given as they are.
+_UNCHANGED: Final = (_UTF8, "SQL_ASCII")
+_CANONICAL: Final = "SELECT pg_catalog.pg_encoding_to_char(pg_catalog.pg_char_to_encoding($1))"
+
+
+async def try_statement(session: Exchange, sql: str) -> SluiceError | None:
+    """Raises what PostgreSQL refuses; returns what it would refuse once it had asked the client for data."""
+    around: tuple[Sequence[Statement], Sequence[Statement]] = ((), ())
+    if session.transaction.open:
+        around = ((SAVEPOINT,), UNDO)
+    return await try_copy(session.backend, sql, *around)
+
+
+async def try_options(session: Exchange, sql: str, names: Sequence[str]) -> None:
+    """Raises what PostgreSQL refuses of the options of COPY … TO; the columns that are copied have these names."""
+    start, end = copy_source(sql)
+    nulls = ", ".join(f"NULL AS {quoted(name)}" for name in names)
+    query = f" (SELECT {nulls} LIMIT 0) "
+    try:
+        await try_statement(session, f"{sql[:start]}{query}{sql[end:]}")
+    except SluiceError as error:
+        if error.fields.get("P"):
+            error.fields["P"] = str(int(error.fields["P"]) + (end - start) - len(query))
+        raise
+
+
+def options_of(routed: Routed, names: Sequence[str]) -> CopyOptions:
+    """The options of a COPY of these columns, from PostgreSQL's tree of it."""
+    assert routed.query is not None
+    options = routed.query.utilityStmt.options or ()
+    return CopyOptions.read({str(option.defname): _value(option.arg) for option in options}, names)
+
+
+def _value(argument: object) -> object:
+    """A bare option is True, `*` stands for all columns."""
+    if argument is None:
+        return True
+    if isinstance(argument, Node):
+        if argument.type == "A_STAR":
+            return "*"
+        return next((argument.fields[name] for name in _CONSTANTS if name in argument.fields), argument)
+    return list(argument) if isinstance(argument, tuple) else argument
+
+
+_CONSTANTS: Final = ("val", "boolval")
+
+
+async def data_encoding(session: Exchange, options: CopyOptions) -> str | None:
+    """The encoding that the data is in, by PostgreSQL's name; None where no text is to be changed for it."""
+    client = client_encoding(session)
+    if options.format is CopyFormat.BINARY:
+        check_encoding(session, "COPY in binary")
+        return None
+    name = client
+    if options.encoding is not None:
+        [result] = await session.backend.run(Statement(_CANONICAL, (options.encoding,)))
+        name = (result.rows[0][0] or b"").decode()
+    return None if name in _UNCHANGED else name
+
+
+def client_encoding(session: Exchange) -> str:
+    """What texts the backend takes and gives."""
+    return session.backend.parameters.get("client_encoding", _UTF8)
+
+
+def check_encoding(session: Exchange, what: str) -> None:
+    """0A000 where the backend's texts are not in UTF-8."""
+    client = client_encoding(session)
+    if client not in _UNCHANGED:
+        raise unsupported(f"{what} while client_encoding is {client}")

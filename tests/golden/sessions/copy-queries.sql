@@ -1,0 +1,63 @@
+-- What COPY gives of queries, views and changes, of types that lake tables do not have too.
+CREATE SCHEMA copy_queries;
+SET search_path = copy_queries;
+CREATE TABLE q (id integer PRIMARY KEY, t text);
+INSERT INTO q VALUES (1, 'one'), (2, E'tab\there'), (3, NULL);
+CREATE VIEW v AS SELECT id, t FROM q WHERE id < 3;
+COPY v TO STDOUT;
+\echo :SQLSTATE
+COPY v FROM STDIN;
+4	x
+\.
+\echo :SQLSTATE
+COPY (SELECT * FROM v ORDER BY id) TO STDOUT;
+COPY (TABLE v ORDER BY id) TO STDOUT (FORMAT csv);
+COPY (VALUES (1, 'a'), ((SELECT count(*) FROM q), 'b')) TO STDOUT;
+COPY (WITH x AS (SELECT id FROM q) SELECT * FROM x ORDER BY id DESC) TO STDOUT;
+COPY (SELECT q FROM q ORDER BY id) TO STDOUT;
+COPY (SELECT q, id FROM q ORDER BY id) TO STDOUT (FORMAT csv, HEADER, FORCE_QUOTE (id));
+COPY (SELECT t::name, 'q'::regclass, point(id, 1), id::bit(4) FROM q ORDER BY id) TO STDOUT;
+COPY (SELECT array_agg(q ORDER BY id), int4range(1, 2), '1.2.3.4'::inet FROM q) TO STDOUT (ENCODING 'LATIN1');
+COPY (SELECT id, row_to_json(q) FROM q ORDER BY id) TO STDOUT (FORMAT csv, DELIMITER '|');
+COPY (SELECT id / 0 FROM q) TO STDOUT;
+COPY (SELECT ROW(id, 1 / (id - 2)) FROM q ORDER BY id) TO STDOUT;
+COPY (SELECT q FROM q) TO STDOUT (FORMAT csv, QUOTE 'ab');
+COPY (SELECT nosuch FROM q) TO STDOUT;
+COPY (SELECT id FROM q) TO STDOUT (FORMAT csv) WHERE id > 1;
+COPY (SELECT id INTO x FROM q) TO STDOUT;
+\echo :SQLSTATE
+COPY (INSERT INTO q VALUES (4, 'four')) TO STDOUT;
+\echo :SQLSTATE
+COPY (DELETE FROM q) TO STDOUT;
+COPY (CREATE TABLE x (a int)) TO STDOUT;
+COPY (SELECT FROM q) TO STDOUT;
+COPY (INSERT INTO q VALUES (4, 'four'), (5, NULL) RETURNING id, t AS "the, text") TO STDOUT (FORMAT csv, HEADER);
+COPY (UPDATE q SET t = upper(t) WHERE id = 4 RETURNING q.*, id * 2) TO STDOUT;
+COPY (DELETE FROM q WHERE id = 5 RETURNING id) TO STDOUT (DELIMITER 'ab');
+COPY (DELETE FROM q WHERE id = 5 RETURNING id, t::name) TO STDOUT;
+COPY (INSERT INTO q VALUES (1, 'again') RETURNING id) TO STDOUT;
+COPY (MERGE INTO q USING (VALUES (3, 'three'), (6, 'six')) AS s (id, t) ON q.id = s.id
+    WHEN MATCHED THEN UPDATE SET t = s.t WHEN NOT MATCHED THEN INSERT VALUES (s.id, s.t)
+    RETURNING merge_action(), q.id) TO STDOUT;
+BEGIN;
+COPY (INSERT INTO q VALUES (7, 'seven') RETURNING *) TO STDOUT;
+SAVEPOINT s;
+COPY (UPDATE q SET t = 'x' RETURNING 1) TO STDOUT;
+ROLLBACK TO s;
+COMMIT;
+COPY (SELECT * FROM q ORDER BY id) TO STDOUT;
+CREATE TABLE one (id integer, t text);
+INSERT INTO one VALUES (1, 'x');
+COPY one (t, id) TO STDOUT (FORMAT csv, FORCE_QUOTE (t));
+CREATE MATERIALIZED VIEW m AS SELECT id, t FROM q WHERE id = 1;
+COPY m TO STDOUT;
+COPY m (t) TO STDOUT (FORMAT csv, HEADER);
+COPY m (nosuch) TO STDOUT;
+COPY m (t, t) TO STDOUT;
+COPY m (t) TO STDOUT (FORMAT csv, DELIMITER 'ab');
+COPY m (t) TO STDOUT (FORMAT csv, FORMAT csv);
+COPY m FROM STDIN;
+1	x
+\.
+REFRESH MATERIALIZED VIEW m WITH NO DATA;
+COPY m TO STDOUT;
