@@ -98,3 +98,12 @@ async def try_copy(
         if error.sqlstate != SqlState.QUERY_CANCELED or not error.message.endswith(_TRIED):
             return error
     return None
+
+
+async def close_unnamed_portal(backend: Backend) -> None:
+    """What a simple query does first: the last portal without a name goes, and the snapshot that it holds."""
+    backend.send(frontend.Close(b"P", "").encode() + frontend.Sync().encode())
+    while True:
+        item = await backend.next()
+        if isinstance(item, Frame) and item.type == ReadyForQuery.type:
+            return

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Collection
 from catalog.errors import SluiceError, SqlState, unsupported
 from catalog.model import Table
 from gateway.attention import check
-from gateway.backend_copies import copy_in
+from gateway.backend_copies import close_unnamed_portal, copy_in
 from gateway.copy import CopyFormat
 from gateway.enlistment import analysed
 from gateway.lake.changing import Changing
@@ -92,8 +92,11 @@ class CopyInPortal(StatementPortal):
 
         It then changes nothing: rows of the lake need no freezing, and nobody sees them before COMMIT.
         """
+        backend = self.session.backend
+        if self.session.simple:
+            await close_unnamed_portal(backend)
         try:
-            await copy_in(self.session.backend, f"COPY {qualified(table)} FROM STDIN (FREEZE)", b"")
+            await copy_in(backend, f"COPY {qualified(table)} FROM STDIN (FREEZE)", b"")
         except SluiceError as error:
             return error
         return None

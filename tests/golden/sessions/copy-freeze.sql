@@ -59,3 +59,17 @@ COPY f FROM STDIN (FREEZE);
 \.
 ROLLBACK;
 SELECT * FROM f;
+-- A query of the extended protocol before it does no harm, a cursor does.
+BEGIN;
+TRUNCATE f;
+SELECT count($1) FROM f \bind x \g
+SELECT 1 AS one WHERE $1 \bind true \g
+COPY f FROM STDIN (FREEZE);
+9
+\.
+DECLARE c CURSOR FOR SELECT 1;
+COPY f FROM STDIN (FREEZE);
+10
+\.
+\echo :SQLSTATE
+ROLLBACK;
