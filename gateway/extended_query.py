@@ -84,6 +84,8 @@ class ExtendedQuery(Exchange):
         self._publishing: dict[str, bool] = {}
         # The backend has a portal that was not executed yet: a window's end would take it away.
         self._holds_portal = False
+        # Something has been executed since the last Sync: for PostgreSQL, what follows is in a block.
+        self._pipelining = False
 
     async def _parse(self, frame: Frame) -> None:
         message = frontend.Parse.decode(frame.body)
@@ -235,6 +237,10 @@ class ExtendedQuery(Exchange):
             raise SluiceError(SqlState.INVALID_SQL_STATEMENT_NAME, "unnamed prepared statement does not exist")
 
     async def _execute(self, frame: Frame) -> None:
+        await self._execute_portal(frame)
+        self._pipelining = True
+
+    async def _execute_portal(self, frame: Frame) -> None:
         message = frontend.Execute.decode(frame.body)
         portal = self._portals.get(message.portal)
         if portal is None:
@@ -261,7 +267,7 @@ class ExtendedQuery(Exchange):
             return
         await self.transaction.deferred.see()
         if not portal.started and not self.transaction.open:
-            if self.unsynced:
+            if self.unsynced or (self._pipelining and self._locks(message.portal)):
                 await self.transaction.begin()  # what the pipeline did so far at the backend is in the block too
             else:
                 await self._end_implicit_transaction()
@@ -271,6 +277,10 @@ class ExtendedQuery(Exchange):
             await run_retrying(portal, message.limit_rows, lambda hold: self._reopen(message.portal, hold))
         finally:
             self.ends_with_statement = False
+
+    def _locks(self, portal: str) -> bool:
+        """Whether it is a LOCK TABLE, which is for blocks alone."""
+        return portal in self._bound and self._bound[portal][0].routed.route is Route.LOCK
 
     async def _reopen(self, name: str, hold: bool) -> Portal:
         """A portal whose statement is analysed anew, for the schema has changed since Parse."""

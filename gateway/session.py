@@ -190,7 +190,7 @@ class Session(ExtendedQuery):
             else:
                 self.client.write(item)
             await self.client.drain()
-        self.unsynced = self._holds_portal = False
+        self.unsynced = self._holds_portal = self._pipelining = False
         await self._leave_window()
         if failed and self.backend.status == b"T":
             await self.transaction.regained()

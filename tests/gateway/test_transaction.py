@@ -123,6 +123,14 @@ _SCRIPTS: dict[str, list[list[Message]]] = {
         [Parse("", f"DELETE FROM {_TABLE} WHERE n > 3 RETURNING 1"), Bind("", "", (), (), ()), Execute("", 2), Sync()],
         [_ALL],
     ],
+    "LOCK TABLE in a pipeline": [
+        [*_do(f"LOCK TABLE {_TABLE}"), Sync()],
+        [*_do(f"SELECT n FROM {_TABLE} ORDER BY n"), *_do(f"LOCK TABLE {_TABLE}"), *_insert(4), Sync()],
+        [*_insert(5), *_do(f"LOCK TABLE {_TABLE}"), Sync()],
+        [*_do("SELECT 1"), *_do(f"LOCK TABLE {_TABLE} IN SHARE MODE"), Sync()],
+        [*_do(f"LOCK TABLE {_TABLE}"), *_insert(6), Sync()],
+        [_ALL],
+    ],
     "deferred to the end": [
         [Query(f"BEGIN; INSERT INTO {_TABLE} VALUES (4); SELECT count(*) FROM {_TABLE}")],
         [Query(f"INSERT INTO {_TABLE} VALUES (NULL)")],
