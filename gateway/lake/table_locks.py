@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState
 from gateway.arrays import number_array
@@ -11,6 +11,9 @@ from gateway.backend import Statement
 from gateway.lake.guarded import relay_statement
 from gateway.messages.backend import CommandComplete
 from gateway.portal import StatementPortal
+
+if TYPE_CHECKING:
+    from gateway.exchange import Exchange
 
 _LOCK: Final = "SELECT pg_sluice.lock_tables($1, $2::oid[], $3, $4)"
 # What LOCK TABLE needs in any mode, and what is enough besides in the weakest ones (LockTableAclCheck in lockcmds.c).
@@ -44,6 +47,13 @@ def lock_tables(token: str, oids: Iterable[int], mode: str, *, nowait: bool = Fa
     return Statement(_LOCK, (token, number_array(oids), mode, str(nowait)), lasting=True)
 
 
+async def may(session: Exchange, oids: Iterable[int], privileges: str) -> bool:
+    """Whether the client has one of these privileges on each of the tables; where not, PostgreSQL says so, and nobody
+    waits for the client, nor the client for anybody."""
+    [answer] = await session.backend.run(Statement(_ALLOWED, (number_array(oids), privileges)))
+    return answer.rows[0][0] == b"t"
+
+
 class LockTablePortal(StatementPortal):
     """LOCK TABLE: waits for who has used the tables, then keeps everybody else off them."""
 
@@ -52,7 +62,7 @@ class LockTablePortal(StatementPortal):
         assert self.routed.query is not None
         statement = self.routed.query.utilityStmt
         mode, nowait = MODES[statement.mode], bool(statement.nowait)
-        if session.transaction.open and await self._allowed(mode):
+        if session.transaction.open and await may(session, self.routed.lake, _PRIVILEGES + _ALSO.get(mode, "")):
             try:
                 await session.backend.run(lock_tables(session.gateway.token, self.routed.lake, mode, nowait=nowait))
             except SluiceError as error:
@@ -63,9 +73,3 @@ class LockTablePortal(StatementPortal):
                 raise
         tag = await relay_statement(session, self.binding)
         session.client.send(CommandComplete(tag))
-
-    async def _allowed(self, mode: str) -> bool:
-        """Whether the client may lock these tables; where not, PostgreSQL says so, and nobody waits for the client."""
-        parameters = (number_array(self.routed.lake), _PRIVILEGES + _ALSO.get(mode, ""))
-        [answer] = await self.session.backend.run(Statement(_ALLOWED, parameters))
-        return answer.rows[0][0] == b"t"

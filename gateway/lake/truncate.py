@@ -12,7 +12,7 @@ from gateway.attention import check
 from gateway.backend import Result, Statement
 from gateway.enlistment import SchemaChangedError
 from gateway.lake.changing import Changing
-from gateway.lake.table_locks import ACCESS_EXCLUSIVE, lock_tables
+from gateway.lake.table_locks import ACCESS_EXCLUSIVE, lock_tables, may
 from gateway.messages.backend import CommandComplete
 from gateway.patience import patiently
 from gateway.portal import StatementPortal
@@ -55,10 +55,13 @@ class TruncatePortal(StatementPortal):
         """The tables are locked, and their shadows truncated; what PostgreSQL says, and all tables that it takes."""
         session, tables = self.session, self.routed.lake
         lake = number_array(tables)
+        statement = Statement(self.analysis.sql)
         async with session.cursors.occupying(tables):
+            if not await may(session, tables, "TRUNCATE"):
+                await session.backend.run(statement)
             _, truncated, closure = await session.backend.run(
                 lock_tables(session.gateway.token, tables, ACCESS_EXCLUSIVE),
-                Statement(self.analysis.sql),
+                statement,
                 Statement(_REFERRING, (lake,)),
             )
         return truncated, closure
