@@ -17,12 +17,7 @@ if TYPE_CHECKING:
     from catalog.store import Store
 
 _LOG: Final = logging.getLogger("sluice.row_locks")
-_PUT: Final = """
-INSERT INTO pg_sluice.row_lock
-SELECT * FROM unnest($1::bigint[], $2::bigint[]) w (f, p)
-UNION SELECT f, p FROM pg_sluice.key_places($3, $4::bytea[]) ORDER BY f, p
-ON CONFLICT DO NOTHING
-"""
+_PUT: Final = "SELECT pg_sluice.put_row_locks($1, $2, $3, $4)"
 _SWEEP: Final = """
 DELETE FROM pg_sluice.row_lock WHERE ctid = ANY (ARRAY(SELECT ctid FROM pg_sluice.row_lock FOR UPDATE SKIP LOCKED))
 """
@@ -38,14 +33,14 @@ class RowLocks:
 
     async def put(
         self,
-        data_file_ids: Sequence[int],
+        files: Sequence[int],
         positions: Sequence[int],
         constraint_oid: int = 0,
         keys: Sequence[bytes] = (),
     ) -> None:
         """Make rows that can be locked, for rows of the lake and for keys that a foreign key refers to, where there are
         none."""
-        await self._store.pool.execute(_PUT, data_file_ids, positions, constraint_oid, keys)
+        await self._store.pool.execute(_PUT, files, positions, constraint_oid, keys)
         if self._sweeper is None or self._sweeper.done():
             self._sweeper = asyncio.create_task(self._sweep())
 

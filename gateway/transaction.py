@@ -118,6 +118,8 @@ class Transaction:
         # Files by their path below the data path, whether or not the transaction still wants them.
         self.written: set[str] = set()
         self._newest = False
+        # Numbers of own files with rows that came in place of others, and have their locks (gateway/lake/row_locks.py).
+        self.following: set[int] = set()
         self._staged = False
         # Whether files are among it that indexes have sidecars of.
         self._sizable = False
@@ -212,6 +214,13 @@ class Transaction:
         if self.isolation is Isolation.SERIALIZABLE:
             self._read.update(tables)
         return self.snapshot
+
+    async def unseen(self, oid: int, data_file_id: int) -> bool:
+        """Whether the transaction, which is SERIALIZABLE, has read a table before a data file of it was published."""
+        if self.isolation is not Isolation.SERIALIZABLE or self.snapshot is None or oid not in self._read:
+            return False
+        version = (await self._gateway.store.versions_at([oid], self.snapshot)).get(oid)
+        return version is None or all(file.data_file_id != data_file_id for file in version.files)
 
     async def pin(self, statements: Iterable[SourceStatement]) -> None:
         """Before statements of any kind: above READ COMMITTED, the first that takes a snapshot sets what is read."""
@@ -445,6 +454,7 @@ class Transaction:
         self.isolation = Isolation.READ_COMMITTED
         self.snapshot = self.parts = None
         self._read.clear()
+        self.following.clear()
         self._validations.clear()
         self._stagings.clear()
         self.enlistment.clear()

@@ -136,10 +136,10 @@ class RunnableUpdate:
 
     The query's columns: `_file`, `_position`, then the table's columns (new values, all of them, in the order of
     `version.table.columns`, in lake form), then what RETURNING gives back. The query is evaluated once. Of several rows
-    for the same old row one is taken, as PostgreSQL does for an UPDATE … FROM that joins it more than once. With
-    `sources` the result says which old row each new one replaces.
+    for the same old row one is taken, as PostgreSQL does for an UPDATE … FROM that joins it more than once. Of no more
+    than `sources_max` rows the result says which old one each new one replaces.
     """
 
     source: RunnableQuery
     version: TableVersion
-    sources: bool = False
+    sources_max: int = 0

@@ -50,7 +50,8 @@ class WriteResult:
     one it had. Paths are relative to the table's folder. `row_count` is what the command tag says; `returning` holds
     the RETURNING columns (None where the query asked for none), to be read once. `positions` are the rows that the
     statement itself deleted, by the path of their data file, ascending; `sources` (of an UPDATE that was asked for
-    them) says of each new row which one it replaces: `file` and `position`, in the order of the new files' rows.
+    them, and has no more rows than it was asked for) says of each new row which one it replaces: `file` and `position`,
+    in the order of the new files' rows.
     """
 
     data_files: tuple[DataFile, ...] = ()
@@ -128,7 +129,9 @@ def update(work: Work, data_path: str, command: RunnableUpdate) -> WriteResult:
     try:
         for batch in rows:
             fresh = _only(batch, positions.add(batch.column(0), batch.column(1)))
-            if command.sources:
+            if positions.count > command.sources_max:
+                sources.clear()
+            else:
                 sources.append(
                     pa.RecordBatch.from_arrays(
                         [fresh.column(0).dictionary_encode(), fresh.column(1)], names=["file", "position"]

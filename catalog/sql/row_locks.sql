@@ -5,14 +5,48 @@
 -- The rows are put here beforehand, in a transaction of the gateway's own, so that everybody sees them at once; where
 -- nobody has them locked any more they are swept away. Who replaces many rows of a table locks its row of `writer`
 -- against all others instead.
-CREATE UNLOGGED TABLE pg_sluice.row_lock (
-    data_file_id bigint, position bigint, PRIMARY KEY (data_file_id, position));
+--
+-- A row of the lake that gets other values, and keeps its key, is then at another place: and so the row here is given that
+-- place, by whoever changes it, in his own transaction. PostgreSQL takes along who holds the key or comes to hold it.
+-- A data file has its number (gateway/lake/row_locks.py) before it is published, and keeps it.
+CREATE UNLOGGED TABLE pg_sluice.row_lock (file bigint, position bigint);
+-- Partial only so that PostgreSQL does not take the place for a key: who changes it is in nobody's way who holds the key.
+CREATE UNIQUE INDEX row_lock_place ON pg_sluice.row_lock (file, position) WHERE file IS NOT NULL;
 
+-- Make rows that can be locked, where there are none. What somebody is just giving another place is there still, and is not
+-- waited for: he who comes between the look and the insertion looks again.
+CREATE FUNCTION pg_sluice.put_row_locks(files bigint[], positions bigint[], of_constraint oid, keys bytea[])
+RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog SET lock_timeout = '100ms' AS $$
+BEGIN
+    LOOP
+        BEGIN
+            INSERT INTO pg_sluice.row_lock
+            SELECT w.f, w.p FROM (
+                SELECT * FROM unnest(files, positions) u (f, p)
+                UNION SELECT k.f, k.p FROM pg_sluice.key_places(of_constraint, keys) k) w
+            WHERE NOT EXISTS (SELECT FROM pg_sluice.row_lock l WHERE l.file = w.f AND l.position = w.p)
+            ORDER BY w.f, w.p
+            ON CONFLICT DO NOTHING;
+            RETURN;
+        EXCEPTION WHEN lock_not_available THEN
+            NULL;
+        END;
+    END LOOP;
+END $$;
+
+
+-- The same for rows of the transaction's own, which come in place of others or may do so.
+CREATE FUNCTION pg_sluice.put_own_row_locks(token text, files bigint[], positions bigint[]) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+BEGIN
+    PERFORM pg_sluice.authorize(token);
+    PERFORM pg_sluice.put_row_locks(files, positions, 0::oid, '{}');
+END $$;
 
 -- Lock rows, whose numbers from 1 in the order given are returned; with SKIP LOCKED that may be fewer than were asked
 -- for. NULL where some have been swept away since they were put there: put them there again, and repeat.
 CREATE FUNCTION pg_sluice.lock_rows(
-    token text, shadow oid, data_file_ids bigint[], positions bigint[], strength text, waiting text
+    token text, shadow oid, files bigint[], positions bigint[], strength text, waiting text
 ) RETURNS integer[] LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
 DECLARE
     found integer[]; present bigint;
@@ -31,17 +65,28 @@ BEGIN
     EXECUTE format($q$
         SELECT coalesce(array_agg(n), '{}') FROM (
             SELECT w.n::integer FROM unnest($1, $2) WITH ORDINALITY w (f, p, n)
-            JOIN pg_sluice.row_lock l ON l.data_file_id = w.f AND l.position = w.p
-            ORDER BY l.data_file_id, l.position FOR %s OF l %s) locked $q$, strength, waiting)
-        INTO found USING data_file_ids, positions;
+            JOIN pg_sluice.row_lock l ON l.file = w.f AND l.position = w.p
+            ORDER BY l.file, l.position FOR %s OF l %s) locked $q$, strength, waiting)
+        INTO found USING files, positions;
     IF cardinality(found) < cardinality(positions) THEN
-        SELECT count(*) INTO present FROM unnest(data_file_ids, positions) w (f, p)
-            JOIN pg_sluice.row_lock l ON l.data_file_id = w.f AND l.position = w.p;
+        SELECT count(*) INTO present FROM unnest(files, positions) w (f, p)
+            JOIN pg_sluice.row_lock l ON l.file = w.f AND l.position = w.p;
         IF waiting <> 'SKIP LOCKED' OR present < cardinality(positions) THEN
             RETURN NULL;
         END IF;
     END IF;
     RETURN found;
+END $$;
+
+-- Rows have come in place of others, which the transaction has locked, and whose keys they have.
+CREATE FUNCTION pg_sluice.move_row_locks(
+    token text, files bigint[], positions bigint[], new_files bigint[], new_positions bigint[]
+) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+BEGIN
+    PERFORM pg_sluice.authorize(token);
+    UPDATE pg_sluice.row_lock l SET file = w.new_f, position = w.new_p
+        FROM unnest(files, positions, new_files, new_positions) w (f, p, new_f, new_p)
+        WHERE l.file = w.f AND l.position = w.p;
 END $$;
 
 -- Lock every row of a table against all others; false where that is to be skipped.
@@ -70,14 +115,14 @@ $$;
 -- Keep rows that new ones refer to, and their keys, as PostgreSQL does for a foreign key: whether the table has changed
 -- since the snapshot in which they were found. NULL as with lock_rows.
 CREATE FUNCTION pg_sluice.lock_referenced(
-    token text, shadow oid, data_file_ids bigint[], positions bigint[], of_constraint oid, keys bytea[], since bigint
+    token text, shadow oid, files bigint[], positions bigint[], of_constraint oid, keys bytea[], since bigint
 ) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
 DECLARE
-    files bigint[]; places bigint[];
+    key_files bigint[]; key_positions bigint[];
 BEGIN
     PERFORM pg_sluice.lock_tables(token, ARRAY[shadow], 'ROW SHARE', false);
-    SELECT array_agg(f), array_agg(p) INTO files, places FROM pg_sluice.key_places(of_constraint, keys);
-    IF pg_sluice.lock_rows(token, shadow, data_file_ids || files, positions || places, 'KEY SHARE', '') IS NULL THEN
+    SELECT array_agg(f), array_agg(p) INTO key_files, key_positions FROM pg_sluice.key_places(of_constraint, keys);
+    IF pg_sluice.lock_rows(token, shadow, files || key_files, positions || key_positions, 'KEY SHARE', '') IS NULL THEN
         RETURN NULL;
     END IF;
     RETURN coalesce((SELECT r.changed_snapshot > since FROM pg_sluice.relation r WHERE r.relid = shadow), true);
@@ -94,11 +139,15 @@ BEGIN
 END $$;
 
 REVOKE ALL ON FUNCTION
+    pg_sluice.put_row_locks(bigint[], bigint[], oid, bytea[]), pg_sluice.put_own_row_locks(text, bigint[], bigint[]),
+    pg_sluice.move_row_locks(text, bigint[], bigint[], bigint[], bigint[]),
     pg_sluice.lock_rows(text, oid, bigint[], bigint[], text, text),
     pg_sluice.lock_all_rows(text, oid, text), pg_sluice.key_places(oid, bytea[]),
     pg_sluice.lock_referenced(text, oid, bigint[], bigint[], oid, bytea[], bigint),
     pg_sluice.lock_keys(text, oid, oid, bytea[]) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION
+    pg_sluice.put_own_row_locks(text, bigint[], bigint[]),
+    pg_sluice.move_row_locks(text, bigint[], bigint[], bigint[], bigint[]),
     pg_sluice.lock_rows(text, oid, bigint[], bigint[], text, text),
     pg_sluice.lock_all_rows(text, oid, text),
     pg_sluice.lock_referenced(text, oid, bigint[], bigint[], oid, bytea[], bigint),

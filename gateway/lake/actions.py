@@ -53,7 +53,7 @@ async def carry_out(changing: Changing, consequence: Consequence) -> None:
         data_path = session.gateway.data_path
         with _quoting(consequence, version.table):
             result = await asyncio.to_thread(replace_rows, data_path, version, rows.by_path, new)
-            if await changing.claim(result, version, strength_of(version.table, assigned)):
+            if await changing.claim(result, version, strength_of(version.table, assigned), sources=sources):
                 await changing.wrote(result, version, assigned, sources=sources)
                 return
         consequence = await renewed(session, consequence)

@@ -6,9 +6,12 @@ is computed again on what that one committed; appends, readers, and writers of o
 
 from __future__ import annotations
 
+import sys
 from abc import abstractmethod
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from catalog.errors import SluiceError, SqlState
 from gateway.attention import attending
@@ -20,7 +23,7 @@ from gateway.lake.insert import target_oid
 from gateway.lake.insert_query import check_conditions, with_rules
 from gateway.lake.locked_rows import with_subqueries_locked
 from gateway.lake.reading import Reading, read, runnable
-from gateway.lake.row_locks import strength_of
+from gateway.lake.row_locks import ROWS_MAX, strength_of
 from gateway.lake.select import RowSender
 from gateway.messages.backend import CommandComplete
 from gateway.portal import StatementPortal
@@ -53,6 +56,7 @@ class _ChangePortal(StatementPortal):
                 version = await left_by_parts(session, reading.versions[target])
                 answers: Sequence[bytes] = ()
                 tag: str | None = None
+                sources: pa.Table | None = None
                 try:
                     result, assigned = await self._write(reading, version)
                 except SluiceError as refusal:
@@ -62,8 +66,8 @@ class _ChangePortal(StatementPortal):
                         raise
                     changed = await computed_change(session, query, version, reading, refusal, self.binding)
                     result, assigned = changed.result, changed.assigned
-                    answers, tag = changed.outcome.answers, changed.outcome.tag
-                if await changing.claim(result, version, strength_of(version.table, assigned)):
+                    answers, tag, sources = changed.outcome.answers, changed.outcome.tag, changed.sources
+                if await changing.claim(result, version, strength_of(version.table, assigned), sources=sources):
                     break
             await changing.wrote(result, version, assigned)
             if tag is not None:
@@ -115,9 +119,11 @@ class UpdatePortal(_ChangePortal):
             before=(FILE_COLUMN, POSITION_COLUMN),
             after=returned,
         )
-        # Where another table may refer to what it sets, or a cursor may be on a row, it matters which became which.
+        # Where another table may refer to what it sets, or a cursor may be on a row, it matters which became which; so
+        # it does of rows that are locked one by one.
         referred = any(not set(key.attnums).isdisjoint(plan.assigned) for key in table.keys)
-        sources = referred or self.session.cursors.follow(table.oid)
-        update = RunnableUpdate(runnable(checked, reading, {plan.target: version}), version, sources=sources)
+        followed = referred or self.session.cursors.follow(table.oid)
+        sources_max = sys.maxsize if followed else ROWS_MAX
+        update = RunnableUpdate(runnable(checked, reading, {plan.target: version}), version, sources_max)
         async with telling_row(self.session, plan.query, table, checks, reading), attending(self.session):
             return await self.session.gateway.engine.update(update, self.session.tag), plan.assigned

@@ -29,7 +29,14 @@ from gateway.exchange import Exchange
 from gateway.lake.actions import carry_out
 from gateway.lake.new_references import keep_references
 from gateway.lake.references import Replaced, consequence, referring
-from gateway.lake.row_locks import Strength, check_may_look_again, lock_rows, untouched
+from gateway.lake.row_locks import (
+    Strength,
+    check_may_look_again,
+    follow_rows,
+    lock_rows,
+    lockable_files,
+    untouched,
+)
 from gateway.lake.table_locks import ROW_EXCLUSIVE, lock_tables
 from gateway.lake.uniqueness import keep_keys
 from gateway.session_timeouts import STATEMENT_TIMEOUT
@@ -98,24 +105,27 @@ class Changing:
         version: TableVersion,
         strength: Strength,
         met: Mapping[str, npt.NDArray[np.int64]] | None = None,
+        sources: pa.Table | None = None,
     ) -> bool:
         """Lock the rows that a statement has replaced, of a table that it read as `version`, or all that it has `met`.
+        Where their keys stay, who holds these holds those of the new rows, as far as `sources`, in place of the
+        result's own, says which became which.
 
         False where another transaction has replaced any of them since: then the result has been discarded, and is to be
         computed again. Where the isolation level forbids that, 40001.
         """
-        ids = {file.path: file.data_file_id for file in version.files}
-        rows = {
-            data_file_id: each
-            for path, each in (result.positions if met is None else met).items()
-            if (data_file_id := ids[path]) is not None and len(each)
-        }
-        if not rows:
-            return True
-        files = np.repeat(np.fromiter(rows, np.int64), [len(each) for each in rows.values()])
+        rows = {path: each for path, each in (result.positions if met is None else met).items() if len(each)}
+        lockable = lockable_files(self._transaction, version.files, strength)
+        places = [(lockable[path], each) for path, each in rows.items() if path in lockable]
+        pairs = result.sources if sources is None else sources
         try:
-            await lock_rows(self.session, version, files, np.concatenate(list(rows.values())), strength)
+            if places:
+                files = np.repeat([number for number, _ in places], [len(each) for _, each in places])
+                positions = np.concatenate([each for _, each in places])
+                await lock_rows(self.session, version.table, files, positions, strength)
             if await untouched(self.session, rows, version):
+                if strength is Strength.NO_KEY_UPDATE and pairs is not None:
+                    await follow_rows(self.session, pairs, result.data_files)
                 return True
         except BaseException:
             await self._discard(result, version.table)

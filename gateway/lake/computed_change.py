@@ -9,11 +9,13 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
+
 from catalog.errors import SluiceError, unsupported
 from catalog.model import TableVersion
 from gateway.lake.computed import SMALL_ROWS, Computing, is_small
 from gateway.lake.guarded import send_statement
-from gateway.lake.rehearsal import Outcome, gone, load_all, rehearse
+from gateway.lake.rehearsal import Outcome, gone, load_all, paired, rehearse
 from gateway.visibility import functions_of_rules, rules
 from planner.computable import functions_of_users
 from planner.nodes import Node
@@ -30,11 +32,13 @@ _UPDATE: Final = 2  # CmdType of nodes.h
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """What came of the statement. `assigned` are the columns that an UPDATE sets, None for a DELETE."""
+    """What came of the statement. `assigned` are the columns that an UPDATE sets, None for a DELETE; `sources` are
+    those of `Changing.claim`."""
 
     outcome: Outcome
     result: WriteResult
     assigned: Collection[int] | None
+    sources: pa.Table | None
 
 
 async def computed_change(  # noqa: PLR0917
@@ -64,7 +68,7 @@ async def computed_change(  # noqa: PLR0917
     session.gateway.store.undone_rows.left(table.oid, version.row_count)
     replaced = await gone(table, loaded, outcome.kept)
     result = await asyncio.to_thread(replace_rows, path, version, replaced, [outcome.fresh])
-    return Changed(outcome, result, assigned)
+    return Changed(outcome, result, assigned, await asyncio.to_thread(paired, table, loaded, outcome))
 
 
 def _assigned(query: Node, generated: Collection[int]) -> Collection[int] | None:

@@ -17,10 +17,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from catalog.errors import unsupported
-from catalog.model import TableVersion
 from gateway.attention import attended
 from gateway.lake.reading import Reading, runnable
-from gateway.lake.row_locks import Strength, Waiting, check_may_look_again, lock_rows, untouched
+from gateway.lake.row_locks import (
+    Strength,
+    Waiting,
+    check_may_look_again,
+    file_numbers,
+    lock_rows,
+    lockable_files,
+    untouched,
+)
 from gateway.visibility import staged
 from planner.locking import LockedTable, LockingPlan, plan_locking, subqueries
 from planner.nodes import Node
@@ -121,27 +128,20 @@ async def _lock(
             locked &= ~(here & np.isin(rows.column(table.place + 1).to_numpy(zero_copy_only=False), gone))
     for table in tables:
         version = reading.versions[table.table_oid]
-        files = _published(rows.column(table.place), version)
+        strength, waiting = Strength(table.strength), Waiting(table.waiting)
+        lockable = lockable_files(session.transaction, version.files, strength)
+        paths = {number: path for path, number in lockable.items()}
+        files = file_numbers(rows.column(table.place))
         positions = rows.column(table.place + 1).to_numpy(zero_copy_only=False)
-        asked = np.flatnonzero((files >= 0) & locked)
+        asked = np.flatnonzero(np.isin(files, list(paths)) & locked)
         if not len(asked):
             continue
         places, inverse = np.unique(np.stack([files[asked], positions[asked]]), axis=1, return_inverse=True)
-        strength, waiting = Strength(table.strength), Waiting(table.waiting)
-        taken = await lock_rows(session, version, places[0], places[1], strength, waiting)
+        taken = await lock_rows(session, version.table, places[0], places[1], strength, waiting)
         locked[asked] = taken[inverse.reshape(-1)]
         kept = places[:, taken]
-        by_file = {int(number): kept[1][kept[0] == number] for number in np.unique(kept[0])}
-        if not await untouched(session, by_file, version):
+        by_path = {paths[int(number)]: kept[1][kept[0] == number] for number in np.unique(kept[0])}
+        if not await untouched(session, by_path, version):
             check_may_look_again(session)
             return None
     return locked
-
-
-def _published(paths: pa.Array, version: TableVersion) -> npt.NDArray[np.int64]:
-    """The ID of each row's data file; -1 for one that only this transaction sees."""
-    ids = {file.path: -1 if file.data_file_id is None else file.data_file_id for file in version.files}
-    encoded = paths.dictionary_encode()
-    numbers = np.array([ids[path] for path in encoded.dictionary.to_pylist()], np.int64)
-    of_rows: npt.NDArray[np.int64] = numbers[encoded.indices.to_numpy(zero_copy_only=False)]
-    return of_rows

@@ -38,6 +38,7 @@ from gateway.lake.rehearsal import (
     load,
     load_all,
     nothing_loaded,
+    paired,
     places_in,
     rehearse,
     send_own,
@@ -98,7 +99,9 @@ class MergePortal(StatementPortal):
                     raise _affected_twice()
                 version = left
                 result = await asyncio.to_thread(replace_rows, path, version, replaced, [outcome.fresh])
-                if await changing.claim(result, version, strength_of(version.table, loaded, outcome)):
+                sources = await asyncio.to_thread(paired, version.table, loaded, outcome)
+                strength = strength_of(version.table, loaded, outcome)
+                if await changing.claim(result, version, strength, sources=sources):
                     break
                 if source is not None:
                     await session.backend.run(_EMPTY)

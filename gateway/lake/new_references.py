@@ -22,7 +22,7 @@ from catalog.constraints import ForeignKey
 from catalog.errors import SluiceError, SqlState
 from catalog.model import Table
 from catalog.publish import RowChange
-from gateway.lake.row_locks import ROWS_MAX, changed_meanwhile, lock_referenced
+from gateway.lake.row_locks import ROWS_MAX, changed_meanwhile, file_number, lock_referenced
 from gateway.lake.uniqueness import described_key
 from gateway.transaction import Isolation, Validation
 from gateway.visibility import Current, current
@@ -139,7 +139,7 @@ async def _hold(
 @dataclass(frozen=True, slots=True)
 class _Looked:
     """The first row that refers to nothing (its key's columns), and the published rows that are referred to: their data
-    files' IDs and their positions, and the keys, in any order. Of more than `ROWS_MAX` rows, these are not all."""
+    files' numbers and their positions, and the keys, in any order. Of more than `ROWS_MAX` rows, these are not all."""
 
     missing: pa.RecordBatch | None
     rows: npt.NDArray[np.int64]
@@ -161,8 +161,9 @@ def _look_up(
         if len(missing):
             return _Looked(chunk.columns.slice(int(places[missing].min()), 1), rows, keys)
         if rows.shape[1] <= ROWS_MAX:
-            ids = np.array([-1 if (i := each.file.data_file_id) is None else i for each in found.files], np.int64)
-            here = np.stack((ids[found.file_numbers], found.positions))
+            # The transaction's own rows nobody else can see.
+            numbers = [-1 if each.file.data_file_id is None else file_number(each.file.path) for each in found.files]
+            here = np.stack((np.array(numbers, np.int64)[found.file_numbers], found.positions))
             published = here[0] >= 0
             rows = np.unique(np.concatenate((rows, here[:, published]), axis=1), axis=1)
             keys = pa.concat_arrays([keys, values.take(pa.array(found.wanted[published]))]).unique()

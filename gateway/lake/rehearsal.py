@@ -232,6 +232,26 @@ async def met(table: Table, loaded: Loaded, outcome: Outcome) -> dict[str, npt.N
     return await asyncio.to_thread(compare)
 
 
+def paired(table: Table, loaded: Loaded, outcome: Outcome) -> pa.Table | None:
+    """In place of which loaded row each new one came, as `WriteResult.sources`, with NULL for none; None where the
+    table has no key that tells. Blocking."""
+    key = next((key for key in table.keys if not key.deferrable), None)
+    if key is None:
+        return None
+    columns = [table.column(attnum) for attnum in key.attnums]
+    before, fresh = (
+        keys_of(columns, [one_array(rows, column) for column in columns]) for rows in (loaded.rows, outcome.fresh)
+    )
+    places = pc.index_in(fresh, before, skip_nulls=True)
+    files = pa.array([file.path for file in loaded.files], pa.string())
+    return pa.table(
+        {
+            "file": files.take(pa.array(loaded.file_numbers).take(places)),
+            "position": pa.array(loaded.positions).take(places),
+        }
+    )
+
+
 def _among(table: Table, rows: pa.Table, chosen: pa.Table) -> npt.NDArray[np.bool_]:
     """For each row, whether it is one of the chosen."""
     before, after = _contents(table, rows), _contents(table, chosen)

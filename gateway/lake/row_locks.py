@@ -1,30 +1,35 @@
 """Locks on rows of the lake, as PostgreSQL's row locks: in the session's transaction, until it ends.
 
-A row is a place in a published data file; rows of files that the transaction itself has written nobody else can see.
+A row is a place in a data file. Rows of files that the transaction itself has written nobody else can see; but where
+they came in place of others, somebody may hold their keys: he held those of the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from catalog.constraints import ForeignKey
 from catalog.datatypes import BYTEA, INT8
 from catalog.errors import SluiceError, SqlState
-from catalog.model import Table, TableVersion
+from catalog.model import DataFile, Table, TableVersion
 from gateway.backend import Statement
-from gateway.transaction import Isolation
+from gateway.transaction import Isolation, Transaction
 from gateway.values.binary import binary_array
 
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
 
 _LOCK_ROWS: Final = "SELECT pg_sluice.lock_rows($1, $2::bigint::oid, $3::bigint[], $4::bigint[], $5, $6)"
+_PUT_OWN: Final = "SELECT pg_sluice.put_own_row_locks($1, $2::bigint[], $3::bigint[])"
+_MOVE: Final = "SELECT pg_sluice.move_row_locks($1, $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])"
 _LOCK_REFERENCED: Final = (
     "SELECT pg_sluice.lock_referenced($1, $2::bigint::oid, $3::bigint[], $4::bigint[],"
     " $5::bigint::oid, $6::bytea[], $7::bigint)"
@@ -37,7 +42,8 @@ ROWS_MAX: Final = 10_000
 # element after its length.
 _HEAD_WORDS: Final = 5
 
-Rows = Mapping[int, npt.NDArray[np.int64]]
+# Positions of rows, by the path of their data file.
+Rows = Mapping[str, npt.NDArray[np.int64]]
 
 
 class Strength(StrEnum):
@@ -57,24 +63,37 @@ class Waiting(StrEnum):
     FAIL = "NOWAIT"
 
 
+def file_number(path: str) -> int:
+    """What stands for a data file in locks of its rows, by its path below the table's folder: no other has that one."""
+    return int.from_bytes(blake2b(path.encode(), digest_size=8).digest()) >> 1
+
+
+def file_numbers(paths: pa.Array) -> npt.NDArray[np.int64]:
+    """Of each row, by the path of its file."""
+    encoded = paths.dictionary_encode()
+    numbers = np.array([file_number(path) for path in encoded.dictionary.to_pylist()], np.int64)
+    of_rows: npt.NDArray[np.int64] = numbers[encoded.indices.to_numpy(zero_copy_only=False)]
+    return of_rows
+
+
 async def lock_rows(  # noqa: PLR0917
     session: Exchange,
-    version: TableVersion,
-    data_file_ids: npt.NDArray[np.int64],
+    table: Table,
+    files: npt.NDArray[np.int64],
     positions: npt.NDArray[np.int64],
     strength: Strength,
     waiting: Waiting = Waiting.WAIT,
 ) -> npt.NDArray[np.bool_]:
-    """Lock rows of a table; which of them are locked. What others did to them until then is to be looked at."""
-    table = version.table
+    """Lock rows of a table, by their data files' numbers; which of them are locked. What others did to them until then
+    is to be looked at."""
     token, oid = session.gateway.token, str(table.oid)
     try:
         if len(positions) > ROWS_MAX:
             [answer] = await session.backend.run(Statement(_LOCK_ALL, (token, oid, waiting), lasting=True))
             return np.full(len(positions), answer.rows[0][0] == b"t")
-        parameters = (token, oid, *_arrays(data_file_ids, positions), strength, waiting)
+        parameters = (token, oid, *_arrays(files, positions), strength, waiting)
         lock = Statement(_LOCK_ROWS, parameters, parameter_formats=(0, 0, 1, 1, 0, 0), result_format=1, lasting=True)
-        numbers = await _put_and_lock(session, data_file_ids, positions, lock)
+        numbers = await _put_and_lock(session, files, positions, lock)
     except SluiceError as error:
         if waiting is Waiting.FAIL and error.sqlstate == SqlState.LOCK_NOT_AVAILABLE:
             text = f'could not obtain lock on row in relation "{table.name}"'
@@ -86,10 +105,35 @@ async def lock_rows(  # noqa: PLR0917
     return locked
 
 
+def lockable_files(transaction: Transaction, files: Sequence[DataFile], strength: Strength) -> dict[str, int]:
+    """The numbers of those files, by path, in which others may have locked rows: of the transaction's own, they may
+    have nothing but keys."""
+    following = transaction.following if strength is Strength.UPDATE else ()
+    numbers = {file.path: file_number(file.path) for file in files if file.data_file_id is not None or following}
+    own = {file.path for file in files if file.data_file_id is None}
+    return {path: number for path, number in numbers.items() if path not in own or number in following}
+
+
+async def follow_rows(session: Exchange, sources: pa.Table, new_files: Sequence[DataFile]) -> None:
+    """Rows of the new files have come in place of others that the transaction has locked, and have their keys: who
+    holds those holds these from now on. `sources` is that of a `WriteResult`, with NULL for other new rows."""
+    if not sources.num_rows or sources.num_rows > ROWS_MAX:
+        return  # of more rows, nobody else has any
+    known = pc.is_valid(sources["position"]).to_numpy()
+    old_files = file_numbers(pc.cast(sources["file"], pa.string()).combine_chunks().drop_null())
+    counts = [file.record_count for file in new_files]
+    numbers = np.repeat([file_number(file.path) for file in new_files], counts)
+    places = np.concatenate(list(map(np.arange, counts)))
+    arrays = (*_arrays(old_files, sources["position"].drop_null().to_numpy()), *_arrays(numbers[known], places[known]))
+    move = Statement(_MOVE, (session.gateway.token, *arrays), parameter_formats=(0, 1, 1, 1, 1), lasting=True)
+    await session.backend.run(move)
+    session.transaction.following.update(numbers.tolist())
+
+
 async def lock_referenced(  # noqa: PLR0917
     session: Exchange,
     table: Table,
-    data_file_ids: npt.NDArray[np.int64],
+    files: npt.NDArray[np.int64],
     positions: npt.NDArray[np.int64],
     foreign_key: ForeignKey,
     keys: pa.Array,
@@ -99,11 +143,11 @@ async def lock_referenced(  # noqa: PLR0917
 
     Whether the table has been changed by others since `snapshot`: then they may have done so before.
     """
-    arrays = _arrays(data_file_ids, positions)
+    arrays = _arrays(files, positions)
     encoded = binary_array(keys, BYTEA)
     parameters = (session.gateway.token, str(table.oid), *arrays, str(foreign_key.oid), encoded, str(snapshot))
     lock = Statement(_LOCK_REFERENCED, parameters, parameter_formats=(0, 0, 1, 1, 0, 1, 0), lasting=True)
-    return await _put_and_lock(session, data_file_ids, positions, lock, foreign_key.oid, keys) == b"t"
+    return await _put_and_lock(session, files, positions, lock, foreign_key.oid, keys) == b"t"
 
 
 async def lock_keys(session: Exchange, table: Table, foreign_key: ForeignKey, keys: pa.Array) -> None:
@@ -116,14 +160,14 @@ async def lock_keys(session: Exchange, table: Table, foreign_key: ForeignKey, ke
     await _put_and_lock(session, nothing, nothing, lock, foreign_key.oid, keys)
 
 
-def _arrays(data_file_ids: npt.NDArray[np.int64], positions: npt.NDArray[np.int64]) -> tuple[bytes, bytes]:
-    files, places = (binary_array(pa.array(each, pa.int64()), INT8) for each in (data_file_ids, positions))
-    return files, places
+def _arrays(files: npt.NDArray[np.int64], positions: npt.NDArray[np.int64]) -> tuple[bytes, bytes]:
+    file_array, position_array = (binary_array(pa.array(each, pa.int64()), INT8) for each in (files, positions))
+    return file_array, position_array
 
 
 async def _put_and_lock(  # noqa: PLR0917
     session: Exchange,
-    data_file_ids: npt.NDArray[np.int64],
+    files: npt.NDArray[np.int64],
     positions: npt.NDArray[np.int64],
     lock: Statement,
     constraint_oid: int = 0,
@@ -132,8 +176,16 @@ async def _put_and_lock(  # noqa: PLR0917
     """What a function answers that locks rows and keys, which are put there again where they were swept away."""
     found: bytes | None = None
     listed = [] if keys is None else keys.to_pylist()
+    # What the transaction has put there, nobody else sees.
+    own = np.isin(files, list(session.transaction.following))
+    arrays = _arrays(files[own], positions[own])
     while found is None:
-        await session.gateway.store.row_locks.put(data_file_ids.tolist(), positions.tolist(), constraint_oid, listed)
+        await session.gateway.store.row_locks.put(
+            files[~own].tolist(), positions[~own].tolist(), constraint_oid, listed
+        )
+        if own.any():
+            put = Statement(_PUT_OWN, (session.gateway.token, *arrays), parameter_formats=(0, 1, 1), lasting=True)
+            await session.backend.run(put)
         [answer] = await session.backend.run(lock)
         found = answer.rows[0][0]
     return found
@@ -148,19 +200,20 @@ def strength_of(table: Table, assigned: Collection[int] | None) -> Strength:
 
 
 async def untouched(session: Exchange, rows: Rows, version: TableVersion) -> bool:
-    """Whether nobody has committed a change of these rows, by data file, since `version` was made."""
+    """Whether nobody has committed a change of these rows since `version` was made."""
+    read = [file for file in version.files if file.data_file_id is not None and file.path in rows]
+    if not read:
+        return True
     newest = (await session.gateway.store.versions([version.table.oid])).get(version.table.oid)
-    now = {} if newest is None else {file.data_file_id: file for file in newest.files}
-    for file in version.files:
-        if file.data_file_id is None or file.data_file_id not in rows:
-            continue
-        present = now.get(file.data_file_id)
+    now = {} if newest is None else {file.path: file for file in newest.files}
+    for file in read:
+        present = now.get(file.path)
         if present is None:
             return False
         then, live = file.delete_file, present.delete_file
         if live is None or live.delete_file_id == (then and then.published_id):
             continue
-        if await session.gateway.engine.deletes_any(version.table, live, rows[file.data_file_id]):
+        if await session.gateway.engine.deletes_any(version.table, live, rows[file.path]):
             return False
     return True
 

@@ -18,11 +18,11 @@ import pyarrow as pa
 from catalog.constraints import Key
 from catalog.errors import SluiceError, SqlState
 from catalog.indexes import ComputedKey
-from catalog.model import Column, DataFile, Table, TableVersion
+from catalog.model import Column, DataFile, Table
 from catalog.publish import RowChange
 from gateway.lake.claims import CLAIMS_MAX, claim_keys
 from gateway.lake.computed_keys import columns_of, given_keys
-from gateway.lake.row_locks import Strength, lock_rows
+from gateway.lake.row_locks import Strength, file_number, lock_rows
 from gateway.transaction import Validation
 from gateway.values import OutputSettings
 from gateway.values.text import text_cells
@@ -111,12 +111,24 @@ async def _check(
             raise DuplicateKeyError(now.table, key, found.columns, repeated=found.file is None)
         place = (found.file.data_file_id, found.position)
         if place in waited:
-            raise DuplicateKeyError(now.table, key, found.columns, repeated=False)
+            raise await _taken(session, now.table, key, found)
         waited.add(place)
-        version = TableVersion(now.table, now.snapshot, ())
-        file, position = (np.array([each]) for each in place)
-        await lock_rows(session, version, file, position, Strength.KEY_SHARE)
+        file, position = np.array([file_number(found.file.path)]), np.array([found.position])
+        await lock_rows(session, now.table, file, position, Strength.KEY_SHARE)
         now = await current(session, now.table.oid, change)
+
+
+async def _taken(session: Exchange, table: Table, key: Key | ComputedKey, found: Duplicate) -> SluiceError:
+    """The key is there. Who had looked, and had not seen it, is at odds with who has committed it since: that is how
+    PostgreSQL says it to SERIALIZABLE."""
+    published = None if found.file is None else found.file.data_file_id
+    if published is not None and await session.transaction.unseen(table.oid, published):
+        return SluiceError(
+            SqlState.SERIALIZATION_FAILURE,
+            "could not serialize access due to read/write dependencies among transactions",
+            hint="The transaction might succeed if retried.",
+        )
+    return DuplicateKeyError(table, key, found.columns, repeated=False)
 
 
 async def _validate(session: Exchange, oid: int, key: Key | ComputedKey, seen: Collection[int | None]) -> None:
@@ -131,7 +143,7 @@ async def _validate(session: Exchange, oid: int, key: Key | ComputedKey, seen: C
     if still:
         found = await _duplicate(session, now.table, key, own, others)
         if found is not None:
-            raise DuplicateKeyError(now.table, key, found.columns, repeated=False)
+            raise await _taken(session, now.table, key, found)
 
 
 async def _duplicate(  # noqa: PLR0917

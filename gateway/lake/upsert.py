@@ -38,6 +38,7 @@ from gateway.lake.rehearsal import (
     made,
     met,
     nothing_loaded,
+    paired,
     rehearse,
     rows_of,
     send_own,
@@ -88,7 +89,8 @@ class UpsertPortal(StatementPortal):
                     result = await asyncio.to_thread(replace_rows, path, version, replaced, [outcome.fresh])
                     rows = await met(version.table, loaded, outcome) if outcome.locked.num_rows else replaced
                     strength = strength_of(version.table, loaded, outcome)
-                    if await changing.claim(result, version, strength, rows):
+                    sources = await asyncio.to_thread(paired, version.table, loaded, outcome)
+                    if await changing.claim(result, version, strength, rows, sources):
                         break
                 version = await self._version(oid, changing)
                 loaded = more or await self._loaded(version)

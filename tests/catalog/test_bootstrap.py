@@ -52,6 +52,8 @@ async def test_keeps_the_analysed_trees_out_of_the_server_log(
         "SELECT pg_sluice.stage('guess', '{}')",
         "SELECT pg_sluice.lock_all_rows('guess', 'pg_class'::regclass, '')",
         "SELECT pg_sluice.lock_rows('guess', 'pg_class'::regclass, '{1}', '{1}', 'SHARE', '')",
+        "SELECT pg_sluice.move_row_locks('guess', '{1}', '{1}', '{2}', '{2}')",
+        "SELECT pg_sluice.put_row_locks('{1}', '{1}', 0, '{}')",
         "SELECT pg_sluice.prepare_commit('guess', '{}')",
         "SELECT pg_sluice.uncommitted('guess', '{}')",
         "SELECT pg_sluice.claim_keys('guess', 0, '{}')",

@@ -12,6 +12,7 @@ from catalog.store import Store
 from tests.catalog.conftest import CatalogUnderTest
 
 _LOCK = "SELECT pg_sluice.lock_rows($1, $2::text::regclass, $3, $4, $5, $6)"
+_MOVE = "SELECT pg_sluice.move_row_locks($1, $2, $3, $4, $5)"
 _LOCK_ALL = "SELECT pg_sluice.lock_all_rows($1, 't'::regclass, $2)"
 _LOCK_TABLE = "SELECT pg_sluice.lock_tables($1, ARRAY['t'::regclass::oid], 'ACCESS SHARE', false)"
 
@@ -82,6 +83,33 @@ async def test_who_waited_for_a_row_that_was_swept_away_is_told(lake: CatalogUnd
     assert not waiting.done()
     await transaction.commit()
     assert await waiting is None
+
+
+async def test_who_holds_a_row_holds_what_comes_in_its_place(lake: CatalogUnderTest, store: Store) -> None:
+    await store.row_locks.put([7, 7], [1, 2])
+    other, third = await asyncpg.connect(lake.url), await asyncpg.connect(lake.url)
+    try:
+        holding, changing = other.transaction(), lake.client.transaction()
+        await holding.start()
+        assert await _lock(lake, other, [1], "KEY SHARE") == [1]
+        await changing.start()
+        assert await _lock(lake, lake.client, [1, 2], "NO KEY UPDATE") == [1, 2]
+        await lake.client.fetchval(_MOVE, lake.token, [7, 7, 7], [1, 2, 3], [7, 7, 7], [11, 12, 13])
+        # The old places are there for the others until the change is committed, and nobody waits to put them there.
+        await store.row_locks.put([7, 7, 7], [1, 2, 3])
+        assert await _lock(lake, other, [2], "KEY SHARE") == [1]
+        assert await _lock(lake, third, [1, 2, 3], "SHARE", "SKIP LOCKED") == [3]
+        assert await _lock(lake, lake.client, [12], "UPDATE", "SKIP LOCKED") == []
+        await changing.commit()
+        assert await _lock(lake, third, [11, 12], "NO KEY UPDATE") == [1, 2]
+        with pytest.raises(asyncpg.LockNotAvailableError):
+            await _lock(lake, third, [11], "UPDATE", "NOWAIT")
+        assert await store.row_locks.sweep() is False
+        await holding.rollback()
+        assert await _lock(lake, third, [11, 12], "UPDATE") == [1, 2]
+    finally:
+        await other.close()
+        await third.close()
 
 
 async def test_locks_of_dropped_tables_go_when_nobody_uses_them(lake: CatalogUnderTest, store: Store) -> None:
