@@ -13,6 +13,7 @@ stands in the target list. PostgreSQL then chooses once more, over copies, and h
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Final
 
 from planner.builtins import Builtins
@@ -35,7 +36,7 @@ def locking_alone(tree: Any, builtins: Builtins) -> Node | None:
         return None
     if not is_cut(query):
         alone = query.replaced(targetList=(), sortClause=None)
-    elif _reads_one_table_once(query):
+    elif reads_one_table_once(query):
         keys = {clause.tleSortGroupRef for clause in query.sortClause or ()}
         alone = query.replaced(targetList=tuple(_keys(query, keys)))
     else:
@@ -50,7 +51,32 @@ def is_cut(tree: Any) -> bool:
     return limited or any(mark.waitPolicy == _SKIP_LOCKED for mark in query.rowMarks)
 
 
-def _reads_one_table_once(query: Node) -> bool:
+@dataclass(frozen=True, slots=True)
+class LockingClause:
+    """How rows of a table are locked: LockClauseStrength and LockWaitPolicy."""
+
+    table_oid: int
+    strength: int
+    waiting: int
+
+
+def locked_table(tree: Any) -> LockingClause | None:
+    """The one table of which rows are locked, wherever in the query; None where there are more, or what others have
+    locked is skipped: then it is not the conditions alone that choose."""
+    found = {
+        LockingClause(int(node.rtable[mark.rti - 1].relid), int(mark.strength), int(mark.waitPolicy))
+        for node in walk(tree)
+        if node.type == "QUERY"
+        for mark in node.rowMarks or ()
+        if node.rtable[mark.rti - 1].rtekind == RTE_RELATION
+    }
+    clause = found.pop() if len(found) == 1 else None
+    return None if clause is None or clause.waiting == _SKIP_LOCKED else clause
+
+
+def reads_one_table_once(tree: Any) -> bool:
+    """Whether the rows come from one table alone, of which the query reads nothing else."""
+    query = single_query(tree)
     sources = list(query.jointree.fromlist or ())
     if [source.type for source in sources] != ["RANGETBLREF"] or functions_of_users(query):
         return False

@@ -52,6 +52,12 @@ def strongest(tree: Any) -> str | None:
     return STRENGTHS[marks[0].strength] if marks else None
 
 
+def first_strength(tree: Any) -> str | None:
+    """How the statement locks rows, itself or in a subquery, by its first clause; None where it does not."""
+    nodes = (node for node in walk(single_query(tree)) if node.type == "QUERY" and node.rowMarks)
+    return next((STRENGTHS[node.rowMarks[0].strength] for node in nodes), None)
+
+
 def subqueries(tree: Any) -> list[Node]:
     """The subqueries that lock rows, innermost first; each can be planned and locked before the statement around it."""
     top = single_query(tree)

@@ -6,21 +6,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from catalog.datatypes import FIRST_USER_OID, NUMERIC, TEXT, UNKNOWN
-from catalog.errors import SluiceError, SqlState, unsupported
+from catalog.errors import SluiceError, SqlState
 from gateway.attention import attended, attending
 from gateway.backend import Statement
 from gateway.cursor import RowStream
-from gateway.lake.computed import Computing
+from gateway.lake.computed import Computing, Locked
 from gateway.lake.reading import Reading, runnable
-from gateway.lake.shadow import rows_of_bodies
-from gateway.messages.backend import FieldDescription
-from gateway.values import convert_binary
-from gateway.values.forms import arrow_form
+from gateway.lake.written import taking
 from planner.computable import is_computable
 from planner.plan import Context, SparkQuery
 from planner.select import plan_select
@@ -32,6 +28,9 @@ if TYPE_CHECKING:
     from gateway.exchange import Exchange
     from gateway.portal import Binding
     from gateway.routing import Routed
+
+# What PostgreSQL says of a row with a field of a type that has no binary form.
+_NO_BINARY: Final = "no binary output function available"
 
 
 class _Begun:
@@ -81,15 +80,18 @@ async def query_rows(  # noqa: PLR0917
     plan: Callable[[Any, Context], SparkQuery] = plan_select,
     *,
     leaves_window: bool = False,
+    only_lake_types: bool = True,
 ) -> RowStream:
     """The rows of a SELECT. `tag` is the engine's name for it; `plan` may add columns, which Spark alone gives. For
-    `leaves_window` see `attending`."""
+    `leaves_window` see `attending`, for columns of other than `only_lake_types` `gateway.lake.written`."""
     try:
         return await spark_rows(session, routed, reading, tag, limit_time, plan, leaves_window=leaves_window)
     except SluiceError as refusal:
         if refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED:
             raise
-        return await _computed(session, analysis, routed, binding, reading, refusal)
+        return await computed_rows(
+            session, analysis, routed, binding, reading, refusal, only_lake_types=only_lake_types
+        )
 
 
 async def spark_rows(  # noqa: PLR0917
@@ -102,7 +104,7 @@ async def spark_rows(  # noqa: PLR0917
     *,
     leaves_window: bool = False,
 ) -> RowStream:
-    """`query_rows` where Spark can compute them; else 0A000."""
+    """`query_rows` of what Spark can compute; else its refusal."""
     query = plan(routed.query, reading.context)
     limit_time(reading.timeout)
     stream = await session.gateway.engine.stream(runnable(query, reading), tag)
@@ -126,66 +128,49 @@ def check_rows(session: Exchange, routed: Routed, reading: Reading) -> None:
             raise
 
 
-async def _computed(  # noqa: PLR0917
-    session: Exchange, analysis: Analysis, routed: Routed, binding: Binding, reading: Reading, refusal: SluiceError
+async def computed_rows(  # noqa: PLR0917
+    session: Exchange,
+    analysis: Analysis,
+    routed: Routed,
+    binding: Binding,
+    reading: Reading,
+    refusal: SluiceError,
+    *,
+    only_lake_types: bool = True,
+    locked: Locked | None = None,
 ) -> RowStream:
-    fields = analysis.columns or ()
-    labels = UserTypes.of(reading.context.tables.values()).labels
-    if any(field.type_oid >= FIRST_USER_OID and field.type_oid not in labels for field in fields):
-        raise refusal
-    try:
-        schema = pa.schema([(f"c{number}", _form(field)) for number, field in enumerate(fields)])
-    except SluiceError:
-        raise refusal from None
-    spill = Spill(schema)
+    """The rows of a query that PostgreSQL is to compute, else `refusal`. `locked` where it locks rows."""
+    async with session.transaction.deferred.opened():
+        enumerations = UserTypes.of(reading.context.tables.values()).labels.keys()
+        taken = await taking(
+            session, analysis.columns or (), refusal, enumerations=enumerations, only_lake_types=only_lake_types
+        )
+        spill = Spill(taken.schema)
 
-    def keep(bodies: list[bytes]) -> None:
-        if not fields:
-            spill.write(pa.RecordBatch.from_pylist([{}] * len(bodies), schema=schema))
-            return
-        for batch in rows_of_bodies(schema.names, bodies):
-            columns = [_column(values, field) for values, field in zip(batch.columns, fields, strict=True)]
-            spill.write(pa.RecordBatch.from_arrays(columns, schema=schema))
+        def keep(bodies: list[bytes]) -> None:
+            for batch in taken.batches(bodies):
+                spill.write(batch)
 
-    async def take(bodies: list[bytes]) -> None:
-        await asyncio.to_thread(keep, bodies)
+        async def take(bodies: list[bytes]) -> None:
+            await asyncio.to_thread(keep, bodies)
 
-    statement = Statement(
-        analysis.sql,
-        binding.parameters,
-        analysis.parameter_types,
-        binding.parameter_formats,
-        result_format=1,
-        bodies_only=True,
-        take=take,
-    )
-    async with (
-        session.transaction.deferred.opened(),
-        Computing(session, routed.query, reading, refusal, made_by_users=True) as computing,
-    ):
-        try:
-            async with computing.watched():
-                [result] = await session.backend.run(statement)
-        except SluiceError as error:
-            error.fields.pop("P", None)
-            raise
+        statement = Statement(
+            taken.sql(analysis.sql),
+            binding.parameters,
+            analysis.parameter_types,
+            binding.parameter_formats,
+            result_format=1,
+            bodies_only=True,
+            take=take,
+        )
+        async with Computing(session, routed.query, reading, refusal, made_by_users=True, locked=locked) as computing:
+            try:
+                async with computing.watched():
+                    [result] = await session.backend.run(statement)
+            except SluiceError as error:
+                error.fields.pop("P", None)
+                if error.message.startswith(_NO_BINARY):
+                    raise refusal from error
+                raise
     await take(result.bodies)
     return _Kept(await asyncio.to_thread(spill.reader))
-
-
-def _type(field: FieldDescription) -> tuple[int, int]:
-    """The type to convert to: of numerics each has its own scale."""
-    if field.type_oid == NUMERIC:
-        return NUMERIC, -1
-    return (TEXT, -1) if field.type_oid == UNKNOWN else (field.type_oid, field.typmod)
-
-
-def _form(field: FieldDescription) -> pa.DataType:
-    return arrow_form(*_type(field))
-
-
-def _column(values: pa.BinaryArray, field: FieldDescription) -> pa.Array:
-    converted = convert_binary(values, *_type(field), from_postgres=True)
-    if converted.refused is not None and converted.refused.true_count:
-        raise unsupported(f'this value of column "{field.name}"')
-    return converted.array

@@ -1,4 +1,7 @@
-"""The rows of a cursor FOR UPDATE or FOR SHARE: all of them are locked at its first FETCH, as they then are."""
+"""The rows of a cursor FOR UPDATE or FOR SHARE: all of them are locked at its first FETCH, as they then are.
+
+What Spark cannot compute of them, PostgreSQL does (`gateway.lake.locked_copies`); WHERE CURRENT OF then means none.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from gateway.lake.computed_rows import computed_rows
+from gateway.lake.locked_copies import locked_copies, plan_locks
 from gateway.lake.locked_rows import locked_rows, replaced_since
 from gateway.lake.reading import read
 from gateway.lake.table_locks import ROW_SHARE, lock_tables
-from planner.locking import plan_locking
+from planner.computable import is_computable
 
 if TYPE_CHECKING:
     from gateway.analysis import Analysis
@@ -34,12 +39,17 @@ class LockedCursorRows:
     async def begin(self, reading: Reading) -> Mapping[int, Sequence[int]]:
         """Lock the tables, and refuse what cannot be locked; which columns tell where rows are, by table."""
         self._reading = reading
-        plan = plan_locking(self._routed.query, reading.context)
+        query, builtins = self._routed.query, self._session.gateway.builtins
+        plan, refusal = plan_locks(self._session, query, reading)
+        if refusal is not None and not is_computable(query, builtins, made_by_users=True, locked=True):
+            raise refusal
         token = self._session.gateway.token
         await self._session.backend.run(lock_tables(token, self._routed.lake, ROW_SHARE))
+        # Behind the columns that PostgreSQL computes there is none that would tell.
+        beyond = len(self._analysis.columns or ())
         places: dict[int, list[int]] = {}
         for table in plan.tables:
-            places.setdefault(table.table_oid, []).append(table.place)
+            places.setdefault(table.table_oid, []).append(table.place if refusal is None else beyond)
         return places
 
     async def run(self) -> RowStream:
@@ -47,12 +57,32 @@ class LockedCursorRows:
         assert self._reading is not None
         reading = self._reading
         while True:
-            plan = plan_locking(self._routed.query, reading.context)
+            plan, refusal = plan_locks(self._session, self._routed.query, reading)
             replaced = await replaced_since(self._session, plan, reading)
             batches = await locked_rows(self._session, plan, reading, replaced)
             if batches is not None:
                 break
             reading = await read(self._session, self._analysis, self._binding, self._routed.lake)
+        if refusal is not None:
+            copies = await locked_copies(
+                self._session,
+                self._routed.query,
+                plan,
+                batches,
+                reading,
+                refusal,
+                passes_over=any(replaced.values()),
+            )
+            return await computed_rows(
+                self._session,
+                self._analysis,
+                self._routed,
+                self._binding,
+                reading,
+                refusal,
+                only_lake_types=False,
+                locked=copies,
+            )
         skipped, found = plan.offset, []
         for batch in batches:
             found.append(batch.slice(skipped))

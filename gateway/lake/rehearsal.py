@@ -222,6 +222,11 @@ async def gone(table: Table, loaded: Loaded, kept: pa.Table) -> dict[str, npt.ND
     return await asyncio.to_thread(lambda: loaded.by_path(~_among(table, loaded.rows, kept)))
 
 
+async def chosen_positions(table: Table, loaded: Loaded, chosen: pa.Table) -> dict[str, npt.NDArray[np.int64]]:
+    """The loaded rows that are among the chosen: their positions, by the path of their data file."""
+    return await asyncio.to_thread(lambda: loaded.by_path(_among(table, loaded.rows, chosen)))
+
+
 async def met(table: Table, loaded: Loaded, outcome: Outcome) -> dict[str, npt.NDArray[np.int64]]:
     """The loaded rows that the statement has replaced or locked: their positions, by the path of their data file."""
 

@@ -49,4 +49,5 @@ class UnlockedCursorRows:
 
     async def run(self) -> RowStream:
         """Let Spark begin."""
-        return await query_rows(*self._query, plan=plan_updatable if self.places else plan_select)
+        plan = plan_updatable if self.places else plan_select
+        return await query_rows(*self._query, plan=plan, only_lake_types=False)

@@ -11,6 +11,8 @@ from catalog.datatypes import DECIMAL_DIGITS_MAX, element_type, kind_of, numeric
 from catalog.errors import unsupported
 
 INTERVAL: Final = pa.struct([("months", pa.int32()), ("days", pa.int32()), ("microseconds", pa.int64())])
+# A value of a type that lake tables lack, as PostgreSQL has written it; it has no binary form where the type has none.
+WRITTEN: Final = pa.struct([("text", pa.string()), ("binary", pa.binary())])
 TIMESTAMP: Final = pa.timestamp("us")
 TIMESTAMPTZ: Final = pa.timestamp("us", "UTC")
 

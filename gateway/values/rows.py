@@ -15,10 +15,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from catalog.errors import SluiceError, SqlState
+from catalog.errors import SluiceError, SqlState, unsupported
 from gateway.messages.backend import DataRow
 from gateway.values.binary import binary_cells
-from gateway.values.cells import Mask, fixed, lengths_of, payload_of, take, valid_mask
+from gateway.values.cells import Mask, as_binary, fixed, lengths_of, payload_of, take, valid_mask
+from gateway.values.forms import WRITTEN
 from gateway.values.settings import Format, OutputSettings, ResultColumn
 from gateway.values.text import text_cells
 
@@ -56,6 +57,11 @@ def slices_of(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 def column_cells(array: pa.Array, column: ResultColumn, settings: OutputSettings) -> pa.BinaryArray:
     """One column in the format that was asked for."""
+    if array.type == WRITTEN:
+        written = array.field("binary" if column.format == Format.BINARY else "text")
+        if written.null_count > array.null_count:
+            raise unsupported(f"binary output of the type with OID {column.type_oid}")
+        return as_binary(written)
     if column.format == Format.BINARY:
         return binary_cells(array, column.type_oid)
     return text_cells(array, column.type_oid, settings)
