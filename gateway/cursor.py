@@ -67,7 +67,8 @@ class Declaration:
     Behind these columns, rows that WHERE CURRENT OF may mean have those of where they are: `places` gives their numbers
     by a table's OID. A cursor that `locks` its rows has two for each table, the first of which counts: the file and the
     position there. One that does not has a number for both (planner.row_marks), of a row in one of the files `paths`.
-    Where the backend has a cursor over nothing in its place, `stood_in_for` are the tables of this one, by OID.
+    `tables` are those of its query, by OID; `stood_in_for` the same, where the backend has a cursor over nothing in its
+    place.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Declaration:
     places: Mapping[int, Sequence[int]] = field(default_factory=dict)
     locks: bool = False
     paths: Sequence[str] = ()
+    tables: Collection[int] = ()
     stood_in_for: Collection[int] = ()
 
 

@@ -12,7 +12,7 @@ declared: the backend then has one over nothing in its place, and hears of the t
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Collection, Iterable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -96,13 +96,15 @@ class Cursors:
         """A function has scanned a shadow: it may have moved the backend's cursors, which give no sign from then on."""
         self._read_unseen = bool(self._open)
 
-    def check_unread(self, *, filled: bool = False) -> None:
-        """Before a function is run: refuse where it could read a cursor without a sign. `filled`: shadows have rows, so
-        that their scans are none; the cursor that is at work asks for itself."""
+    def check_unread(self, filled: Collection[int] = ()) -> None:
+        """Before a function is run: refuse where it could read a cursor without a sign. The shadows `filled` have rows,
+        so their scans are none; the cursor that is at work asks for itself."""
         if not self._open:
             self._read_unseen = False
         if self._read_unseen or any(
-            cursor.held or cursor.declared.stood_in_for or (filled and not cursor.at_work)
+            cursor.held
+            or cursor.declared.stood_in_for
+            or (not cursor.at_work and not set(filled).isdisjoint(cursor.declared.tables))
             for cursor in self._open.values()
         ):
             raise unsupported("a function while a cursor is open that it might read")

@@ -25,6 +25,7 @@ from catalog.errors import SluiceError, SqlState, unsupported
 from catalog.model import Column, TableVersion
 from gateway.analysis import SAVEPOINT, UNDO
 from gateway.arrays import number_array
+from gateway.attention import check
 from gateway.backend import BackendLostError, Statement
 from gateway.enlistment import SchemaChangedError, hold_schema
 from gateway.kept_answers import KeptAnswers
@@ -65,7 +66,7 @@ _MAY_LOAD: Final = (
 )
 _SCANS: Final = "SELECT pg_sluice.shadow_scans($1::oid[])"
 # The scans of parallel workers would not be counted.
-_IN_ONE_PROCESS: Final = Statement("SET LOCAL max_parallel_workers_per_gather = 0")
+IN_ONE_PROCESS: Final = Statement("SET LOCAL max_parallel_workers_per_gather = 0")
 # The transaction is idle while files are read; its own timeout must not end it meanwhile.
 _NOT_IDLE: Final = Statement("SELECT set_config('idle_in_transaction_session_timeout', '0', true)")
 _OPEN: Final = "SELECT pg_sluice.open_shadow($1, $2::bigint::oid)"
@@ -216,6 +217,7 @@ class Computing:
                 await self._load(load, columns)
             if self._effects is not None:
                 await self._effects.end_copying()
+            check(session)
             if read_only.is_default if self._alone else read_only.stands:
                 await backend.run(READ_ONLY)
         except BaseException as error:
@@ -233,10 +235,10 @@ class Computing:
                 await self._effects.take_copies()
             return
         session = self._session
-        session.cursors.check_unread(filled=True)
+        session.cursors.check_unread(self._filled)
         session.ran_functions = session.names_by_sql = True
         scans = Statement(_SCANS, (number_array(self._filled),))
-        _, before = await session.backend.run(_IN_ONE_PROCESS, scans)
+        _, before = await session.backend.run(IN_ONE_PROCESS, scans)
         yield
         [after] = await session.backend.run(scans)
         if after.rows != before.rows:
@@ -254,6 +256,7 @@ class Computing:
             raise self._refusal  # rows without a column that could be copied
         try:
             async for batch in self._rows(load):
+                check(self._session)
                 self._copied[table.oid] += batch.num_rows
                 self._left -= batch.nbytes
                 if self._left < 0:

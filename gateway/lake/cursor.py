@@ -143,6 +143,7 @@ async def _add(
         places,
         locks,
         paths,
+        routed.lake,
         routed.lake if stands_in else (),
     )
     await session.cursors.add(Cursor(declaration, run, session.gateway.live_cursors))

@@ -58,7 +58,7 @@ async def guarding(session: Exchange, *filled: int, undone_in: int | None = None
     it makes in one shadow, 0A000 too where a function has changed anything else.
     """
     backend = session.backend
-    session.cursors.check_unread()
+    session.cursors.check_unread(filled)
     session.ran_functions = session.names_by_sql = True
     alone = backend.status == b"I"
     if alone:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from catalog.datatypes import FIRST_USER_OID
 from catalog.errors import SluiceError, SqlState, unsupported
@@ -18,10 +18,11 @@ from catalog.model import Table, TableVersion
 from catalog.publish import RowChange
 from catalog.store import TableRules, table_from_description
 from gateway.analysis import SAVEPOINT, UNDO, Analysis
+from gateway.arrays import number_array
 from gateway.backend import BackendLostError, Result, Statement
 from gateway.enlistment import analysed
 from gateway.lake.changing import Changing
-from gateway.lake.computed import Computing
+from gateway.lake.computed import IN_ONE_PROCESS, Computing
 from gateway.lake.duplicate_rows import duplicate_row
 from gateway.lake.guarded import SCANS
 from gateway.lake.insert_query import insert_rows
@@ -33,6 +34,7 @@ from gateway.lake.uniqueness import DuplicateKeyError, keep_keys
 from gateway.messages.backend import CommandComplete
 from gateway.portal import Binding, StatementPortal
 from gateway.visibility import lake_relations, used
+from planner.computable import acting_functions
 from planner.nodes import Node, name_of, parse
 from planner.references import relations, runs_unseen, views
 from planner.routes import main_query
@@ -62,6 +64,7 @@ _POPULATE: Final = "SELECT pg_sluice.populate($1, $2::bigint::oid, $3)"
 _QUERY: Final = "SELECT query, query::oid::regclass, owner FROM pg_sluice.make_query($1, $2::bigint::oid)"
 _CHECK: Final = "SELECT pg_sluice.check_as_owner($1, $2::bigint::oid)"
 _TWIN: Final = "SELECT pg_sluice.make_twin($1, $2::bigint::oid)"
+_VOLATILE: Final = "SELECT pg_sluice.volatile_functions($1::oid[])"
 
 
 class CreateMaterializedPortal(StatementPortal):
@@ -159,7 +162,7 @@ async def _computed(session: Exchange, version: TableVersion) -> WriteResult:
     read_oids = (oid for oid in relations(tree) if oid >= FIRST_USER_OID and oid != table.oid)
     lake = tuple(sorted(await lake_relations(session, read_oids)))
     if not lake:
-        return await _alone(session, table)
+        return await _alone(session, table, tree)
     reading = _as_owner(await read(session, insert, Binding(), lake, explain=False), owner)
     try:
         result, _ = await insert_rows(session, node, version, _NO_RULES, reading)
@@ -170,8 +173,10 @@ async def _computed(session: Exchange, version: TableVersion) -> WriteResult:
     else:
         return result
     async with ShadowWriter(session, table) as writer:
-        async with Computing(session, node, reading, refused):
-            await _take_twin(session, table, writer)
+        async with Computing(session, node, reading, refused, made_by_users=True) as computing:
+            async with computing.watched():
+                twin = await _twin(session, table)
+            await writer.take(shadow=twin)
         return await writer.finish()
 
 
@@ -183,8 +188,6 @@ async def _stored_query(session: Exchange, table: Table) -> tuple[str, Analysis]
     sql = f"INSERT INTO {qualified(table)} SELECT * FROM {name.decode()}"
     insert = await analysed(session, sql, name="pg_sluice", sync=True)
     tree = parse(insert.tree)
-    if runs_unseen(tree, session.gateway.builtins):
-        raise unsupported("a function made by users in a materialized view")
     await _plainly(session, Statement(_CHECK, (token, query.decode())))
     await session.backend.run(*UNDO)
     insert.views = {oid: called for oid, called in views(tree).items() if oid != int(query)}
@@ -197,20 +200,29 @@ def _as_owner(reading: Reading, owner: str) -> Reading:
     return replace(reading, context=replace(reading.context, session=values))
 
 
-async def _alone(session: Exchange, table: Table) -> WriteResult:
+async def _alone(session: Exchange, table: Table, tree: Any) -> WriteResult:
     """Of a query that reads nothing of the lake, PostgreSQL makes the rows, in a savepoint that is undone."""
+    builtins = session.gateway.builtins
+    if runs_unseen(tree, builtins):
+        session.cursors.check_unread()
+        session.ran_functions = session.names_by_sql = True
+    acting = Statement(_VOLATILE, (number_array(acting_functions(tree, builtins)),))
     async with ShadowWriter(session, table) as writer:
-        [_, before] = await session.backend.run(SAVEPOINT, SCANS)
-        [after, *_] = await _take_twin(session, table, writer, SCANS, *UNDO)
+        [_, _, volatile, before] = await session.backend.run(SAVEPOINT, IN_ONE_PROCESS, acting, SCANS)
+        if volatile.rows[0][0]:
+            raise unsupported(f"the volatile function {volatile.rows[0][0].decode()}")
+        twin = await _twin(session, table)
+        [after, *_] = await writer.take(SCANS, *UNDO, shadow=twin)
         if after.rows != before.rows:
+            session.cursors.read_unseen()
             raise unsupported("a function that reads a lake table")
         return await writer.finish()
 
 
-async def _take_twin(session: Exchange, table: Table, writer: ShadowWriter, *after: Statement) -> list[Result]:
-    """Write the rows as PostgreSQL computes them; inside a savepoint that will be undone."""
+async def _twin(session: Exchange, table: Table) -> int:
+    """Have PostgreSQL compute the rows, inside a savepoint that will be undone; the OID of what has them."""
     made = await _plainly(session, Statement(_TWIN, (session.gateway.token, str(table.oid))))
-    return await writer.take(*after, shadow=int(made.rows[0][0] or 0))
+    return int(made.rows[0][0] or 0)
 
 
 async def _plainly(session: Exchange, statement: Statement) -> Result:

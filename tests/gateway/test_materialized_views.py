@@ -154,8 +154,11 @@ def test_as_it_was(gateway: Server, schema: str) -> None:
 @pytest.mark.parametrize(
     ("statement", "named"),
     [
-        ("CREATE MATERIALIZED VIEW bad AS SELECT f(), id FROM t", "a function made by users"),
-        ("CREATE MATERIALIZED VIEW bad AS SELECT f()", "a function made by users"),
+        ("CREATE MATERIALIZED VIEW bad AS SELECT f(), id FROM t", "the volatile function"),
+        ("CREATE MATERIALIZED VIEW bad AS SELECT f()", "the volatile function"),
+        ("CREATE MATERIALIZED VIEW bad AS SELECT set_config('a.b', 'c', false)", "the volatile function set_config"),
+        ("CREATE MATERIALIZED VIEW bad AS SELECT g(), id FROM t", "a function that reads a lake table which is not in"),
+        ("CREATE MATERIALIZED VIEW bad AS SELECT g()", "a function that reads a lake table"),
         ("CREATE MATERIALIZED VIEW bad AS SELECT t AS r FROM t", 'column "r"'),
         ("CREATE MATERIALIZED VIEW bad AS SELECT FROM t", "a row without columns"),
         ("DO 'BEGIN CREATE MATERIALIZED VIEW bad AS SELECT 1 AS i; END'", "CREATE MATERIALIZED VIEW from within"),
@@ -168,7 +171,10 @@ def test_refused_by_name(gateway: Server, schema: str, statement: str, named: st
     with _connect(gateway, schema) as connection:
         connection.execute("CREATE TABLE t AS SELECT 1 AS id")
         connection.execute("CREATE MATERIALIZED VIEW m AS SELECT id FROM t")
-        connection.execute("CREATE FUNCTION f() RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM t'")
+        volatile = f"AS 'SELECT count(*) FROM {schema}.t'"
+        connection.execute(f"CREATE FUNCTION f() RETURNS bigint LANGUAGE sql {volatile}".encode())
+        stable = f"AS 'BEGIN RETURN (SELECT count(*) FROM {schema}.m); END'"
+        connection.execute(f"CREATE FUNCTION g() RETURNS bigint STABLE LANGUAGE plpgsql {stable}".encode())
         with pytest.raises(errors.FeatureNotSupported) as raised:
             connection.execute(statement.encode())
         assert named in str(raised.value)

@@ -1,0 +1,97 @@
+-- Cursors over what PostgreSQL computes: columns of types that tables of the lake lack, and rows that are locked.
+\pset null <null>
+CREATE SCHEMA computed_cursors;
+SET search_path = computed_cursors;
+CREATE TABLE item (id integer PRIMARY KEY, name text, price numeric(8, 2), made timestamptz, tags text[]);
+INSERT INTO item SELECT n, nullif('item ' || n, 'item 3'), n * 1.25, '2026-01-01 00:00:00+00'::timestamptz + n * interval '1 hour',
+    ARRAY['a', n::text] FROM generate_series(1, 6) n;
+INSERT INTO item (id) VALUES (7);
+CREATE TABLE tag (item integer, tag text);
+INSERT INTO tag VALUES (1, 'red'), (1, 'green'), (4, 'red'), (9, 'none');
+BEGIN;
+DECLARE whole SCROLL CURSOR FOR SELECT i FROM item i ORDER BY id;
+FETCH 2 FROM whole;
+FETCH LAST FROM whole;
+FETCH PRIOR FROM whole;
+FETCH ABSOLUTE 3 FROM whole;
+MOVE BACKWARD ALL IN whole;
+FETCH ALL FROM whole;
+DECLARE named CURSOR FOR SELECT 'item'::regclass AS table, name::name AS name, id, 'id'::name AS column FROM item ORDER BY id;
+FETCH 3 FROM named;
+FETCH ALL FROM named;
+DECLARE records CURSOR FOR SELECT ROW(id, name, ROW(price)), id FROM item WHERE id < 4 ORDER BY id DESC;
+FETCH ALL FROM records;
+DECLARE outer_rows CURSOR FOR SELECT i.id, t, t.tag FROM item i LEFT JOIN tag t ON t.item = i.id ORDER BY i.id, t.tag;
+FETCH ALL FROM outer_rows;
+DECLARE lists CURSOR FOR SELECT array_agg(t ORDER BY tag) AS tags, item FROM tag t GROUP BY item ORDER BY item;
+FETCH ALL FROM lists;
+DECLARE points CURSOR FOR SELECT point(id, id), int4range(id, id + 2), B'101'::bit(3), id::money FROM item WHERE id < 3 ORDER BY id
+-- with a comment at its end
+;
+FETCH ALL FROM points;
+DECLARE dup CURSOR FOR SELECT i AS same, i.id AS same, i.name AS "Same; 'x'" FROM item i WHERE id = 2;
+FETCH dup;
+DECLARE nothing CURSOR FOR SELECT i FROM item i WHERE id < 0;
+FETCH nothing;
+DECLARE limited CURSOR FOR SELECT i FROM item i ORDER BY id DESC LIMIT 2 OFFSET 1;
+FETCH ALL FROM limited;
+DECLARE failing CURSOR FOR SELECT i, 1 / (id - 2) FROM item i ORDER BY id;
+SAVEPOINT s;
+FETCH ALL FROM failing;
+ROLLBACK TO s;
+FETCH failing;
+ROLLBACK;
+BEGIN;
+DECLARE held CURSOR WITH HOLD FOR SELECT i, tableoid::regclass FROM item i WHERE id < 4 ORDER BY id;
+FETCH held;
+DELETE FROM item WHERE id = 6;
+COMMIT;
+FETCH ALL FROM held;
+CLOSE held;
+-- locks
+BEGIN;
+DECLARE c CURSOR FOR SELECT i FROM item i WHERE id < 4 ORDER BY id FOR UPDATE;
+FETCH 2 FROM c;
+FETCH ALL FROM c;
+DECLARE cut CURSOR FOR SELECT id, to_json(i) ->> 'name' AS name FROM item i ORDER BY id DESC LIMIT 2 FOR NO KEY UPDATE;
+FETCH ALL FROM cut;
+DECLARE skipping CURSOR FOR SELECT i FROM item i WHERE id > 1 ORDER BY id LIMIT 2 OFFSET 1 FOR UPDATE SKIP LOCKED;
+FETCH ALL FROM skipping;
+DECLARE joined CURSOR FOR SELECT i, t FROM item i JOIN tag t ON t.item = i.id ORDER BY i.id, t.tag FOR UPDATE OF i FOR SHARE OF t;
+FETCH 2 FROM joined;
+FETCH ALL FROM joined;
+DECLARE scrolled SCROLL CURSOR FOR SELECT i FROM item i FOR UPDATE;
+ROLLBACK;
+BEGIN;
+INSERT INTO item VALUES (8, 'own');
+DECLARE c CURSOR FOR SELECT i FROM item i WHERE id > 2 ORDER BY id FOR UPDATE;
+UPDATE item SET name = 'changed' WHERE id = 4;
+DELETE FROM item WHERE id IN (5, 8);
+INSERT INTO item VALUES (9, 'later');
+FETCH ALL FROM c;
+SELECT id, name FROM item ORDER BY id;
+COMMIT;
+BEGIN READ ONLY;
+DECLARE r CURSOR FOR SELECT i FROM item i WHERE id < 3 ORDER BY id;
+FETCH ALL FROM r;
+SAVEPOINT s;
+DECLARE c CURSOR FOR SELECT i FROM item i FOR UPDATE;
+FETCH c;
+ROLLBACK;
+-- functions made by users beside open cursors
+CREATE FUNCTION doubled(integer) RETURNS integer STABLE LANGUAGE plpgsql AS $$ BEGIN RETURN $1 * 2; END $$;
+CREATE FUNCTION tags(integer) RETURNS bigint STABLE LANGUAGE plpgsql
+    AS $$ BEGIN RETURN (SELECT count(*) FROM computed_cursors.tag WHERE item = $1); END $$;
+BEGIN;
+DECLARE c CURSOR FOR SELECT id FROM item ORDER BY id;
+FETCH 2 FROM c;
+SELECT item, doubled(item) FROM tag ORDER BY item, tag;
+SELECT DISTINCT item, tags(item) FROM tag ORDER BY item;
+DECLARE f CURSOR FOR SELECT item, tags(item) FROM tag ORDER BY 1;
+FETCH ALL FROM f;
+FETCH 2 FROM c;
+SELECT doubled(4);
+FETCH 2 FROM c;
+COMMIT;
+SET client_min_messages = warning;
+DROP SCHEMA computed_cursors CASCADE;
