@@ -215,8 +215,6 @@ async def _alter(session: Exchange, _: Analysis, query: Node) -> Routed:
 async def _truncate(session: Exchange, _: Analysis, query: Node) -> Routed:
     found = [await resolve(session, relation) for relation in query.utilityStmt.relations]
     lake = await lake_relations(session, (oid for oid in found if oid))
-    if lake and len(lake) < len(found):
-        raise unsupported("TRUNCATE of lake tables and others in one statement")
     return Routed(Route.TRUNCATE if lake else Route.RELAY, query, tuple(oid for oid in found if oid in lake))
 
 
@@ -227,8 +225,6 @@ async def _explain(session: Exchange, analysis: Analysis, query: Node) -> Routed
     assert inner is not None
     if inner.route is Route.REFRESH:
         return Routed(Route.RELAY, query)  # PostgreSQL has no plan of it to show
-    if inner.route is Route.TEMPORARY:
-        raise unsupported("EXPLAIN of a change of a temporary table by rows of the lake")
     if inner.route in (Route.RELAY, Route.GUARDED) and not statements.is_schema_change(analysis.sql[offset:]):
         return Routed(inner.route, query)
     return Routed(Route.EXPLAIN, query, inner.lake, routed.inner, inner, options)
@@ -298,14 +294,15 @@ async def _table_as(session: Exchange, analysis: Analysis, query: Node) -> Route
             return Routed(inner.route, query)
         if not parts.with_data:
             return Routed(Route.RELAY, query)
-        if inner.route is not Route.SELECT:
+        if inner.route not in (Route.SELECT, Route.EXECUTE):
             raise unsupported("a temporary table made from lake tables")
         return Routed(Route.TEMPORARY, query, inner.lake, routed.inner, inner)
     inner = routed.inner_routed
     if inner.query is not None and routes.command(inner.query) is Route.EXECUTE and inner.route is not Route.EXECUTE:
-        if await prepared_text(session, name_of(inner.query.utilityStmt.name)) is None:
+        executed = await _executed(session, inner.query)
+        if executed is None:
             return Routed(Route.RELAY, query)  # which says that there is none
-        raise unsupported("CREATE TABLE AS EXECUTE of what reads no lake table")
+        inner = Routed(Route.EXECUTE, inner.query, (), *executed, late=True)
     return Routed(Route.TABLE_AS, query, inner.lake, routed.inner, inner)
 
 
@@ -340,17 +337,24 @@ async def _fetch(session: Exchange, _: Analysis, query: Node) -> Routed:
 
 
 async def _execute(session: Exchange, _: Analysis, query: Node) -> Routed:
-    utility = query.utilityStmt
-    found = await prepared_text(session, name_of(utility.name))
-    if found is None:
+    executed = await _executed(session, query)
+    if executed is None:
         return Routed(Route.RELAY, query, late=True)
-    inner = await analysed(
-        session, found.text, name="pg_sluice", parameter_types=found.parameter_types, sync=session.simple
-    )
-    routed = await route(session, inner)
+    inner, routed = executed
     if routed.route in (Route.RELAY, Route.GUARDED):
         return Routed(routed.route, query, late=True)
     return Routed(Route.EXECUTE, query, routed.lake, inner, routed, late=True)
+
+
+async def _executed(session: Exchange, query: Node) -> tuple[Analysis, Routed] | None:
+    """What EXECUTE carries out, and who does; None where nothing of that name was prepared."""
+    found = await prepared_text(session, name_of(query.utilityStmt.name))
+    if found is None:
+        return None
+    inner = await analysed(
+        session, found.text, name="pg_sluice", parameter_types=found.parameter_types, sync=session.simple
+    )
+    return inner, await route(session, inner)
 
 
 async def prepared_text(session: Exchange, name: str) -> PreparedText | None:

@@ -295,6 +295,7 @@ def table_as(text: str) -> TableAs:
     last = into + 1
     while items[last].text in {"temporary", "temp", "unlogged", "local", "global", "table"}:
         last += 1
+    kind = " ".join(item.text for item in items[into + 1 : last] if item.text != "table")
     name_start = items[last].start
     while last + 2 < len(items) and items[last + 1].text == ".":
         last += 2
@@ -302,7 +303,7 @@ def table_as(text: str) -> TableAs:
     # Blanks in place of the INTO clause, so that positions in errors stay true.
     gap = " " * (items[last].end - items[into].start)
     query = text[: items[into].start] + gap + text[items[last].end :]
-    return TableAs(f"CREATE TABLE {target} AS {query} WITH NO DATA", query, 0, True)
+    return TableAs(f"CREATE {kind} TABLE {target} AS {query} WITH NO DATA", query, 0, True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from gateway.lake.schema_only import PatientPortal, SchemaOnlyPortal
 from gateway.lake.select_locking import select_portal
 from gateway.lake.table_as import TableAsPortal
 from gateway.lake.table_locks import LockTablePortal
+from gateway.lake.temporary_as import TemporaryTablePortal
 from gateway.lake.temporary_change import TemporaryChangePortal
 from gateway.lake.truncate import TruncatePortal
 from gateway.lake.upsert import UpsertPortal, UpsertQueryPortal
@@ -34,7 +35,7 @@ from gateway.lake.vacuum import VacuumPortal
 from gateway.lake.with_changes import with_changes_portal
 from planner.computable import functions_of_users
 from planner.nodes import walk
-from planner.routes import Route
+from planner.routes import Route, is_utility
 from planner.statements import executed, is_schema_change
 
 if TYPE_CHECKING:
@@ -93,6 +94,13 @@ def explain_portal(session: Exchange, analysis: Analysis, routed: Routed, bindin
     return ExplainPortal(session, analysis, routed, binding, open_portal, rehearsed=rehearsed)
 
 
+def temporary_portal(session: Exchange, analysis: Analysis, routed: Routed, binding: Binding) -> Portal:
+    """A temporary table is made, or changed."""
+    assert routed.query is not None
+    making = is_utility(routed.query)
+    return (TemporaryTablePortal if making else TemporaryChangePortal)(session, analysis, routed, binding)
+
+
 def lake_references(routed: Routed) -> int:
     """How often lake tables stand in the statement, the target included."""
     lake = set(routed.lake)
@@ -110,7 +118,7 @@ _PORTALS: Final[dict[Route, Callable[[Exchange, Analysis, Routed, Binding], Port
     Route.WITH_CHANGES: with_changes_portal(open_portal),
     Route.COPY: copy_portal(open_portal),
     Route.TABLE_AS: TableAsPortal,
-    Route.TEMPORARY: TemporaryChangePortal,
+    Route.TEMPORARY: temporary_portal,
     Route.MATERIALIZED: CreateMaterializedPortal,
     Route.REFRESH: RefreshPortal,
     Route.TRUNCATE: TruncatePortal,

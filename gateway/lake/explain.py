@@ -18,6 +18,7 @@ from gateway.framing import Frame
 from gateway.lake.computed import loads
 from gateway.lake.execute import executed_binding
 from gateway.lake.reading import Reading, read, runnable
+from gateway.lake.temporary_change import CHANGED, check_target
 from gateway.messages import backend as answers
 from gateway.messages import frontend
 from gateway.messages.backend import CommandComplete, DataRow
@@ -28,7 +29,7 @@ from planner.explain import Plan, Reads, as_json, as_lines, postgres_plan, spark
 from planner.locking import plan_locking, strongest
 from planner.plan import SparkQuery
 from planner.references import tables_read
-from planner.routes import Route
+from planner.routes import Route, command, is_utility
 from planner.select import plan_select
 from planner.statements import explained
 from storage.located import row_groups
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from gateway.analysis import Analysis
     from gateway.exchange import Exchange
     from gateway.routing import Routed
+    from planner.nodes import Node
 
 _KNOWN_OPTIONS: Final = frozenset(
     {"analyze", "verbose", "costs", "timing", "summary", "buffers", "settings", "wal", "format", "memory"}
@@ -106,15 +108,9 @@ class ExplainPortal(StatementPortal):
         assert inner is not None
         assert routed is not None
         await self._check_options()
-        binding = self.binding
-        if routed.route is Route.EXECUTE:
-            binding = await executed_binding(session, inner, routed, ())
-            inner, routed = routed.inner, routed.inner_routed
-            assert inner is not None
-            assert routed is not None
+        inner, routed, binding = await self._executed(inner, routed, self.binding)
         began = time.perf_counter()
-        reading = await read(session, inner, binding, routed.lake, scans=False)
-        plan = await self._plan(routed, reading)
+        plan = await self._plan_of(inner, routed, binding)
         summary: dict[str, int | float] = {}
         if self.routed.options.get("analyze", "false") in _ON:
             planned = time.perf_counter()
@@ -126,6 +122,37 @@ class ExplainPortal(StatementPortal):
         for line in lines:
             session.client.send(DataRow((line.encode(),)))
         session.client.send(CommandComplete("EXPLAIN"))
+
+    async def _executed(self, inner: Analysis, routed: Routed, binding: Binding) -> tuple[Analysis, Routed, Binding]:
+        """What was prepared, in place of an EXECUTE."""
+        if routed.route is not Route.EXECUTE:
+            return inner, routed, binding
+        binding = await executed_binding(self.session, inner, routed, ())
+        assert routed.inner is not None
+        assert routed.inner_routed is not None
+        return routed.inner, routed.inner_routed, binding
+
+    async def _plan_of(self, inner: Analysis, routed: Routed, binding: Binding) -> Plan:
+        """The plan of a statement; of one that makes a table, that of its query."""
+        query = routed.query
+        assert query is not None
+        made = routed.route
+        if made in (Route.TABLE_AS, Route.TEMPORARY) and is_utility(query):
+            assert routed.inner is not None
+            assert routed.inner_routed is not None
+            inner, routed, binding = await self._executed(routed.inner, routed.inner_routed, binding)
+            if routed.route in (Route.RELAY, Route.GUARDED):
+                return postgres_plan(made, [])
+        reading = await read(self.session, inner, binding, routed.lake, scans=False)
+        if routed.route is Route.TEMPORARY:
+            await check_target(self.session, query)
+            return self._computed(command(query), query, reading, unsupported(CHANGED))
+        return await self._plan(routed, reading)
+
+    def _computed(self, route: Route, query: Node, reading: Reading, refusal: SluiceError) -> Plan:
+        """PostgreSQL's part, over the rows that are copied for it."""
+        copied = loads(self.session, query, reading, refusal, made_by_users=True)
+        return postgres_plan(route, [(each.version.table, each.version.row_count, each.found) for each in copied])
 
     async def _check_options(self) -> None:
         """PostgreSQL says which there are, of what values, and which go together: of a query of nothing."""
@@ -160,9 +187,7 @@ class ExplainPortal(StatementPortal):
                 read_tables = tables_read(routed.query)
                 kept = {oid: each for oid, each in reading.versions.items() if oid in read_tables}
                 reading = replace(reading, versions=kept)
-            copied = loads(self.session, routed.query, reading, refusal, made_by_users=True)
-            rows = [(each.version.table, each.version.row_count, each.found) for each in copied]
-            return postgres_plan(routed.route, rows)
+            return self._computed(routed.route, routed.query, reading, refusal)
         path = self.session.gateway.data_path
         reads = {each.scan.name: await asyncio.to_thread(_reads, path, each) for each in run.scans}
         physical = await self.session.gateway.engine.explain(run, self.session.tag)
@@ -185,7 +210,8 @@ class ExplainPortal(StatementPortal):
         finally:
             session.client = client
         await self._told(frontend.Close(b"S", _EXPLAINED))
-        return int(silent.tag.rpartition(" ")[2])
+        count = silent.tag.rpartition(" ")[2]
+        return int(count) if count.isdigit() else 0  # of a table that is there already
 
     async def _told(self, *messages: Message) -> None:
         """Send the backend messages that bring nothing but an error."""

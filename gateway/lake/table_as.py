@@ -66,7 +66,8 @@ class TableAsPortal(StatementPortal):
         session.client.send(CommandComplete(tag))
 
     async def _create(self, sql: str) -> list[NoticeResponse]:
-        results = await self.session.backend.run(Statement(sql))
+        binding, types = self.binding, self.analysis.parameter_types
+        results = await self.session.backend.run(Statement(sql, binding.parameters, types, binding.parameter_formats))
         return results[0].notices
 
     async def _compute(
@@ -123,9 +124,9 @@ class TableAsPortal(StatementPortal):
         await backend.run(SAVEPOINT)
         statement = Statement(
             f"INSERT INTO {name} {query}",
-            self.binding.parameters,
-            inner.parameter_types,
-            self.binding.parameter_formats,
+            binding.parameters,
+            types,
+            binding.parameter_formats,
         )
         try:
             async with guarding(session) if inner_routed.route is Route.GUARDED else nullcontext():

@@ -1,4 +1,4 @@
-"""Rows of the lake into temporary tables: CREATE TEMPORARY TABLE AS, SELECT INTO, INSERT, UPDATE, DELETE and MERGE.
+"""Temporary tables changed by rows of the lake: INSERT, UPDATE, DELETE and MERGE.
 
 The temporary table is PostgreSQL's own, and so is the client's statement: it runs at the session's backend, over copies
 of the rows that it may need (`gateway.lake.computed`). What it does to the temporary table lasts, and the copies do not
@@ -10,7 +10,7 @@ table, so tables with such are refused.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from catalog.datatypes import FIRST_USER_OID
 from catalog.errors import unsupported
@@ -19,7 +19,10 @@ from gateway.lake.computed import Computing
 from gateway.lake.reading import read
 from gateway.messages.backend import CommandComplete
 from gateway.portal import StatementPortal
-from planner.routes import is_utility
+
+if TYPE_CHECKING:
+    from gateway.exchange import Exchange
+    from planner.nodes import Node
 
 # Whether the target is an ordinary temporary table of the session's own, and whether any such table may call functions
 # of users: changes of one may cascade to others.
@@ -39,26 +42,21 @@ SELECT EXISTS (SELECT FROM pg_catalog.pg_class c JOIN mine USING (oid)
                  OR d.classid = 'pg_catalog.pg_constraint'::regclass AND d.objid IN (
                      SELECT c.oid FROM pg_catalog.pg_constraint c JOIN mine ON c.conrelid = mine.oid)))
 """
-_REFUSED: Final = "a temporary table made or changed by these rows"
+CHANGED: Final = "a temporary table changed by these rows"
 _OF_USERS: Final = "a change of temporary tables among which triggers, functions or types made by users are"
 
 
 class TemporaryChangePortal(StatementPortal):
-    """A temporary table made or changed by rows of the lake."""
+    """A temporary table changed by rows of the lake."""
 
     async def run(self) -> None:
-        session, analysis, query = self.session, self.analysis, self.routed.query
+        session, query = self.session, self.routed.query
         assert query is not None
-        if is_utility(query):
-            assert self.routed.inner is not None
-            assert self.routed.inner_routed is not None
-            analysis, query = self.routed.inner, self.routed.inner_routed.query
-        else:
-            await self._check_target(int(query.rtable[int(query.resultRelation) - 1].relid))
-        reading = await read(session, analysis, self.binding, self.routed.lake)
+        await check_target(session, query)
+        reading = await read(session, self.analysis, self.binding, self.routed.lake)
         self.limit_time(reading.timeout)
         computing = Computing(
-            session, query, reading, unsupported(_REFUSED), made_by_users=True, lasting=True, changes=True
+            session, query, reading, unsupported(CHANGED), made_by_users=True, lasting=True, changes=True
         )
         async with computing:
             if self.binding.raw_query is None:
@@ -66,10 +64,13 @@ class TemporaryChangePortal(StatementPortal):
             tag = await computing.send(self.binding)
         session.client.send(CommandComplete(tag))
 
-    async def _check_target(self, target: int) -> None:
-        [answer] = await self.session.backend.run(Statement(_TARGET, (str(target),)))
-        [[ordinary, calls]] = answer.rows
-        if ordinary != b"t":
-            raise unsupported("changing a table that is not in the lake by rows of one that is")
-        if calls == b"t":
-            raise unsupported(_OF_USERS)
+
+async def check_target(session: Exchange, query: Node) -> None:
+    """0A000 where the statement's target is none that can be changed."""
+    target = int(query.rtable[int(query.resultRelation) - 1].relid)
+    [answer] = await session.backend.run(Statement(_TARGET, (str(target),)))
+    [[ordinary, calls]] = answer.rows
+    if ordinary != b"t":
+        raise unsupported("changing a table that is not in the lake by rows of one that is")
+    if calls == b"t":
+        raise unsupported(_OF_USERS)

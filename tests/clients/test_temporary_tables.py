@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import psycopg
+import pytest
 
 from tests.servers import Server
 
@@ -35,6 +36,12 @@ def _story(server: Server, schema: str) -> list[Answer]:
             execute("CREATE TEMP TABLE b ON COMMIT DROP AS SELECT * FROM lake WHERE id > 998")
             execute("SELECT lake.id, b.t FROM lake JOIN b USING (id) ORDER BY 1")
         execute("SELECT to_regclass('b')")
+        execute("CREATE TABLE made AS SELECT id, t FROM lake WHERE id < %s", 4)
+        execute("SELECT * FROM made ORDER BY id")
+        execute("CREATE TABLE other AS SELECT g, %s::text AS t FROM generate_series(1, %s) g", "x", 3)
+        execute("SELECT * FROM other ORDER BY g")
+        execute("CREATE TEMP TABLE whole AS SELECT l FROM lake l WHERE id < %s", 4)
+        execute("SELECT * FROM whole ORDER BY 1")
     return answers
 
 
@@ -43,3 +50,18 @@ def test_temporary_tables_from_the_lake(oracle: Server, gateway: Server, schema:
     expected = _story(oracle, schema)
     oracle.psql("-qc", f"SET client_min_messages = warning; DROP SCHEMA {schema} CASCADE")
     assert _story(gateway, schema) == expected
+
+
+def test_what_spark_computes_has_no_limit(gateway: Server, schema: str) -> None:
+    """Its rows go into the temporary table as they come; copies that PostgreSQL is to read are what is limited."""
+    with psycopg.connect(gateway.url, autocommit=True) as connection:
+        connection.execute(f"SET search_path = {schema}")
+        connection.execute("CREATE TABLE lake AS SELECT g AS id, 'x' || g AS t FROM generate_series(1, 300000) g")
+        connection.execute("SET sluice.load_limit = '64kB'")
+        with pytest.raises(psycopg.errors.FeatureNotSupported):
+            connection.execute("CREATE TEMP TABLE a AS SELECT l FROM lake l")
+        done = connection.execute("CREATE TEMP TABLE a AS SELECT id, upper(t) AS t FROM lake")
+        assert done.statusmessage == "SELECT 300000"
+        assert connection.execute("SELECT count(*), max(t), sum(id) FROM a").fetchall() == [
+            (300000, "X99999", 45000150000)
+        ]

@@ -42,6 +42,61 @@ CHANGES = {
 }
 
 
+_MAKING = {
+    "CREATE TABLE made AS SELECT n, t FROM explained WHERE n > 4": (6, "Spark Select"),
+    "CREATE TABLE made AS SELECT to_json(e)::text AS j FROM explained e": (10, "PostgreSQL Select"),
+    "CREATE TABLE made AS SELECT g FROM generate_series(1, 3) g": (3, "PostgreSQL Create Table As"),
+    "CREATE TEMP TABLE made AS SELECT n, t FROM explained WHERE n > 4": (6, "Spark Select"),
+    "CREATE TEMP TABLE made AS SELECT e FROM explained e": (10, "PostgreSQL Select"),
+    "CREATE TEMP TABLE made AS EXECUTE p (3)": (7, "Spark Select"),
+    "CREATE TABLE made AS EXECUTE p (3)": (7, "Spark Select"),
+    "CREATE TABLE made AS EXECUTE q": (1, "PostgreSQL Create Table As"),
+}
+
+
+@pytest.mark.parametrize("sql", _MAKING)
+def test_of_a_table_that_is_made(gateway: Server, explained: Server, sql: str) -> None:
+    rows, plan = _MAKING[sql]
+    if explained is not gateway:
+        pytest.skip("PostgreSQL's own plans are others")
+    with psycopg.connect(explained.url) as connection:
+        connection.execute("PREPARE p (integer) AS SELECT n, t FROM explained WHERE n > $1")
+        connection.execute("PREPARE q AS SELECT 1 AS one")
+        assert connection.execute(f"EXPLAIN {sql}".encode()).fetchone() == (plan,)
+        assert connection.execute("SELECT to_regclass('made')").fetchone() == (None,)
+        said = connection.execute(f"EXPLAIN ANALYZE {sql}".encode()).fetchall()
+        assert said[0] == (plan,)
+        assert (f"Actual Rows: {rows}",) in said
+        assert connection.execute("SELECT count(*) FROM made").fetchone() == (rows,)
+        connection.rollback()
+
+
+_TEMPORARY = {
+    "INSERT INTO own SELECT n, t FROM explained WHERE n > 3": (7, "PostgreSQL Insert"),
+    "UPDATE own SET t = e.t FROM explained e WHERE e.n = own.n": (1, "PostgreSQL Update"),
+    "DELETE FROM own USING explained e WHERE e.n = own.n": (1, "PostgreSQL Delete"),
+    "MERGE INTO own USING explained e ON e.n = own.n WHEN MATCHED THEN DELETE "
+    "WHEN NOT MATCHED THEN INSERT VALUES (e.n, e.t)": (10, "PostgreSQL Merge"),
+}
+
+
+@pytest.mark.parametrize("sql", _TEMPORARY)
+def test_of_a_temporary_table_that_is_changed(gateway: Server, explained: Server, sql: str) -> None:
+    rows, plan = _TEMPORARY[sql]
+    if explained is not gateway:
+        pytest.skip("PostgreSQL's own plans are others")
+    with psycopg.connect(explained.url) as connection:
+        connection.execute("CREATE TEMP TABLE own (n integer, t text)")
+        connection.execute("INSERT INTO own VALUES (1, 'mine')")
+        said = connection.execute(f"EXPLAIN {sql}".encode()).fetchall()
+        assert said[:2] == [(plan,), ("  ->  Lake Rows on public.explained",)]
+        assert connection.execute("SELECT * FROM own").fetchall() == [(1, "mine")]
+        said = connection.execute(f"EXPLAIN ANALYZE {sql}".encode()).fetchall()
+        assert (f"Actual Rows: {rows}",) in said
+        assert connection.execute("SELECT * FROM own").fetchall() != [(1, "mine")]
+        connection.rollback()
+
+
 @pytest.mark.parametrize("sql", CHANGES)
 def test_analyze_carries_a_change_out(explained: Server, sql: str) -> None:
     plan = _plan(explained, f"EXPLAIN (ANALYZE, COSTS OFF) {sql}")

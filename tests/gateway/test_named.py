@@ -365,13 +365,24 @@ _REFUSED: dict[str, tuple[list[str], str]] = {
         ],
         "WHERE CURRENT OF a row that its transaction has replaced untraced is not supported on lake tables",
     ),
-    "a table of what was prepared without the lake": (
-        ["PREPARE p AS SELECT 1 AS n", "CREATE TABLE x AS EXECUTE p"],
-        "CREATE TABLE AS EXECUTE of what reads no lake table is not supported on lake tables",
+    "a current row of what is locked and PostgreSQL computes": (
+        [
+            "BEGIN",
+            f"DECLARE c CURSOR FOR SELECT x FROM {_TABLE} x FOR UPDATE",
+            "FETCH c",
+            f"UPDATE {_TABLE} SET t = 'x' WHERE CURRENT OF c",
+        ],
+        "WHERE CURRENT OF a cursor whose query PostgreSQL computes is not supported on lake tables",
     ),
-    "a temporary table of what was prepared": (
-        [f"PREPARE p AS {_QUERY}", "CREATE TEMPORARY TABLE x AS EXECUTE p"],
-        "a temporary table made from lake tables is not supported on lake tables",
+    "a function beside a cursor over the same table": (
+        [
+            _READER,
+            "ALTER FUNCTION pg_temp.fetched STABLE",
+            "BEGIN",
+            f"DECLARE c CURSOR FOR {_QUERY}",
+            f"SELECT pg_temp.fetched('c') FROM {_TABLE}",
+        ],
+        "a function while a cursor is open that it might read is not supported on lake tables",
     ),
     "a function's cursor": (
         [_READER, "BEGIN", "SELECT pg_temp.opened()", "FETCH ALL FROM made"],

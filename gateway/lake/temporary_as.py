@@ -1,0 +1,152 @@
+"""CREATE TEMPORARY TABLE … AS and SELECT … INTO TEMP over the lake, EXECUTE of what was prepared among them.
+
+The table is PostgreSQL's own, made without data by the client's statement. What Spark computes is then copied into it
+as it comes, however many rows that are. What Spark cannot compute, PostgreSQL makes by the statement itself, over
+copies of the rows that it may need (`gateway.lake.computed`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final
+
+from catalog.errors import SluiceError, SqlState, unsupported
+from gateway.backend import BackendLostError, Result, Statement
+from gateway.lake.computed import Computing
+from gateway.lake.computed_rows import spark_rows
+from gateway.lake.execute import executed_binding
+from gateway.lake.reading import Reading, read
+from gateway.lake.shadow import copy_values
+from gateway.messages.backend import CommandComplete
+from gateway.portal import Binding, StatementPortal
+from gateway.routing import resolve
+from gateway.transaction import BEGIN
+from gateway.values import ResultColumn
+from planner.lexer import quoted
+from planner.nodes import name_of
+from planner.routes import Route
+from planner.statements import table_as
+
+if TYPE_CHECKING:
+    from gateway.analysis import Analysis
+    from gateway.cursor import RowStream
+    from gateway.exchange import Exchange
+    from gateway.routing import Routed
+
+_COLUMNS: Final = """
+SELECT attname FROM pg_catalog.pg_attribute
+WHERE attrelid = $1::pg_catalog.int8::pg_catalog.oid AND attnum > 0 ORDER BY attnum
+"""
+_TEMPORARY: Final = "pg_temp"
+
+
+class TemporaryTablePortal(StatementPortal):
+    """A temporary table made of rows of the lake."""
+
+    async def run(self) -> None:
+        session, binding = self.session, self.binding
+        inner, routed = self.routed.inner, self.routed.inner_routed
+        assert inner is not None
+        assert routed is not None
+        if await self._is_there():
+            await self._told(await self._made())
+            return
+        if routed.route is Route.EXECUTE:
+            binding = await executed_binding(session, inner, routed, ())
+            inner, routed = routed.inner, routed.inner_routed
+            assert inner is not None
+            assert routed is not None
+        if routed.route is not Route.SELECT:
+            await self._made()  # PostgreSQL says that it cannot be
+            raise unsupported("a temporary table made from lake tables")
+        reading = await read(session, inner, binding, routed.lake)
+        self.limit_time(reading.timeout)
+        try:
+            if not inner.columns:
+                raise unsupported("a row without columns")
+            stream = await spark_rows(session, routed, reading, session.tag)
+        except SluiceError as refusal:
+            if refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED:
+                raise
+            await self._compute(inner, routed, binding, reading, refusal)
+            return
+        try:
+            async with _transaction(session):
+                count = await self._fill(inner, stream)
+        finally:
+            await stream.close()
+        session.client.send(CommandComplete(f"SELECT {count}"))
+
+    async def _is_there(self) -> bool:
+        """Whether nothing is to be done, as IF NOT EXISTS says."""
+        assert self.routed.query is not None
+        into = self.routed.query.utilityStmt
+        if not into.if_not_exists:
+            return False
+        return await resolve(self.session, into.into.rel.replaced(schemaname=_TEMPORARY)) is not None
+
+    async def _made(self) -> Result:
+        """PostgreSQL makes the table, without data."""
+        sql, binding = table_as(self.analysis.sql).without_data, self.binding
+        statement = Statement(sql, binding.parameters, self.analysis.parameter_types, binding.parameter_formats)
+        [result] = await self.session.backend.run(statement)
+        return result
+
+    async def _told(self, result: Result) -> None:
+        self.session.client.send(*result.notices, CommandComplete("CREATE TABLE AS"))
+
+    async def _fill(self, inner: Analysis, stream: RowStream) -> int:
+        """Make the table and copy the rows into it; their number."""
+        assert self.routed.query is not None
+        session, target = self.session, self.routed.query.utilityStmt.into.rel
+        made = await self._made()
+        session.client.send(*made.notices)
+        oid = await resolve(session, target.replaced(schemaname=_TEMPORARY))
+        [named] = await session.backend.run(Statement(_COLUMNS, (str(oid),)))
+        names = [(name or b"").decode() for (name,) in named.rows]
+        types = [ResultColumn(field.type_oid, field.typmod) for field in inner.columns or ()]
+        count = 0
+        async for batch in stream:
+            await copy_values(session, f"{_TEMPORARY}.{quoted(name_of(target.relname))}", names, types, batch)
+            count += batch.num_rows
+        return count
+
+    async def _compute(
+        self, inner: Analysis, routed: Routed, binding: Binding, reading: Reading, refusal: SluiceError
+    ) -> None:
+        """Have PostgreSQL make the rows, by the client's statement with what was prepared in the place of EXECUTE."""
+        session, sql = self.session, self.analysis.sql
+        if inner is not self.routed.inner:
+            sql = f"{sql[: table_as(sql).offset]} {inner.sql}"
+        statement = Statement(sql, binding.parameters, inner.parameter_types, binding.parameter_formats)
+        async with Computing(
+            session, routed.query, reading, refusal, made_by_users=True, lasting=True, changes=True
+        ) as computing:
+            try:
+                async with computing.watched():
+                    [made] = await session.backend.run(statement)
+            except SluiceError as error:
+                if inner is not self.routed.inner:
+                    error.fields.pop("P", None)
+                raise
+        session.client.send(*made.notices, CommandComplete(made.tag))
+
+
+@asynccontextmanager
+async def _transaction(session: Exchange) -> AsyncIterator[None]:
+    """The client's, or one for this statement alone."""
+    backend = session.backend
+    if backend.status != b"I":
+        yield
+        return
+    await backend.run(BEGIN)
+    try:
+        yield
+    except BackendLostError:
+        raise
+    except BaseException:
+        if backend.status != b"I":
+            await backend.run(Statement("ROLLBACK"))
+        raise
+    await backend.run(Statement("COMMIT"))
