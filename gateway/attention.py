@@ -50,6 +50,7 @@ async def attending(session: Exchange, *, leaves_window: bool = True) -> AsyncIt
     The window of a block that has deferred changes is left for it, with all that the backend has done there; where
     that is still needed, the backend does not wait.
     """
+    check(session)
     needed = session.transaction.deferred.is_open and not leaves_window
     if needed or session.unsynced or session.backend.status not in (b"I", b"T"):
         yield

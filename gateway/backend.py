@@ -295,6 +295,7 @@ class Backend:
         self._last_word = said
         self._unread.close()
         self._writer.transport.abort()
+        self.ended.set()
 
     def close(self) -> None:
         """Drop the connection; PostgreSQL rolls back what was open."""

@@ -22,6 +22,7 @@ from catalog.errors import SluiceError, SqlState
 from catalog.store import Store, steps_from_json
 from gateway.analysis import Analysis, SchemaMark, analyse
 from gateway.arrays import number_array
+from gateway.attention import check
 from gateway.backend import BackendLostError, Result, Statement
 from planner.statements import explaining
 
@@ -280,6 +281,7 @@ async def analysed(
         raise
     except SluiceError as error:
         raise await enlistment.cause(error) from error
+    check(session)
     await enlistment.judge(analysis.mark)
     return analysis
 

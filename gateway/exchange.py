@@ -6,6 +6,7 @@ handed the exchange.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -33,7 +34,8 @@ class Exchange:
     `unsynced`: the backend has carried out something since the last Sync, in an implicit transaction.
     `ran_functions`: something ran that may have opened cursors past the gateway. `names_by_sql`: what a prepared
     statement's name stands for may have been changed by SQL. `doom` is why what ran in Spark was ended. `attended`: the
-    backend waits while Spark works (gateway.attention).
+    backend waits while Spark works (gateway.attention). `answering`: a message is taken up; `cancelled`: a
+    CancelRequest came meanwhile.
     """
 
     def __init__(self, gateway: GatewayContext, client: Client, backend: Backend, user: str) -> None:
@@ -54,7 +56,9 @@ class Exchange:
         self.ran_functions = False
         self.names_by_sql = False
         self.lake_active = False
+        self.answering = False
         self.cancelled = False
+        self._cancels: set[asyncio.Task[None]] = set()  # that have not reached the backend yet
         self.doom: SluiceError | None = None
         self.attended = False
         backend.forward = client.write
@@ -85,7 +89,7 @@ class Exchange:
 
     def begin_running(self) -> None:
         """A statement on the lake begins."""
-        self.cancelled, self.doom = False, None
+        self.doom = None
         self.lake_active = True
 
     @contextmanager
@@ -99,11 +103,31 @@ class Exchange:
             self.running, self.lake_active = before
 
     async def cancel(self) -> None:
-        """A CancelRequest came for this session: stop what runs, at the backend or in Spark."""
+        """A CancelRequest came for this session: stop what runs, at the backend or in Spark.
+
+        PostgreSQL forgets one that comes while its backend rests, as it does between two questions of the gateway's:
+        so whoever carries a statement out looks at `cancelled` too (`gateway.attention.check`).
+        """
+        self.cancelled = self.answering
         if self.lake_active:
-            self.cancelled = True
             self.gateway.engine.cancel(self.running)
-        await self.backend.request_cancel()
+        request = asyncio.create_task(self.backend.request_cancel())
+        self._cancels.add(request)
+        request.add_done_callback(self._cancel_sent)
+        await asyncio.shield(request)
+
+    def _cancel_sent(self, request: asyncio.Task[None]) -> None:
+        self._cancels.discard(request)
+        if not request.cancelled():
+            request.exception()  # whoever waits for it is told, if he still does
+
+    async def begin_answering(self) -> None:
+        """A message is taken up: what was to be cancelled before it has been."""
+        while self._cancels and not self.backend.ended.is_set():
+            ended = asyncio.create_task(self.backend.ended.wait())
+            await asyncio.wait((ended, *self._cancels), return_when=asyncio.FIRST_COMPLETED)
+            ended.cancel()
+        self.answering, self.cancelled = True, False
 
     async def schema_changed(self) -> None:
         """Somebody has changed a schema: end what runs in Spark where its transaction is doomed by that."""

@@ -13,6 +13,7 @@ from typing import Final
 from catalog.errors import SluiceError, SqlState
 from gateway import as_of, windows
 from gateway.analysis import UNDO
+from gateway.attention import check
 from gateway.backend import Backend, BackendLostError
 from gateway.backend import Statement as OwnStatement
 from gateway.client import Client
@@ -110,6 +111,7 @@ class ExtendedQuery(Exchange):
             if len(statements) == 1 and (text := self.transaction.answering(statements[0])) != statements[0].text:
                 data = frontend.Parse(message.statement, text, message.parameter_types).encode()
                 frame = Frame(frame.type, data)
+            check(self)
             self._relay(frame)
             return
         if not await self._settle():
@@ -119,6 +121,7 @@ class ExtendedQuery(Exchange):
         )
         routed = await route(self, analysis)
         place = await windows.judge(self, routed)
+        check(self)
         if routed.is_relayed:
             self._places[message.statement] = place
         self._publishing[message.statement] = routed.publishes
@@ -151,6 +154,7 @@ class ExtendedQuery(Exchange):
             if message.statement in self._commands:
                 self._portal_commands[message.portal] = self._commands[message.statement]
             self._holds_portal = True
+            check(self)
             self._relay(frame)
             return
         if message.portal and message.portal in self._portals:
@@ -172,6 +176,7 @@ class ExtendedQuery(Exchange):
         else:
             self._portals[message.portal] = await open_portal(self, prepared.analysis, prepared.routed, binding)
             self._bound[message.portal] = (prepared, binding)
+        check(self)
         self.send_noted(answers.BindComplete())
 
     async def _enter_parse(self, name: str, statements: Sequence[Statement]) -> bool:
@@ -253,6 +258,7 @@ class ExtendedQuery(Exchange):
                     await run_portal(ExecutedCursorPortal(self, cursor, present), message.limit_rows)
                     return
             if command is None:
+                check(self)
                 self.unsynced = True
                 self._holds_portal = False
                 self._relay(frame)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState
+from gateway.attention import check
 from gateway.backend import Statement
 from gateway.held_answers import HeldRows
 from gateway.messages.backend import FieldDescription, RowDescription
@@ -133,6 +134,7 @@ async def run_portal(portal: Portal, limit: int) -> None:
     session = portal.session
     session.begin_running()
     try:
+        check(session)
         await session.timeouts.running(lambda: portal.execute(limit))
     except SluiceError as error:
         was_ended = error.sqlstate == SqlState.QUERY_CANCELED

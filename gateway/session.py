@@ -112,6 +112,7 @@ class Session(ExtendedQuery):
         if handler is None:
             return
         self.reading.begin()
+        await self.begin_answering()
         try:
             await handler(frame)
         except BackendLostError:
@@ -130,6 +131,7 @@ class Session(ExtendedQuery):
             await self.cursors.look()
             await spread(self)
             self._ready()
+        self.answering = False
 
     async def _end_own_block(self) -> None:
         """Commit or roll back a block that the gateway began; an error of COMMIT is sent."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from catalog.errors import SluiceError, SqlState
 from gateway import as_of, windows
 from gateway.analysis import SAVEPOINT, UNDO
+from gateway.attention import check
 from gateway.constraint_modes import relay_modes
 from gateway.enlistment import analysed
 from gateway.exchange import Exchange, shift
@@ -119,6 +120,7 @@ async def _answer_one(session: Exchange, statement: Statement, raw: bytes, *, al
     await transaction.pin((statement,))
     await transaction.read_only.let(statement)
     await windows.enter(session, (statement,))
+    check(session)
     if windows.needs_no_look(session, statement):
         return await _relay(session, statement, raw)
     good = True

@@ -71,11 +71,15 @@ class Proxy:
         client.close()
         target.close()
 
+    def _look(self, data: bytes, source: socket.socket, sink: socket.socket) -> None:
+        """For those who want to see what passes, or to hold it."""
+
     def _pass(self, source: socket.socket, sink: socket.socket) -> None:
         """One way, to its end; the other way then ends too."""
         with contextlib.suppress(OSError):  # one of them has gone; the other is told
             while data := source.recv(1 << 16):
                 self._passing.wait()
+                self._look(data, source, sink)
                 sink.sendall(data)
         for end in (source, sink):
             with contextlib.suppress(OSError):

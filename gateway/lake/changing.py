@@ -22,6 +22,7 @@ from catalog.model import Table, TableVersion
 from catalog.publish import Deletion, RowChange
 from gateway import constraint_modes
 from gateway.analysis import SchemaMark
+from gateway.attention import check
 from gateway.backend import BackendLostError, Statement
 from gateway.constraint_modes import deferred_now
 from gateway.enlistment import SchemaChangedError
@@ -207,6 +208,7 @@ class Changing:
 
     async def finish(self) -> None:
         """Stage everything; a transaction of the gateway's own that ends with this statement is committed."""
+        check(self.session)
         if self._transaction.implicit and self.session.ends_with_statement:
             await self._transaction.commit(*self._changes)
             return

@@ -15,6 +15,7 @@ from catalog.errors import SluiceError, SqlState
 from catalog.model import Sidecar, TableVersion
 from gateway import as_of, session_timeouts
 from gateway.analysis import SAVEPOINT, UNDO, SchemaMark
+from gateway.attention import check
 from gateway.backend import BackendLostError, Result, Statement
 from gateway.lake.table_locks import ACCESS_SHARE, lock_tables
 from gateway.portal import Binding
@@ -104,6 +105,7 @@ async def read(
         raise
     except SluiceError as error:
         raise await session.transaction.enlistment.cause(error) from error
+    check(session)
     values, timeout, past = await _session_values(session, results[0])
     own = results[-1] if changed else None
     if past:
