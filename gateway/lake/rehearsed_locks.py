@@ -19,7 +19,7 @@ from gateway.kept_answers import KeptAnswers
 from gateway.lake.computed import Computing, Locked, is_small
 from gateway.lake.guarded import relay_rows, send_statement
 from gateway.lake.rehearsal import begin, chosen_positions, load_all, rows_of
-from gateway.lake.row_locks import Strength, Waiting, check_may_look_again, lock_rows, untouched
+from gateway.lake.row_locks import Strength, Waiting, check_may_look_again, lock_rows, lockable_files, untouched
 from gateway.lake.shadow import shadow_rows
 from gateway.visibility import rules
 from planner.computed_locking import locked_table
@@ -64,14 +64,13 @@ async def rehearse_locks(
             [rows, *_] = await session.backend.run(shadow_rows(session, table, _LOCKED), *UNDO)
     session.gateway.store.undone_rows.left(table.oid, version.row_count)
     positions = await chosen_positions(table, loaded, rows_of(table, rows.bodies))
-    ids = {file.path: file.data_file_id for file in version.files}
-    # Rows of the own transaction are in files that nobody else has.
-    published = {number: positions[path] for path, number in ids.items() if number is not None and path in positions}
-    if published:
-        files = np.repeat(np.fromiter(published, np.int64), [len(each) for each in published.values()])
-        strength, waiting = Strength(STRENGTHS[wanted.strength]), Waiting(WAITS[wanted.waiting])
-        await lock_rows(session, version, files, np.concatenate(list(published.values())), strength, waiting)
-        if not await untouched(session, published, version):
+    strength, waiting = Strength(STRENGTHS[wanted.strength]), Waiting(WAITS[wanted.waiting])
+    lockable = lockable_files(session.transaction, version.files, strength)
+    places = [(lockable[path], each) for path, each in positions.items() if path in lockable]
+    if places:
+        files = np.repeat([number for number, _ in places], [len(each) for _, each in places])
+        await lock_rows(session, table, files, np.concatenate([each for _, each in places]), strength, waiting)
+        if not await untouched(session, positions, version):
             check_may_look_again(session)
             kept.close()
             return None

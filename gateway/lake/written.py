@@ -88,8 +88,8 @@ async def taking(
     enumerations: Collection[int],
     only_lake_types: bool,
 ) -> Taking:
-    """How the columns are taken. With `only_lake_types`, `refusal` is raised for any other; of the types that users have
-    made, the lake has these `enumerations`."""
+    """How the columns are taken. With `only_lake_types`, `refusal` is raised for any other; of the types that users
+    have made, the lake has these `enumerations`."""
     others = {number: field.type_oid for number, field in enumerate(fields) if not _is_of_lake(field, enumerations)}
     if not others:
         return Taking(fields, {})

@@ -102,7 +102,7 @@ def test_table_as() -> None:
 def test_select_into_keeps_positions() -> None:
     text = "select a into temp s.x from t"
     parts = table_as(text)
-    assert parts.without_data.startswith("CREATE TABLE s.x AS select a ")
+    assert parts.without_data.startswith("CREATE temp TABLE s.x AS select a ")
     assert len(parts.query) == len(text)
     assert parts.query.index("from") == text.index("from")
 
