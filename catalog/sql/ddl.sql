@@ -28,7 +28,7 @@ END $$;
 CREATE FUNCTION pg_sluice.adopt(shadow regclass) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog SET allow_system_table_mods = on AS $$
 DECLARE
-    c pg_class; n name; id bigint := nextval('pg_sluice.catalog_id');
+    c pg_class; n name; id bigint := nextval('pg_sluice.catalog_id'); guard oid;
 BEGIN
     SELECT * INTO c FROM pg_class WHERE oid = shadow;
     SELECT nspname INTO n FROM pg_namespace WHERE oid = c.relnamespace;
@@ -44,7 +44,11 @@ BEGIN
     END IF;
     EXECUTE format('CREATE CONSTRAINT TRIGGER pg_sluice_guard AFTER INSERT ON %s DEFERRABLE INITIALLY DEFERRED '
                    'FOR EACH ROW EXECUTE FUNCTION pg_sluice.refuse_shadow_row()', shadow);
-    UPDATE pg_trigger SET tgisinternal = true WHERE tgrelid = shadow AND tgname = 'pg_sluice_guard';
+    -- Clients see neither the trigger nor a constraint: to be deferred, a trigger needs none.
+    SELECT tgconstraint INTO guard FROM pg_trigger WHERE tgrelid = shadow AND tgname = 'pg_sluice_guard';
+    UPDATE pg_trigger SET tgisinternal = true, tgconstraint = 0 WHERE tgrelid = shadow AND tgname = 'pg_sluice_guard';
+    DELETE FROM pg_depend WHERE classid = 'pg_constraint'::regclass AND objid = guard;
+    DELETE FROM pg_constraint WHERE oid = guard;
 END $$;
 
 

@@ -72,6 +72,34 @@ def test_command(servers: tuple[Server, Server], program: Path, command: str) ->
     assert said[1] == said[0]
 
 
+# What tools ask PostgreSQL's catalogs that reflect a schema.
+REFLECTING = (
+    (
+        "SELECT c.conrelid::regclass, c.conname, c.contype, pg_get_constraintdef(c.oid) FROM pg_constraint c"
+        " JOIN pg_class r ON r.oid = c.conrelid WHERE r.relnamespace = 'meta'::regnamespace ORDER BY 1, 2"
+    ),
+    (
+        "SELECT tgrelid::regclass, tgname FROM pg_trigger t JOIN pg_class r ON r.oid = t.tgrelid"
+        " WHERE r.relnamespace = 'meta'::regnamespace AND NOT tgisinternal ORDER BY 1, 2"
+    ),
+    (
+        "SELECT table_name, constraint_name, constraint_type FROM information_schema.table_constraints"
+        " WHERE table_schema = 'meta' AND constraint_name !~ '_not_null$' ORDER BY 1, 2"
+    ),
+    "SELECT trigger_name, event_object_table FROM information_schema.triggers ORDER BY 1, 2",
+    (
+        "SELECT deptype, count(*) FROM pg_depend WHERE refobjid = 'meta.label'::regclass AND classid ="
+        " 'pg_constraint'::regclass GROUP BY 1 ORDER BY 1"
+    ),
+)
+
+
+@pytest.mark.parametrize("query", REFLECTING)
+def test_reflection(servers: tuple[Server, Server], query: str) -> None:
+    oracle, gateway = servers
+    assert gateway.query(query) == oracle.query(query)
+
+
 @pytest.mark.parametrize("arguments", [["--schema-only"], ["--schema-only", "--schema=meta"]], ids=" ".join)
 def test_pg_dump(servers: tuple[Server, Server], arguments: list[str]) -> None:
     dumps = []
