@@ -36,6 +36,17 @@ SELECT n, looked(n) FROM item WHERE n < 4 ORDER BY n;
 PREPARE p (integer) AS SELECT logged(n) FROM item WHERE n = $1;
 EXECUTE p (50);
 SELECT count(*), max(n) FROM own;
+-- in a COPY
+COPY (SELECT noted(n) FROM item WHERE n BETWEEN 5 AND 6 ORDER BY n) TO STDOUT;
+SHOW application_name;
+COPY (SELECT logged(n) FROM item WHERE n < 4 ORDER BY n) TO STDOUT (FORMAT csv, HEADER);
+COPY (SELECT failing(n) FROM item WHERE n < 5 ORDER BY n) TO STDOUT;
+SELECT n FROM own ORDER BY n;
+SELECT last_value FROM drawn;
+BEGIN;
+COPY (SELECT logged(n) FROM item WHERE n < 4 ORDER BY n) TO STDOUT;
+ROLLBACK;
+SELECT n FROM own ORDER BY n;
 -- in a block
 BEGIN;
 SELECT noted(n) FROM item WHERE n = 7;
