@@ -68,11 +68,13 @@ async def attending(session: Exchange, *, leaves_window: bool = True) -> AsyncIt
                 session.attended = False
 
 
-async def attended(session: Exchange, batches: AsyncIterable[pa.RecordBatch]) -> AsyncIterator[pa.RecordBatch]:
-    """The batches that Spark makes; the backend is free again for whoever takes them, in the same window."""
+async def attended(
+    session: Exchange, batches: AsyncIterable[pa.RecordBatch], *, leaves_window: bool = False
+) -> AsyncIterator[pa.RecordBatch]:
+    """The batches that Spark makes; the backend is free again for whoever takes them, in the same window or another."""
     rest = aiter(batches)
     while True:
-        async with attending(session, leaves_window=False):
+        async with attending(session, leaves_window=leaves_window):
             batch = await anext(rest, None)
         if batch is None:
             return

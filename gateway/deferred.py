@@ -27,9 +27,13 @@ from typing import TYPE_CHECKING, Final, Protocol
 from catalog.errors import SluiceError, SqlState
 from gateway.backend import Backend, BackendLostError, Statement
 from gateway.patience import patiently
+from gateway.sequences_of_changes import OwnedSequence, Owner, SequencesOfChanges
 from gateway.settings_of_changes import SettingsOfChanges, under
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from catalog.model import Table
     from gateway.enlistment import Enlistment
 
@@ -43,6 +47,8 @@ _VOUCH_FOR_NO_ROWS: Final = "SELECT pg_sluice.vouch_for_no_rows($1, $2::bigint::
 # In a window, what is demanded of rows is what its own statement demands.
 _VOUCH_ALL: Final = "SELECT pg_sluice.vouch_all($1)"
 _MARK: Final = "SELECT pg_sluice.keep_own_mark($1)"
+# Each window in which a sequence goes on from where it was leaves a lock at the backend until the transaction ends.
+_WINDOWS_MAX: Final = 500
 # Classes of what PostgreSQL says where somebody else has taken a name, or something that was there.
 _TAKEN: Final = frozenset({"2B", "3F", "42", "55"})
 
@@ -76,7 +82,9 @@ class Demands(Protocol):
 @dataclass(frozen=True, slots=True)
 class DeferredChange:
     """`statements` change tables. `own` is the mark of the transaction's own changes (SchemaMark) after it. `renames`:
-    it may give names of tables free, or take them. `settings` are those that it was made under."""
+    it may give names of tables free, or take them. `settings` are those that it was made under. It makes `sequences`;
+    one that `recounts` begins a sequence anew that was there before: numbers taken from that in a window would be lost.
+    """
 
     statements: tuple[Statement, ...]
     tables: tuple[Table, ...]
@@ -84,6 +92,8 @@ class DeferredChange:
     renames: bool
     demands: Demands
     settings: dict[str, str | None]
+    sequences: tuple[OwnedSequence, ...] = ()
+    recounts: bool = False
 
 
 class DeferredChanges:
@@ -94,6 +104,8 @@ class DeferredChanges:
         self._backend = backend
         self._enlistment = enlistment
         self._settings = SettingsOfChanges(backend)
+        self._sequences = SequencesOfChanges(backend)
+        self._taken_up = 0
         self._made: list[DeferredChange] = []
         self._settled = 0
         self._open = False
@@ -101,7 +113,8 @@ class DeferredChanges:
     def clear(self) -> None:
         """The transaction is over."""
         self._made.clear()
-        self._settled = 0
+        self._sequences.clear()
+        self._settled = self._taken_up = 0
         self._open = False
         self._backend.repeated = None
 
@@ -116,6 +129,39 @@ class DeferredChanges:
             change.renames or any(name in statement.sql.lower() for statement in change.statements)
             for change in self.pending
         )
+
+    @property
+    def recounts(self) -> bool:
+        """Whether numbers that sequences give in a window may be lost."""
+        return any(change.recounts for change in self.pending)
+
+    @property
+    def is_worn_out(self) -> bool:
+        """Whether there have been so many windows that there had better be no more."""
+        return self._taken_up > _WINDOWS_MAX
+
+    def makes(self, owners: Iterable[Owner]) -> bool:
+        """Whether a change that is deferred makes any of these sequences."""
+        return not {each.owner for change in self.pending for each in change.sequences}.isdisjoint(owners)
+
+    def was_made(self, sequence_oid: int) -> bool:
+        """Whether a change has made a sequence of this OID, in a window that is closed."""
+        return self._sequences.was_made(sequence_oid)
+
+    async def present_sequence(self, oid: int) -> int:
+        """The OID by now of the sequence that a statement was analysed with."""
+        return await self._sequences.present(oid)
+
+    async def numbers(self, sequence: OwnedSequence, count: int) -> npt.NDArray[np.int64]:
+        """The next of a sequence that a change makes: of it itself, where there is one now."""
+        made = enumerate(self._made)
+        place, change = next(((n, c) for n, c in made if any(each is sequence for each in c.sequences)), (0, None))
+        if change is None or not (self._open or place < self._settled):
+            return sequence.take(count)
+        await self._sequences.note([(change.settings, [sequence])], go=False)
+        numbers = sequence.take(count)
+        await self._run(*under(change.settings, [sequence.taking_up()]))
+        return numbers
 
     def last_rewriting(self, relid: int) -> Demands | None:
         """The last change, settled or not, that has the table's files written anew."""
@@ -163,6 +209,7 @@ class DeferredChanges:
         pending = self.pending
         if not pending:
             return []
+        self._taken_up += any(each.is_called for change in pending for each in change.sequences)
         each = [statement for change in pending for statement in self._carried_out(change)]
         return [*each, Statement(_VOUCH_ALL, (self._token,)), self._marked(pending[-1])]
 
@@ -173,12 +220,16 @@ class DeferredChanges:
     def _carried_out(self, change: DeferredChange) -> list[Statement]:
         vouch = _VOUCH_FOR_NO_ROWS if change.demands.rewritten is None else _VOUCH_COLUMNS
         vouched = [Statement(vouch, (self._token, str(table.oid))) for table in change.tables]
-        return under(change.settings, [*change.statements, *vouched])
+        taken_up = [each.taking_up() for each in change.sequences if each.is_called]
+        return under(change.settings, [*change.statements, *vouched, *taken_up])
 
     async def close(self) -> None:
         """Undo what was done in the window, but for what has to last."""
         if not self._open:
             return
+        counting = [(change.settings, change.sequences) for change in self.pending if change.sequences]
+        if counting and self._backend.status == b"T":
+            await self._sequences.note(counting, go=True)
         lasting, self._backend.repeated = self._backend.repeated or [], None
         self._open = False
         await self._backend.run(*_END, *lasting, *self._keep())

@@ -202,12 +202,19 @@ class ExtendedQuery(Exchange):
     async def _enter_bind(self, message: frontend.Bind, prepared: Prepared | None) -> None:
         """A portal is made, which is carried out in a window, beside it, or once all is settled."""
         deferred, place = self.transaction.deferred, self._places.get(message.statement)
-        if place is Place.BESIDE:
+        command = self._commands.get(message.statement)
+        if deferred.is_worn_out:
+            await deferred.settle()
+        elif place is Place.BESIDE:
             await deferred.close()
+        elif isinstance(command, ConstraintModes):
+            await windows.enter_modes(self, command)
+        elif prepared is not None and not prepared.relayed and windows.stays_in_window(self, prepared.routed):
+            await deferred.open()
         elif not message.portal and (
-            place is Place.WINDOW
-            or (prepared is not None and windows.runs_in_window(prepared.routed, self.gateway.builtins))
+            place is Place.WINDOW or (prepared is not None and windows.stays_in_window(self, prepared.routed))
         ):
+            # The backend's portals go with the window; one without a name is not asked again.
             await deferred.open()
         else:
             await deferred.settle()

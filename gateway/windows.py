@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from gateway.constraint_modes import stands_beside
 from planner.changed_settings import changed_settings, configured_settings
 from planner.computable import acting_functions
-from planner.locking import strongest
+from planner.counting import takes_numbers
 from planner.nodes import Node, name_of, walk
 from planner.references import functions, relations
 from planner.routes import Route, command, is_utility
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from gateway.exchange import Exchange
     from gateway.routing import Routed
     from planner.builtins import Builtins
+    from planner.statements import ConstraintModes
 
 # First words of statements that PostgreSQL answers without a look at any table, and that a window would undo in vain.
 _BESIDE: Final = frozenset({"show", "listen", "notify", "unlisten", "deallocate", "close"})
@@ -32,11 +33,12 @@ _CHANGING: Final = frozenset({"comment", "grant", "revoke"})
 _TRACELESS: Final = frozenset(
     {
         "clock_timestamp", "currval", "gen_random_uuid", "lastval", "nextval", "pg_cancel_backend", "pg_sleep",
-        "pg_sleep_for", "pg_sleep_until", "pg_terminate_backend", "random", "timeofday", "uuidv4", "uuidv7",
+        "pg_sleep_for", "pg_sleep_until", "pg_terminate_backend", "random", "setval", "timeofday", "uuidv4", "uuidv7",
     }
 )  # fmt: skip
-# Of these, EXPLAIN says what they would do.
-_EXPLAINED: Final = frozenset({Route.SELECT, Route.INSERT, Route.UPDATE, Route.DELETE, Route.MERGE})
+# Of these, EXPLAIN says what they would do; and of changes of schemas, which go nearly all these ways.
+_EXPLAINED: Final = frozenset({Route.SELECT, Route.INSERT, Route.UPDATE, Route.DELETE, Route.MERGE, Route.EXECUTE})
+_CHANGES: Final = frozenset({Route.ALTER, Route.SCHEMA_ONLY, Route.CREATE_TABLE, Route.RELAY})
 
 
 def is_beside(statement: Statement) -> bool:
@@ -66,17 +68,27 @@ async def enter(session: Exchange, statements: Sequence[Statement]) -> None:
     deferred = session.transaction.deferred
     if not deferred.pending or session.backend.status != b"T":
         return
-    if all(is_beside(statement) for statement in statements):
+    if deferred.is_worn_out:
+        await deferred.settle()
+    elif all(is_beside(statement) for statement in statements):
         await deferred.close()
         await deferred.note_settings(*(changed_settings(statement) or () for statement in statements))
-    elif session.simple and (modes := constraint_modes(statements[0])) is not None:
+    elif (modes := constraint_modes(statements[0])) is not None:
         await deferred.close()
-        if not await stands_beside(session, modes):
-            await deferred.settle()
+        if session.simple:
+            await enter_modes(session, modes)
     elif any(needs_no_look(session, statement) and not prepares(statement) for statement in statements):
         await deferred.settle()
     else:
         await deferred.open()
+
+
+async def enter_modes(session: Exchange, modes: ConstraintModes) -> None:
+    """Before SET CONSTRAINTS is carried out."""
+    deferred = session.transaction.deferred
+    await deferred.close()
+    if deferred.pending and not await stands_beside(session, modes):
+        await deferred.settle()
 
 
 class Place(Enum):
@@ -93,7 +105,7 @@ async def judge(session: Exchange, routed: Routed) -> Place:
     if not deferred.pending:
         return Place.SETTLED
     builtins = session.gateway.builtins
-    if runs_in_window(routed, builtins):
+    if stays_in_window(session, routed):
         return Place.WINDOW
     if (configured := _configured(routed, builtins)) is not None:
         await deferred.close()
@@ -108,8 +120,8 @@ async def judge(session: Exchange, routed: Routed) -> Place:
 
 
 def _made_alone(routed: Routed) -> str | None:
-    """The name of what is made: a table, by a statement that names no other, a schema or an enumeration. Nobody else
-    can wait for these."""
+    """The name of what is made: a table, by a statement that names no other, a schema, a sequence that no column owns,
+    or an enumeration. Nobody else can wait for these."""
     query = routed.query
     if routed.route is not Route.RELAY or query is None or not is_utility(query):
         return None
@@ -118,16 +130,42 @@ def _made_alone(routed: Routed) -> str | None:
         return name_of(utility.typeName[-1])
     if utility.type == "CREATESCHEMASTMT" and not utility.fields.get("schemaElts"):
         return name_of(utility.schemaname) if utility.fields.get("schemaname") else None
+    if utility.type == "CREATESEQSTMT" and all(name_of(each.defname) != "owned_by" for each in utility.options or ()):
+        return name_of(utility.sequence.relname)
     if utility.type != "CREATESTMT" or sum(node.type == "RANGEVAR" for node in walk(utility)) > 1:
         return None
     return name_of(utility.relation.relname)
+
+
+def stays_in_window(session: Exchange, routed: Routed) -> bool:
+    """Whether the statement can run in a window, with what is deferred by now."""
+    builtins = session.gateway.builtins
+    if session.transaction.deferred.recounts and _takes_numbers(routed, builtins):
+        return False
+    return runs_in_window(routed, builtins)
+
+
+def _takes_numbers(routed: Routed, builtins: Builtins) -> bool:
+    if routed.inner_routed is not None:
+        return _takes_numbers(routed.inner_routed, builtins)
+    if routed.query is None or is_utility(routed.query):
+        return routed.route is Route.COPY
+    return takes_numbers(routed.query, builtins)
 
 
 def runs_in_window(routed: Routed, builtins: Builtins) -> bool:
     """Whether what the statement does outlives the window that it runs in."""
     query = routed.query
     match routed.route:
-        case Route.ALTER | Route.SCHEMA_ONLY | Route.CREATE_TABLE | Route.INSERT | Route.MERGE:
+        case (
+            Route.ALTER
+            | Route.SCHEMA_ONLY
+            | Route.CREATE_TABLE
+            | Route.INSERT
+            | Route.MERGE
+            | Route.UPDATE
+            | Route.DELETE
+        ):
             return True
         case Route.SELECT:
             return not acting_functions(query, builtins)
@@ -139,20 +177,18 @@ def runs_in_window(routed: Routed, builtins: Builtins) -> bool:
             plain = all(node.type == "A_CONST" for node in arguments)
             return plain and inner is not None and runs_in_window(inner, builtins)
         case Route.EXPLAIN:
-            return not routed.options.keys() & {"analyze", "analyse"} and (
-                routed.inner_routed is not None and routed.inner_routed.route in _EXPLAINED
-            )
+            inner = routed.inner_routed
+            if inner is None or inner.route in _CHANGES:
+                return inner is not None
+            carried_out = routed.options.keys() & {"analyze", "analyse"}
+            return inner.route in _EXPLAINED and (not carried_out or runs_in_window(inner, builtins))
         case Route.DECLARE:
             inner = routed.inner_routed
-            if inner is None or strongest(inner.query) is not None:
-                return False
-            return not acting_functions(inner.query, builtins)
+            return inner is not None and not acting_functions(inner.query, builtins)
         case Route.FETCH:
-            return routed.cursor is not None and not routed.cursor.declared.locks
+            return routed.cursor is not None
         case Route.COPY:
             return routed.inner_routed is None or _copied_in_window(routed.inner_routed, builtins)
-        case Route.UPDATE | Route.DELETE:
-            return not any(node.type == "CURRENTOFEXPR" for node in walk(query))
         case Route.RELAY:
             return query is not None and _only_reads(query, builtins)
         case _:

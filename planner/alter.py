@@ -7,7 +7,6 @@ Source: PostgreSQL documentation, "ALTER TABLE".
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
 
 from planner.lexer import Kind, Token, tokens
 
@@ -25,17 +24,6 @@ def using_expressions(text: str) -> dict[str, str]:
                 found[clause[place].text] = text[token.end : clause[-1].end].strip()
                 break
     return found
-
-
-# What makes a sequence, which would begin anew each time that the statement is carried out, or takes numbers from one.
-_COUNTING: Final = frozenset(
-    {"serial", "serial2", "serial4", "serial8", "smallserial", "bigserial", "identity", "nextval"}
-)
-
-
-def is_repeatable(text: str) -> bool:
-    """Whether a change of a schema can be carried out, undone, and carried out again with the same result."""
-    return all(token.kind is Kind.STRING or token.text not in _COUNTING for token in tokens(text))
 
 
 def refers(text: str) -> bool:

@@ -1,10 +1,9 @@
 """ALTER TABLE: PostgreSQL changes the shadow, the gateway sees to the rows that are there.
 
-In a block it is deferred (`gateway.deferred`), where it can be carried out twice. By itself, a
-statement whose constraints rows have to be looked at for passes the states of `catalog.states`: it is tried and undone,
-to learn what it adds; each of these elements goes through its states as steps that others see, and Spark looks at the
-rows while everybody works on; then the statement is carried out, with everything in place. Whatever fails is undone
-step by step.
+In a block it is deferred (`gateway.deferred`). By itself, a statement whose constraints rows have to be looked at for
+passes the states of `catalog.states`: it is tried and undone, to learn what it adds; each of these elements goes
+through its states as steps that others see, and Spark looks at the rows while everybody works on; then the statement is
+carried out, with everything in place. Whatever fails is undone step by step.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from catalog.errors import SluiceError, SqlState
 from catalog.progress import Progress
 from catalog.schema_changes import ChangingElement, Origin, SchemaChange, element_from_json
 from catalog.states import RULE_OF, Element, State, path
-from gateway.analysis import SAVEPOINT
+from gateway.analysis import SAVEPOINT, UNDO
 from gateway.attention import attending, check
 from gateway.backend import Statement
 from gateway.indexing import fill
@@ -36,9 +35,10 @@ from gateway.lake.rewriting import Rewriting
 from gateway.messages.backend import CommandComplete
 from gateway.patience import patiently
 from gateway.portal import StatementPortal
+from gateway.sequences_of_changes import Counted, owned_sequences
 from gateway.session_timeouts import STATEMENT_TIMEOUT
 from gateway.visibility import latest
-from planner.alter import is_repeatable, refers, using_expressions
+from planner.alter import refers, using_expressions
 from planner.references import calls_users
 
 if TYPE_CHECKING:
@@ -81,25 +81,37 @@ class AlterPortal(StatementPortal):
         """Carry the statement out so that nobody waits for the client's block; whether that can be done."""
         session, transaction = self.session, self.session.transaction
         deferred = transaction.deferred
-        if not is_repeatable(self.analysis.sql) or not await may_defer(
-            session, [self._relid], refers=refers(self.analysis.sql)
-        ):
+        if not await may_defer(session, [self._relid], refers=refers(self.analysis.sql)):
             await deferred.settle()
             return False
         await deferred.open()
         await self._begin(alone=False)
         before = (await latest(session, self._relid)).table
+        owned = await owned_sequences(session.backend, [self._relid])
         await session.backend.run(SAVEPOINT)
         await self._relay()
+        counted = Counted(owned, await owned_sequences(session.backend, [self._relid]))
+        if deferred.makes(counted.begun_anew):
+            await session.backend.run(*UNDO)
+            await deferred.settle()
+            return False
         if self._makes_index:
             check_computable(session, (await latest(session, self._relid)).table)
         wanted = await obligations(session)
         columns = await Reorganisation.plan(session, self._relid, self._using, before)
         if columns is not None:
-            return await self._defer_rewriting(columns)
+            return await self._defer_rewriting(columns, counted)
         await session.backend.run(_RELEASE, self._vouch_columns())
-        statements = self._repeated()
-        await defer(session, self.analysis, [before], wanted, renames=self._makes_index, statements=statements)
+        await defer(
+            session,
+            self.analysis,
+            [before],
+            wanted,
+            renames=self._makes_index,
+            statements=self._repeated(),
+            sequences=counted.made,
+            recounts=bool(counted.begun_anew),
+        )
         return True
 
     def _repeated(self) -> list[Statement]:
@@ -107,12 +119,13 @@ class AlterPortal(StatementPortal):
         computed = [recompute(self.session, self._relid, self._using)] if self._using else []
         return [Statement(self.analysis.sql), *computed]
 
-    async def _defer_rewriting(self, columns: Reorganisation) -> bool:
+    async def _defer_rewriting(self, columns: Reorganisation, counted: Counted) -> bool:
         """The same where files of a table that others have are to be written anew."""
         session, deferred = self.session, self.session.transaction.deferred
         await deferred.close()
         shared = await session.gateway.store.lake_relations([self._relid])
-        if not shared or any(column.sequence for column in columns.columns):
+        # A sequence that goes with the window gives no numbers outside of it.
+        if not shared or any(map(deferred.was_made, columns.draws)):
             await deferred.settle()
             return False
         rewriting = Rewriting(session, columns, rewriting_before(session, self._relid))
@@ -124,8 +137,17 @@ class AlterPortal(StatementPortal):
         except BaseException:
             await columns.discard()
             raise
-        wanted = await obligations(session)
-        await defer(session, self.analysis, [columns.old], wanted, statements=self._repeated(), rewriting=rewriting)
+        numbered = {each.owner: each for each in columns.sequences.values()}
+        await defer(
+            session,
+            self.analysis,
+            [columns.old],
+            await obligations(session),
+            statements=self._repeated(),
+            rewriting=rewriting,
+            sequences=[numbered.get(each.owner, each) for each in counted.made],
+            recounts=bool(counted.begun_anew),
+        )
         return True
 
     def _vouch_columns(self) -> Statement:

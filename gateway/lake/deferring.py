@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from gateway.analysis import Analysis
     from gateway.exchange import Exchange
     from gateway.lake.rewriting import Rewriting
+    from gateway.sequences_of_changes import OwnedSequence
 
 _MARK: Final = Statement("SELECT pg_sluice.schema_mark()")
 
@@ -155,10 +156,13 @@ async def defer(
     renames: bool = False,
     statements: Sequence[Statement] = (),
     rewriting: Rewriting | None = None,
+    sequences: Iterable[OwnedSequence] = (),
+    recounts: bool = False,
 ) -> None:
     """What was just carried out in a window is deferred: it demands these. The window is closed.
 
     `tables` are what it changes, as they were before; `statements` are what was carried out, if not the client's alone.
+    Of `sequences` and `recounts` DeferredChange tells.
     """
     transaction = session.transaction
     looks = [await prepare_look(session, each) for each in wanted]
@@ -169,6 +173,7 @@ async def defer(
     demands = Demands(session, looks, rewriting)
     own = SchemaMark.of(answer.rows[0][0]).own
     carried_out = tuple(statements) or (Statement(analysis.sql),)
-    transaction.deferred.defer(DeferredChange(carried_out, tuple(tables), own, renames, demands, settings))
+    change = DeferredChange(carried_out, tuple(tables), own, renames, demands, settings, tuple(sequences), recounts)
+    transaction.deferred.defer(change)
     await transaction.deferred.close()
     await demands.make()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 from catalog.errors import SluiceError, SqlState, unsupported
 from catalog.model import Table, TableVersion
 from catalog.store import TableRules
-from gateway.attention import attending
+from gateway.attention import attended, attending
 from gateway.backend import Statement
 from gateway.lake.changing import Changing
 from gateway.lake.computed_insert import computed_insert
@@ -38,6 +38,7 @@ from storage.writer_aside import WriterAside
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
     from gateway.kept_answers import KeptAnswers
+    from storage.engine import ResultStream
 
 
 def with_rules(context: Context, table: Table, kept: TableRules) -> Context:
@@ -146,7 +147,9 @@ async def _numbered(
 ) -> WriteResult:
     """Rows with values of sequences, written here: PostgreSQL is the only source of these."""
     async with WriterAside(session.gateway.data_path, table) as writer:
-        async for batch in _numbered_batches(session, table, query, sequences, reading):
+        stream = await session.gateway.engine.stream(runnable(query, reading), session.tag)
+        batches = attended(session, stream, leaves_window=True)
+        async for batch in _numbered_batches(session, table, stream, batches, sequences):
             await writer.write(batch)
         return await writer.finish()
 
@@ -156,23 +159,28 @@ async def insert_batches(
 ) -> AsyncIterator[pa.RecordBatch]:
     """The rows that an analysed INSERT … SELECT proposes, in lake form, unchecked."""
     plan = plan_insert(query, with_rules(reading.context, table, kept))
-    async for batch in _numbered_batches(session, table, plan.query, plan.sequences, reading):
+    stream = await session.gateway.engine.stream(runnable(plan.query, reading), session.tag)
+    async for batch in _numbered_batches(session, table, stream, stream, plan.sequences):
         yield batch
 
 
 async def _numbered_batches(
-    session: Exchange, table: Table, query: SparkQuery, sequences: Sequence[SequenceColumn], reading: Reading
+    session: Exchange,
+    table: Table,
+    stream: ResultStream,
+    batches: AsyncIterable[pa.RecordBatch],
+    sequences: Sequence[SequenceColumn],
 ) -> AsyncIterator[pa.RecordBatch]:
-    """The rows come home to be numbered."""
+    """The rows come home to be numbered: the `batches` of a stream, which is closed in the end."""
     schema = arrow_schema(table)
     places = {sequence.attnum: sequence.sequence_oid for sequence in sequences}
-    stream = await session.gateway.engine.stream(runnable(query, reading), session.tag)
     try:
-        async for batch in stream:
+        async for batch in batches:
             arrays = list(batch.columns)
             for place, column in enumerate(table.columns):
                 if column.attnum in places:
-                    values = await next_values(session, places[column.attnum], batch.num_rows)
+                    sequence = await session.transaction.deferred.present_sequence(places[column.attnum])
+                    values = await next_values(session, sequence, batch.num_rows)
                     arrays[place] = pa.array(values).cast(schema.field(place).type)
             yield pa.RecordBatch.from_arrays(arrays, names=[field.name for field in schema])
     finally:

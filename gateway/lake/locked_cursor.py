@@ -53,7 +53,7 @@ class LockedCursorRows:
         return places
 
     async def run(self) -> RowStream:
-        """Lock the rows."""
+        """Lock the rows, outside of any window (gateway/deferred.py): the locks last."""
         assert self._reading is not None
         reading = self._reading
         while True:
@@ -62,7 +62,8 @@ class LockedCursorRows:
             batches = await locked_rows(self._session, plan, reading, replaced)
             if batches is not None:
                 break
-            reading = await read(self._session, self._analysis, self._binding, self._routed.lake)
+            async with self._session.transaction.deferred.opened():
+                reading = await read(self._session, self._analysis, self._binding, self._routed.lake)
         if refusal is not None:
             copies = await locked_copies(
                 self._session,

@@ -21,12 +21,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from catalog.errors import SluiceError, SqlState
+from catalog.errors import SluiceError, SqlState, unsupported
 from catalog.model import DataFile, Table, TableVersion
 from catalog.progress import Progress
 from catalog.publish import Deletion, RowChange
 from catalog.store import table_from_description
 from gateway.analysis import SAVEPOINT, UNDO, analyse
+from gateway.arrays import number_array
 from gateway.attention import attending, check
 from gateway.backend import Statement
 from gateway.lake.computed_column import ComputedColumns
@@ -35,6 +36,7 @@ from gateway.lake.reading import read
 from gateway.lake.shadow import qualified
 from gateway.portal import Binding
 from gateway.routing import route
+from gateway.sequences_of_changes import OwnedSequence, owned_sequences
 from gateway.visibility import latest, rules
 from planner.change import plan_update
 from planner.computable import is_computable
@@ -55,28 +57,32 @@ SELECT a.attnum, pg_catalog.pg_get_expr(d.adbin, d.adrelid) FROM pg_catalog.pg_a
 JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
 WHERE a.attrelid = $1::pg_catalog.int8::pg_catalog.oid
 """
+_DRAWN: Final = """
+SELECT d.refobjid::pg_catalog.int8 FROM pg_catalog.pg_attrdef f
+JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_attrdef'::pg_catalog.regclass AND d.objid = f.oid
+    AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass
+JOIN pg_catalog.pg_class s ON s.oid = d.refobjid AND s.relkind = 'S'
+WHERE f.adrelid = $1::pg_catalog.int8::pg_catalog.oid AND f.adnum = ANY ($2::pg_catalog.int2[])
+"""
 _TYPES: Final = """
 SELECT attname, pg_catalog.format_type(atttypid, atttypmod) FROM pg_catalog.pg_attribute
 WHERE attrelid = $1::pg_catalog.int8::pg_catalog.oid AND attnum > 0 AND NOT attisdropped
 """
-_SET_SEQUENCE: Final = "SELECT pg_catalog.setval($1::pg_catalog.regclass, $2::pg_catalog.int8)"
 # Rows whose new values are in memory at a time.
 _ROWS_AT_ONCE: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class ComputedColumn:
-    """A column whose values are to be computed. With a `sequence` of its own, they are that one's values from `start`
-    on; else, with one that they are `drawn_from` (an OID), that one's next values.
+    """A column whose values are to be computed. With a sequence of its own (`is_numbered`), they are that one's first
+    values; else, with one that they are `drawn_from` (an OID), that one's next.
     """
 
     attnum: int
     name: str
     type: str
     added: bool
-    sequence: str | None
-    start: int
-    increment: int
+    is_numbered: bool
     drawn_from: int | None
 
 
@@ -101,7 +107,8 @@ class Reorganisation:
     """Of one table. `plan` while the change is in place, `catch_up` when it is undone, `publish` when it is again.
 
     From the change on nobody else publishes to the table (catalog/sql/ddl.sql, `number_columns`): what `publish` finds
-    is what there is at COMMIT. `completed` are the new files, by the path of the old one.
+    is what there is at COMMIT. `completed` are the new files, by the path of the old one;
+    `sequences` are those that the change makes, by attnum; it `draws` from others, by OID.
     """
 
     session: Exchange
@@ -113,7 +120,8 @@ class Reorganisation:
     completed: dict[str, DataFile] = field(default_factory=dict)
     written: set[str] = field(default_factory=set)
     progress: Progress = field(default_factory=Progress)
-    _numbered: int = 0
+    sequences: dict[int, OwnedSequence] = field(default_factory=dict)
+    draws: frozenset[int] = frozenset()
     _types: dict[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -127,7 +135,8 @@ class Reorganisation:
         if not columns:
             return None
         found = cls(session, relid, columns, before, new)
-        added = [column for column in columns if column.added and column.sequence is None and column.drawn_from is None]
+        await found._find_sequences()
+        added = [column for column in columns if column.added and not column.is_numbered and column.drawn_from is None]
         if added:
             assignments = ", ".join(f"{quoted(column.name)} = DEFAULT" for column in added)
             targets = {column.attnum: column.attnum for column in added}
@@ -140,6 +149,18 @@ class Reorganisation:
         if changed:
             found.plans.append(await found._planned_types(changed, using))
         return found
+
+    async def _find_sequences(self) -> None:
+        numbered = {column.attnum for column in self.columns if column.is_numbered}
+        if numbered:
+            owned = await owned_sequences(self.session.backend, [self.relid])
+            self.sequences = {attnum: each for (_, attnum, _), each in owned.items() if attnum in numbered}
+        others = [column.attnum for column in self.columns if column.added and not column.is_numbered]
+        question = Statement(_DRAWN, (str(self.relid), number_array(others)))
+        [answer] = await self.session.backend.run(question)
+        self.draws = frozenset(int(oid or 0) for (oid,) in answer.rows)
+        if self.draws & {each.oid for each in self.sequences.values()}:
+            raise unsupported("a column whose default takes values of the sequence of another one added with it")
 
     async def _planned_types(self, changed: Sequence[ComputedColumn], using: Mapping[str, str]) -> _Plan:
         """Columns of the new types beside those of the old ones, for as long as it takes to analyse what goes in."""
@@ -215,11 +236,14 @@ class Reorganisation:
     async def _draw(self, files: Sequence[DataFile]) -> dict[int, np.ndarray]:
         """As many next values of sequences as the files have rows, by attnum. PostgreSQL never gives them again."""
         count = TableVersion(self.old, 0, tuple(files)).row_count
-        return {
+        drawn = {
             column.attnum: await next_values(self.session, column.drawn_from, count)
             for column in self.columns
             if column.drawn_from is not None
         }
+        for attnum, sequence in self.sequences.items():
+            drawn[attnum] = await self.session.transaction.deferred.numbers(sequence, count)
+        return drawn
 
     async def _compute(self, plan: _Plan, files: Sequence[DataFile]) -> dict[str, pa.Table]:
         """The new values, by the path of the file, in the order of its live rows: c<attnum> of the targets."""
@@ -264,16 +288,11 @@ class Reorganisation:
                 kind = arrow_type(self.new.column(attnum).form)
                 values[attnum] = pa.nulls(0, kind) if table is None else _one(table.column(column_name(attnum)), kind)
         for column in self.columns:
-            if column.sequence is not None:
-                first = column.start + column.increment * self._numbered
-                numbers = first + column.increment * np.arange(len(positions), dtype=np.int64)
-                values[column.attnum] = _in_type(numbers, column, self.new)
-            elif column.drawn_from is not None:
+            if column.attnum in drawn:
                 numbers, drawn[column.attnum] = np.split(drawn[column.attnum], [len(positions)])
                 values[column.attnum] = _in_type(numbers, column, self.new)
         if values.keys() != {column.attnum for column in self.columns}:
             raise SluiceError(SqlState.INTERNAL_ERROR, f"values were computed for columns {sorted(values)} alone")
-        self._numbered += len(positions)
         new = await asyncio.to_thread(rewritten, path, self.old, self.new, file, positions, values)
         self.written.add(self.new.path + new.path)
         self.completed[file.path] = new
@@ -294,10 +313,9 @@ class Reorganisation:
         await session.backend.run(Statement(_VOUCH, (session.gateway.token, str(self.relid))))
 
     async def _set_sequences(self) -> None:
-        for column in self.columns:
-            if column.sequence is not None and self._numbered:
-                last = column.start + column.increment * (self._numbered - 1)
-                await self.session.backend.run(Statement(_SET_SEQUENCE, (column.sequence, str(last))))
+        for sequence in self.sequences.values():
+            if sequence.is_called:
+                await self.session.backend.run(sequence.taking_up())
 
     async def _stage(self, files: Sequence[DataFile]) -> None:
         """The new file of each, with all that is deleted of the old one by now."""
@@ -339,9 +357,7 @@ def _computed(found: Mapping[str, Any]) -> ComputedColumn:
         name=found["name"],
         type=found["type"],
         added=found["added"],
-        sequence=found["sequence"] if found["added"] else None,
-        start=found["start"] or 0,
-        increment=found["increment"] or 0,
+        is_numbered=found["added"] and found["sequence"] is not None,
         drawn_from=found["drawn_from"] if found["added"] and not found["sequence"] else None,
     )
 

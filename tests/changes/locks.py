@@ -14,5 +14,9 @@ AND mode IN ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclu
 
 
 def locks(gateway_process: GatewayProcess, block: psycopg.Connection, table: str) -> list[str]:
+    return locks_of(gateway_process, block.info.backend_pid, table)
+
+
+def locks_of(gateway_process: GatewayProcess, process_id: int, table: str) -> list[str]:
     with psycopg.connect(gateway_process.catalog_url, autocommit=True) as catalog:
-        return [mode for (mode,) in catalog.execute(_STRONG, [block.info.backend_pid, table])]
+        return [mode for (mode,) in catalog.execute(_STRONG, [process_id, table])]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.alter import is_repeatable, using_expressions
+from planner.alter import using_expressions
 
 
 @pytest.mark.parametrize(
@@ -34,18 +34,3 @@ def test_using(text: str, found: dict[str, str]) -> None:
 def test_never_fails(text: str) -> None:
     using_expressions(text)
     using_expressions("ALTER TABLE t ALTER " + text)
-
-
-@pytest.mark.parametrize(
-    ("text", "repeatable"),
-    [
-        ("ALTER TABLE t ADD COLUMN a integer DEFAULT 1", True),
-        ("ALTER TABLE t ADD CHECK (a <> 'serial identity')", True),
-        ("ALTER TABLE t ADD COLUMN a bigserial", False),
-        ('ALTER TABLE t ADD COLUMN a "serial"', False),
-        ("ALTER TABLE t ALTER a ADD GENERATED ALWAYS AS IDENTITY", False),
-        ("ALTER TABLE t ALTER a SET DEFAULT nextval('s')", False),
-    ],
-)
-def test_what_counts_is_not_repeatable(text: str, *, repeatable: bool) -> None:
-    assert is_repeatable(text) is repeatable

@@ -1,0 +1,187 @@
+"""Sequences that changes of schemas make which are deferred (gateway/deferred.py): of serial and identity columns.
+
+Such a sequence goes with each window that its change is carried out in, and comes again, with another OID, in the next.
+So when a window is closed it is noted how far its numbers are given out, and the next one takes it up there; rows that
+are numbered while there is none take theirs from what is noted. As in PostgreSQL, no savepoint gives numbers back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from catalog.errors import SluiceError, SqlState
+from gateway.arrays import number_array
+from gateway.backend import Backend, Statement
+from gateway.settings_of_changes import Settings, under
+
+# Those that columns own. Whether one has begun anew is told by its file.
+_OWNED: Final = """
+SELECT d.refobjid::pg_catalog.int8, d.refobjsubid, d.deptype, c.oid::pg_catalog.int8,
+    pg_catalog.pg_relation_filenode(c.oid)::pg_catalog.int8, c.relname, s.seqincrement, s.seqmin, s.seqmax, s.seqcycle,
+    v.last_value, v.is_called
+FROM pg_catalog.pg_depend d
+JOIN pg_catalog.pg_class c ON c.oid = d.objid AND c.relkind = 'S'
+JOIN pg_catalog.pg_sequence s ON s.seqrelid = c.oid
+CROSS JOIN LATERAL pg_catalog.pg_get_sequence_data(c.oid) v
+WHERE d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass
+    AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.deptype IN ('a', 'i') AND d.refobjsubid > 0
+    AND d.refobjid = ANY ($1::pg_catalog.int8[]::pg_catalog.oid[])
+ORDER BY c.oid
+"""
+_TAKE_UP: Final = """
+SELECT pg_catalog.setval(d.objid, $4::pg_catalog.int8, $5::pg_catalog.bool)
+FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_class c ON c.oid = d.objid AND c.relkind = 'S'
+WHERE d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass
+    AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass
+    AND d.refobjid = $1::pg_catalog.int8::pg_catalog.oid AND d.refobjsubid = $2::pg_catalog.int4
+    AND d.deptype = $3::pg_catalog."char"
+"""
+
+Owner = tuple[int, int, str]
+
+
+@dataclass(slots=True)
+class OwnedSequence:
+    """Of a column. `owner` is what stays the same when it is made again: the table's OID, the column's number, and the
+    kind of its dependency. `last` is the number that was given out last, or, where none `is_called`, the first to be.
+    """
+
+    owner: Owner
+    oid: int
+    file: int
+    name: str
+    increment: int
+    minimum: int
+    maximum: int
+    cycles: bool
+    last: int
+    is_called: bool
+
+    def take(self, count: int) -> npt.NDArray[np.int64]:
+        """The next numbers, as nextval gives them."""
+        if not count:
+            return np.empty(0, np.int64)
+        first, end = (self.minimum, self.maximum) if self.increment > 0 else (self.maximum, self.minimum)
+        following = self.last + self.increment if self.is_called else self.last
+        room = max(0, (end - following) // self.increment + 1)
+        if count > room and not self.cycles:
+            bound = "maximum" if self.increment > 0 else "minimum"
+            raise SluiceError(
+                SqlState.SEQUENCE_GENERATOR_LIMIT_EXCEEDED,
+                f'nextval: reached {bound} value of sequence "{self.name}" ({end})',
+            )
+        begun = min(room, count)
+        size = (end - first) // self.increment + 1
+        numbers = np.concatenate(
+            [
+                following + self.increment * np.arange(begun, dtype=np.int64) if begun else np.empty(0, np.int64),
+                first + self.increment * (np.arange(count - begun, dtype=np.int64) % size),
+            ]
+        )
+        self.last, self.is_called = int(numbers[-1]), True
+        return numbers
+
+    def taking_up(self) -> Statement:
+        """Where there is the sequence, let it go on from here."""
+        table, column, kind = self.owner
+        return Statement(_TAKE_UP, (str(table), str(column), kind, str(self.last), str(self.is_called)))
+
+
+def owned(tables: Iterable[int]) -> Statement:
+    """The question for `found`."""
+    return Statement(_OWNED, (number_array(tables),))
+
+
+def found(rows: Iterable[tuple[bytes | None, ...]]) -> dict[Owner, OwnedSequence]:
+    """The answer: those of the tables' columns which the session's role may read, as they are."""
+    sequences = {}
+    for row in rows:
+        table, column, kind, oid, file, name, *numbers, cycles, last, is_called = (
+            (each or b"").decode() for each in row
+        )
+        if not last:
+            continue
+        owner = (int(table), int(column), kind)
+        increment, minimum, maximum = map(int, numbers)
+        sequences[owner] = OwnedSequence(
+            owner=owner,
+            oid=int(oid),
+            file=int(file),
+            name=name,
+            increment=increment,
+            minimum=minimum,
+            maximum=maximum,
+            cycles=cycles == "t",
+            last=int(last),
+            is_called=is_called == "t",
+        )
+    return sequences
+
+
+async def owned_sequences(backend: Backend, tables: Iterable[int]) -> dict[Owner, OwnedSequence]:
+    """Those of the columns of these tables, as they are now."""
+    [answer] = await backend.run(owned(tables))
+    return found(answer.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What a change has made of the sequences that a table's columns own: those `before` and `after` it."""
+
+    before: Mapping[Owner, OwnedSequence]
+    after: Mapping[Owner, OwnedSequence]
+
+    @property
+    def made(self) -> list[OwnedSequence]:
+        """New ones."""
+        known = {each.oid for each in self.before.values()}
+        return [each for each in self.after.values() if each.oid not in known]
+
+    @property
+    def begun_anew(self) -> list[Owner]:
+        """Those that have been written anew: RESTART, another type, other options."""
+        known = {each.oid: each.file for each in self.before.values()}
+        return [owner for owner, each in self.after.items() if known.get(each.oid, each.file) != each.file]
+
+
+class SequencesOfChanges:
+    """A transaction's. Each of the changes is given as the settings that it was made under, and its sequences."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._owners: dict[int, Owner] = {}
+
+    def clear(self) -> None:
+        """The transaction is over."""
+        self._owners.clear()
+
+    async def note(self, changes: Sequence[tuple[Settings, Sequence[OwnedSequence]]], *, go: bool) -> None:
+        """How far those are that there are now. They `go` after that."""
+        latest = {each.owner: each for _, sequences in changes for each in sequences}
+        for settings, sequences in changes:
+            now = await self._found(settings, {each.owner[0] for each in sequences})
+            for each in sequences:
+                if each.owner in now and latest[each.owner] is each:
+                    each.last, each.is_called = now[each.owner].last, now[each.owner].is_called
+            if go:
+                self._owners.update({each.oid: owner for owner, each in now.items() if owner in latest})
+
+    async def _found(self, settings: Settings, tables: Iterable[int]) -> dict[Owner, OwnedSequence]:
+        answers = await self._backend.run(*under(settings, [owned(tables)]))
+        return found(answers[-2 if settings else -1].rows)
+
+    def was_made(self, oid: int) -> bool:
+        """Whether a change's sequence had this OID."""
+        return oid in self._owners
+
+    async def present(self, oid: int) -> int:
+        """The OID by now of the sequence that had this one when a statement was analysed."""
+        owner = self._owners.get(oid)
+        if owner is None:
+            return oid
+        return (await owned_sequences(self._backend, [owner[0]]))[owner].oid
