@@ -13,6 +13,7 @@ closed. When the transaction commits, everything is *settled*: carried out once 
 - How much is deferred, and settled, is kept as a setting of the backend's, for then savepoints take it back.
 - Settings that the block changes meanwhile are changed outside of any window; what was deferred before is carried out
   under those that it was made under (gateway/settings_of_changes.py).
+- Sequences that it makes come and go with the windows; their numbers go on (gateway/sequences_of_changes.py).
 - Somebody else's change of the same table dooms the transaction (gateway/enlistment.py).
 """
 
