@@ -14,6 +14,7 @@ from gateway.lake.cluster import ClusterPortal
 from gateway.lake.copying import copy_portal
 from gateway.lake.create_table import CreateTablePortal
 from gateway.lake.cursor import DeclarePortal, FetchPortal
+from gateway.lake.encodings import check_encoding
 from gateway.lake.execute import ExecutePortal
 from gateway.lake.explain import ExplainPortal
 from gateway.lake.explain_change import ExplainChangePortal
@@ -52,6 +53,8 @@ async def open_portal(session: Exchange, analysis: Analysis, routed: Routed, bin
     make = _PORTALS.get(routed.route)
     if make is None:
         raise unsupported(routed.route.value.upper())
+    if routed.route not in _OF_ANY_ENCODING:
+        check_encoding(session, routed.route.value.upper())
     return make(session, analysis, routed, binding)
 
 
@@ -136,3 +139,8 @@ _PORTALS: Final[dict[Route, Callable[[Exchange, Analysis, Routed, Binding], Port
     Route.FETCH: FetchPortal,
     Route.EXECUTE: execute_portal,
 }
+# PostgreSQL converts the texts of these, or they have none.
+_OF_ANY_ENCODING: Final = frozenset({
+    Route.COPY, Route.TRUNCATE, Route.LOCK, Route.CREATE_TABLE, Route.SCHEMA_ONLY, Route.PATIENT, Route.CONCURRENTLY,
+    Route.VACUUM, Route.CLUSTER, Route.GUARDED,
+})  # fmt: skip

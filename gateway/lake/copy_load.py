@@ -22,7 +22,7 @@ from catalog.model import Column, Table
 from catalog.store import TableRules
 from gateway.backend_copies import copy_data, copy_in
 from gateway.copy import BinaryReader, CopyBatch, CopyFormat, CopyOptions, LineNumbers, TextReader
-from gateway.lake.copy_trial import check_encoding
+from gateway.lake.encodings import check_encoding
 from gateway.lake.guarded import guarding_functions
 from gateway.lake.shadow import COPY_HEADER, COPY_TRAILER, begin_shadow, qualified, take_shadow_rows
 from gateway.lake.skipped_rows import SAY_ALL, SkippedRows

@@ -7,11 +7,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from catalog.errors import SluiceError, unsupported
+from catalog.errors import SluiceError
 from gateway.analysis import SAVEPOINT, UNDO
 from gateway.backend import Statement
 from gateway.backend_copies import try_copy
 from gateway.copy import CopyFormat, CopyOptions
+from gateway.lake.encodings import UNCHANGED, check_encoding, client_encoding
 from planner.copy_text import copy_source
 from planner.lexer import quoted
 from planner.nodes import Node
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
     from gateway.exchange import Exchange
     from gateway.routing import Routed
 
-_UTF8: Final = "UTF8"
-# Encodings whose texts are taken and given as they are.
-_UNCHANGED: Final = (_UTF8, "SQL_ASCII")
 _CANONICAL: Final = "SELECT pg_catalog.pg_encoding_to_char(pg_catalog.pg_char_to_encoding($1))"
 
 
@@ -78,16 +76,4 @@ async def data_encoding(session: Exchange, options: CopyOptions) -> str | None:
     if options.encoding is not None:
         [result] = await session.backend.run(Statement(_CANONICAL, (options.encoding,)))
         name = (result.rows[0][0] or b"").decode()
-    return None if name in _UNCHANGED else name
-
-
-def client_encoding(session: Exchange) -> str:
-    """What texts the backend takes and gives."""
-    return session.backend.parameters.get("client_encoding", _UTF8)
-
-
-def check_encoding(session: Exchange, what: str) -> None:
-    """0A000 where the backend's texts are not in UTF-8."""
-    client = client_encoding(session)
-    if client not in _UNCHANGED:
-        raise unsupported(f"{what} while client_encoding is {client}")
+    return None if name in UNCHANGED else name
