@@ -1,6 +1,7 @@
 """In which encoding a client's texts are.
 
-Lake tables are in UTF-8, and so is what is computed on them: where PostgreSQL does not convert texts, others are refused.
+Lake tables are in UTF-8, and so is what is computed on them: where PostgreSQL does not convert texts, others are
+refused.
 """
 
 from __future__ import annotations
