@@ -88,6 +88,8 @@ DECLARE
 BEGIN
     IF EXISTS (SELECT FROM pg_enum e JOIN pg_sluice.enum_label l ON l.label_oid = e.oid
                WHERE e.enumtypid = of_type AND l.label <> e.enumlabel) THEN
+        -- Whoever has made a column of the type, and not committed yet, holds a weaker lock since (`note_type`).
+        LOCK TABLE pg_sluice.enum_label IN SHARE ROW EXCLUSIVE MODE;
         IF EXISTS (SELECT FROM pg_sluice.tables_of_type(of_type)) THEN
             PERFORM pg_sluice.refuse('ALTER TYPE … RENAME VALUE of a type of columns');
         END IF;
@@ -103,6 +105,9 @@ BEGIN
     END IF;
     IF EXISTS (SELECT FROM pg_constraint k LEFT JOIN pg_sluice.domain_constraint d ON d.constraint_oid = k.oid
                WHERE k.contypid = of_type AND (d.validated IS NULL OR d.validated <> k.convalidated)) THEN
+        IF command_tag = 'ALTER DOMAIN' THEN
+            LOCK TABLE pg_sluice.domain_constraint IN SHARE ROW EXCLUSIVE MODE;
+        END IF;
         FOR shadow IN SELECT pg_sluice.tables_of_type(of_type) LOOP
             IF pg_sluice.has_rows(shadow) OR EXISTS (SELECT FROM pg_sluice.published_shape s WHERE s.relid = shadow) THEN
                 PERFORM pg_sluice.refuse('a new constraint of a domain of columns');

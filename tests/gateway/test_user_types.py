@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
@@ -89,6 +90,25 @@ def test_a_transaction_may_give_the_domain_of_its_own_empty_table_a_constraint(g
             connection.execute("UPDATE t SET v = v - 1")
         with pytest.raises(errors.CheckViolation):
             connection.execute("INSERT INTO t SELECT v - 1 FROM t")
+
+
+@pytest.mark.parametrize(
+    "change", ["ALTER TYPE mood RENAME VALUE 'ok' TO 'fine'", "ALTER DOMAIN positive ADD CHECK (VALUE < 2)"]
+)
+def test_a_table_that_another_session_is_making_counts_too(gateway: Server, schema: str, change: str) -> None:
+    with _connect(gateway, schema) as maker, _connect(gateway, schema) as other, ThreadPoolExecutor(1) as pool:
+        maker.execute("CREATE TYPE mood AS ENUM ('zen', 'ok')")
+        maker.execute("CREATE DOMAIN positive AS integer CHECK (VALUE > 0)")
+        maker.execute("BEGIN")
+        maker.execute("CREATE TABLE made (m mood, n positive)")
+        maker.execute("INSERT INTO made VALUES ('ok', 5)")
+        waiting = pool.submit(other.execute, change.encode())
+        with pytest.raises(TimeoutError):
+            waiting.result(1)
+        maker.execute("COMMIT")
+        with pytest.raises(errors.FeatureNotSupported):
+            waiting.result(60)
+        assert other.execute("SELECT m, n FROM made").fetchall() == [("ok", 5)]
 
 
 def test_the_witness_reads_labels(
