@@ -126,7 +126,10 @@ class LakeFiles:
         with self._guard(path), self._system.open_input_file(self.full_path(path)) as source:
             try:
                 yield pq.ParquetFile(source)
-            except pa.ArrowException as error:
+            except (pa.ArrowException, OSError) as error:
+                # What Arrow itself finds wrong has no number of the operating system's.
+                if isinstance(error, OSError) and (error.errno is not None or _ERRNO.search(str(error))):
+                    raise
                 raise corrupt_file(path, str(error).splitlines()[0]) from error
 
     def fragment(self, path: str) -> pads.ParquetFileFragment:

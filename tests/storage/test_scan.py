@@ -27,6 +27,13 @@ _INTERVAL = {"months": 1, "days": -2, "microseconds": 3}
 _UUID = "6ba7b810-9dad-11d1-80b4-00c04fd430c8"
 
 
+@pytest.fixture(params=["read by Spark", "handed over"], autouse=True)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small files are read in either way."""
+    if request.param == "read by Spark":
+        monkeypatch.setattr("storage.scan._SMALL_BYTES_MAX", -1)
+
+
 def delete_rows(lake_path: Path, version: TableVersion, **positions: list[int]) -> TableVersion:
     """The version without the rows at `positions` of the files `f0`, `f1`, …"""
     deleted = DeletedPositions(version)
