@@ -29,9 +29,9 @@ _NANOSECONDS: Final = pa.time64("ns")
 
 
 def may_be_local(columns: Sequence[Column]) -> bool:
-    """Whether rows with these columns can be handed over: Spark takes times in another unit, which arrays cannot be
-    brought to."""
-    return not any(column.form.children and "TIME(" in column.form.spark for column in columns)
+    """Whether rows with these columns can be handed over: with none, nobody could count them, and Spark takes times in
+    another unit, which arrays cannot be brought to."""
+    return bool(columns) and not any(column.form.children and "TIME(" in column.form.spark for column in columns)
 
 
 def located_rows(

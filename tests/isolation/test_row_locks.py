@@ -65,11 +65,6 @@ def test_privileges(target: Server, target_schema: str, jobs: str) -> None:
 @pytest.mark.parametrize(
     "statement",
     [
-        "SELECT * FROM job a WHERE id = (SELECT id FROM job b WHERE b.id = a.id FOR UPDATE)",
-        "SELECT id IN (SELECT a.id FROM job a, generate_series(1, 3) b FOR UPDATE OF a) FROM job",
-        "SELECT id IN (SELECT a.id FROM job a, (SELECT 1 AS n) b FOR UPDATE) FROM job",
-        "SELECT id FROM shown FOR UPDATE",
-        "SELECT id FROM job ORDER BY id FETCH FIRST 1 ROW WITH TIES FOR UPDATE",
         "COPY (SELECT id FROM job FOR UPDATE) TO STDOUT",
         "CREATE TABLE made AS SELECT id FROM job FOR UPDATE",
         "BEGIN; LOCK TABLE shown",
