@@ -3,7 +3,8 @@
 One JVM, started by the first statement that needs it and again after its death; a statement that was running when it
 died fails with 57P02. Each statement has a thread, a job group by which it is cancelled, and a Spark session of its own
 while it runs: sessions are pooled, and hold nothing but the statement's time zone (Spark keeps that per session, and
-reads it both when a query is analysed and when it runs). Views of tables are global, so every session sees them.
+reads it both when a query is analysed and when it runs) and what light queries need. Views of tables are global, so
+every session sees them.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -28,10 +29,11 @@ from storage import layout, write
 from storage.channel import Channel, ChannelClosedError
 from storage.files import LakeFiles
 from storage.jvm import EngineSettings, SparkJvm
+from storage.light import LIGHT_SETTINGS, is_light
 from storage.plan import RunnableDelete, RunnableInsert, RunnableQuery, RunnableUpdate
 from storage.positions import deleted_positions, merged
 from storage.results import ArrowRows
-from storage.scan import ScanViews
+from storage.scan import ScanViews, View
 from storage.spark_errors import from_spark, jvm_died
 from storage.statement import Statement
 from storage.write import WriteResult
@@ -92,16 +94,19 @@ class _Spark:
     def __init__(self, settings: EngineSettings, data_path: str) -> None:
         self.jvm = SparkJvm(settings)
         self.views = ScanViews(self.jvm, data_path)
-        self._idle: list[JavaObject] = []
+        self._idle: dict[bool, list[JavaObject]] = {False: [], True: []}
         self._lock = threading.Lock()
 
     @contextmanager
-    def session(self, time_zone: str) -> Iterator[JavaObject]:
+    def session(self, time_zone: str, *, light: bool) -> Iterator[JavaObject]:
         """A Spark session that nobody else uses meanwhile."""
+        idle = self._idle[light]
         with self._lock:
-            session = self._idle.pop() if self._idle else None
+            session = idle.pop() if idle else None
         if session is None:
             session = self.jvm.session.newSession()
+            for name, value in LIGHT_SETTINGS.items() if light else ():
+                session.conf().set(name, value)
         session.conf().set("spark.sql.session.timeZone", time_zone)
         # Plan nodes that are made here rather than by the session's planner belong to the thread's active session.
         self.jvm.view.org.apache.spark.sql.classic.SparkSession.setActiveSession(session)
@@ -109,20 +114,18 @@ class _Spark:
             yield session
         finally:
             with self._lock:
-                self._idle.append(session)
+                idle.append(session)
 
-    def frame(self, session: JavaObject, query: RunnableQuery) -> JavaObject:
-        """The analysed query as a (Java) DataFrame."""
-        names: list[str] = []
-        try:
-            parts = []
+    @contextmanager
+    def scanned(self, query: RunnableQuery) -> Iterator[list[View]]:
+        """The views of its scans, in their order, as long as it is analysed."""
+        views: list[View] = []
+        with ExitStack() as acquired:
             for bound in query.scans:
-                names.append(self.views.acquire(bound))
-                parts.append(f"{_quoted(bound.scan.name)} AS (SELECT * FROM global_temp.{names[-1]})")
-            return session.sql(f"WITH {', '.join(parts)} ({query.sql}\n)" if parts else query.sql)
-        finally:
-            for name in names:
-                self.views.release(name)
+                view = self.views.acquire(bound)
+                acquired.callback(self.views.release, view.name)
+                views.append(view)
+            yield views
 
 
 class SparkEngine:
@@ -321,8 +324,8 @@ class SparkEngine:
         spark: _Spark | None = None
         try:
             spark = self._ready(statement, time_zone)
-            with spark.session(time_zone) as session:
-                return work(Work(spark, statement, session, time_zone, self._prefetch))
+            with ExitStack() as sessions:
+                return work(Work(spark, statement, sessions, time_zone, self._prefetch))
         except ChannelClosedError:
             statement.stop()
             raise
@@ -364,18 +367,28 @@ class Work:
     """What a statement's thread works with."""
 
     def __init__(
-        self, spark: _Spark, statement: Statement, session: JavaObject, time_zone: str, prefetch: ThreadPoolExecutor
+        self, spark: _Spark, statement: Statement, sessions: ExitStack, time_zone: str, prefetch: ThreadPoolExecutor
     ) -> None:
+        """`sessions` has the Spark sessions that are taken here, until the work is done."""
         self.jvm = spark.jvm
         self.statement = statement
         self._spark = spark
-        self._session = session
+        self._sessions = sessions
         self._time_zone = time_zone
         self._prefetch = prefetch
 
     def frame(self, query: RunnableQuery) -> JavaObject:
-        """The query, analysed."""
-        return self._spark.frame(self._session, query)
+        """The query, analysed, as a (Java) DataFrame."""
+        with self._spark.scanned(query) as views:
+            light = is_light(query, [view.row_count for view in views])
+            if light:
+                self.statement.lighten(self.jvm)
+            session = self._sessions.enter_context(self._spark.session(self._time_zone, light=light))
+            parts = [
+                f"{_quoted(bound.scan.name)} AS (SELECT * FROM global_temp.{view.name})"
+                for bound, view in zip(query.scans, views, strict=True)
+            ]
+            return session.sql(f"WITH {', '.join(parts)} ({query.sql}\n)" if parts else query.sql)
 
     def rows(self, frame: JavaObject) -> ArrowRows:
         """The rows of an analysed query."""

@@ -21,7 +21,7 @@ import json
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -51,21 +51,28 @@ _Key = tuple[Any, ...]
 _NUMBERED: Final = [plain_field("numbered_file", "string"), plain_field("first_number", "long")]
 
 
+class View(NamedTuple):
+    """A relation of Spark's by its `name`; `row_count` of rows that it was handed, None where it reads files."""
+
+    name: str
+    row_count: int | None
+
+
 class ScanViews:
-    """The views of one JVM. `name_of` may be called by any thread that is bound to a statement."""
+    """The views of one JVM. `acquire` may be called by any thread that is bound to a statement."""
 
     def __init__(self, jvm: SparkJvm, data_path: str, views_max: int = VIEWS_MAX) -> None:
         self._jvm = jvm
         self._data_path = data_path
         self._views_max = views_max
         self._lock = threading.Lock()
-        self._views: OrderedDict[_Key, str] = OrderedDict()
+        self._views: OrderedDict[_Key, View] = OrderedDict()
         self._in_use: dict[str, int] = {}
         self._dropped: set[str] = set()
         self._numbers = itertools.count(1)
 
-    def acquire(self, bound: BoundScan) -> str:
-        """The name of the scan's view, made where it is missing. It stays until it is released as often."""
+    def acquire(self, bound: BoundScan) -> View:
+        """The scan's view, made where it is missing. It stays until it is released as often."""
         scan, version = bound.scan, bound.version
         found = look_up(self._data_path, bound)
         files = found.whole
@@ -84,25 +91,26 @@ class ScanViews:
             tuple(numbers[file.path] for file in files) if numbers is not None else None,
         )
         with self._lock:
-            name = self._views.get(key)
-            if name is not None:
+            view = self._views.get(key)
+            if view is not None:
                 self._views.move_to_end(key)
-                self._in_use[name] = self._in_use.get(name, 0) + 1
-                return name
+                self._in_use[view.name] = self._in_use.get(view.name, 0) + 1
+                return view
         name = f"scan_{next(self._numbers)}"
         small = _is_small(files) and may_be_local(version.table.columns)
         frame = self._local(bound, files) if small else _Relation(self._jvm, self._data_path, bound).of(files)
         frame.createGlobalTempView(name)
+        view = View(name, sum(file.record_count for file in files) if small else None)
         with self._lock:
             self._in_use[name] = 1
             twin = self._views.pop(key, None)
-            self._views[key] = name
+            self._views[key] = view
             evicted = [] if twin is None else [twin]
             while len(self._views) > self._views_max:
                 evicted.append(self._views.popitem(last=False)[1])
-            self._dropped.update(evicted)
+            self._dropped.update(each.name for each in evicted)
         self._drop_unused()
-        return name
+        return view
 
     def _local(self, bound: BoundScan, files: Sequence[DataFile]) -> JavaObject:
         """All rows of a few small files."""
@@ -113,12 +121,13 @@ class ScanViews:
             self._jvm, rows, table.columns, needs_position=bound.scan.needs_position, numbers=_numbers(bound)
         )
 
-    def _located(self, bound: BoundScan, found: LookUp) -> str:
+    def _located(self, bound: BoundScan, found: LookUp) -> View:
         """A view over the rows that an index has found, and what has to be read beside; nobody else will want it."""
         scan, table = bound.scan, bound.version.table
         columns = [column for column in table.columns if column.attnum in scan.attnums] or list(table.columns[:1])
         small = [file for file in found.whole if file.record_count < SIDECAR_ROWS_MIN][:_SMALL_FILES_MAX]
-        if found.row_count + sum(file.record_count for file in small) > LOCATED_MAX:
+        count = found.row_count + sum(file.record_count for file in small)
+        if count > LOCATED_MAX:
             small = []
         taken = {file.path for file in small}
         whole = [file for file in found.whole if file.path not in taken]
@@ -134,7 +143,7 @@ class ScanViews:
         with self._lock:
             self._in_use[name] = 1
             self._dropped.add(name)
-        return name
+        return View(name, None if whole else count)
 
     def release(self, name: str) -> None:
         """The statement that acquired the view has been analysed."""

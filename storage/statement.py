@@ -14,6 +14,7 @@ from py4j.protocol import Py4JError
 
 from catalog.errors import SluiceError, SqlState
 from storage.jvm import SparkJvm
+from storage.light import LIGHT_SETTINGS
 
 _numbers: Final = itertools.count(1)
 _bound = threading.local()
@@ -30,6 +31,7 @@ class Statement:
         self._ended = threading.Event()
         self._failure: SluiceError | None = None
         self._jvm: SparkJvm | None = None
+        self._light = False
 
     def cancel(self, failure: SluiceError | None = None) -> None:
         """Stop its jobs, those running and those to come; it fails with `failure` (57014 where none is given).
@@ -91,6 +93,19 @@ class Statement:
             for name, value in jvm.settings.items():
                 if name.startswith("spark.sql."):
                     context.setLocalProperty(name, value)
-            _bound.jvm = jvm
+            _bound.jvm, _bound.light = jvm, False
+        self._set_weight(jvm)
         context.setLocalProperty("spark.sql.session.timeZone", time_zone)
         context.setJobGroup(self.group, self.tag, True)
+
+    def lighten(self, jvm: SparkJvm) -> None:
+        """What it does from now on is light (see storage.light), in the calling thread and in those bound later."""
+        self._light = True
+        self._set_weight(jvm)
+
+    def _set_weight(self, jvm: SparkJvm) -> None:
+        if _bound.light != self._light:
+            for name in LIGHT_SETTINGS:
+                value = LIGHT_SETTINGS[name] if self._light else jvm.settings.get(name)
+                jvm.context.setLocalProperty(name, value)
+            _bound.light = self._light
