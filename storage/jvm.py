@@ -23,6 +23,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 
 from catalog.errors import SluiceError, SqlState
+from storage.class_archive import archive_path
 
 # Results so large that they hold a task until their client has read them (storage.relay): so many at a time.
 RELAYS: Final = 4
@@ -132,6 +133,10 @@ class SparkJvm:
         self.settings = spark_settings(settings, self.scratch)
         conf = SparkConf(loadDefaults=False)
         conf.setAll(list(self.settings.items()))
+        archive = archive_path()
+        if archive is not None and archive.exists():
+            options = conf.get("spark.driver.extraJavaOptions", "")
+            conf.set("spark.driver.extraJavaOptions", f"-XX:SharedArchiveFile={archive} {options}")
         try:
             with (settings.log or Path(os.devnull)).open("ab") as log:
                 self._gateway: Any = launch_gateway(  # type: ignore[no-untyped-call]
@@ -177,14 +182,14 @@ class SparkJvm:
             self.lost = True
         return True
 
-    def stop(self) -> None:
-        """End the process and wait for it; an end that takes too long is a kill. Blocking."""
+    def stop(self, seconds_max: float = _STOP_SECONDS_MAX) -> None:
+        """End the process and wait for it; an end that takes longer than that is a kill. Blocking."""
         if self._process.stdin is not None:
             self._process.stdin.close()
         if self.lost:
             self._process.kill()
         try:
-            self._process.wait(_STOP_SECONDS_MAX)
+            self._process.wait(seconds_max)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()

@@ -1,0 +1,16 @@
+"""The archive of Spark's classes is there, and a JVM maps it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from storage.class_archive import archive_path
+from storage.engine import SparkEngine
+
+
+async def test_the_jvm_maps_the_archive(engine: SparkEngine) -> None:
+    archive = archive_path()
+    assert archive is not None
+    assert archive.exists(), "tests/run makes it"
+    await engine.start()
+    assert str(archive) in Path(f"/proc/{engine.process_id}/maps").read_text()
