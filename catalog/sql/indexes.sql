@@ -61,7 +61,7 @@ CREATE FUNCTION pg_sluice.indexes(shadow oid) RETURNS jsonb LANGUAGE sql STABLE 
     SELECT jsonb_agg(jsonb_build_object('oid', x.index_oid::bigint, 'index_id', x.index_id, 'name', c.relname,
                                         'form', x.form, 'unused', x.unused) ORDER BY x.index_id)
     FROM pg_sluice.lake_index x JOIN pg_index i ON i.indexrelid = x.index_oid JOIN pg_class c ON c.oid = x.index_oid
-    WHERE x.relid = shadow AND i.indisvalid AND x.form = pg_sluice.index_form(i)
+    WHERE x.relid = shadow AND i.indrelid = shadow AND i.indisvalid AND x.form = pg_sluice.index_form(i)
 $$;
 
 
@@ -142,7 +142,8 @@ BEGIN
             AND NOT EXISTS (SELECT FROM pg_sluice.lake_index w WHERE w.index_oid = i.indexrelid)
             AND pg_sluice.index_form(i) = x.form;
     DELETE FROM pg_sluice.lake_index x WHERE x.relid = shadow AND NOT EXISTS (
-        SELECT FROM pg_index i WHERE i.indexrelid = x.index_oid AND pg_sluice.index_form(i) = x.form);
+        SELECT FROM pg_index i
+        WHERE i.indrelid = shadow AND i.indexrelid = x.index_oid AND pg_sluice.index_form(i) = x.form);
     INSERT INTO pg_sluice.lake_index (relid, index_oid, name, form, unused)
         SELECT shadow, i.indexrelid, c.relname, pg_sluice.index_form(i),
                CASE WHEN m.amname NOT IN ('btree', 'hash') THEN format('%s indexes are not looked up', m.amname) END

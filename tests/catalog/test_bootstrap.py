@@ -74,3 +74,16 @@ async def test_keeps_the_analysed_trees_out_of_the_server_log(
 async def test_is_closed_to_clients(lake: CatalogUnderTest, sql: str) -> None:
     with pytest.raises(asyncpg.InsufficientPrivilegeError):
         await lake.client.execute(sql)
+
+
+async def test_a_table_is_described_by_its_own_indexes_alone(lake: CatalogUnderTest) -> None:
+    """PostgreSQL's own indexes are hundreds, and a table is described by each statement."""
+    await lake.client.execute("CREATE TABLE numbered (a integer PRIMARY KEY, b integer UNIQUE)")
+    table = await lake.client.fetchval("SELECT 'numbered'::regclass::oid")
+    async with lake.superuser.transaction():
+        await lake.superuser.execute("SET LOCAL track_functions = 'all'")
+        described = await lake.superuser.fetchval("SELECT description FROM pg_sluice.describe(ARRAY[$1::oid])", table)
+        calls = await lake.superuser.fetchval(
+            "SELECT calls FROM pg_stat_xact_user_functions WHERE funcname = 'index_form'"
+        )
+    assert described.count('"index_id"') == calls == 2
