@@ -1,5 +1,7 @@
 """The rows of `pg_sluice.row_lock`: put there before somebody locks them, and swept away when nobody has them locked.
 
+Those of `row_move` are swept away when every transaction is younger than they are.
+
 Any gateway may sweep at any time; who meets a row that has just gone puts it there again (catalog/sql/row_locks.sql).
 """
 
@@ -21,6 +23,12 @@ _PUT: Final = "SELECT pg_sluice.put_row_locks($1, $2, $3, $4)"
 _SWEEP: Final = """
 DELETE FROM pg_sluice.row_lock WHERE ctid = ANY (ARRAY(SELECT ctid FROM pg_sluice.row_lock FOR UPDATE SKIP LOCKED))
 """
+# Two steps: what is seen now was committed before, at a time that nobody knows.
+_SEE_MOVES: Final = "UPDATE pg_sluice.row_move SET seen = clock_timestamp() WHERE seen IS NULL"
+_SWEEP_MOVES: Final = """
+DELETE FROM pg_sluice.row_move WHERE seen < (SELECT min(xact_start) FROM pg_stat_activity)
+"""
+_LEFT: Final = "SELECT EXISTS (SELECT FROM pg_sluice.row_lock) OR EXISTS (SELECT FROM pg_sluice.row_move)"
 _SWEEP_SECONDS: Final = 5.0
 
 
@@ -45,9 +53,10 @@ class RowLocks:
             self._sweeper = asyncio.create_task(self._sweep())
 
     async def sweep(self) -> bool:
-        """Take away what nobody has locked; whether that was all."""
-        await self._store.pool.execute(_SWEEP)
-        left: bool = await self._store.pool.fetchval("SELECT EXISTS (SELECT FROM pg_sluice.row_lock)")
+        """Take away what nobody has locked, and what nobody needs any more; whether that was all."""
+        for statement in (_SWEEP, _SWEEP_MOVES, _SEE_MOVES):
+            await self._store.pool.execute(statement)
+        left: bool = await self._store.pool.fetchval(_LEFT)
         return not left
 
     async def _sweep(self) -> None:

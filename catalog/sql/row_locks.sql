@@ -13,6 +13,13 @@ CREATE UNLOGGED TABLE pg_sluice.row_lock (file bigint, position bigint);
 -- Partial only so that PostgreSQL does not take the place for a key: who changes it is in nobody's way who holds the key.
 CREATE UNIQUE INDEX row_lock_place ON pg_sluice.row_lock (file, position) WHERE file IS NOT NULL;
 
+-- The way of rows that have got other values and kept their keys: who holds nothing but a key, by a snapshot in which the
+-- row is where it was, holds it where the row is by now. `seen` is a time by which that was committed: who has begun later
+-- needs it no more (catalog/row_locks.py).
+CREATE UNLOGGED TABLE pg_sluice.row_move (
+    file bigint NOT NULL, position bigint NOT NULL, new_file bigint NOT NULL, new_position bigint NOT NULL, seen timestamptz);
+CREATE INDEX row_move_from ON pg_sluice.row_move (file, position);
+
 -- Make rows that can be locked, where there are none. What somebody is just giving another place is there still, and is not
 -- waited for: he who comes between the look and the insertion looks again.
 CREATE FUNCTION pg_sluice.put_row_locks(files bigint[], positions bigint[], of_constraint oid, keys bytea[])
@@ -87,6 +94,22 @@ BEGIN
     UPDATE pg_sluice.row_lock l SET file = w.new_f, position = w.new_p
         FROM unnest(files, positions, new_files, new_positions) w (f, p, new_f, new_p)
         WHERE l.file = w.f AND l.position = w.p;
+    INSERT INTO pg_sluice.row_move SELECT * FROM unnest(files, positions, new_files, new_positions);
+END $$;
+
+-- Where these rows are by now, as far as they have kept their keys: all files, then all positions.
+CREATE FUNCTION pg_sluice.moved_rows(token text, files bigint[], positions bigint[]) RETURNS bigint[] LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog AS $$
+BEGIN
+    PERFORM pg_sluice.authorize(token);
+    RETURN (
+        WITH RECURSIVE place AS (
+            SELECT w.n, 0 AS moves, w.f, w.p FROM unnest(files, positions) WITH ORDINALITY w (f, p, n)
+            UNION ALL
+            SELECT w.n, w.moves + 1, m.new_file, m.new_position FROM place w
+            JOIN pg_sluice.row_move m ON m.file = w.f AND m.position = w.p
+        ), newest AS (SELECT DISTINCT ON (n) n, f, p FROM place ORDER BY n, moves DESC)
+        SELECT array_agg(f ORDER BY n) || array_agg(p ORDER BY n) FROM newest);
 END $$;
 
 -- Lock every row of a table against all others; false where that is to be skipped.
@@ -141,6 +164,7 @@ END $$;
 REVOKE ALL ON FUNCTION
     pg_sluice.put_row_locks(bigint[], bigint[], oid, bytea[]), pg_sluice.put_own_row_locks(text, bigint[], bigint[]),
     pg_sluice.move_row_locks(text, bigint[], bigint[], bigint[], bigint[]),
+    pg_sluice.moved_rows(text, bigint[], bigint[]),
     pg_sluice.lock_rows(text, oid, bigint[], bigint[], text, text),
     pg_sluice.lock_all_rows(text, oid, text), pg_sluice.key_places(oid, bytea[]),
     pg_sluice.lock_referenced(text, oid, bigint[], bigint[], oid, bytea[], bigint),
@@ -148,6 +172,7 @@ REVOKE ALL ON FUNCTION
 GRANT EXECUTE ON FUNCTION
     pg_sluice.put_own_row_locks(text, bigint[], bigint[]),
     pg_sluice.move_row_locks(text, bigint[], bigint[], bigint[], bigint[]),
+    pg_sluice.moved_rows(text, bigint[], bigint[]),
     pg_sluice.lock_rows(text, oid, bigint[], bigint[], text, text),
     pg_sluice.lock_all_rows(text, oid, text),
     pg_sluice.lock_referenced(text, oid, bigint[], bigint[], oid, bytea[], bigint),

@@ -34,9 +34,7 @@ from gateway.lake.row_locks import (
     Strength,
     check_may_look_again,
     follow_rows,
-    lock_rows,
-    lockable_files,
-    untouched,
+    hold_rows,
 )
 from gateway.lake.table_locks import ROW_EXCLUSIVE, lock_tables
 from gateway.lake.uniqueness import keep_keys
@@ -116,15 +114,9 @@ class Changing:
         computed again. Where the isolation level forbids that, 40001.
         """
         rows = {path: each for path, each in (result.positions if met is None else met).items() if len(each)}
-        lockable = lockable_files(self._transaction, version.files, strength)
-        places = [(lockable[path], each) for path, each in rows.items() if path in lockable]
         pairs = result.sources if sources is None else sources
         try:
-            if places:
-                files = np.repeat([number for number, _ in places], [len(each) for _, each in places])
-                positions = np.concatenate([each for _, each in places])
-                await lock_rows(self.session, version.table, files, positions, strength)
-            if await untouched(self.session, rows, version):
+            if await hold_rows(self.session, rows, version, strength):
                 if strength is Strength.NO_KEY_UPDATE and pairs is not None:
                     await follow_rows(self.session, pairs, result.data_files)
                 return True

@@ -26,7 +26,7 @@ from gateway.lake.row_locks import (
     file_numbers,
     lock_rows,
     lockable_files,
-    untouched,
+    unharmed,
 )
 from gateway.visibility import staged
 from planner.locking import LockedTable, LockingPlan, plan_locking, subqueries
@@ -141,7 +141,7 @@ async def _lock(
         locked[asked] = taken[inverse.reshape(-1)]
         kept = places[:, taken]
         by_path = {paths[int(number)]: kept[1][kept[0] == number] for number in np.unique(kept[0])}
-        if not await untouched(session, by_path, version):
+        if not await unharmed(session, by_path, version, strength):
             check_may_look_again(session)
             return None
     return locked

@@ -11,15 +11,13 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from catalog.errors import SluiceError
 from gateway.analysis import UNDO
 from gateway.kept_answers import KeptAnswers
 from gateway.lake.computed import Computing, Locked, is_small
 from gateway.lake.guarded import relay_rows, send_statement
 from gateway.lake.rehearsal import begin, chosen_positions, load_all, rows_of
-from gateway.lake.row_locks import Strength, Waiting, check_may_look_again, lock_rows, lockable_files, untouched
+from gateway.lake.row_locks import Strength, Waiting, check_may_look_again, hold_rows
 from gateway.lake.shadow import shadow_rows
 from gateway.visibility import rules
 from planner.computed_locking import locked_table
@@ -65,13 +63,8 @@ async def rehearse_locks(
     session.gateway.store.undone_rows.left(table.oid, version.row_count)
     positions = await chosen_positions(table, loaded, rows_of(table, rows.bodies))
     strength, waiting = Strength(STRENGTHS[wanted.strength]), Waiting(WAITS[wanted.waiting])
-    lockable = lockable_files(session.transaction, version.files, strength)
-    places = [(lockable[path], each) for path, each in positions.items() if path in lockable]
-    if places:
-        files = np.repeat([number for number, _ in places], [len(each) for _, each in places])
-        await lock_rows(session, table, files, np.concatenate([each for _, each in places]), strength, waiting)
-        if not await untouched(session, positions, version):
-            check_may_look_again(session)
-            kept.close()
-            return None
+    if not await hold_rows(session, positions, version, strength, waiting):
+        check_may_look_again(session)
+        kept.close()
+        return None
     return Chosen(kept, int(tag.removeprefix("SELECT ")))

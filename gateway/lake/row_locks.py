@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _LOCK_ROWS: Final = "SELECT pg_sluice.lock_rows($1, $2::bigint::oid, $3::bigint[], $4::bigint[], $5, $6)"
 _PUT_OWN: Final = "SELECT pg_sluice.put_own_row_locks($1, $2::bigint[], $3::bigint[])"
 _MOVE: Final = "SELECT pg_sluice.move_row_locks($1, $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])"
+_MOVED: Final = "SELECT pg_sluice.moved_rows($1, $2::bigint[], $3::bigint[])"
 _LOCK_REFERENCED: Final = (
     "SELECT pg_sluice.lock_referenced($1, $2::bigint::oid, $3::bigint[], $4::bigint[],"
     " $5::bigint::oid, $6::bytea[], $7::bigint)"
@@ -41,6 +42,8 @@ ROWS_MAX: Final = 10_000
 # An integer[] in PostgreSQL's binary form: a head of five words (dimensions, nulls, type, size, lower bound), then each
 # element after its length.
 _HEAD_WORDS: Final = 5
+# An element of a bigint[] there.
+_BIGINT: Final = np.dtype([("length", ">i4"), ("value", ">i8")])
 
 # Positions of rows, by the path of their data file.
 Rows = Mapping[str, npt.NDArray[np.int64]]
@@ -197,6 +200,58 @@ def strength_of(table: Table, assigned: Collection[int] | None) -> Strength:
         key.deferrable or set(key.attnums).isdisjoint(assigned) for key in table.keys
     )
     return Strength.NO_KEY_UPDATE if keys_stay else Strength.UPDATE
+
+
+async def hold_rows(
+    session: Exchange, rows: Rows, version: TableVersion, strength: Strength, waiting: Waiting = Waiting.WAIT
+) -> bool:
+    """Lock rows of a table that was read as `version`; whether they are then `unharmed`."""
+    lockable = lockable_files(session.transaction, version.files, strength)
+    places = [(lockable[path], each) for path, each in rows.items() if path in lockable]
+    if places:
+        files = np.repeat([number for number, _ in places], [len(each) for _, each in places])
+        await lock_rows(session, version.table, files, np.concatenate([each for _, each in places]), strength, waiting)
+    return await unharmed(session, rows, version, strength)
+
+
+async def unharmed(session: Exchange, rows: Rows, version: TableVersion, strength: Strength) -> bool:
+    """Whether nobody has committed a change of these rows, which are locked, since `version` was made; one that leaves
+    their keys is none to who holds nothing but these."""
+    if await untouched(session, rows, version):
+        return True
+    if strength is not Strength.KEY_SHARE:
+        return False
+    read = {file.path for file in version.files if file.data_file_id is not None}
+    places = [(file_number(path), each) for path, each in rows.items() if path in read]
+    files = np.repeat([number for number, _ in places], [len(each) for _, each in places])
+    return await _keys_stay(session, version.table, files, np.concatenate([each for _, each in places]))
+
+
+async def _keys_stay(
+    session: Exchange, table: Table, files: npt.NDArray[np.int64], positions: npt.NDArray[np.int64]
+) -> bool:
+    """Lock the keys of rows where these are by now; whether all of them are still there."""
+    settled = False
+    while not settled:
+        moved = Statement(
+            _MOVED, (session.gateway.token, *_arrays(files, positions)), parameter_formats=(0, 1, 1), result_format=1
+        )
+        [answer] = await session.backend.run(moved)
+        places = np.frombuffer(answer.rows[0][0] or b"", _BIGINT, offset=4 * _HEAD_WORDS)["value"].astype(np.int64)
+        before, (files, positions) = (files, positions), np.split(places, 2)
+        settled = np.array_equal(before, (files, positions))
+        if not settled:
+            await lock_rows(session, table, files, positions, Strength.KEY_SHARE)
+    newest = (await session.gateway.store.versions([table.oid])).get(table.oid)
+    present = {} if newest is None else {file_number(file.path): file for file in newest.files}
+    for number in np.unique(files):
+        file = present.get(int(number))
+        if file is None:
+            return False
+        gone = file.delete_file
+        if gone is not None and await session.gateway.engine.deletes_any(table, gone, positions[files == number]):
+            return False
+    return True
 
 
 async def untouched(session: Exchange, rows: Rows, version: TableVersion) -> bool:

@@ -13,6 +13,7 @@ from tests.catalog.conftest import CatalogUnderTest
 
 _LOCK = "SELECT pg_sluice.lock_rows($1, $2::text::regclass, $3, $4, $5, $6)"
 _MOVE = "SELECT pg_sluice.move_row_locks($1, $2, $3, $4, $5)"
+_MOVED = "SELECT pg_sluice.moved_rows($1, $2, $3)"
 _LOCK_ALL = "SELECT pg_sluice.lock_all_rows($1, 't'::regclass, $2)"
 _LOCK_TABLE = "SELECT pg_sluice.lock_tables($1, ARRAY['t'::regclass::oid], 'ACCESS SHARE', false)"
 
@@ -110,6 +111,23 @@ async def test_who_holds_a_row_holds_what_comes_in_its_place(lake: CatalogUnderT
     finally:
         await other.close()
         await third.close()
+
+
+async def test_the_way_of_a_row_is_known_as_long_as_somebody_may_ask(lake: CatalogUnderTest, store: Store) -> None:
+    other = await asyncpg.connect(lake.url)
+    try:
+        async with lake.client.transaction():
+            await lake.client.fetchval("SELECT 1")
+            await other.fetchval(_MOVE, lake.token, [7, 7], [1, 2], [8, 8], [11, 12])
+            await other.fetchval(_MOVE, lake.token, [8], [12], [9], [0])
+            for _ in range(3):
+                assert await store.row_locks.sweep() is False
+                assert await lake.client.fetchval(_MOVED, lake.token, [7, 7, 7], [2, 1, 3]) == [9, 8, 7, 0, 11, 3]
+        await store.row_locks.sweep()
+        assert await store.row_locks.sweep() is True
+        assert await lake.client.fetchval(_MOVED, lake.token, [7], [1]) == [7, 1]
+    finally:
+        await other.close()
 
 
 async def test_locks_of_dropped_tables_go_when_nobody_uses_them(lake: CatalogUnderTest, store: Store) -> None:
