@@ -368,6 +368,7 @@ GRANT USAGE ON SCHEMA pg_sluice TO PUBLIC;
 GRANT EXECUTE ON FUNCTION
     pg_sluice.describe(oid[]), pg_sluice.stage(text, jsonb), pg_sluice.uncommitted(text, oid[]),
     pg_sluice.prepare_commit(text, jsonb), pg_sluice.shadow_rows(text, oid, text, text),
+    pg_sluice.note_updates(text, oid), pg_sluice.noted_updates(text),
     pg_sluice.put_as_owner(text, oid, text[], oid[], integer, text[]),
     pg_sluice.shadow_scans(oid[]), pg_sluice.volatile_functions(oid[]),
     pg_sluice.set_replication_role(text, text), pg_sluice.shadow_changes(oid[]), pg_sluice.take_copies(text, oid) TO PUBLIC;

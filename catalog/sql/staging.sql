@@ -119,6 +119,32 @@ BEGIN
 END $$;
 
 
+-- Which rows of a shadow a statement gives other values, and where these are then: noted by a trigger that is there as long
+-- as the savepoint around it, with which all of it is undone. Nobody but that transaction ever sees what it has noted.
+CREATE UNLOGGED TABLE pg_sluice.shadow_update (before tid NOT NULL, after tid NOT NULL);
+
+CREATE FUNCTION pg_sluice.note_update() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+BEGIN
+    INSERT INTO pg_sluice.shadow_update VALUES (OLD.ctid, NEW.ctid);
+    RETURN NULL;
+END $$;
+
+CREATE FUNCTION pg_sluice.note_updates(token text, shadow oid) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog SET event_triggers = off AS $$
+BEGIN
+    PERFORM pg_sluice.authorize(token);
+    EXECUTE format('CREATE TRIGGER pg_sluice_note AFTER UPDATE ON %s FOR EACH ROW EXECUTE FUNCTION pg_sluice.note_update()',
+                   shadow::regclass);
+END $$;
+
+CREATE FUNCTION pg_sluice.noted_updates(token text) RETURNS TABLE (before text, after text) LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog AS $$
+BEGIN
+    PERFORM pg_sluice.authorize(token);
+    RETURN QUERY SELECT u.before::text, u.after::text FROM pg_sluice.shadow_update u;
+END $$;
+
+
 -- Put rows into a shadow as the table's owner, who is the one that the actions of foreign keys act as, inside the savepoint
 -- that will undo it. `cells` has the values of the first column, then those of the second, and so on, as text of `types`.
 -- Only a function that the owner owns acts as the owner; the savepoint undoes that too.

@@ -57,6 +57,7 @@ class _ChangePortal(StatementPortal):
                 answers: Sequence[bytes] = ()
                 tag: str | None = None
                 sources: pa.Table | None = None
+                noted: pa.Table | None = None
                 try:
                     result, assigned = await self._write(reading, version)
                 except SluiceError as refusal:
@@ -67,9 +68,10 @@ class _ChangePortal(StatementPortal):
                     changed = await computed_change(session, query, version, reading, refusal, self.binding)
                     result, assigned = changed.result, changed.assigned
                     answers, tag, sources = changed.outcome.answers, changed.outcome.tag, changed.sources
+                    noted = None if changed.outcome.origins is None else sources
                 if await changing.claim(result, version, strength_of(version.table, assigned), sources=sources):
                     break
-            await changing.wrote(result, version, assigned)
+            await changing.wrote(result, version, assigned, sources=noted)
             if tag is not None:
                 await self.pass_on(answers)
             if self.columns is not None and result.returning is not None:

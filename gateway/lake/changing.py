@@ -160,7 +160,8 @@ class Changing:
         self._changes.clear()
         pairs = result.sources if sources is None else sources
         replaced = Replaced(version, change, result.positions, pairs, assigned is not None, mixed)
-        self._events += [partial(self._follow, replaced, each) for each in foreign_keys]
+        parts = replaced.parts()
+        self._events += [partial(self._follow, part, each) for part in parts for each in foreign_keys]
         if change.data_files:
             self._events.append(partial(self._look_up, table, change, assigned))
         if not self._follows:

@@ -15,7 +15,7 @@ from catalog.errors import SluiceError, unsupported
 from catalog.model import TableVersion
 from gateway.lake.computed import SMALL_ROWS, Computing, is_small
 from gateway.lake.guarded import send_statement
-from gateway.lake.rehearsal import Outcome, gone, load_all, paired, rehearse
+from gateway.lake.rehearsal import Outcome, gone, has_key, load_all, paired, rehearse
 from gateway.visibility import functions_of_rules, rules
 from planner.computable import functions_of_users
 from planner.nodes import Node
@@ -53,8 +53,8 @@ async def computed_change(  # noqa: PLR0917
         raise unsupported(f'changing table "{table.name}" twice in a statement that also reads it in this way')
     kept = await rules(session, table)
     assigned = _assigned(query, kept.generated)
-    if assigned is not None and any(not set(key.attnums).isdisjoint(assigned) for key in table.keys):
-        raise refusal  # which row became which is not told, and whoever refers to the key would have to know
+    changes_keys = assigned is not None and any(not set(key.attnums).isdisjoint(assigned) for key in table.keys)
+    noting = changes_keys or (assigned is not None and not has_key(table))
     columns = [column for column in table.columns if column.attnum not in kept.generated]
     beside = replace(reading, versions={oid: each for oid, each in reading.versions.items() if oid != table.oid})
 
@@ -64,7 +64,7 @@ async def computed_change(  # noqa: PLR0917
     async with Computing(session, query, beside, refusal, table.oid, made_by_users=True) as computing:
         loaded = await asyncio.to_thread(load_all, path, version)
         async with computing.watched(functions_of_rules(kept)):
-            outcome = await rehearse(session, table, columns, loaded, send)
+            outcome = await rehearse(session, table, columns, loaded, send, noting=noting)
     session.gateway.store.undone_rows.left(table.oid, version.row_count)
     replaced = await gone(table, loaded, outcome.kept)
     result = await asyncio.to_thread(replace_rows, path, version, replaced, [outcome.fresh])

@@ -37,6 +37,7 @@ from gateway.lake.rehearsal import (
     gone,
     load,
     load_all,
+    must_note,
     nothing_loaded,
     paired,
     places_in,
@@ -77,6 +78,8 @@ class MergePortal(StatementPortal):
         session, query = self.session, self.routed.query
         assert query is not None
         parts, oid = merge(self.analysis.sql), target_oid(query)
+        kinds = {int(action.commandType) for action in query.mergeActionList}
+        updates, deletes = _UPDATE in kinds, _DELETE in kinds
         async with Changing(self, "MERGE", oid) as changing:
             source = await self._source(parts)
             in_place = tables_in_place(query, source=source is None)
@@ -92,7 +95,9 @@ class MergePortal(StatementPortal):
                 if source is not None:
                     await self._propose(*source, reading)
                 loaded = await self._matched(parts, reading, everything=everything)
-                outcome = await self._merged(parts if source is not None else None, reading, loaded, in_place)
+                noting = updates and await must_note(session, version.table, deletes=deletes)
+                given = parts if source is not None else None
+                outcome = await self._merged(given, reading, loaded, in_place, noting=noting)
                 replaced = await gone(version.table, loaded, outcome.kept)
                 left, path = await left_by_parts(session, version), session.gateway.data_path
                 if await asyncio.to_thread(_any_taken, path, version, left, replaced):
@@ -107,16 +112,7 @@ class MergePortal(StatementPortal):
                     await session.backend.run(_EMPTY)
             if source is not None:
                 await session.backend.run(Statement(f"DROP TABLE pg_temp.{PROPOSED}"))
-            kinds = {int(action.commandType) for action in query.mergeActionList}
-            await conclude(
-                self,
-                changing,
-                version,
-                outcome,
-                result,
-                updates=_UPDATE in kinds,
-                deletes=_DELETE in kinds,
-            )
+            await conclude(self, changing, version, outcome, result, sources=sources, updates=updates, deletes=deletes)
 
     async def _source(self, parts: Merge) -> tuple[Analysis, Routed] | None:
         """The query of the source's rows; None where PostgreSQL has to read the source itself."""
@@ -198,7 +194,7 @@ class MergePortal(StatementPortal):
         return await asyncio.to_thread(load, session.gateway.data_path, version.table, version.files, places)
 
     async def _merged(
-        self, parts: Merge | None, reading: Reading, loaded: Loaded, in_place: Collection[int]
+        self, parts: Merge | None, reading: Reading, loaded: Loaded, in_place: Collection[int], *, noting: bool
     ) -> Outcome:
         """PostgreSQL merges: the proposed rows by the statement's `parts`, else by the statement as it is."""
         session, query = self.session, self.routed.query
@@ -230,7 +226,7 @@ class MergePortal(StatementPortal):
                 await stack.enter_async_context(computing.watched(functions))
             else:
                 await stack.enter_async_context(guarding_functions(session, functions, target, filled=True))
-            return await rehearse(session, table, columns, loaded, send)
+            return await rehearse(session, table, columns, loaded, send, noting=noting)
 
 
 def _any_taken(

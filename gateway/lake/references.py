@@ -88,8 +88,8 @@ async def referring(session: Exchange, table: Table, assigned: Collection[int] |
 class Replaced:
     """Rows of `version` that a change, which is staged, deletes or replaces, by the path of their data file.
 
-    `updated`: they were given other values; `sources` pairs these with them, where that is known. `mixed`: of rows that
-    are not paired, nobody knows which were deleted and which updated.
+    `updated`: they were given other values; `sources` pairs these with them, where that is known, and has NULL for
+    other new rows. `mixed`: of rows that are not paired, nobody knows which were deleted and which updated.
     """
 
     version: TableVersion
@@ -98,6 +98,29 @@ class Replaced:
     sources: pa.Table | None
     updated: bool
     mixed: bool = False
+
+    def parts(self) -> list[Replaced]:
+        """Those that were given other values, and those that are no more, where that is known."""
+        if self.sources is None or self.sources.num_rows - self.sources["position"].null_count == self.count:
+            return [self]
+        files = pc.cast(self.sources["file"], pa.string())
+        kept = {
+            path: np.intersect1d(places, self.sources["position"].filter(pc.equal(files, path)).to_numpy())
+            for path, places in self.rows.items()
+        }
+        gone = {path: np.setdiff1d(places, kept[path]) for path, places in self.rows.items()}
+        updated = replace(self, rows=_without_empty(kept), updated=True)
+        deleted = replace(self, rows=_without_empty(gone), sources=None, updated=False)
+        return [each for each in (updated, deleted) if each.rows]
+
+    @property
+    def count(self) -> int:
+        """How many rows."""
+        return sum(map(len, self.rows.values()))
+
+
+def _without_empty(rows: Mapping[str, npt.NDArray[np.int64]]) -> Mapping[str, npt.NDArray[np.int64]]:
+    return {path: places for path, places in rows.items() if len(places)}
 
 
 async def consequence(
@@ -122,8 +145,9 @@ async def consequence(
     wanted: Consequence | None = None
     if not later:
         found = await _children(session, table, foreign_key, gone, child, child.files)
-        if len(found) and replaced.updated and gone.replaced is None:
-            _refuse_unpaired(foreign_key, mixed=replaced.mixed)
+        unpaired = replaced.updated and gone.replaced is None
+        if len(found) and unpaired and follows_rows(foreign_key, mixed=replaced.mixed):
+            raise unsupported("a change of keys that foreign keys' actions follow, by other than an UPDATE or DELETE,")
         if len(found) and action in (Action.NO_ACTION, Action.RESTRICT):
             row = gone.columns.slice(int(found.wanted[0]), 1)
             raise _still_referenced(table, child.table, foreign_key, action, row)
@@ -140,11 +164,11 @@ async def consequence(
     return wanted
 
 
-def _refuse_unpaired(foreign_key: ForeignKey, *, mixed: bool) -> None:
-    """Of rows that were replaced it is not known which became which, nor, where they are `mixed`, which are no more."""
+def follows_rows(foreign_key: ForeignKey, *, mixed: bool) -> bool:
+    """Whether it has to be known which row became which for what the foreign key does about a change of keys, or, where
+    they are `mixed`, which rows are no more."""
     same = foreign_key.on_update is foreign_key.on_delete and set(foreign_key.set_attnums) >= set(foreign_key.attnums)
-    if foreign_key.on_update is Action.CASCADE or (mixed and not same):
-        raise unsupported("a change of keys that foreign keys' actions follow, by other than an UPDATE or DELETE,")
+    return foreign_key.on_update is Action.CASCADE or (mixed and not same)
 
 
 def _gone(data_path: str, changed: Replaced, foreign_key: ForeignKey) -> Gone:
@@ -157,11 +181,13 @@ def _gone(data_path: str, changed: Replaced, foreign_key: ForeignKey) -> Gone:
     if sources is None:
         taken = pa.concat_tables(old.values())
     else:
-        taken = _in_order(old, rows, sources)
+        known = sources["position"].is_valid()
+        taken = _in_order(old, rows, sources.filter(known))
         new = key_chunks(
             data_path, table, [LiveFile(file) for file in changed.change.data_files], columns, nulls_distinct=False
         )
-        replaced = _one_batch(pa.Table.from_batches([chunk.columns for chunk in new], taken.schema))
+        made = pa.Table.from_batches([chunk.columns for chunk in new], taken.schema)
+        replaced = _one_batch(made.filter(known))
     batch = _one_batch(taken)
     keys = keys_of(columns, batch.columns)
     has_key = keys.is_valid()

@@ -3,6 +3,9 @@
 The rows are copied into the shadow, the statement runs, what it made of them is read back, and all of it is undone. A
 loaded row that is no longer there as it was is to be deleted from the lake; a row that the statement made, inserted. Of
 rows that are equal in every column, it does not matter which goes.
+
+Which of them came in place of which, the table's key tells where it stays. Where it may change and others follow it, or
+there is none, a trigger on the shadow notes it.
 """
 
 from __future__ import annotations
@@ -22,8 +25,18 @@ from catalog.model import Column, DataFile, Table, TableVersion
 from gateway.analysis import UNDO
 from gateway.backend import Statement
 from gateway.lake.guarded import relay_rows
+from gateway.lake.references import follows_rows, referring
 from gateway.lake.row_locks import Strength
-from gateway.lake.shadow import begin_shadow, copy_rows, put_rows, qualified, shadow_rows, to_lake_form
+from gateway.lake.shadow import (
+    begin_shadow,
+    copy_rows,
+    placed_to_lake_form,
+    put_rows,
+    qualified,
+    rows_of_bodies,
+    shadow_rows,
+    to_lake_form,
+)
 from gateway.messages import frontend
 from gateway.messages.backend import CommandComplete
 from gateway.portal import Binding, StatementPortal
@@ -44,6 +57,9 @@ AGAIN: Final = Statement("ROLLBACK TO SAVEPOINT pg_sluice_statement")
 _LOADED: Final = (
     "SELECT min(number::text) FROM pg_sluice.shadow_rows($1, $2::bigint::oid, 'xmin', 'true') AS rows (number xid)"
 )
+_NOTE: Final = "SELECT pg_sluice.note_updates($1, $2::bigint::oid)"
+_NOTED: Final = "SELECT * FROM pg_sluice.noted_updates($1)"
+_PAIRS: Final = pa.schema([("before", pa.binary()), ("after", pa.binary())])
 _MAY_INSERT: Final = "SELECT pg_catalog.has_table_privilege($1::bigint::oid, 'INSERT')"
 _NO_MARK: Final = "-1"
 _INTEGRITY_CLASS: Final = "23"
@@ -76,13 +92,15 @@ class Loaded:
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What came of the statement: its answers to the client, the rows that it made, the loaded rows that it left, and
-    those of them that it has locked."""
+    those of them that it has locked. `origins` has for each row that it made the number of the loaded one in whose
+    place it came, NULL for none; or is None where that was not noted."""
 
     answers: list[bytes]
     tag: str
     fresh: pa.Table
     kept: pa.Table
     locked: pa.Table
+    origins: pa.Array | None = None
 
 
 def nothing_loaded(table: Table) -> Loaded:
@@ -127,9 +145,13 @@ def load_all(data_path: str, version: TableVersion) -> Loaded:
     return load(data_path, version.table, version.files, np.concatenate(places))
 
 
-async def begin(session: Exchange, table: Table, columns: Sequence[Column], loaded: Loaded) -> str:
+async def begin(
+    session: Exchange, table: Table, columns: Sequence[Column], loaded: Loaded, *, noting: bool = False
+) -> str:
     """Put the loaded rows into the shadow (`columns`: all but the generated ones); their mark for `finish`."""
     await begin_shadow(session, table)
+    if noting:  # first, for its lock is stronger than that of who puts rows there
+        await session.backend.run(Statement(_NOTE, (session.gateway.token, str(table.oid))))
     if not loaded.rows.num_rows:
         await session.backend.run(_STATEMENT)
         return _NO_MARK
@@ -157,17 +179,77 @@ async def loaded_mark(session: Exchange, table: Table) -> str:
 
 
 async def rehearse(
-    session: Exchange, table: Table, columns: Sequence[Column], loaded: Loaded, send: Callable[[], Awaitable[None]]
+    session: Exchange,
+    table: Table,
+    columns: Sequence[Column],
+    loaded: Loaded,
+    send: Callable[[], Awaitable[None]],
+    *,
+    noting: bool = False,
 ) -> Outcome:
-    """Carry out the statement that `send` sends to the backend. On an error the savepoints are left as they are."""
-    mark = await begin(session, table, columns, loaded)
+    """Carry out the statement that `send` sends to the backend. On an error the savepoints are left as they are.
+
+    `noting`: it is to be known which row came in place of which, whatever becomes of the keys."""
+    mark = await begin(session, table, columns, loaded, noting=noting)
     answers: list[bytes] = []
     await send()
     tag = await relay_rows(session, answers)
     conditions = (made(mark), f"xmin::text = '{mark}'", f"xmin::text = '{mark}' AND xmax <> '0'")
-    results = await session.backend.run(*(shadow_rows(session, table, each) for each in conditions), *UNDO)
-    fresh, kept, locked = (rows_of(table, result.bodies) for result in results[: len(conditions)])
-    return Outcome(answers, tag, fresh, kept, locked)
+    reads = [shadow_rows(session, table, each, placed=noting and not place) for place, each in enumerate(conditions)]
+    if not noting:
+        results = await session.backend.run(*reads, *UNDO)
+        fresh, kept, locked = (rows_of(table, result.bodies) for result in results[: len(conditions)])
+        return Outcome(answers, tag, fresh, kept, locked)
+    noted = Statement(_NOTED, (session.gateway.token,), result_format=1, bodies_only=True)
+    made_now, *rest, updates, _ = await session.backend.run(*reads, noted, AGAIN)
+    kept, locked = (rows_of(table, result.bodies) for result in rest)
+    fresh, places = _placed(table, made_now.bodies)
+    pairs = pa.Table.from_batches(rows_of_bodies(["before", "after"], updates.bodies), _PAIRS)
+    # The statement is undone, and what it has replaced is there again, at its place.
+    replaced = f"ctid = ANY ('{{{_listed(pairs)}}}'::tid[])"
+    [found, *_] = await session.backend.run(shadow_rows(session, table, replaced, placed=True), *UNDO)
+    old, old_places = _placed(table, found.bodies)
+
+    def origins() -> pa.Array:
+        before, after = (pairs[name].combine_chunks() for name in ("before", "after"))
+        numbers = _numbers(table, loaded.rows, kept, old)
+        return numbers.take(pc.index_in(before.take(pc.index_in(places, after)), old_places))
+
+    return Outcome(answers, tag, fresh, kept, locked, await asyncio.to_thread(origins))
+
+
+def _listed(pairs: pa.Table) -> str:
+    """The places of the old rows, as elements of an array in text."""
+    joined = pc.binary_join(pa.array([pairs["before"].to_pylist()], pa.list_(pa.binary())), b'","')
+    return f'"{joined[0].as_py().decode()}"' if pairs.num_rows else ""
+
+
+def _placed(table: Table, bodies: list[bytes]) -> tuple[pa.Table, pa.Array]:
+    """Rows of the shadow in lake form, and the place of each."""
+    batches, places = placed_to_lake_form(table, bodies)
+    return pa.Table.from_batches([batch.cast(_schema(table)) for batch in batches], _schema(table)), places
+
+
+def _numbers(table: Table, rows: pa.Table, kept: pa.Table, old: pa.Table) -> pa.Array:
+    """Which of the rows, less those that were kept, each old one is: of equal ones, each another."""
+    places = np.flatnonzero(~_among(table, rows, kept))
+    gone_now, wanted = (_told_apart(_contents(table, each)) for each in (rows.take(pa.array(places)), old))
+    return pa.array(places).take(pc.index_in(wanted, gone_now))
+
+
+def _told_apart(contents: pa.Array) -> pa.Array:
+    """Each with its number among its equals."""
+    encoded = contents.dictionary_encode()
+    numbers = pa.array(_ranks(encoded.indices.to_numpy(zero_copy_only=False)))
+    return pc.binary_join_element_wise(contents, numbers.cast(pa.string()).cast(pa.binary()), b":")
+
+
+def _ranks(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """How many equals each has before it."""
+    order = np.argsort(numbers, kind="stable")
+    rank = np.empty(len(numbers), np.int64)
+    rank[order] = np.arange(len(numbers)) - np.searchsorted(numbers[order], numbers[order])
+    return rank
 
 
 async def conclude(
@@ -177,15 +259,19 @@ async def conclude(
     outcome: Outcome,
     result: WriteResult,
     *,
+    sources: pa.Table | None,
     updates: bool = True,
     deletes: bool = False,
 ) -> None:
     """What came of the statement has been written: keep the constraints, answer the client, stage or commit.
 
-    Of rows that were replaced it is known only whether the statement `updates` or `deletes` any.
+    `sources` are the `paired` rows. Where it was not noted which these are, nothing is known of rows that were replaced
+    but whether the statement `updates` or `deletes` any.
     """
     every = [column.attnum for column in version.table.columns]
-    await changing.wrote(result, version, every if result.positions and updates else None, mixed=deletes)
+    known = sources if outcome.origins is not None else None
+    assigned = every if result.positions and updates else None
+    await changing.wrote(result, version, assigned, sources=known, mixed=deletes)
     await portal.pass_on(outcome.answers)
     await changing.finish()
     portal.session.client.send(CommandComplete(outcome.tag))
@@ -237,17 +323,31 @@ async def met(table: Table, loaded: Loaded, outcome: Outcome) -> dict[str, npt.N
     return await asyncio.to_thread(compare)
 
 
-def paired(table: Table, loaded: Loaded, outcome: Outcome) -> pa.Table | None:
-    """In place of which loaded row each new one came, as `WriteResult.sources`, with NULL for none; None where the
-    table has no key that tells. Blocking."""
-    key = next((key for key in table.keys if not key.deferrable), None)
-    if key is None:
-        return None
-    columns = [table.column(attnum) for attnum in key.attnums]
-    before, fresh = (
-        keys_of(columns, [one_array(rows, column) for column in columns]) for rows in (loaded.rows, outcome.fresh)
+def has_key(table: Table) -> bool:
+    """Whether a key tells its rows apart at any time."""
+    return any(not key.deferrable for key in table.keys)
+
+
+async def must_note(session: Exchange, table: Table, *, deletes: bool = False) -> bool:
+    """Whether it is to be noted which row comes in place of which, where a statement may change the table's keys."""
+    return not has_key(table) or any(
+        follows_rows(each, mixed=deletes) for each in await referring(session, table, None)
     )
-    places = pc.index_in(fresh, before, skip_nulls=True)
+
+
+def paired(table: Table, loaded: Loaded, outcome: Outcome) -> pa.Table | None:
+    """In place of which loaded row each new one came, as `WriteResult.sources`, with NULL for none; None where that was
+    not noted, and the table has no key that tells. Blocking."""
+    places = outcome.origins
+    if places is None:
+        if not has_key(table):
+            return None
+        key = next(key for key in table.keys if not key.deferrable)
+        columns = [table.column(attnum) for attnum in key.attnums]
+        before, fresh = (
+            keys_of(columns, [one_array(rows, column) for column in columns]) for rows in (loaded.rows, outcome.fresh)
+        )
+        places = pc.index_in(fresh, before, skip_nulls=True)
     files = pa.array([file.path for file in loaded.files], pa.string())
     return pa.table(
         {
@@ -265,11 +365,7 @@ def _among(table: Table, rows: pa.Table, chosen: pa.Table) -> npt.NDArray[np.boo
     matches = pc.index_in(after, encoded.dictionary).to_numpy(zero_copy_only=False).astype(np.int64)
     left = np.bincount(matches, minlength=len(encoded.dictionary))
     # Of equal rows, the first so many are those that were chosen.
-    order = np.argsort(numbers, kind="stable")
-    starts = np.searchsorted(numbers[order], numbers[order])
-    rank = np.empty(len(numbers), np.int64)
-    rank[order] = np.arange(len(numbers)) - starts
-    is_chosen: npt.NDArray[np.bool_] = rank < left[numbers]
+    is_chosen: npt.NDArray[np.bool_] = _ranks(numbers) < left[numbers]
     return is_chosen
 
 

@@ -63,10 +63,12 @@ async def take_shadow_rows(session: Exchange, table: Table) -> list[pa.RecordBat
     return await asyncio.to_thread(to_lake_form, table, result.bodies)
 
 
-def shadow_rows(session: Exchange, table: Table, condition: str = "true") -> Statement:
-    """To ask the backend for those of the shadow's rows that meet a condition of the gateway's own."""
-    names = ", ".join(_read(column) for column in table.columns)
-    types = ", ".join(f"c{column.attnum} {_sql_type(column.type_oid)}" for column in table.columns)
+def shadow_rows(session: Exchange, table: Table, condition: str = "true", *, placed: bool = False) -> Statement:
+    """To ask the backend for those of the shadow's rows that meet a condition of the gateway's own; with `placed`, last
+    of all for the place of each in the shadow."""
+    places, place_types = (["ctid::pg_catalog.text"], ["place pg_catalog.text"]) if placed else ([], [])
+    names = ", ".join([*(_read(column) for column in table.columns), *places])
+    types = ", ".join([*(f"c{column.attnum} {_sql_type(column.type_oid)}" for column in table.columns), *place_types])
     return Statement(
         f"SELECT * FROM pg_sluice.shadow_rows($1, $2::bigint::oid, $3, $4) AS rows ({types})",
         (session.gateway.token, str(table.oid), names, condition),
@@ -93,6 +95,14 @@ def to_lake_form(table: Table, bodies: list[bytes]) -> list[pa.RecordBatch]:
     """Rows of the table, from the bodies of DataRows in binary."""
     batches = rows_of_bodies([column.name for column in table.columns], bodies)
     return [binary_to_lake_form(table, batch) for batch in batches]
+
+
+def placed_to_lake_form(table: Table, bodies: list[bytes]) -> tuple[list[pa.RecordBatch], pa.Array]:
+    """Rows of the table with their places, from the bodies of DataRows in binary."""
+    batches = rows_of_bodies([*(column.name for column in table.columns), "place"], bodies)
+    places = [batch.column(len(table.columns)).cast(pa.binary()) for batch in batches]
+    rows = [binary_to_lake_form(table, batch.select(range(len(table.columns)))) for batch in batches]
+    return rows, pa.concat_arrays(places) if places else pa.array([], pa.binary())
 
 
 def rows_of_bodies(names: Sequence[str], bodies: list[bytes]) -> list[pa.RecordBatch]:

@@ -37,6 +37,7 @@ from gateway.lake.rehearsal import (
     load_all,
     made,
     met,
+    must_note,
     nothing_loaded,
     paired,
     rehearse,
@@ -76,11 +77,12 @@ class UpsertPortal(StatementPortal):
             kept_rules = await rules(session, version.table)
             columns = [column for column in version.table.columns if column.attnum not in kept_rules.generated]
             functions = functions_of_rules(kept_rules)
+            noting = self._updates and await must_note(session, version.table)
             await self._propose(version, columns)
             loaded = await self._loaded(version)
             while True:
                 async with self._beside(version.table, functions):
-                    outcome = await self._try(version.table, columns, loaded)
+                    outcome = await self._try(version.table, columns, loaded, noting=noting)
                 more = await conflicts(session, version.table, outcome.fresh, loaded)
                 if more is None:
                     self._check_parts(version, loaded)
@@ -96,17 +98,20 @@ class UpsertPortal(StatementPortal):
                 loaded = more or await self._loaded(version)
                 self._check_visible(version, loaded)
             await self._forget()
-            await conclude(self, changing, version, outcome, result)
+            await conclude(self, changing, version, outcome, result, sources=sources)
 
     async def _version(self, oid: int, changing: Changing) -> TableVersion:
         version = await used(self.session, oid, self.analysis.mark, changing.mark)
         return await left_by_parts(self.session, version)
 
+    @property
+    def _updates(self) -> bool:
+        assert self.routed.query is not None
+        return int(self.routed.query.onConflict.action) == _DO_UPDATE
+
     def _check_parts(self, version: TableVersion, loaded: Loaded) -> None:
         """A part of a statement must not change rows that another has made, nor can it such as it does not see."""
-        assert self.routed.query is not None
-        updates = int(self.routed.query.onConflict.action) == _DO_UPDATE
-        if self.session.transaction.parts is None or not updates:
+        if self.session.transaction.parts is None or not self._updates:
             return
         seen = {file.path for file in version.files}
         unseen = [file for file in loaded.files if file.path not in seen]
@@ -128,7 +133,7 @@ class UpsertPortal(StatementPortal):
         if any(file.path not in seen for file in loaded.files):
             raise changed_meanwhile()
 
-    async def _try(self, table: Table, columns: Sequence[Column], loaded: Loaded) -> Outcome:
+    async def _try(self, table: Table, columns: Sequence[Column], loaded: Loaded, *, noting: bool) -> Outcome:
         """The client's statement over the loaded rows, in the shadow."""
         session = self.session
 
@@ -136,7 +141,7 @@ class UpsertPortal(StatementPortal):
             self._send(columns)
 
         try:
-            return await rehearse(session, table, columns, loaded, send)
+            return await rehearse(session, table, columns, loaded, send, noting=noting)
         except SluiceError as error:
             if error.sqlstate not in _CONDITIONAL or session.backend.status != b"E":
                 raise
