@@ -21,6 +21,7 @@ from tests.servers import Server
 
 _STEP_SECONDS_MAX = 60.0
 _POLL_SECONDS = 0.02
+_BLOCKED = "SELECT pg_blocking_pids({0}) || pg_safe_snapshot_blocking_pids({0}) <> '{{}}'"
 
 
 @dataclass(frozen=True)
@@ -44,14 +45,21 @@ def answers(path: Path) -> list[str]:
     return [line for line in path.read_text().splitlines() if " -> " in line]
 
 
+class OrderImpossibleError(Exception):
+    """A session that waits for another was to go on."""
+
+
 class Session:
-    """One connection, whose statements run in threads. An answer is a tag, rows, or an error, with `messages` whole."""
+    """One connection, whose statements run in threads. An answer is a tag, rows, or an error, with `messages` whole;
+    and what has been notified by then."""
 
     def __init__(self, server: Server, search_path: str, *, messages: bool) -> None:
         self.messages = messages
         self.connection = psycopg.connect(server.url, autocommit=True, options=f"-c search_path={search_path}")
         [self.process_id] = self.connection.execute("SELECT pg_backend_pid()").fetchone() or (0,)
         self.running: tuple[str, Future[str]] | None = None
+        self._notified: list[str] = []
+        self.connection.add_notify_handler(lambda each: self._notified.append(f"{each.channel} {each.payload!r}"))
 
     def begin(self, statement: str) -> Future[str]:
         answer: Future[str] = Future()
@@ -60,6 +68,12 @@ class Session:
         return answer
 
     def execute(self, statement: str) -> str:
+        """The answer."""
+        answer = self._execute(statement)
+        notified, self._notified[:] = list(self._notified), []
+        return ", notified of ".join([answer, *notified])
+
+    def _execute(self, statement: str) -> str:
         try:
             cursor = self.connection.execute(statement.encode())
         except psycopg.Error as error:
@@ -69,9 +83,17 @@ class Session:
             return cursor.statusmessage or ""
         return " ".join(str(row) for row in cursor.fetchall()) or "no rows"
 
+    def close(self) -> None:
+        """End the session, and first what still runs."""
+        if self.running is not None:
+            self.connection.cancel()
+            self.running[1].result(_STEP_SECONDS_MAX)
+        self.connection.close()
+
 
 def run(server: Server, schema: str, schedule: Schedule, *, messages: bool = False) -> list[str]:
-    """The transcript. Fails where a statement neither answers nor waits for another session."""
+    """The transcript. Fails where a statement neither answers nor waits for another session, or the order is
+    impossible."""
     with psycopg.connect(server.url, autocommit=True, options=f"-c search_path={schema}") as control:
         for statement in schedule.setup:
             control.execute(statement.encode())
@@ -83,7 +105,8 @@ def run(server: Server, schema: str, schedule: Schedule, *, messages: bool = Fal
         try:
             for name, statement in schedule.steps:
                 session = sessions[name]
-                assert session.running is None, f"{name} still waits"
+                if session.running is not None:
+                    raise OrderImpossibleError(f"{name} still waits")
                 answer = session.begin(statement)
                 if _waits(control, session, answer):
                     transcript.append(f"{name}: {statement} -> waits")
@@ -93,7 +116,7 @@ def run(server: Server, schema: str, schedule: Schedule, *, messages: bool = Fal
                 transcript += _released(control, sessions)
         finally:
             for session in sessions.values():
-                session.connection.close()
+                session.close()
     return transcript
 
 
@@ -103,7 +126,7 @@ def _waits(control: psycopg.Connection, session: Session, answer: Future[str]) -
     while not answer.done():
         assert time.monotonic() < deadline, f"{session.running} neither answers nor waits"
         # The number stands in the text: with parameters, the statement would be prepared.
-        row = control.execute(f"SELECT cardinality(pg_blocking_pids({session.process_id})) > 0".encode()).fetchone()
+        row = control.execute(_BLOCKED.format(session.process_id).encode()).fetchone()
         if row == (True,) and not answer.done():
             return True
         time.sleep(_POLL_SECONDS)

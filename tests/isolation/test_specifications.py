@@ -1,7 +1,8 @@
 """What there is here of PostgreSQL's own isolation specifications: the table, and the schedules at SERIALIZABLE.
 
-A schedule says in its first lines which specifications it follows, `specifications.txt` says the same of each of those.
-Those at the lower levels are run by test_isolation.py.
+A schedule says in its first lines which specifications it follows, a file of orders by its name, and
+`specifications.txt` says the same of each of those. Those at the lower levels are run by test_isolation.py, orders by
+test_orders.py.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _CLAIM = "-- specification: "
 _STATUSES = {
     "covered": (3, True),
     "in part": (4, True),
-    "differs": (3, False),
+    "stricter": (3, True),
     "open": (3, False),
     "not applicable": (3, False),
 }
@@ -52,7 +53,8 @@ def entries() -> list[Entry]:
 
 def claims() -> set[tuple[str, str]]:
     """(specification, schedule) as the schedules themselves say."""
-    return {
+    by_name = {(path.stem, f"{path.parent.name}/{path.stem}") for path in _GOLDEN.glob("*orders/*.txt")}
+    return by_name | {
         (specification, f"{path.parent.name}/{path.stem}")
         for path in _GOLDEN.glob("*/*.txt")
         if path.parent.name in {"isolation", "serializable"}
