@@ -19,13 +19,14 @@ closed. When the transaction commits, everything is *settled*: carried out once 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Final, Protocol
 
 from catalog.errors import SluiceError, SqlState
+from gateway.arrays import number_array
 from gateway.backend import Backend, BackendLostError, Statement
 from gateway.patience import patiently
 from gateway.sequences_of_changes import OwnedSequence, Owner, SequencesOfChanges
@@ -47,11 +48,15 @@ _VOUCH_COLUMNS: Final = "SELECT pg_sluice.vouch_columns($1, $2::bigint::oid)"
 _VOUCH_FOR_NO_ROWS: Final = "SELECT pg_sluice.vouch_for_no_rows($1, $2::bigint::oid)"
 # In a window, what is demanded of rows is what its own statement demands.
 _VOUCH_ALL: Final = "SELECT pg_sluice.vouch_all($1)"
+_NAMES: Final = """
+SELECT pg_catalog.string_agg(oid::pg_catalog.regclass::text, ', ') FROM pg_catalog.pg_class
+WHERE oid = ANY ($1::pg_catalog.int8[]::pg_catalog.oid[])
+"""
 _MARK: Final = "SELECT pg_sluice.keep_own_mark($1)"
 # Each window in which a sequence goes on from where it was leaves a lock at the backend until the transaction ends.
 _WINDOWS_MAX: Final = 500
-# Classes of what PostgreSQL says where somebody else has taken a name, or something that was there.
-_TAKEN: Final = frozenset({"2B", "3F", "42", "55"})
+# Classes of what PostgreSQL says where somebody else has taken a name, or something that was there, or refers to it.
+_TAKEN: Final = frozenset({"0A", "2B", "3F", "42", "55"})
 
 
 class Demands(Protocol):
@@ -60,12 +65,21 @@ class Demands(Protocol):
     Before the transaction's changes are settled each is asked to `prepare`, outside of a window. They are carried out
     in a window once more, and each is asked to `note` what it demands there, beside what is `noted` already. With all
     of them in place, each is asked to `merge` what others have done to files that it writes anew; only then to
-    `look_again`, where its demands are still there and rows may have changed. Each is asked to `meet` its demands when
-    it has been carried out for good. Of what was `rolled_back` something may be left in what it keeps.
+    `look_again`, where its demands are still there and rows may have changed. `locking` is what has to be locked then,
+    for all of them at once. Each is asked to `meet` its demands when it has been carried out for good. Of what was
+    `rolled_back` something may be left in what it keeps.
+
+    The files of the table that is `rewritten` are others from then on; tables that it `empties` have no rows.
     """
 
     @property
     def rewritten(self) -> int | None: ...
+
+    @property
+    def empties(self) -> frozenset[int]: ...
+
+    @property
+    def locking(self) -> Sequence[Statement]: ...
 
     async def prepare(self) -> None: ...
 
@@ -83,8 +97,10 @@ class Demands(Protocol):
 @dataclass(frozen=True, slots=True)
 class DeferredChange:
     """`statements` change tables. `own` is the mark of the transaction's own changes (SchemaMark) after it. `renames`:
-    it may give names of tables free, or take them. `settings` are those that it was made under. It makes `sequences`;
-    one that `recounts` begins a sequence anew that was there before: numbers taken from that in a window would be lost.
+    it may give names of tables free, or take them. `settings` are those that it was made under. It makes `sequences`,
+    or has them begin from their start; one that `recounts` writes a sequence anew whose numbers go on from where others
+    are: those taken from it in a window would be given out twice. `in_windows` stands for the statements there, where
+    less will do. `savepoints`: how many the client had set by then.
     """
 
     statements: tuple[Statement, ...]
@@ -95,6 +111,8 @@ class DeferredChange:
     settings: dict[str, str | None]
     sequences: tuple[OwnedSequence, ...] = ()
     recounts: bool = False
+    in_windows: tuple[Statement, ...] | None = None
+    savepoints: int = 0
 
 
 class DeferredChanges:
@@ -110,12 +128,14 @@ class DeferredChanges:
         self._made: list[DeferredChange] = []
         self._settled = 0
         self._open = False
+        # How many savepoints the client has set, whatever has become of them.
+        self.savepoints = 0
 
     def clear(self) -> None:
         """The transaction is over."""
         self._made.clear()
         self._sequences.clear()
-        self._settled = self._taken_up = 0
+        self._settled = self._taken_up = self.savepoints = 0
         self._open = False
         self._backend.repeated = None
 
@@ -165,8 +185,30 @@ class DeferredChanges:
         return numbers
 
     def last_rewriting(self, relid: int) -> Demands | None:
-        """The last change, settled or not, that has the table's files written anew."""
-        return next((made.demands for made in reversed(self._made) if made.demands.rewritten == relid), None)
+        """The last change, settled or not, that has the table's files written anew, unless it was emptied since."""
+        last = next(
+            (
+                made.demands
+                for made in reversed(self._made)
+                if made.demands.rewritten == relid or relid in made.demands.empties
+            ),
+            None,
+        )
+        return None if last is None or relid in last.empties else last
+
+    def is_emptied(self, relid: int, since: Demands | None = None) -> bool:
+        """Whether a change, settled or not, has taken all rows of the table away: one after that which demands this."""
+        place = next((number for number, made in enumerate(self._made, 1) if made.demands is since), 0)
+        return any(relid in made.demands.empties for made in self._made[place:])
+
+    async def empty_again(self, relid: int) -> None:
+        """In a window: PostgreSQL is to know what empties the table, if that was not before a savepoint."""
+        for change in reversed(self.pending):
+            if relid in change.demands.empties:
+                if change.savepoints == self.savepoints:
+                    [names] = await self._backend.run(Statement(_NAMES, (number_array(change.demands.empties),)))
+                    await self._run(Statement(f"TRUNCATE {(names.rows[0][0] or b'').decode()} CASCADE"))
+                return
 
     @property
     def is_open(self) -> bool:
@@ -211,18 +253,19 @@ class DeferredChanges:
         if not pending:
             return []
         self._taken_up += any(each.is_called for change in pending for each in change.sequences)
-        each = [statement for change in pending for statement in self._carried_out(change)]
+        each = [statement for change in pending for statement in self._carried_out(change, in_window=True)]
         return [*each, Statement(_VOUCH_ALL, (self._token,)), self._marked(pending[-1])]
 
     @staticmethod
     def _marked(change: DeferredChange) -> Statement:
         return Statement(_MARK, (str(change.own),))
 
-    def _carried_out(self, change: DeferredChange) -> list[Statement]:
+    def _carried_out(self, change: DeferredChange, *, in_window: bool) -> list[Statement]:
         vouch = _VOUCH_FOR_NO_ROWS if change.demands.rewritten is None else _VOUCH_COLUMNS
         vouched = [Statement(vouch, (self._token, str(table.oid))) for table in change.tables]
         taken_up = [each.taking_up() for each in change.sequences if each.is_called]
-        return under(change.settings, [*change.statements, *vouched, *taken_up])
+        statements = change.in_windows if in_window and change.in_windows is not None else change.statements
+        return under(change.settings, [*statements, *vouched, *taken_up])
 
     async def close(self) -> None:
         """Undo what was done in the window, but for what has to last."""
@@ -293,16 +336,19 @@ class DeferredChanges:
         for change in pending:
             await change.demands.prepare()
         await self._look_again()
+        locking = [statement for change in pending for statement in change.demands.locking]
+        if locking:
+            await self._run(*locking)
         self._settled = len(self._made)
         for change in pending:
-            await self._run(*self._carried_out(change), self._marked(change), *self._keep())
+            await self._run(*self._carried_out(change, in_window=False), self._marked(change), *self._keep())
             await change.demands.meet()
 
     async def _look_again(self) -> None:
         await self._begin()
         noted: set[int] = set()
         for change in self.pending:
-            await self._run(*self._carried_out(change))
+            await self._run(*self._carried_out(change, in_window=True))
             await change.demands.note(noted)
         for change in self.pending:
             await change.demands.merge()

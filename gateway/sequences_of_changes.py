@@ -22,8 +22,9 @@ from gateway.settings_of_changes import Settings, under
 # Those that columns own. Whether one has begun anew is told by its file.
 _OWNED: Final = """
 SELECT d.refobjid::pg_catalog.int8, d.refobjsubid, d.deptype, c.oid::pg_catalog.int8,
-    pg_catalog.pg_relation_filenode(c.oid)::pg_catalog.int8, c.relname, s.seqincrement, s.seqmin, s.seqmax, s.seqcycle,
-    v.last_value, v.is_called
+    pg_catalog.pg_relation_filenode(c.oid)::pg_catalog.int8, c.relname,
+    pg_catalog.format('%s.%I', c.relnamespace::pg_catalog.regnamespace, c.relname),
+    s.seqincrement, s.seqmin, s.seqmax, s.seqcycle, v.last_value, v.is_called
 FROM pg_catalog.pg_depend d
 JOIN pg_catalog.pg_class c ON c.oid = d.objid AND c.relkind = 'S'
 JOIN pg_catalog.pg_sequence s ON s.seqrelid = c.oid
@@ -55,6 +56,7 @@ class OwnedSequence:
     oid: int
     file: int
     name: str
+    qualified: str
     increment: int
     minimum: int
     maximum: int
@@ -86,6 +88,10 @@ class OwnedSequence:
         self.last, self.is_called = int(numbers[-1]), True
         return numbers
 
+    def restart(self) -> Statement:
+        """Let it begin from its start, as TRUNCATE … RESTART IDENTITY has it."""
+        return Statement(f"ALTER SEQUENCE {self.qualified} RESTART")
+
     def taking_up(self) -> Statement:
         """Where there is the sequence, let it go on from here."""
         table, column, kind = self.owner
@@ -101,7 +107,7 @@ def found(rows: Iterable[tuple[bytes | None, ...]]) -> dict[Owner, OwnedSequence
     """The answer: those of the tables' columns which the session's role may read, as they are."""
     sequences = {}
     for row in rows:
-        table, column, kind, oid, file, name, *numbers, cycles, last, is_called = (
+        table, column, kind, oid, file, name, qualified, *numbers, cycles, last, is_called = (
             (each or b"").decode() for each in row
         )
         if not last:
@@ -113,6 +119,7 @@ def found(rows: Iterable[tuple[bytes | None, ...]]) -> dict[Owner, OwnedSequence
             oid=int(oid),
             file=int(file),
             name=name,
+            qualified=qualified,
             increment=increment,
             minimum=minimum,
             maximum=maximum,

@@ -408,6 +408,7 @@ class Transaction:
             case TransactionCommand.RELEASE_SAVEPOINT if good:
                 await self.read_only.regained()
             case TransactionCommand.SAVEPOINT if good:
+                self.deferred.savepoints += 1
                 await self.read_only.restore()
             case TransactionCommand.COMMIT | TransactionCommand.ROLLBACK:
                 level, read_only = self.isolation, self.read_only.stands

@@ -165,6 +165,7 @@ def runs_in_window(routed: Routed, builtins: Builtins) -> bool:
             | Route.MERGE
             | Route.UPDATE
             | Route.DELETE
+            | Route.TRUNCATE
         ):
             return True
         case Route.SELECT:

@@ -128,7 +128,8 @@ class AlterPortal(StatementPortal):
         if not shared or any(map(deferred.was_made, columns.draws)):
             await deferred.settle()
             return False
-        rewriting = Rewriting(session, columns, rewriting_before(session, self._relid))
+        emptied = deferred.is_emptied(self._relid)
+        rewriting = Rewriting(session, columns, rewriting_before(session, self._relid), emptied=emptied)
         try:
             await rewriting.write()
             await deferred.open()

@@ -93,6 +93,7 @@ class CopyInPortal(StatementPortal):
         It then changes nothing: rows of the lake need no freezing, and nobody sees them before COMMIT.
         """
         backend = self.session.backend
+        await self.session.transaction.deferred.empty_again(table.oid)
         if self.session.simple:
             await close_unnamed_portal(backend)
         try:

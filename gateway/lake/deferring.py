@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from gateway.lake.rewriting import Rewriting
     from gateway.sequences_of_changes import OwnedSequence
 
-_MARK: Final = Statement("SELECT pg_sluice.schema_mark()")
+# What the transaction has changed by now (DeferredChange.own).
+MARK: Final = Statement("SELECT pg_sluice.schema_mark()")
 
 
 class Demands:
@@ -54,6 +55,16 @@ class Demands:
         """The table whose files are written anew."""
         return None if self.rewriting is None else self.rewriting.relid
 
+    @property
+    def empties(self) -> frozenset[int]:
+        """No table."""
+        return frozenset()
+
+    @property
+    def locking(self) -> Sequence[Statement]:
+        """Nothing but what its statements lock by themselves."""
+        return ()
+
     def rolled_back(self) -> None:
         """The transaction went back to a savepoint."""
         if self.rewriting is not None:
@@ -61,8 +72,9 @@ class Demands:
 
     async def prepare(self) -> None:
         """What takes long, while nobody waits for it."""
-        if self.rewriting is not None:
-            await self.rewriting.write()
+        rewriting = self.rewriting
+        if rewriting is not None and not self._session.transaction.deferred.is_emptied(rewriting.relid, self):
+            await rewriting.write()
 
     async def make(self) -> None:
         """Raise PostgreSQL's error for a row that offends."""
@@ -166,7 +178,7 @@ async def defer(
     """
     transaction = session.transaction
     looks = [await prepare_look(session, each) for each in wanted]
-    [answer] = await session.backend.run(_MARK)
+    [answer] = await session.backend.run(MARK)
     settings = await transaction.deferred.present_settings()
     for table in tables:
         await transaction.enlistment.meet(table, analysis.mark)

@@ -40,12 +40,16 @@ _HOLD_OFF: Final = "SELECT pg_sluice.hold_off_compaction($1, $2::bigint::oid)"
 class Rewriting:
     """Of one table. First `write`, outside of a window; then, with the change in place, `stage`. From then on, `write`
     and `merge` make up for what others have committed, as often as they are called. `before` is the transaction's
-    Rewriting of the same table that this one starts from; only the last of them may `merge`."""
+    Rewriting of the same table that this one starts from; only the last of them may `merge`. Of a table that the
+    transaction has `emptied` before, it makes up for nothing: what others have, and add, is gone when it commits."""
 
-    def __init__(self, session: Exchange, columns: Reorganisation, before: Rewriting | None) -> None:
+    def __init__(
+        self, session: Exchange, columns: Reorganisation, before: Rewriting | None, *, emptied: bool = False
+    ) -> None:
         self._session = session
         self._columns = columns
         self._before = before
+        self._emptied = emptied
         # The positions that others have deleted of each old file, by its path: at first, and as far as they are merged.
         self._at_first: dict[str, npt.NDArray[np.int64]] = {}
         self._merged: dict[str, npt.NDArray[np.int64]] = {}
@@ -168,7 +172,7 @@ class Rewriting:
         found = await self._session.gateway.store.versions([self.relid])
         if self.relid not in found:
             raise _changed_meanwhile()
-        return found[self.relid].files
+        return () if self._emptied else found[self.relid].files
 
     async def _lost(self, file: DataFile) -> npt.NDArray[np.int64]:
         return await asyncio.to_thread(lost_positions, self._session.gateway.data_path, self._columns.old, file)

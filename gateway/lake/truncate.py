@@ -1,22 +1,35 @@
-"""TRUNCATE: PostgreSQL truncates the shadows (privileges, RESTART IDENTITY), the lake ends the tables' files."""
+"""TRUNCATE: PostgreSQL truncates the shadows (privileges, RESTART IDENTITY), the lake ends the tables' files.
+
+In a block it is deferred (gateway/deferred.py), and so a version of its tables that nobody else sees: there they are
+empty, whereas others go on with their rows. It takes place when the block commits, and takes along what others have
+committed by then, as if all of the block came after that. Only COMMIT waits for those who use the tables.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from catalog.errors import SluiceError, SqlState
 from catalog.publish import RowChange
-from gateway.analysis import SAVEPOINT, UNDO
+from gateway.analysis import SAVEPOINT, UNDO, SchemaMark
 from gateway.arrays import number_array
 from gateway.attention import check
 from gateway.backend import Result, Statement
+from gateway.deferred import DeferredChange
 from gateway.enlistment import SchemaChangedError
 from gateway.lake.changing import Changing
+from gateway.lake.deferring import MARK, may_defer
 from gateway.lake.table_locks import ACCESS_EXCLUSIVE, lock_tables, may
 from gateway.messages.backend import CommandComplete
 from gateway.patience import patiently
 from gateway.portal import StatementPortal
+from gateway.sequences_of_changes import owned_sequences
 from gateway.visibility import used
+
+if TYPE_CHECKING:
+    from gateway.exchange import Exchange
 
 # With the tables that CASCADE takes along; without it PostgreSQL has refused to leave any of them out.
 _REFERRING: Final = """
@@ -33,35 +46,123 @@ class TruncatePortal(StatementPortal):
     """TRUNCATE of lake tables. Nobody waits behind it while it waits for those who use them."""
 
     async def run(self) -> None:
+        deferred = self.session.transaction.deferred
+        defers = await self._may_defer()
+        if not defers:
+            await deferred.settle()
         async with Changing(self, "TRUNCATE TABLE") as changing:
+            if defers:
+                await deferred.open()
             run = self.session.backend.run
             await run(SAVEPOINT)
-            truncated, closure = await patiently(self.session.backend, self._truncate, partial(check, self.session))
+            truncate = partial(self._truncate, locks=not defers)
+            truncated, closure = await patiently(self.session.backend, truncate, partial(check, self.session))
             try:
                 for oid in self.routed.lake:
-                    await used(self.session, oid, self.analysis.mark, changing.mark)
+                    await used(self.session, oid, self.analysis.mark, changing.mark, read=False)
             except SchemaChangedError:
                 await run(*UNDO)
                 raise
             await run(_RELEASE)
             self.session.client.send(*truncated.notices)
-            for (found,) in closure.rows:
-                assert found is not None
-                changing.add(RowChange(int(found), truncate=True))
+            if defers:
+                await self._defer(closure)
+            for oid in closure:
+                changing.add(RowChange(oid, truncate=True))
             await changing.finish()
         self.session.client.send(CommandComplete("TRUNCATE TABLE"))
 
-    async def _truncate(self) -> tuple[Result, Result]:
-        """The tables are locked, and their shadows truncated; what PostgreSQL says, and all tables that it takes."""
+    async def _may_defer(self) -> bool:
+        """Whether the client's block need not keep anybody off the tables. Temporary ones beside them are PostgreSQL's,
+        which empties those but once."""
+        session = self.session
+        assert self.routed.query is not None
+        if len(self.routed.query.utilityStmt.relations) != len(self.routed.lake):
+            return False
+        shared = await session.gateway.store.lake_relations(self.routed.lake)
+        return await may_defer(session, self.routed.lake, refers=bool(shared))
+
+    async def _truncate(self, *, locks: bool) -> tuple[Result, list[int]]:
+        """The shadows are truncated, the tables locked for that; what PostgreSQL says, and all tables that it takes."""
         session, tables = self.session, self.routed.lake
-        lake = number_array(tables)
         statement = Statement(self.analysis.sql)
         async with session.cursors.occupying(tables):
             if not await may(session, tables, "TRUNCATE"):
                 await session.backend.run(statement)
-            _, truncated, closure = await session.backend.run(
-                lock_tables(session.gateway.token, tables, ACCESS_EXCLUSIVE),
-                statement,
-                Statement(_REFERRING, (lake,)),
+            locking = [lock_tables(session.gateway.token, tables, ACCESS_EXCLUSIVE)] if locks else []
+            *_, truncated, closure = await session.backend.run(*locking, statement, _referring(tables))
+        return truncated, _oids(closure)
+
+    async def _defer(self, closure: Sequence[int]) -> None:
+        """What was just carried out in a window is deferred. The window is closed."""
+        session = self.session
+        deferred = session.transaction.deferred
+        assert self.routed.query is not None
+        restarts = self.routed.query.utilityStmt.fields.get("restart_seqs")
+        restarted = [*(await owned_sequences(session.backend, closure)).values()] if restarts else []
+        [answer] = await session.backend.run(MARK)
+        deferred.defer(
+            DeferredChange(
+                statements=(Statement(self.analysis.sql),),
+                tables=(),
+                own=SchemaMark.of(answer.rows[0][0]).own,
+                renames=False,
+                demands=_Emptying(session, self.routed.lake, closure),
+                settings=await deferred.present_settings(),
+                sequences=tuple(restarted),
+                in_windows=tuple(each.restart() for each in restarted),
+                savepoints=deferred.savepoints,
             )
-        return truncated, closure
+        )
+        await deferred.close()
+
+
+class _Emptying:
+    """What a TRUNCATE that is deferred demands (gateway.deferred.Demands): to be alone with its tables at COMMIT, and
+    that these are all that refer to those that are `named`."""
+
+    rewritten = None
+
+    def __init__(self, session: Exchange, named: Sequence[int], tables: Iterable[int]) -> None:
+        self._session = session
+        self._named = named
+        self.empties = frozenset(tables)
+
+    @property
+    def locking(self) -> Sequence[Statement]:
+        """From here on nobody else uses the tables."""
+        return (lock_tables(self._session.gateway.token, sorted(self.empties), ACCESS_EXCLUSIVE),)
+
+    async def prepare(self) -> None:
+        """Nothing takes long."""
+
+    def rolled_back(self) -> None:
+        """Nothing is left of it."""
+
+    async def note(self, noted: set[int]) -> None:
+        """It adds no constraint."""
+
+    async def merge(self) -> None:
+        """Whatever others have done to the rows, they are gone."""
+
+    async def look_again(self) -> None:
+        """No row has to be looked at."""
+
+    async def meet(self) -> None:
+        """CASCADE may have met a table that refers to these since then."""
+        [closure] = await self._session.backend.run(_referring(self._named))
+        if not self.empties.issuperset(_oids(closure)):
+            raise SluiceError(
+                SqlState.SERIALIZATION_FAILURE,
+                "could not serialize access: a schema has changed meanwhile",
+                detail="Another table refers to one that the transaction has truncated.",
+                hint="The transaction might succeed if retried.",
+            )
+
+
+def _referring(tables: Iterable[int]) -> Statement:
+    return Statement(_REFERRING, (number_array(tables),))
+
+
+def _oids(answer: Result) -> list[int]:
+    return [int(oid or 0) for (oid,) in answer.rows]

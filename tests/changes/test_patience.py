@@ -149,8 +149,13 @@ def test_nobody_waits_behind_what_drops_a_table_that_it_does_not_name(
 def test_nobody_waits_behind_truncate(
     holder: psycopg.Connection, block: psycopg.Connection, other: psycopg.Connection, in_block: bool
 ) -> None:
+    """In a block, it is for the locks of shadows that it waits by itself: for who uses the table, COMMIT does."""
     holder.execute("INSERT INTO t VALUES (100, 1, 'x')")
     block.autocommit = not in_block
+    if in_block:
+        block.execute("TRUNCATE t")
+        block.rollback()
+        holder.execute("LOCK TABLE t IN ACCESS SHARE MODE")
     _waits_alone("TRUNCATE t", block, holder, other)
     if in_block:
         block.commit()

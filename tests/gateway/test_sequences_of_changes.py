@@ -16,6 +16,7 @@ def _sequence(
         oid=3,
         file=4,
         name="s",
+        qualified="public.s",
         increment=increment,
         minimum=minimum,
         maximum=maximum,

@@ -1,0 +1,137 @@
+-- TRUNCATE in blocks, with changes of schemas before and after it, savepoints, numbers that begin anew, and FREEZE.
+CREATE SCHEMA truncate_in_blocks;
+SET search_path = truncate_in_blocks;
+CREATE TABLE a (id serial PRIMARY KEY, n integer);
+CREATE TABLE b (id integer GENERATED ALWAYS AS IDENTITY, of_a integer REFERENCES a, t text);
+INSERT INTO a (n) VALUES (1), (2), (3);
+INSERT INTO b (of_a, t) VALUES (1, 'x'), (2, 'y');
+BEGIN;
+TRUNCATE a;
+ROLLBACK;
+BEGIN;
+TRUNCATE b, a;
+SELECT * FROM a;
+SELECT * FROM b;
+INSERT INTO b (of_a) VALUES (1);
+ROLLBACK;
+BEGIN;
+TRUNCATE a RESTART IDENTITY CASCADE;
+INSERT INTO a (n) VALUES (10), (20) RETURNING *;
+INSERT INTO b (of_a, t) VALUES (2, 'z') RETURNING *;
+SELECT nextval('a_id_seq');
+SAVEPOINT s;
+INSERT INTO a (n) SELECT n + 1 FROM a ORDER BY n RETURNING *;
+TRUNCATE b, a RESTART IDENTITY;
+INSERT INTO a (n) VALUES (30) RETURNING *;
+ROLLBACK TO s;
+INSERT INTO a (n) VALUES (40) RETURNING *;
+SELECT setval('a_id_seq', 100);
+INSERT INTO a (n) VALUES (50) RETURNING *;
+SELECT currval('a_id_seq');
+COMMIT;
+SELECT * FROM a ORDER BY id;
+SELECT * FROM b ORDER BY id;
+INSERT INTO a (n) VALUES (60) RETURNING *;
+INSERT INTO b (of_a) VALUES (1) RETURNING *;
+-- Beside changes of the schema.
+BEGIN;
+ALTER TABLE a ADD COLUMN m integer NOT NULL DEFAULT 5;
+TRUNCATE a, b;
+ALTER TABLE a ADD CHECK (n > 1000);
+ALTER TABLE a ALTER n TYPE text USING n || '!';
+INSERT INTO a (n) VALUES ('7000') RETURNING *;
+ROLLBACK;
+BEGIN;
+TRUNCATE b;
+ALTER TABLE b ALTER t TYPE integer USING length(t), ADD COLUMN s serial;
+INSERT INTO b (of_a, t) VALUES (1, 3), (2, 4) RETURNING *;
+ALTER TABLE b RENAME TO c;
+TRUNCATE c RESTART IDENTITY;
+INSERT INTO c (of_a, t) VALUES (1, 3), (2, 4) RETURNING *;
+TRUNCATE b;
+ROLLBACK;
+BEGIN;
+TRUNCATE b;
+ALTER TABLE b RENAME TO c;
+ALTER TABLE c RENAME COLUMN t TO u;
+INSERT INTO c (of_a, u) VALUES (1, 'new');
+COPY c (of_a) FROM STDIN (FREEZE);
+2
+\.
+COMMIT;
+SELECT of_a, u FROM c ORDER BY of_a;
+BEGIN;
+TRUNCATE c;
+DROP TABLE c;
+TRUNCATE a;
+INSERT INTO a (n) VALUES (1) RETURNING n;
+COMMIT;
+SELECT n FROM a;
+-- Of a table that the block has made, beside one that was there.
+BEGIN;
+CREATE TABLE d (id integer PRIMARY KEY, of_a integer);
+INSERT INTO d VALUES (1, 1);
+TRUNCATE d, a RESTART IDENTITY;
+INSERT INTO d VALUES (2, 2);
+ALTER TABLE d ADD FOREIGN KEY (of_a) REFERENCES a;
+TRUNCATE a;
+ROLLBACK;
+BEGIN;
+CREATE TABLE d (id integer PRIMARY KEY);
+INSERT INTO d VALUES (1);
+TRUNCATE d, a RESTART IDENTITY;
+INSERT INTO d VALUES (2);
+INSERT INTO a (n) VALUES (5) RETURNING *;
+COMMIT;
+SELECT * FROM d;
+SELECT * FROM a;
+-- FREEZE
+BEGIN;
+TRUNCATE a RESTART IDENTITY;
+COPY a (n) FROM STDIN (FREEZE);
+8
+\.
+SAVEPOINT s;
+COPY a (n) FROM STDIN (FREEZE);
+9
+\.
+\echo :SQLSTATE
+ROLLBACK TO s;
+TRUNCATE a;
+COPY a (n) FROM STDIN (FREEZE);
+10
+\.
+SELECT * FROM a;
+ROLLBACK TO s;
+SELECT * FROM a;
+COMMIT;
+SELECT * FROM a;
+-- Cursors
+BEGIN;
+DECLARE c CURSOR FOR SELECT * FROM a;
+TRUNCATE a;
+ROLLBACK;
+BEGIN;
+TRUNCATE a;
+DECLARE c CURSOR FOR SELECT * FROM a;
+INSERT INTO a (n) VALUES (11);
+FETCH ALL FROM c;
+SAVEPOINT s;
+TRUNCATE a;
+ROLLBACK TO s;
+CLOSE c;
+COMMIT;
+SELECT n FROM a;
+-- Privileges
+CREATE ROLE truncate_in_blocks_reader;
+GRANT USAGE ON SCHEMA truncate_in_blocks TO truncate_in_blocks_reader;
+GRANT SELECT, INSERT ON a TO truncate_in_blocks_reader;
+BEGIN;
+SET LOCAL ROLE truncate_in_blocks_reader;
+TRUNCATE a;
+ROLLBACK;
+BEGIN READ ONLY;
+TRUNCATE a;
+ROLLBACK;
+DROP SCHEMA truncate_in_blocks CASCADE;
+DROP ROLE truncate_in_blocks_reader;
