@@ -39,11 +39,11 @@ if TYPE_CHECKING:
     from catalog.model import Table
     from gateway.enlistment import Enlistment
 
-_NAME: Final = "sluice.deferred"
+NAME: Final = "sluice.deferred"
 _BEGIN: Final = Statement("SAVEPOINT pg_sluice_window")
 _END: Final = (Statement("ROLLBACK TO SAVEPOINT pg_sluice_window"), Statement("RELEASE SAVEPOINT pg_sluice_window"))
-_KEEP: Final = f"SELECT pg_catalog.set_config('{_NAME}', $1, true)"
-_KEPT: Final = Statement(f"SELECT pg_catalog.current_setting('{_NAME}', true)")
+_KEEP: Final = f"SELECT pg_catalog.set_config('{NAME}', $1, true)"
+_KEPT: Final = Statement(f"SELECT pg_catalog.current_setting('{NAME}', true)")
 _VOUCH_COLUMNS: Final = "SELECT pg_sluice.vouch_columns($1, $2::bigint::oid)"
 _VOUCH_FOR_NO_ROWS: Final = "SELECT pg_sluice.vouch_for_no_rows($1, $2::bigint::oid)"
 # In a window, what is demanded of rows is what its own statement demands.
@@ -52,6 +52,9 @@ _NAMES: Final = """
 SELECT pg_catalog.string_agg(oid::pg_catalog.regclass::text, ', ') FROM pg_catalog.pg_class
 WHERE oid = ANY ($1::pg_catalog.int8[]::pg_catalog.oid[])
 """
+_TEMPORARY: Final = Statement(
+    "SELECT relname, relkind FROM pg_catalog.pg_class WHERE relnamespace = pg_catalog.pg_my_temp_schema() ORDER BY 1, 2"
+)
 _MARK: Final = "SELECT pg_sluice.keep_own_mark($1)"
 # Each window in which a sequence goes on from where it was leaves a lock at the backend until the transaction ends.
 _WINDOWS_MAX: Final = 500
@@ -100,7 +103,7 @@ class DeferredChange:
     it may give names of tables free, or take them. `settings` are those that it was made under. It makes `sequences`,
     or has them begin from their start; one that `recounts` writes a sequence anew whose numbers go on from where others
     are: those taken from it in a window would be given out twice. `in_windows` stands for the statements there, where
-    less will do. `savepoints`: how many the client had set by then.
+    less will do. `savepoints`: how many the client had set by then. It `calls_users`' functions when it is carried out.
     """
 
     statements: tuple[Statement, ...]
@@ -113,6 +116,7 @@ class DeferredChange:
     recounts: bool = False
     in_windows: tuple[Statement, ...] | None = None
     savepoints: int = 0
+    calls_users: bool = False
 
 
 class DeferredChanges:
@@ -307,6 +311,28 @@ class DeferredChanges:
     async def note_settings(self, *names: Iterable[str]) -> None:
         """A statement that changes settings of these names comes next."""
         await self._settings.note(frozenset(chain(*names)), [change.settings for change in self.pending])
+
+    async def note_all_settings(self) -> bool:
+        """RESET ALL comes next; False where nobody knows what that means for what is deferred."""
+        if any(change.calls_users for change in self.pending):
+            return False
+        texts = [statement.sql for change in self.pending for statement in change.statements]
+        await self._settings.note_all([change.settings for change in self.pending], texts)
+        return True
+
+    def forget_numbers(self) -> None:
+        """DISCARD SEQUENCES comes next."""
+        for change in self.pending:
+            for each in change.sequences:
+                each.is_known = False
+
+    async def is_without_temporary(self) -> bool:
+        """Outside of a window: whether what is deferred makes and takes away nothing that is temporary."""
+        [outside] = await self._backend.run(_TEMPORARY)
+        await self.open()
+        [within] = await self._backend.run(_TEMPORARY)
+        await self.close()
+        return outside.rows == within.rows
 
     async def present_settings(self) -> dict[str, str | None]:
         """What a change is made under now."""

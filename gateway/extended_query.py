@@ -33,11 +33,13 @@ from gateway.parameters import canonical_parameters
 from gateway.portal import Binding, Portal, result_formats, run_portal
 from gateway.prepared import Prepared, check_bind, renewed
 from gateway.read_only import exports_snapshot
+from gateway.resetting import own_settings, restore
 from gateway.retrying import must_be_alike, run_retrying
 from gateway.routing import route
 from gateway.simple_query import IN_BLOCKS_ONLY, in_blocks_only, no_transaction
 from gateway.states import State
 from gateway.windows import Place
+from planner.changed_settings import Resetting, resetting
 from planner.routes import Route
 from planner.statements import (
     ConstraintModes,
@@ -61,6 +63,7 @@ _ENDS: Final = {
         answers.PortalSuspended.type,
     ),
 }
+_Command = TransactionCommand | ConstraintModes | Resetting
 # A statement that makes the backend's transaction fail, for an error that the backend does not know of.
 _FAIL: Final = OwnStatement("SELECT pg_catalog.int4div(1, 0)")
 
@@ -77,8 +80,8 @@ class ExtendedQuery(Exchange):
         self._bound: dict[str, tuple[Prepared, Binding]] = {}  # what the portals were made of
         self._outstanding: list[tuple[int, ...]] = []
         # What relayed statements and portals do to the transaction, by name.
-        self._commands: dict[str, TransactionCommand | ConstraintModes] = {}
-        self._portal_commands: dict[str, TransactionCommand | ConstraintModes] = {}
+        self._commands: dict[str, _Command] = {}
+        self._portal_commands: dict[str, _Command] = {}
         # Where relayed statements are carried out, in a block that has deferred changes.
         self._places: dict[str, Place] = {}
         # Whether statements are relayed that change what the lake's catalog says.
@@ -97,7 +100,8 @@ class ExtendedQuery(Exchange):
         self.note_names(statements)
         self._commands.pop(message.statement, None)
         if len(statements) == 1:
-            command = transaction_command(statements[0]) or constraint_modes(statements[0])
+            [statement] = statements
+            command = transaction_command(statement) or constraint_modes(statement) or resetting(statement)
             if command is not None:
                 self._commands[message.statement] = command
         await self.transaction.pin(statements)
@@ -209,6 +213,8 @@ class ExtendedQuery(Exchange):
             await deferred.close()
         elif isinstance(command, ConstraintModes):
             await windows.enter_modes(self, command)
+        elif isinstance(command, Resetting):
+            await windows.enter_resetting(self, command)
         elif prepared is not None and not prepared.relayed and windows.stays_in_window(self, prepared.routed):
             await deferred.open()
         elif not message.portal and (
@@ -264,7 +270,9 @@ class ExtendedQuery(Exchange):
                 if cursor is not None:
                     await run_portal(ExecutedCursorPortal(self, cursor, present), message.limit_rows)
                     return
-            if command is None:
+            if command is Resetting.SETTINGS and self.transaction.open:
+                await self._execute_reset_all(frame)
+            elif command is None or isinstance(command, Resetting):
                 check(self)
                 self.unsynced = True
                 self._holds_portal = False
@@ -321,6 +329,15 @@ class ExtendedQuery(Exchange):
         self._relay(frame)
         if await self._settle() and self.transaction.open:
             await keep_modes(self, modes)
+
+    async def _execute_reset_all(self, frame: Frame) -> None:
+        """A relayed RESET ALL, in a block."""
+        if not await self._settle():
+            return
+        kept = await own_settings(self)
+        self._relay(frame)
+        if await self._settle():
+            await restore(self, kept)
 
     async def _execute_command(self, frame: Frame, command: TransactionCommand) -> None:
         """A relayed statement about the transaction itself: the gateway must know at once what came of it."""

@@ -50,6 +50,7 @@ Owner = tuple[int, int, str]
 class OwnedSequence:
     """Of a column. `owner` is what stays the same when it is made again: the table's OID, the column's number, and the
     kind of its dependency. `last` is the number that was given out last, or, where none `is_called`, the first to be.
+    Whether that `is_known` to currval: until DISCARD SEQUENCES.
     """
 
     owner: Owner
@@ -63,6 +64,7 @@ class OwnedSequence:
     cycles: bool
     last: int
     is_called: bool
+    is_known: bool = True
 
     def take(self, count: int) -> npt.NDArray[np.int64]:
         """The next numbers, as nextval gives them."""
@@ -92,10 +94,19 @@ class OwnedSequence:
         """Let it begin from its start, as TRUNCATE … RESTART IDENTITY has it."""
         return Statement(f"ALTER SEQUENCE {self.qualified} RESTART")
 
+    @property
+    def standing(self) -> tuple[int, bool]:
+        """How it is taken up. With a number that is called, currval would know it."""
+        following = self.last + self.increment
+        if self.is_called and not self.is_known and self.minimum <= following <= self.maximum:
+            return following, False
+        return self.last, self.is_called
+
     def taking_up(self) -> Statement:
         """Where there is the sequence, let it go on from here."""
         table, column, kind = self.owner
-        return Statement(_TAKE_UP, (str(table), str(column), kind, str(self.last), str(self.is_called)))
+        last, is_called = self.standing
+        return Statement(_TAKE_UP, (str(table), str(column), kind, str(last), str(is_called)))
 
 
 def owned(tables: Iterable[int]) -> Statement:
@@ -174,7 +185,10 @@ class SequencesOfChanges:
             now = await self._found(settings, {each.owner[0] for each in sequences})
             for each in sequences:
                 if each.owner in now and latest[each.owner] is each:
-                    each.last, each.is_called = now[each.owner].last, now[each.owner].is_called
+                    reached = now[each.owner].last, now[each.owner].is_called
+                    if reached != each.standing:
+                        each.last, each.is_called = reached
+                        each.is_known = each.is_known or each.is_called
             if go:
                 self._owners.update({each.oid: owner for owner, each in now.items() if owner in latest})
 

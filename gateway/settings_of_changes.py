@@ -9,6 +9,7 @@ for a setting that there was not.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, MutableMapping, Sequence
 from typing import Final
 
@@ -35,6 +36,14 @@ _MEANINGLESS: Final = frozenset(
     }
 )  # fmt: skip
 _OWN_PREFIX: Final = "sluice."
+# What RESET ALL would change.
+_RESETTABLE: Final = Statement(
+    "SELECT name FROM pg_catalog.pg_settings WHERE setting IS DISTINCT FROM reset_val"
+    " AND NOT pg_catalog.pg_settings_get_flags(name) && ARRAY['NO_RESET', 'NO_RESET_ALL']"
+    " AND (context = 'user' OR pg_catalog.has_parameter_privilege(name, 'SET'))"
+)
+# As they stand in a call of current_setting.
+_OF_USERS: Final = re.compile(r"'([^\W\d][\w$]*(?:\.[^\W\d][\w$]*)+)'")
 
 Settings = MutableMapping[str, str | None]
 
@@ -55,6 +64,13 @@ class SettingsOfChanges:
             for each in earlier:
                 each.update({name: value for name, value in present.items() if name not in each})
         self._names |= meant
+
+    async def note_all(self, earlier: Sequence[Settings], texts: Iterable[str]) -> None:
+        """RESET ALL comes next; `texts` are those of what is deferred, for PostgreSQL lists no settings of users."""
+        [answer] = await self._backend.run(_RESETTABLE)
+        listed = {(name or b"").decode() for (name,) in answer.rows}
+        named = {name.lower() for text in texts for name in _OF_USERS.findall(text)}
+        await self.note(listed | named | self._names, earlier)
 
     async def present(self) -> dict[str, str | None]:
         """What is made now is made under these."""

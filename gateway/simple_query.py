@@ -21,8 +21,10 @@ from gateway.messages import frontend
 from gateway.messages.backend import ErrorResponse, NoticeResponse, ReadyForQuery
 from gateway.portal import Binding, Portal
 from gateway.read_only import exports_snapshot
+from gateway.resetting import relay_reset_all
 from gateway.retrying import run_retrying
 from gateway.routing import route
+from planner.changed_settings import Resetting, resetting
 from planner.routes import Route
 from planner.statements import (
     Statement,
@@ -66,6 +68,7 @@ async def answer(session: Exchange, frame: Frame) -> None:
             and session.transaction.answering(statement) == statement.text
             and setting(statement, as_of.NAME) is None
             and constraint_modes(statement) is None
+            and resetting(statement) is None
             and not exports_snapshot(statement)
             for statement in statements
         )
@@ -168,6 +171,8 @@ async def _relay(session: Exchange, statement: Statement, raw: bytes) -> bool:
     text = session.transaction.answering(statement)
     if (modes := constraint_modes(statement)) is not None:
         return await relay_modes(session, statement, raw, modes)
+    if resetting(statement) is Resetting.SETTINGS and session.transaction.open:
+        return await relay_reset_all(session, raw, statement.offset)
     return await session.relay_query(raw if text == statement.text else frontend.Query(text).encode(), statement.offset)
 
 

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from gateway.constraint_modes import stands_beside
-from planner.changed_settings import changed_settings, configured_settings
+from planner.changed_settings import Resetting, changed_settings, configured_settings, resetting
 from planner.computable import acting_functions
 from planner.counting import takes_numbers
 from planner.nodes import Node, name_of, walk
@@ -33,7 +33,8 @@ _CHANGING: Final = frozenset({"comment", "grant", "revoke"})
 _TRACELESS: Final = frozenset(
     {
         "clock_timestamp", "currval", "gen_random_uuid", "lastval", "nextval", "pg_cancel_backend", "pg_sleep",
-        "pg_sleep_for", "pg_sleep_until", "pg_terminate_backend", "random", "setval", "timeofday", "uuidv4", "uuidv7",
+        "pg_sleep_for", "pg_sleep_until", "pg_terminate_backend", "random", "setseed", "setval", "timeofday", "uuidv4",
+        "uuidv7",
     }
 )  # fmt: skip
 # Of these, EXPLAIN says what they would do; and of changes of schemas, which go nearly all these ways.
@@ -47,6 +48,8 @@ def is_beside(statement: Statement) -> bool:
         statement.first_word in _BESIDE
         or transaction_command(statement) is not None
         or changed_settings(statement) is not None
+        # DISCARD PLANS, and DISCARD ALL, which is refused in a block
+        or (statement.first_word == "discard" and resetting(statement) is None)
     )
 
 
@@ -77,6 +80,10 @@ async def enter(session: Exchange, statements: Sequence[Statement]) -> None:
         await deferred.close()
         if session.simple:
             await enter_modes(session, modes)
+    elif (what := resetting(statements[0])) is not None:
+        await deferred.close()
+        if session.simple:
+            await enter_resetting(session, what)
     elif any(needs_no_look(session, statement) and not prepares(statement) for statement in statements):
         await deferred.settle()
     else:
@@ -88,6 +95,18 @@ async def enter_modes(session: Exchange, modes: ConstraintModes) -> None:
     deferred = session.transaction.deferred
     await deferred.close()
     if deferred.pending and not await stands_beside(session, modes):
+        await deferred.settle()
+
+
+async def enter_resetting(session: Exchange, what: Resetting) -> None:
+    """Before RESET ALL or DISCARD is carried out."""
+    deferred = session.transaction.deferred
+    await deferred.close()
+    if not deferred.pending:
+        return
+    if what is Resetting.NUMBERS:
+        deferred.forget_numbers()
+    elif not await (deferred.note_all_settings() if what is Resetting.SETTINGS else deferred.is_without_temporary()):
         await deferred.settle()
 
 

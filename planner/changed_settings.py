@@ -6,6 +6,7 @@ Names are as PostgreSQL compares them, in lower case.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
 from typing import Final
 
 from catalog.datatypes import TEXT
@@ -25,6 +26,7 @@ _SPELLED: Final = {
     ("xml", "option"): frozenset({"xmloption"}),
     ("role",): frozenset({"role"}),
     ("session", "characteristics"): _NOTHING,  # of the transactions to come
+    ("seed",): _NOTHING,
 }
 # What can be set and not read, is no setting, or is another statement's matter.
 _OTHERS: Final = frozenset({
@@ -33,6 +35,33 @@ _OTHERS: Final = frozenset({
 })  # fmt: skip
 _OF_SESSION: Final = (["authorization"], ["characteristics"])
 _FUNCTION: Final = "set_config"
+
+
+class Resetting(Enum):
+    """Statements that take back what a session has set or kept, without naming it."""
+
+    SETTINGS = "RESET ALL"
+    NUMBERS = "DISCARD SEQUENCES"
+    TEMPORARY = "DISCARD TEMP"
+
+
+_DISCARDED: Final = {
+    "sequences": Resetting.NUMBERS,
+    "temp": Resetting.TEMPORARY,
+    "temporary": Resetting.TEMPORARY,
+}
+
+
+def resetting(statement: Statement) -> Resetting | None:
+    """Which of these it is; None for any other statement."""
+    if statement.first_word not in {"reset", "discard"}:
+        return None
+    items = list(tokens(statement.text))[1:]
+    if len(items) != 1 or items[0].kind is not Kind.WORD:
+        return None
+    if statement.first_word == "discard":
+        return _DISCARDED.get(items[0].text)
+    return Resetting.SETTINGS if items[0].text == "all" else None
 
 
 def changed_settings(statement: Statement) -> frozenset[str] | None:

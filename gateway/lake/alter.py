@@ -111,6 +111,7 @@ class AlterPortal(StatementPortal):
             statements=self._repeated(),
             sequences=counted.made,
             recounts=bool(counted.begun_anew),
+            calls_users=self._calls_users,
         )
         return True
 
@@ -148,6 +149,7 @@ class AlterPortal(StatementPortal):
             rewriting=rewriting,
             sequences=[numbered.get(each.owner, each) for each in counted.made],
             recounts=bool(counted.begun_anew),
+            calls_users=self._calls_users,
         )
         return True
 

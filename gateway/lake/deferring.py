@@ -170,11 +170,12 @@ async def defer(
     rewriting: Rewriting | None = None,
     sequences: Iterable[OwnedSequence] = (),
     recounts: bool = False,
+    calls_users: bool = False,
 ) -> None:
     """What was just carried out in a window is deferred: it demands these. The window is closed.
 
     `tables` are what it changes, as they were before; `statements` are what was carried out, if not the client's alone.
-    Of `sequences` and `recounts` DeferredChange tells.
+    Of `sequences`, `recounts` and `calls_users` DeferredChange tells.
     """
     transaction = session.transaction
     looks = [await prepare_look(session, each) for each in wanted]
@@ -185,7 +186,18 @@ async def defer(
     demands = Demands(session, looks, rewriting)
     own = SchemaMark.of(answer.rows[0][0]).own
     carried_out = tuple(statements) or (Statement(analysis.sql),)
-    change = DeferredChange(carried_out, tuple(tables), own, renames, demands, settings, tuple(sequences), recounts)
-    transaction.deferred.defer(change)
+    transaction.deferred.defer(
+        DeferredChange(
+            statements=carried_out,
+            tables=tuple(tables),
+            own=own,
+            renames=renames,
+            demands=demands,
+            settings=settings,
+            sequences=tuple(sequences),
+            recounts=recounts,
+            calls_users=calls_users,
+        )
+    )
     await transaction.deferred.close()
     await demands.make()

@@ -1,0 +1,39 @@
+"""RESET ALL in a block: what the gateway keeps as settings of the backend's, so that savepoints take it back, stays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from gateway import constraint_modes, deferred
+from gateway.arrays import text_array
+from gateway.backend import Result, Statement
+
+if TYPE_CHECKING:
+    from gateway.exchange import Exchange
+
+_OWN: Final = (constraint_modes.NAME, deferred.NAME)
+_ASK: Final = Statement(
+    "SELECT name, coalesce(pg_catalog.current_setting(name, true), '') FROM pg_catalog.unnest($1::text[]) name",
+    (text_array(_OWN),),
+)
+_SET: Final = "SELECT pg_catalog.set_config($1, $2, true)"
+
+
+async def relay_reset_all(session: Exchange, raw: bytes, offset: int) -> bool:
+    """RESET ALL as a simple query; False where the backend has refused it."""
+    kept = await own_settings(session)
+    good = await session.relay_query(raw, offset)
+    if good and session.transaction.open:
+        await restore(session, kept)
+    return good
+
+
+async def own_settings(session: Exchange) -> Result:
+    """Before RESET ALL, what `restore` needs after it."""
+    [kept] = await session.backend.run(_ASK)
+    return kept
+
+
+async def restore(session: Exchange, kept: Result) -> None:
+    """They are as they were."""
+    await session.backend.run(*(Statement(_SET, (name, value)) for name, value in kept.rows))
