@@ -27,12 +27,17 @@ NAME: Final = "sluice.constraints"
 # What a statement asks for, beside its other questions.
 ASKED: Final = f"coalesce(pg_catalog.current_setting('{NAME}', true), '')"
 _OWN_PREFIX: Final = "pg_sluice_"
-_NAMED: Final = """
-SELECT k.oid::bigint
+_THOSE: Final = """
 FROM unnest($1::text[], $2::text[]) AS given (namespace, name)
 JOIN pg_catalog.pg_constraint k ON k.conname = given.name AND k.condeferrable
 JOIN pg_catalog.pg_namespace n ON n.oid = k.connamespace
 WHERE n.nspname = given.namespace OR given.namespace IS NULL AND n.nspname = ANY (pg_catalog.current_schemas(true))
+"""
+_NAMED: Final = f"SELECT k.oid::bigint {_THOSE}"
+_ADD: Final = f"""
+SELECT pg_catalog.set_config(
+    '{NAME}', (coalesce(nullif(pg_catalog.current_setting('{NAME}', true), ''), '{{}}')::pg_catalog.jsonb
+    || (SELECT coalesce(pg_catalog.jsonb_object_agg(k.oid::text, $3::pg_catalog.bool), '{{}}') {_THOSE}))::text, true)
 """
 _TEMPORARY: Final = """
 SELECT pg_catalog.string_agg(pg_catalog.format('%I.%I', n.nspname, k.conname), ', ')
@@ -62,8 +67,14 @@ async def prepare_modes(session: Exchange, modes: ConstraintModes) -> bool:
             raise SluiceError("42704", f'constraint "{name}" does not exist')
     if modes.deferred or not session.transaction.open:
         return False
-    async with session.transaction.deferred.opened():
-        await session.transaction.validate_now(None if modes.names is None else await _named(session, modes))
+    transaction = session.transaction
+    async with transaction.deferred.opened():
+        if modes.names is None:
+            await transaction.validate_now(None)
+        elif transaction.deferred.pending:
+            await transaction.validate_now(await _named(session, modes), [name for _, name in modes.names])
+        else:
+            await transaction.validate_now(await _named(session, modes))
     return modes.names is None
 
 
@@ -73,6 +84,8 @@ async def stands_beside(session: Exchange, modes: ConstraintModes) -> bool:
     if modes.names is None:
         return True
     deferred = session.transaction.deferred
+    if deferred.sets_modes:
+        return False
     await deferred.open()
     within = await _named(session, modes)
     await deferred.close()
@@ -80,7 +93,13 @@ async def stands_beside(session: Exchange, modes: ConstraintModes) -> bool:
 
 
 async def keep_modes(session: Exchange, modes: ConstraintModes) -> None:
-    """The backend has carried out SET CONSTRAINTS in a block."""
+    """The backend has carried out SET CONSTRAINTS in a block. In a window, it is deferred itself; and so is what it
+    sets where that comes after such a one."""
+    deferred = session.transaction.deferred
+    if modes.names is not None and deferred.is_open:
+        namespaces, names = (text_array(each) for each in zip(*modes.names, strict=True))
+        await deferred.defer_modes(Statement(modes.sql), Statement(_ADD, (namespaces, names, str(modes.deferred))))
+        return
     if modes.names is None:
         text = json.dumps({"all": modes.deferred})
         if not modes.deferred:
@@ -91,7 +110,10 @@ async def keep_modes(session: Exchange, modes: ConstraintModes) -> None:
         [before] = await session.backend.run(Statement(f"SELECT {ASKED}"))
         named = {str(oid): modes.deferred for oid in await _named(session, modes)}
         text = json.dumps({**modes_from(before.rows[0][0]), **named})
-    await session.backend.run(Statement("SELECT pg_catalog.set_config($1, $2, true)", (NAME, text)))
+    setting = Statement("SELECT pg_catalog.set_config($1, $2, true)", (NAME, text))
+    await session.backend.run(setting)
+    if deferred.sets_modes:
+        await deferred.defer_modes(setting)
 
 
 async def _named(session: Exchange, modes: ConstraintModes) -> frozenset[int]:

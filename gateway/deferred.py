@@ -97,6 +97,32 @@ class Demands(Protocol):
     async def meet(self) -> None: ...
 
 
+class NoDemands:
+    """A change that no row has to be looked at for."""
+
+    rewritten: int | None = None
+    empties: frozenset[int] = frozenset()
+    locking: Sequence[Statement] = ()
+
+    async def prepare(self) -> None:
+        """Nothing takes long."""
+
+    def rolled_back(self) -> None:
+        """Nothing is left of it."""
+
+    async def note(self, noted: set[int]) -> None:
+        """It adds no constraint."""
+
+    async def merge(self) -> None:
+        """It writes no files."""
+
+    async def look_again(self) -> None:
+        """There was no look."""
+
+    async def meet(self) -> None:
+        """There is nothing to meet."""
+
+
 @dataclass(frozen=True, slots=True)
 class DeferredChange:
     """`statements` change tables. `own` is the mark of the transaction's own changes (SchemaMark) after it. `renames`:
@@ -104,6 +130,7 @@ class DeferredChange:
     or has them begin from their start; one that `recounts` writes a sequence anew whose numbers go on from where others
     are: those taken from it in a window would be given out twice. `in_windows` stands for the statements there, where
     less will do. `savepoints`: how many the client had set by then. It `calls_users`' functions when it is carried out.
+    It is SET CONSTRAINTS where it `sets_modes`.
     """
 
     statements: tuple[Statement, ...]
@@ -117,6 +144,7 @@ class DeferredChange:
     in_windows: tuple[Statement, ...] | None = None
     savepoints: int = 0
     calls_users: bool = False
+    sets_modes: bool = False
 
 
 class DeferredChanges:
@@ -352,6 +380,32 @@ class DeferredChanges:
         """It has just been carried out in the window."""
         self._made.append(change)
         self._tell()
+
+    @property
+    def sets_modes(self) -> bool:
+        """Whether SET CONSTRAINTS is among what is deferred."""
+        return any(change.sets_modes for change in self.pending)
+
+    @property
+    def renames_constraints(self) -> bool:
+        """Whether constraints may have other names than they had."""
+        texts = (statement.sql.lower().split() for change in self.pending for statement in change.statements)
+        return any("rename" in words and "constraint" in words for words in texts)
+
+    async def defer_modes(self, *statements: Statement) -> None:
+        """What these set is set beside what is deferred, or in a window, which is closed; each window is to have it."""
+        self.defer(
+            DeferredChange(
+                statements=statements,
+                tables=(),
+                own=self.pending[-1].own,
+                renames=False,
+                demands=NoDemands(),
+                settings=await self.present_settings(),
+                sets_modes=True,
+            )
+        )
+        await self.close()
 
     async def settle(self) -> None:
         """Carry out for good what was deferred: from here on others may have to wait for this transaction."""

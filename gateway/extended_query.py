@@ -322,7 +322,11 @@ class ExtendedQuery(Exchange):
         """A relayed SET CONSTRAINTS."""
         if not await self._settle():
             return
-        if await prepare_modes(self, modes):
+        beside = await prepare_modes(self, modes)
+        if not beside and self.transaction.deferred.is_open:  # a look may have taken the portal away with its window
+            await self.backend.run(OwnStatement(modes.sql))
+            beside = True
+        if beside:
             await keep_modes(self, modes)
             self.client.send(answers.CommandComplete("SET CONSTRAINTS"))
             return

@@ -79,7 +79,8 @@ class Validation:
 
     `constraint` is its OID, `snapshot` the last that had changed the table then (below 0: there was no look yet);
     `again` looks anew, and raises what it finds: with `whole`, at all that the transaction has written. `before`
-    is done at COMMIT too, before the tables are locked, for it may wait for others.
+    is done at COMMIT too, before the tables are locked, for it may wait for others. A constraint that the transaction
+    has made, and that is deferred, has other OIDs by now: it goes by its `name`.
     """
 
     constraint: int
@@ -87,6 +88,7 @@ class Validation:
     again: Callable[[], Awaitable[None]]
     whole: bool = False
     before: Callable[[], Awaitable[None]] | None = None
+    name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,11 +309,13 @@ class Transaction:
         ):
             known.append(validation)
 
-    async def validate_now(self, constraints: Collection[int] | None) -> None:
-        """Look at what was to be looked at when the transaction commits, for these constraints or (None) for all."""
+    async def validate_now(self, constraints: Collection[int] | None, names: Collection[str] = ()) -> None:
+        """Look at what was to be looked at when the transaction commits, for these constraints, by their OIDs or those
+        that they had under these names, or (None) for all."""
+        every = constraints is None or (bool(names) and self.deferred.renames_constraints)
         for found in list(self._validations.values()):
             for each in found:
-                if each.snapshot < 0 and (constraints is None or each.constraint in constraints):
+                if each.snapshot < 0 and (every or each.constraint in (constraints or ()) or each.name in names):
                     await (each.before or each.again)()
 
     async def _validate(self, staged: Sequence[Statement]) -> None:

@@ -91,11 +91,11 @@ async def enter(session: Exchange, statements: Sequence[Statement]) -> None:
 
 
 async def enter_modes(session: Exchange, modes: ConstraintModes) -> None:
-    """Before SET CONSTRAINTS is carried out."""
+    """Before SET CONSTRAINTS is carried out: in a window, where it means constraints that are deferred."""
     deferred = session.transaction.deferred
     await deferred.close()
     if deferred.pending and not await stands_beside(session, modes):
-        await deferred.settle()
+        await deferred.open()
 
 
 async def enter_resetting(session: Exchange, what: Resetting) -> None:

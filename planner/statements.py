@@ -176,6 +176,7 @@ def setting(statement: Statement, name: str) -> str | None:
 class ConstraintModes:
     """What SET CONSTRAINTS says: (schema or None, name) of each constraint, or None for ALL."""
 
+    sql: str
     names: tuple[tuple[str | None, str], ...] | None
     deferred: bool
 
@@ -190,13 +191,13 @@ def constraint_modes(statement: Statement) -> ConstraintModes | None:
         return None
     deferred = words[-1] == "deferred"
     if words[1:-1] == ["all"] and items[1].kind is Kind.WORD:
-        return ConstraintModes(None, deferred)
+        return ConstraintModes(statement.text, None, deferred)
     names: list[tuple[str | None, str]] = []
     for separated, group in itertools.groupby(words[1:-1], lambda word: word == ","):
         parts = [word for word in group if word != "."]
         if not separated:
             names.append((parts[-2] if len(parts) > 1 else None, parts[-1]))
-    return ConstraintModes(tuple(names), deferred) if names else None
+    return ConstraintModes(statement.text, tuple(names), deferred) if names else None
 
 
 def explained(text: str) -> tuple[int, dict[str, str]]:

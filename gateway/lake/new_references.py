@@ -76,7 +76,9 @@ async def keep_references(
             if looked.missing is not None:
                 raise _not_present(child.table, kept, parent.table, looked.missing)
 
-        validation = Validation(foreign_key.oid, snapshot, again, whole=True, before=before if late else None)
+        validation = Validation(
+            foreign_key.oid, snapshot, again, whole=True, before=before if late else None, name=foreign_key.name
+        )
         session.transaction.validate(foreign_key.parent, validation)
 
 

@@ -160,7 +160,9 @@ async def consequence(
     async def again() -> None:
         await _validate(session, table.oid, foreign_key, gone, seen, said)
 
-    session.transaction.validate(foreign_key.child, Validation(foreign_key.oid, -1 if later else child.snapshot, again))
+    snapshot = -1 if later else child.snapshot
+    validation = Validation(foreign_key.oid, snapshot, again, name=foreign_key.name)
+    session.transaction.validate(foreign_key.child, validation)
     return wanted
 
 

@@ -17,7 +17,7 @@ from gateway.analysis import SAVEPOINT, UNDO, SchemaMark
 from gateway.arrays import number_array
 from gateway.attention import check
 from gateway.backend import Result, Statement
-from gateway.deferred import DeferredChange
+from gateway.deferred import DeferredChange, NoDemands
 from gateway.enlistment import SchemaChangedError
 from gateway.lake.changing import Changing
 from gateway.lake.deferring import MARK, may_defer
@@ -117,36 +117,15 @@ class TruncatePortal(StatementPortal):
         await deferred.close()
 
 
-class _Emptying:
+class _Emptying(NoDemands):
     """What a TRUNCATE that is deferred demands (gateway.deferred.Demands): to be alone with its tables at COMMIT, and
     that these are all that refer to those that are `named`."""
-
-    rewritten = None
 
     def __init__(self, session: Exchange, named: Sequence[int], tables: Iterable[int]) -> None:
         self._session = session
         self._named = named
         self.empties = frozenset(tables)
-
-    @property
-    def locking(self) -> Sequence[Statement]:
-        """From here on nobody else uses the tables."""
-        return (lock_tables(self._session.gateway.token, sorted(self.empties), ACCESS_EXCLUSIVE),)
-
-    async def prepare(self) -> None:
-        """Nothing takes long."""
-
-    def rolled_back(self) -> None:
-        """Nothing is left of it."""
-
-    async def note(self, noted: set[int]) -> None:
-        """It adds no constraint."""
-
-    async def merge(self) -> None:
-        """Whatever others have done to the rows, they are gone."""
-
-    async def look_again(self) -> None:
-        """No row has to be looked at."""
+        self.locking = (lock_tables(session.gateway.token, sorted(self.empties), ACCESS_EXCLUSIVE),)
 
     async def meet(self) -> None:
         """CASCADE may have met a table that refers to these since then."""

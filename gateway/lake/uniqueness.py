@@ -71,7 +71,8 @@ async def keep_keys(
         async def again(key: Key | ComputedKey = key, seen: Collection[int | None] = seen) -> None:
             await _validate(session, table.oid, key, seen)
 
-        session.transaction.validate(table.oid, Validation(key.oid, -1 if late else now.snapshot, again, whole=True))
+        snapshot = -1 if late else now.snapshot
+        session.transaction.validate(table.oid, Validation(key.oid, snapshot, again, whole=True, name=key.name))
 
 
 async def refuse_duplicates(session: Exchange, table: Table, added: RowChange) -> None:

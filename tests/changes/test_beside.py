@@ -193,6 +193,20 @@ def test_modes_of_constraints(
         block.execute(statement.encode())
         assert not locks(gateway_process, block, f"{schema}.t")
     block.execute("ALTER TABLE t DROP CONSTRAINT self")
+    block.execute("ALTER TABLE t ADD CONSTRAINT own FOREIGN KEY (n) REFERENCES t DEFERRABLE NOT VALID")
+    for prepare in (False, True):
+        block.execute("SET CONSTRAINTS own DEFERRED", prepare=prepare)
+        block.execute("UPDATE t SET n = 99 WHERE id = 2")
+        assert not locks(gateway_process, block, f"{schema}.t")
+        with pytest.raises(psycopg.errors.ForeignKeyViolation), block.transaction():
+            block.execute("SET CONSTRAINTS own IMMEDIATE", prepare=prepare)
+        assert not locks(gateway_process, block, f"{schema}.t")
+        block.execute("UPDATE t SET n = 3 WHERE id = 2")
+        block.execute("SET CONSTRAINTS own IMMEDIATE", prepare=prepare)
+        with pytest.raises(psycopg.errors.ForeignKeyViolation), block.transaction():
+            block.execute("UPDATE t SET n = 98 WHERE id = 2")
+        assert not locks(gateway_process, block, f"{schema}.t")
+    block.execute("ALTER TABLE t DROP CONSTRAINT own")
     other.execute("UPDATE t SET n = n + 1 WHERE id = 1")
     block.commit()
     assert other.execute("SELECT n, m FROM t WHERE id = 1").fetchone() == (11, 5)

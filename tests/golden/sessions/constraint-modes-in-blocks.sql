@@ -46,3 +46,44 @@ UPDATE book SET seller = 1 WHERE id = 1;
 SET CONSTRAINTS ALL IMMEDIATE;
 COMMIT;
 SELECT * FROM book ORDER BY id;
+
+-- Of constraints that the block has made, which come again in each of its statements.
+BEGIN;
+ALTER TABLE book ADD COLUMN printer integer CONSTRAINT of_printer REFERENCES author DEFERRABLE;
+ALTER TABLE book ADD CONSTRAINT once UNIQUE (printer) DEFERRABLE;
+SET CONSTRAINTS of_printer, once DEFERRED;
+UPDATE book SET printer = 77;
+SAVEPOINT e;
+SET CONSTRAINTS once IMMEDIATE;
+ROLLBACK TO e;
+UPDATE book SET printer = NULL WHERE id > 1;
+SET CONSTRAINTS once IMMEDIATE;
+SAVEPOINT f;
+UPDATE book SET printer = 78;
+ROLLBACK TO f;
+SET CONSTRAINTS modes_in_blocks.of_printer IMMEDIATE;
+ROLLBACK TO f;
+ALTER TABLE author ADD COLUMN name text DEFAULT 'x';
+SET CONSTRAINTS of_printer IMMEDIATE \bind \g
+ROLLBACK TO f;
+SET CONSTRAINTS ALL DEFERRED;
+UPDATE book SET printer = 78 WHERE id = 1;
+SAVEPOINT g;
+SET CONSTRAINTS ALL IMMEDIATE;
+ROLLBACK TO g;
+SET CONSTRAINTS once, nope IMMEDIATE;
+ROLLBACK TO g;
+UPDATE book SET printer = CASE WHEN id = 1 THEN 1 END;
+SET CONSTRAINTS once, of_printer IMMEDIATE \bind \g
+UPDATE book SET printer = 5 WHERE id = 1;
+ROLLBACK TO g;
+UPDATE book SET printer = CASE WHEN id = 1 THEN 1 END;
+COMMIT;
+SELECT id, printer FROM book ORDER BY id;
+BEGIN;
+ALTER TABLE book ADD COLUMN place integer CONSTRAINT of_place REFERENCES author DEFERRABLE;
+SET CONSTRAINTS of_place DEFERRED;
+UPDATE book SET place = 5;
+ALTER TABLE author ADD COLUMN born date;
+COMMIT;
+SELECT count(*) FROM information_schema.columns WHERE table_schema = 'modes_in_blocks' AND column_name IN ('place', 'born');
