@@ -140,6 +140,8 @@ class Backend:
         self.changed_schema: int | None = None
         # Lasting statements that were carried out since this was emptied; None while nobody asks.
         self.repeated: list[Statement] | None = None
+        # The gateway's own savepoints that were begun and have not ended since this was emptied, innermost last.
+        self.savepoints: list[str] = []
         # Called with ParameterStatus and NotificationResponse that arrive among the gateway's own statements.
         self.forward: Callable[[bytes], None] = lambda _: None
 
@@ -316,6 +318,7 @@ class Backend:
         out = bytearray()
         for statement in statements:
             out += encode_statement(statement)
+            self._note_savepoint(statement.sql)
         out += frontend.Sync().encode() if sync else frontend.Flush().encode()
         self._scanner.passing = frozenset()
         try:
@@ -330,6 +333,16 @@ class Backend:
             raise
         finally:
             self._scanner.passing = frozenset(kind.type for kind in _RELAYED_ROWS)
+
+    def _note_savepoint(self, sql: str) -> None:
+        command, _, name = sql.rpartition("SAVEPOINT ")
+        if not command and sql != name:
+            self.savepoints.append(name)
+        elif command in {"RELEASE ", "ROLLBACK TO "} and name in self.savepoints:
+            while self.savepoints.pop() != name:
+                pass
+            if command == "ROLLBACK TO ":
+                self.savepoints.append(name)
 
     async def _results(  # noqa: C901  one case for each kind of answer
         self, statements: Sequence[Statement], sync: bool

@@ -7,7 +7,8 @@ what the transaction has made of its tables, and others go on with what is commi
 closed. When the transaction commits, everything is *settled*: carried out once more, for good.
 
 - What a statement does in a window is undone with it. What has to last until the transaction ends (rows staged, locks
-  on rows and tables) is repeated when the window is closed: such statements say so (`Statement.lasting`).
+  on rows and tables) is repeated when the window is closed: such statements say so (`Statement.lasting`). Locks of rows
+  and keys are taken outside of it where that can be, and so have no gap (`stepping_out`).
 - What cannot be carried out twice, or leaves at the backend more than that, settles first what was deferred; from then
   on the block holds its locks as a block of PostgreSQL's does.
 - How much is deferred, and settled, is kept as a setting of the backend's, for then savepoints take it back.
@@ -159,7 +160,7 @@ class DeferredChanges:
         self._taken_up = 0
         self._made: list[DeferredChange] = []
         self._settled = 0
-        self._open = False
+        self._open = self._needed = False
         # How many savepoints the client has set, whatever has become of them.
         self.savepoints = 0
 
@@ -253,8 +254,9 @@ class DeferredChanges:
             await self._begin(*self._replay())
 
     async def _begin(self, *statements: Statement) -> None:
-        self._backend.repeated, self._open = [], True
+        self._backend.repeated, self._open, self._needed = [], True, False
         await self._backend.run(_BEGIN)
+        self._backend.savepoints.clear()
         if statements:
             await self._run(*statements)
 
@@ -335,6 +337,20 @@ class DeferredChanges:
         finally:
             if self._backend.status == b"T":
                 await self.open()
+
+    def need_window(self) -> None:
+        """A statement has made something in the window that it goes on with."""
+        self._needed = True
+
+    @asynccontextmanager
+    async def stepping_out(self) -> AsyncIterator[None]:
+        """For a lock that lasts, and may have to be waited for: while it lasts there is no window, so that nobody waits
+        for who waits, and the lock is not given back with it. Unless a statement still needs what is in the window."""
+        if self._needed or self._backend.savepoints:
+            yield
+            return
+        async with self.suspended():
+            yield
 
     async def note_settings(self, *names: Iterable[str]) -> None:
         """A statement that changes settings of these names comes next."""

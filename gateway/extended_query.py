@@ -127,7 +127,10 @@ class ExtendedQuery(Exchange):
         place = await windows.judge(self, routed)
         check(self)
         if routed.is_relayed:
-            self._places[message.statement] = place
+            pending = self.transaction.deferred.pending
+            self._places[message.statement] = place if pending else windows.place_from_now_on(self, routed)
+        else:
+            self._places.pop(message.statement, None)
         self._publishing[message.statement] = routed.publishes
         self.client.send(*analysis.notices)
         self._prepared.pop(message.statement, None)
@@ -193,6 +196,8 @@ class ExtendedQuery(Exchange):
                 return False
             await self.transaction.read_only.let(*statements)
         if not self.transaction.deferred.pending:
+            if len(statements) == 1 and statements[0].first_word == "select":
+                self._places[name] = Place.WINDOW  # of those that get no look
             return True
         if not await self._settle():
             return False

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from planner.statements import ConstraintModes
 
 # First words of statements that PostgreSQL answers without a look at any table, and that a window would undo in vain.
-_BESIDE: Final = frozenset({"show", "listen", "notify", "unlisten", "deallocate", "close"})
+_BESIDE: Final = frozenset({
+    "checkpoint", "close", "deallocate", "listen", "load", "notify", "security", "show", "unlisten",
+})  # fmt: skip
 # Of those that need no look, these change schemas: they may be deferred as well.
 _CHANGING: Final = frozenset({"comment", "grant", "revoke"})
 # Volatile functions of PostgreSQL's own that leave nothing in the transaction.
@@ -136,6 +138,12 @@ async def judge(session: Exchange, routed: Routed) -> Place:
         return Place.BESIDE
     await deferred.settle()
     return Place.SETTLED
+
+
+def place_from_now_on(session: Exchange, routed: Routed) -> Place:
+    """Where a relayed statement is to be carried out that is prepared while nothing is deferred."""
+    builtins = session.gateway.builtins
+    return Place.WINDOW if runs_in_window(routed, builtins) and not _takes_numbers(routed, builtins) else Place.SETTLED
 
 
 def _made_alone(routed: Routed) -> str | None:

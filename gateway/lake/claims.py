@@ -24,4 +24,6 @@ CLAIMS_MAX: Final = 10_000
 async def claim_keys(session: Exchange, constraint_oid: int, keys: pa.Array) -> None:
     """Claim keys (storage.keys) of a constraint."""
     parameters = (session.gateway.token, str(constraint_oid), binary_array(keys, BYTEA))
-    await session.backend.run(Statement(_CLAIM_KEYS, parameters, parameter_formats=(0, 0, 1), lasting=True))
+    claim = Statement(_CLAIM_KEYS, parameters, parameter_formats=(0, 0, 1), lasting=True)
+    async with session.transaction.deferred.stepping_out():
+        await session.backend.run(claim)

@@ -10,8 +10,8 @@ reads besides, in subqueries, or of a source that it has to read itself, is copi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -48,13 +48,14 @@ from gateway.lake.rehearsal import (
 from gateway.lake.shadow import copy_values
 from gateway.lake.temporary import create_temporary
 from gateway.portal import StatementPortal
-from gateway.routing import route
+from gateway.routing import Routed, route
 from gateway.values import ResultColumn
 from gateway.visibility import functions_of_rules, left_by_parts, rules
 from planner.change import plan_delete
 from planner.computable import functions_of_users
 from planner.merge import is_read_in_place, is_repeatable, tables_in_place
 from planner.nodes import parse
+from planner.references import functions, relations
 from planner.routes import Route, main_query
 from planner.statements import Merge, merge
 from storage.files import LakeFiles
@@ -64,7 +65,6 @@ from storage.write import replace_rows
 if TYPE_CHECKING:
     from catalog.model import TableVersion
     from gateway.lake.reading import Reading
-    from gateway.routing import Routed
 
 # CmdType of nodes.h.
 _UPDATE, _DELETE = 2, 4
@@ -73,6 +73,8 @@ _EMPTY: Final = Statement(f"TRUNCATE pg_temp.{PROPOSED}")
 
 class MergePortal(StatementPortal):
     """MERGE INTO a lake table."""
+
+    _stands_aside = True
 
     async def run(self) -> None:
         session, query = self.session, self.routed.query
@@ -87,7 +89,9 @@ class MergePortal(StatementPortal):
             everything = oid in in_place or bool(functions_of_users(query))
             if source is not None:
                 fields = source[0].columns or ()
-                await create_temporary(session, PROPOSED, [field.name for field in fields], fields)
+                self._stands_aside = self._means_the_same_outside(source[1])
+                async with self._aside():
+                    await create_temporary(session, PROPOSED, [field.name for field in fields], fields)
             while True:
                 reading = await read(session, self.analysis, self.binding, self.routed.lake)
                 self.limit_time(reading.timeout)
@@ -109,10 +113,31 @@ class MergePortal(StatementPortal):
                 if await changing.claim(result, version, strength, sources=sources):
                     break
                 if source is not None:
-                    await session.backend.run(_EMPTY)
+                    async with self._aside():
+                        await session.backend.run(_EMPTY)
             if source is not None:
-                await session.backend.run(Statement(f"DROP TABLE pg_temp.{PROPOSED}"))
+                async with self._aside():
+                    await session.backend.run(Statement(f"DROP TABLE pg_temp.{PROPOSED}"))
             await conclude(self, changing, version, outcome, result, sources=sources, updates=updates, deletes=deletes)
+
+    def _means_the_same_outside(self, source: Routed) -> bool:
+        """Whether the source's rows, where they are PostgreSQL's, are the same outside of a window."""
+        query, builtins = source.query, self.session.gateway.builtins
+        if source.route is not Route.RELAY or query is None:
+            return True
+        called = (builtins.functions.get(oid) for oid in functions(query))
+        return not relations(query) and all(each is not None and each.volatility == "i" for each in called)
+
+    @asynccontextmanager
+    async def _aside(self) -> AsyncIterator[None]:
+        """For what is done with the proposed rows' table: it outlives a window, so that the statement's locks can."""
+        deferred = self.session.transaction.deferred
+        if not self._stands_aside:
+            deferred.need_window()
+            yield
+            return
+        async with deferred.suspended():
+            yield
 
     async def _source(self, parts: Merge) -> tuple[Analysis, Routed] | None:
         """The query of the source's rows; None where PostgreSQL has to read the source itself."""
@@ -141,9 +166,9 @@ class MergePortal(StatementPortal):
         session, binding = self.session, self.binding
         if routed.route is Route.RELAY:
             sql = f"INSERT INTO pg_temp.{PROPOSED} {source.sql}"
-            await session.backend.run(
-                Statement(sql, binding.parameters, self.analysis.parameter_types, binding.parameter_formats)
-            )
+            proposing = Statement(sql, binding.parameters, self.analysis.parameter_types, binding.parameter_formats)
+            async with self._aside():
+                await session.backend.run(proposing)
             return
         own = replace(reading, versions={oid: reading.versions[oid] for oid in routed.lake})
         stream = await query_rows(session, source, routed, binding, own, session.tag)
@@ -151,7 +176,8 @@ class MergePortal(StatementPortal):
         types = [ResultColumn(field.type_oid, field.typmod) for field in fields]
         try:
             async for batch in stream:
-                await copy_values(session, f"pg_temp.{PROPOSED}", [field.name for field in fields], types, batch)
+                async with self._aside():
+                    await copy_values(session, f"pg_temp.{PROPOSED}", [field.name for field in fields], types, batch)
         finally:
             await stream.close()
 

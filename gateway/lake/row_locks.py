@@ -92,7 +92,9 @@ async def lock_rows(  # noqa: PLR0917
     token, oid = session.gateway.token, str(table.oid)
     try:
         if len(positions) > ROWS_MAX:
-            [answer] = await session.backend.run(Statement(_LOCK_ALL, (token, oid, waiting), lasting=True))
+            lock_all = Statement(_LOCK_ALL, (token, oid, waiting), lasting=True)
+            async with session.transaction.deferred.stepping_out():
+                [answer] = await session.backend.run(lock_all)
             return np.full(len(positions), answer.rows[0][0] == b"t")
         parameters = (token, oid, *_arrays(files, positions), strength, waiting)
         lock = Statement(_LOCK_ROWS, parameters, parameter_formats=(0, 0, 1, 1, 0, 0), result_format=1, lasting=True)
@@ -186,10 +188,11 @@ async def _put_and_lock(  # noqa: PLR0917
         await session.gateway.store.row_locks.put(
             files[~own].tolist(), positions[~own].tolist(), constraint_oid, listed
         )
-        if own.any():
-            put = Statement(_PUT_OWN, (session.gateway.token, *arrays), parameter_formats=(0, 1, 1), lasting=True)
-            await session.backend.run(put)
-        [answer] = await session.backend.run(lock)
+        async with session.transaction.deferred.stepping_out():
+            if own.any():
+                put = Statement(_PUT_OWN, (session.gateway.token, *arrays), parameter_formats=(0, 1, 1), lasting=True)
+                await session.backend.run(put)
+            [answer] = await session.backend.run(lock)
         found = answer.rows[0][0]
     return found
 

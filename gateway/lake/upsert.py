@@ -206,6 +206,7 @@ class UpsertQueryPortal(UpsertPortal):
         plain = query.replaced(onConflict=None, returningList=None)
         listed = ", ".join(quoted(column.name) for column in columns)
         like = f"SELECT {listed} FROM {qualified(version.table)} WITH NO DATA"
+        session.transaction.deferred.need_window()
         await session.backend.run(Statement(f"CREATE TEMPORARY TABLE {PROPOSED} AS {like}"))
         names = [column.name for column in version.table.columns]
         try:

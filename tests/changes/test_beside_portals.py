@@ -35,6 +35,30 @@ async def test_portals_with_names(gateway_process: GatewayProcess, schema: str, 
     assert other.execute("SELECT sum(n), sum(m) FROM t").fetchone() == (211, 45)
 
 
+def test_what_was_prepared_before(
+    gateway_process: GatewayProcess, schema: str, block: psycopg.Connection, other: psycopg.Connection
+) -> None:
+    """PostgreSQL's own statements, which a driver has prepared outside of such a block."""
+    statements = {
+        "SELECT 1": (1,),
+        "SELECT count(*) FROM pg_attribute WHERE attrelid = 't'::regclass AND attname = 'm'": (1,),
+        "SELECT coalesce(to_regclass('t')::text, 'none')": ("t",),
+    }
+    for statement in statements:
+        block.execute(statement.encode(), prepare=True)
+    block.execute("ALTER TABLE t ADD COLUMN m integer DEFAULT 5")
+    for statement, row in statements.items():
+        assert block.execute(statement.encode(), prepare=True).fetchone() == row
+        assert not locks(gateway_process, block, f"{schema}.t")
+    for statement in ("CHECKPOINT", "LOAD 'plpgsql'", "SECURITY LABEL ON TABLE t IS 'x'"):
+        with pytest.raises(psycopg.Error), block.transaction():
+            block.execute(statement.encode())
+        assert not locks(gateway_process, block, f"{schema}.t")
+    other.execute("UPDATE t SET n = n + 1 WHERE id = 1")
+    block.commit()
+    assert other.execute("SELECT n, m FROM t WHERE id = 1").fetchone() == (11, 5)
+
+
 def test_cursors_that_lock_rows(
     gateway_process: GatewayProcess, schema: str, block: psycopg.Connection, other: psycopg.Connection
 ) -> None:
