@@ -15,15 +15,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from catalog.errors import SluiceError, SqlState
+from catalog.errors import SluiceError, SqlState, unsupported
 from gateway.backend import CLOSES, Backend, Statement, encode_statement
+from gateway.client_encoding import client_encoding
 from gateway.framing import Frame
 from gateway.messages import backend as answers
 from gateway.messages import frontend
 from gateway.messages.backend import FieldDescription, NoticeResponse, decode_backend
 
+# In UTF-8, whatever the client's encoding is.
 _ON: Final = Statement(
-    "SELECT pg_catalog.set_config('sluice.client_min_messages',"
+    "SELECT pg_catalog.set_config('sluice.client_encoding', pg_catalog.current_setting('client_encoding'), true),"
+    " pg_catalog.set_config('client_encoding', 'UTF8', true),"
+    " pg_catalog.set_config('sluice.client_min_messages',"
     " pg_catalog.current_setting('client_min_messages'), true),"
     " pg_catalog.set_config('client_min_messages', 'log', true),"
     " pg_catalog.set_config('debug_pretty_print', 'off', true),"
@@ -33,6 +37,7 @@ _OFF: Final = Statement(
     "SELECT pg_catalog.set_config('debug_print_rewritten', 'off', true),"
     " pg_catalog.set_config('client_min_messages',"
     " pg_catalog.current_setting('sluice.client_min_messages'), true),"
+    " pg_catalog.set_config('client_encoding', pg_catalog.current_setting('sluice.client_encoding'), true),"
     " pg_sluice.schema_mark()"
 )
 SAVEPOINT: Final = Statement("SAVEPOINT pg_sluice")
@@ -141,5 +146,9 @@ async def analyse(  # noqa: C901  one case for each kind of answer
         # Without it nobody knows whether a shadow would be read: never relay on a guess.
         raise SluiceError(SqlState.INTERNAL_ERROR, "PostgreSQL did not say what the statement means")
     analysis.tree = tree
-    analysis.mark = SchemaMark.of(answers.DataRow.decode(bytes(answer[5:])).values[-1])
+    *_, encoding, mark = answers.DataRow.decode(bytes(answer[5:])).values
+    if encoding != client_encoding(backend.parameters).encode():
+        # It was set since the last Sync, and the statement's text was read before that was known.
+        raise unsupported("a change of client_encoding before other statements in the same pipeline")
+    analysis.mark = SchemaMark.of(mark)
     return analysis

@@ -17,6 +17,7 @@ from typing import Final
 
 from catalog.backends import BackendId
 from catalog.errors import SluiceError, SqlState
+from gateway.client_encoding import converts
 from gateway.framing import Frame, RelayScanner
 from gateway.messages import backend as answers
 from gateway.messages import frontend, startup
@@ -32,7 +33,9 @@ from gateway.messages.backend import (
     decode_backend,
 )
 from gateway.messages.copy import CopyData
+from gateway.messages.layout import Message
 from gateway.scram import MECHANISM, ClientKeys, ScramClient
+from gateway.switched_encoding import TO_UTF8, back, switched
 
 _READ_BYTES: Final = 1 << 17
 # In an ErrorResponse after which PostgreSQL ends the connection, and how long that takes it at most.
@@ -40,6 +43,7 @@ _FATAL: Final = b"\0VFATAL\0"
 _END_SECONDS: Final = 0.2
 # The names of the gateway's own portal and statements at the backend; clients choose no such names.
 _PORTAL: Final = "pg_sluice"
+_SWITCH: Final = "pg_sluice_switch"
 # So much of rows is kept until whoever takes them in parts gets the next.
 _PART_BYTES: Final = 8 << 20
 _RELAYED_ROWS: Final = (DataRow, CopyData)
@@ -205,6 +209,22 @@ class Backend:
                 case _:
                     pass
 
+    def send_in_utf8(self, data: bytes, *ends: Message) -> None:
+        """Send messages of the extended protocol whose texts are in UTF-8, then `ends` (Sync or Flush).
+
+        Their answers stand between those of `switching`.
+        """
+        before, after = self.switching
+        self.send(b"".join((before, data, after, *(message.encode() for message in ends))))
+
+    @property
+    def switching(self) -> tuple[bytes, bytes]:
+        """What switches to UTF-8 and back: a statement each, or nothing where the client's encoding needs none."""
+        if not converts(self.parameters) or self.status == b"E":
+            return b"", b""
+        to, fro = (b"".join(encoded_parts(Statement(sql), _SWITCH)) for sql in (TO_UTF8, back(self.parameters)))
+        return to, fro
+
     def send(self, data: bytes) -> None:
         """Put bytes on their way. Where the backend is gone, whoever waits for its answer hears why."""
         if not self._writer.is_closing():
@@ -309,24 +329,28 @@ class Backend:
                 self._writer.write(frontend.Terminate().encode())
             self._writer.close()
 
-    async def run(self, *statements: Statement, sync: bool = True) -> list[Result]:
+    async def run(self, *statements: Statement, sync: bool = True, switching: bool = True) -> list[Result]:
         """Carry out statements of the gateway's own, in one round trip and, outside a block, one transaction.
 
         Raises the first error as SluiceError (without CONTEXT: it may quote what is the gateway's alone); those
-        after it are not carried out. Without `sync` the implicit transaction stays open.
+        after it are not carried out. Without `sync` the implicit transaction stays open. All is in UTF-8; without
+        `switching` in the client's encoding.
         """
+        parameters = self.parameters if switching else {}
+        order = switched([statement.sql for statement in statements], parameters, self.status)
+        sent = [Statement(each) if isinstance(each, str) else statements[each] for each in order]
         out = bytearray()
-        for statement in statements:
+        for statement in sent:
             out += encode_statement(statement)
             self._note_savepoint(statement.sql)
         out += frontend.Sync().encode() if sync else frontend.Flush().encode()
         self._scanner.passing = frozenset()
         try:
             self.send(bytes(out))
-            results = await self._results(statements, sync)
+            results = await self._results(sent, sync)
             if self.repeated is not None:
                 self.repeated += [statement for statement in statements if statement.lasting]
-            return results
+            return [result for result, each in zip(results, order, strict=False) if not isinstance(each, str)]
         except asyncio.CancelledError:
             if sync:
                 await self.give_up()
@@ -440,16 +464,20 @@ def encode_statement(statement: Statement) -> bytes:
     return b"".join(encoded_parts(statement))
 
 
-def encoded_parts(statement: Statement) -> tuple[bytes, bytes]:
-    """Everything up to Execute, and what comes after it."""
+def encoded_parts(statement: Statement, name: str = _PORTAL) -> tuple[bytes, bytes, bytes]:
+    """Everything up to Parse, Bind and Execute, and what comes after them."""
     values = tuple(value.encode() if isinstance(value, str) else value for value in statement.parameters)
-    before = (
-        frontend.Close(b"S", _PORTAL),
-        frontend.Close(b"P", _PORTAL),
-        frontend.Parse(_PORTAL, statement.sql, tuple(statement.parameter_types)),
-        frontend.Bind(_PORTAL, _PORTAL, tuple(statement.parameter_formats), values, (statement.result_format,)),
-        frontend.Execute(_PORTAL),
+    parts: tuple[tuple[Message, ...], ...] = (
+        (
+            frontend.Close(b"S", name),
+            frontend.Close(b"P", name),
+            frontend.Parse(name, statement.sql, tuple(statement.parameter_types)),
+        ),
+        (
+            frontend.Bind(name, name, tuple(statement.parameter_formats), values, (statement.result_format,)),
+            frontend.Execute(name),
+        ),
+        (frontend.Close(b"P", name), frontend.Close(b"S", name)),
     )
-    after = (frontend.Close(b"P", _PORTAL), frontend.Close(b"S", _PORTAL))
-    first, last = (b"".join(message.encode() for message in messages) for messages in (before, after))
-    return first, last
+    prepared, executed, after = (b"".join(message.encode() for message in messages) for messages in parts)
+    return prepared, executed, after

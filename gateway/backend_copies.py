@@ -33,10 +33,22 @@ def copy_data(data: bytes | memoryview) -> bytes:
     return b"".join(CopyData(bytes(data[start : start + _COPY_BYTES])).encode() for start in starts)
 
 
-async def copy_in(backend: Backend, sql: str, messages: bytes, notices: list[NoticeResponse] | None = None) -> None:
-    """Carry out a COPY … FROM STDIN; `messages` are its CopyData, whole. What PostgreSQL remarks is put in `notices`,
-    also where it fails."""
-    begin, end = encoded_parts(Statement(sql))
+async def copy_in(
+    backend: Backend,
+    sql: str,
+    messages: bytes,
+    notices: list[NoticeResponse] | None = None,
+    *,
+    in_utf8: bool = True,
+) -> None:
+    """Carry out a COPY … FROM STDIN; `messages` are its CopyData, whole, without `in_utf8` in the client's encoding.
+    What PostgreSQL remarks is put in `notices`, also where it fails."""
+    prepared, executed, end = encoded_parts(Statement(sql))
+    switch, switch_back = backend.switching
+    if in_utf8:
+        begin, end = switch + prepared + executed, end + switch_back
+    else:
+        begin = switch + prepared + switch_back + executed
     backend.send(begin + frontend.Flush().encode())
     error: SluiceError | None = None
     sent = False
@@ -68,9 +80,10 @@ async def try_copy(
 
     Raises what PostgreSQL refuses; returns what it would refuse once it has asked for data.
     """
-    begin, _ = encoded_parts(Statement(sql))
+    *begin, _ = encoded_parts(Statement(sql))
     sync = frontend.Sync().encode()
-    trial = b"".join(map(encode_statement, before)) + begin + CopyFail(_TRIED).encode() + sync
+    switch, switch_back = backend.switching
+    trial = b"".join((*map(encode_statement, before), switch, *begin, CopyFail(_TRIED).encode(), switch_back, sync))
     undo = b"".join(map(encode_statement, after)) + sync
     backend.send(trial + undo)
     asked, left = False, 2

@@ -9,8 +9,9 @@ from typing import Final
 
 from catalog.errors import SluiceError
 from gateway.framing import Frame, FrameReader
-from gateway.messages.backend import ErrorResponse, NoticeResponse
+from gateway.messages.backend import ErrorResponse, FieldDescription, NoticeResponse
 from gateway.messages.layout import Message
+from gateway.outgoing import Copies, Described, Outgoing, Piece, Relayed
 
 _READ_BYTES: Final = 1 << 17
 # What may wait in memory for a client that does not read; `drain` waits above it.
@@ -34,6 +35,9 @@ class Client:
         self._held: Frame | None = None
         self.encrypted = False
         self.sent_bytes = 0
+        self._outgoing: Outgoing | None = None
+        self._pieces: list[Piece] = []
+        self._converting = False
         writer.transport.set_write_buffer_limits(high=_WRITE_BYTES_MAX)
 
     @property
@@ -93,12 +97,51 @@ class Client:
             raise ClientGoneError
         self._frames.feed(data)
 
+    def convert(self, outgoing: Outgoing) -> None:
+        """From now on, what is written may have to be converted on its way."""
+        self._outgoing = outgoing
+
     def write(self, data: bytes | memoryview) -> None:
-        """Queue bytes."""
+        """Queue bytes of messages, cut anywhere, whose texts are in UTF-8."""
         if self._writer.is_closing():
             raise ClientGoneError
         self.sent_bytes += len(data)
-        self._writer.write(data)
+        if self._waits or (self._outgoing is not None and self._outgoing.is_needed):
+            self._pieces.append(bytes(data))
+        else:
+            self._writer.write(data)
+
+    def relay(self, data: bytes | memoryview) -> None:
+        """Queue bytes as the client is to get them."""
+        if self._writer.is_closing():
+            raise ClientGoneError
+        self.sent_bytes += len(data)
+        if self._waits:
+            self._pieces.append(Relayed(bytes(data)))
+        else:
+            self._writer.write(data)
+
+    def describe(self, columns: tuple[FieldDescription, ...] | None, *, copies: Copies = Copies.AS_THEY_ARE) -> None:
+        """Say of what columns the rows are that come next."""
+        if self._waits or (self._outgoing is not None and self._outgoing.is_needed):
+            self._pieces.append(Described(columns, copies))
+
+    @property
+    def _waits(self) -> bool:
+        """Whether something waits to be converted, so that all else has to wait behind it."""
+        return bool(self._pieces) or self._converting
+
+    async def settle(self) -> None:
+        """Convert what waits for that. 22P05 where it cannot be: then what comes behind it is not sent."""
+        while self._pieces and not self._converting:
+            assert self._outgoing is not None
+            pieces, self._pieces = self._pieces, []
+            self._converting = True
+            try:
+                async for data in self._outgoing.converted(pieces):
+                    self._writer.write(data)
+            finally:
+                self._converting = False
 
     def send(self, *messages: Message) -> None:
         """Queue messages."""
@@ -116,6 +159,7 @@ class Client:
 
     async def drain(self) -> None:
         """Wait until the client has taken most of what is queued."""
+        await self.settle()
         try:
             await self._writer.drain()
         except OSError:
@@ -123,19 +167,28 @@ class Client:
 
     async def close(self) -> None:
         """Send what is queued and close."""
-        with suppress(OSError, TimeoutError):  # a peer that does not read any more is no error of ours
-            await asyncio.wait_for(self._writer.drain(), 1.0)
+        with suppress(OSError, TimeoutError, SluiceError):  # a peer that does not read any more is no error of ours
+            await asyncio.wait_for(self.drain(), 1.0)
         self._writer.close()
 
 
 class StandIn(Client):
-    """Takes what a statement says in place of a client, which still sends what it sends. `write` and `send` are its
-    own."""
+    """Takes what a statement says, in UTF-8, in place of a client, which still sends what it sends. `write` and `send`
+    are its own."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self.encrypted = client.encrypted
         self.sent_bytes = client.sent_bytes
+
+    def describe(self, columns: tuple[FieldDescription, ...] | None, *, copies: Copies = Copies.AS_THEY_ARE) -> None:
+        self._client.describe(columns, copies=copies)
+
+    def relay(self, data: bytes | memoryview) -> None:
+        self._client.relay(data)
+
+    async def settle(self) -> None:
+        await self._client.settle()
 
     @property
     def has_more(self) -> bool:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from catalog.errors import SluiceError
 from gateway.backend import Backend
 from gateway.client import Client
+from gateway.client_encoding import ClientEncoding
 from gateway.context import GatewayContext
 from gateway.cursors import Cursors
 from gateway.framing import Frame
@@ -20,6 +21,7 @@ from gateway.messages import frontend
 from gateway.messages.backend import BACKEND, ErrorResponse, NoticeResponse, ReadyForQuery
 from gateway.messages.copy import CopyDone, CopyFail, CopyInResponse
 from gateway.messages.layout import Message
+from gateway.outgoing import Outgoing
 from gateway.session_reading import SessionReading
 from gateway.session_timeouts import SessionTimeouts
 from gateway.states import Action, Machine, State
@@ -35,7 +37,7 @@ class Exchange:
     `ran_functions`: something ran that may have opened cursors past the gateway. `names_by_sql`: what a prepared
     statement's name stands for may have been changed by SQL. `doom` is why what ran in Spark was ended. `attended`: the
     backend waits while Spark works (gateway.attention). `answering`: a message is taken up; `cancelled`: a
-    CancelRequest came meanwhile.
+    CancelRequest came meanwhile. What is relayed is in the client's encoding both ways, all else in UTF-8.
     """
 
     def __init__(self, gateway: GatewayContext, client: Client, backend: Backend, user: str) -> None:
@@ -61,7 +63,9 @@ class Exchange:
         self._cancels: set[asyncio.Task[None]] = set()  # that have not reached the backend yet
         self.doom: SluiceError | None = None
         self.attended = False
-        backend.forward = client.write
+        self.encoding = ClientEncoding(gateway.store, backend.parameters)
+        client.convert(Outgoing(self.encoding))
+        backend.forward = client.relay
 
     @property
     def simple(self) -> bool:
@@ -142,6 +146,7 @@ class Exchange:
         `offset` is where its text begins in the client's query string; notices of the SQLSTATE `hidden` are left out.
         False where it failed.
         """
+        await self.client.settle()
         self.backend.send(raw)
         good = True
         while True:
@@ -155,13 +160,13 @@ class Exchange:
                 if not is_notice(item, hidden):
                     await self.pass_on(item)
             else:
-                self.client.write(item)
+                self.client.relay(item)
             await self.client.drain()
 
     async def pass_on(self, frame: Frame) -> None:
         """One relayed frame other than a row."""
         self.machine.sent(BACKEND[frame.type])
-        self.client.write(frame.data)
+        self.client.relay(frame.data)
         if frame.type == CopyInResponse.type:
             await self.client.drain()
             await self.relay_copy_in()

@@ -29,7 +29,7 @@ from gateway.messages import backend as answers
 from gateway.messages import frontend
 from gateway.messages.backend import ErrorResponse, NoticeResponse, ReadyForQuery
 from gateway.messages.layout import Message
-from gateway.parameters import canonical_parameters
+from gateway.parameters import bind_in_utf8, canonical_parameters
 from gateway.portal import Binding, Portal, result_formats, run_portal
 from gateway.prepared import Prepared, check_bind, renewed
 from gateway.read_only import exports_snapshot
@@ -92,7 +92,7 @@ class ExtendedQuery(Exchange):
         self._pipelining = False
 
     async def _parse(self, frame: Frame) -> None:
-        message = frontend.Parse.decode(frame.body)
+        message = await self.encoding.read(frontend.Parse, frame.body)
         if not message.statement:  # of any other name, the backend refuses a second one
             self._prepared.pop("", None)
             self._unnamed = True
@@ -113,8 +113,8 @@ class ExtendedQuery(Exchange):
                     return
                 await as_of.check_setting(self, statements[0])
             if len(statements) == 1 and (text := self.transaction.answering(statements[0])) != statements[0].text:
-                data = frontend.Parse(message.statement, text, message.parameter_types).encode()
-                frame = Frame(frame.type, data)
+                parse = frontend.Parse(message.statement, text, message.parameter_types)
+                frame = Frame(frame.type, await self.encoding.encoded(parse))
             check(self)
             self._relay(frame)
             return
@@ -139,7 +139,7 @@ class ExtendedQuery(Exchange):
         self.send_noted(answers.ParseComplete())
 
     async def _bind(self, frame: Frame) -> None:
-        message = frontend.Bind.decode(frame.body)
+        message = await self.encoding.read(frontend.Bind, frame.body)
         self._check_named(message.statement)
         prepared = self._prepared.get(message.statement)
         self._portal_commands.pop(message.portal, None)
@@ -166,10 +166,11 @@ class ExtendedQuery(Exchange):
             return
         if message.portal and message.portal in self._portals:
             raise SluiceError("42P03", f'cursor "{message.portal}" already exists')
+        types = prepared.analysis.parameter_types
+        message = await bind_in_utf8(self.backend, self.encoding, message, types)
         await check_bind(self.backend, message, sync=False)
         await self._forget_portal(message.portal)
         self._prepared[message.statement] = prepared
-        types = prepared.analysis.parameter_types
         formats = result_formats(message.parameter_formats, len(types))
         binding = Binding(
             statement=message.statement,
@@ -231,7 +232,7 @@ class ExtendedQuery(Exchange):
             await deferred.settle()
 
     async def _describe(self, frame: Frame) -> None:
-        message = frontend.Describe.decode(frame.body)
+        message = await self.encoding.read(frontend.Describe, frame.body)
         if message.kind == b"P" and (portal := self._portals.get(message.name)) is not None:
             await self._settle()
             self.send_noted(_description(portal.columns))
@@ -264,7 +265,7 @@ class ExtendedQuery(Exchange):
         self._pipelining = True
 
     async def _execute_portal(self, frame: Frame) -> None:
-        message = frontend.Execute.decode(frame.body)
+        message = await self.encoding.read(frontend.Execute, frame.body)
         portal = self._portals.get(message.portal)
         if portal is None:
             command = self._portal_commands.get(message.portal)
@@ -379,7 +380,7 @@ class ExtendedQuery(Exchange):
             await self.transaction.regained()
 
     async def _close(self, frame: Frame) -> None:
-        message = frontend.Close.decode(frame.body)
+        message = await self.encoding.read(frontend.Close, frame.body)
         if message.kind == b"P" and message.name in self._portals:
             await self._settle()
             await self._forget_portal(message.name)
@@ -456,7 +457,7 @@ class ExtendedQuery(Exchange):
         while self._outstanding:
             item = await self.backend.next()
             if not isinstance(item, Frame):
-                self.client.write(item)
+                self.client.relay(item)
             elif not is_notice(item, hidden):
                 await self.pass_on(item)
                 if item.type == ErrorResponse.type:

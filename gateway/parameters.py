@@ -3,13 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from catalog.datatypes import BYTEA
 from gateway.backend import Backend, Statement
+from gateway.client_encoding import ClientEncoding
+from gateway.messages import frontend
 from planner.plan import Parameter
 
 _STYLES: Final = "SELECT set_config('DateStyle', $1, true), set_config('IntervalStyle', $2, true)"
+
+
+async def bind_in_utf8(
+    backend: Backend, encoding: ClientEncoding, message: frontend.Bind, types: Sequence[int]
+) -> frontend.Bind:
+    """The message with its texts in UTF-8. Of binary values those with texts somewhere in them become text."""
+    values, formats = list(message.parameters), list(message.parameter_formats)
+    if len(formats) <= 1:
+        formats = (formats or [0]) * len(values)
+    if not encoding.converts or len(values) != len(types) or len(formats) != len(values):
+        return message  # or PostgreSQL says what is wrong
+    places: list[int] = []
+    for place, value in enumerate(values):
+        if value is None or (value.isascii() and b"\0" not in value):
+            continue
+        is_text = True if formats[place] == 0 else await encoding.has_texts(types[place])
+        if is_text is None:
+            read = Statement("SELECT $1::text", (value,), (types[place],), (1,))
+            [result] = await backend.run(read, sync=False, switching=False)
+            [[values[place]]], formats[place] = result.rows, 0
+        if is_text is not False:
+            places.append(place)
+    texts = await encoding.from_client([values[place] or b"" for place in places])
+    for place, text in zip(places, texts, strict=True):
+        values[place] = text
+    return replace(message, parameters=tuple(values), parameter_formats=tuple(formats))
 
 
 async def canonical_parameters(

@@ -133,6 +133,7 @@ async def run_portal(portal: Portal, limit: int) -> None:
     """Execute a portal; what fails because of a CancelRequest is 57014."""
     session = portal.session
     session.begin_running()
+    session.client.describe(portal.columns)
     try:
         check(session)
         await session.timeouts.running(lambda: portal.execute(limit))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError
 from gateway.analysis import Analysis
-from gateway.backend import Backend, Statement
+from gateway.backend import CLOSES, Backend, Statement
 from gateway.enlistment import analysed
 from gateway.framing import Frame
 from gateway.messages import backend as answers
@@ -115,8 +115,9 @@ async def _exchange(
     ends: int = 0,
 ) -> None:
     """Send messages whose answers say nothing but whether they were good; without `sync`, `ends` are the Closes."""
+    ends += CLOSES * sum(map(bool, backend.switching))
     last = frontend.Sync() if sync else frontend.Flush()
-    backend.send(b"".join(message.encode() for message in (*messages, last)))
+    backend.send_in_utf8(b"".join(message.encode() for message in messages), last)
     error: SluiceError | None = None
     closed = 0
     while True:

@@ -128,12 +128,13 @@ class Server:
             session = Session(self._gateway, client, backend, login.user)
             self._gateway.sessions[key] = session
             self._sessions[task] = session
-            client.send(
+            greeting = (
                 answers.AuthenticationOk(),
                 *(answers.ParameterStatus(name, value) for name, value in backend.parameters.items()),
                 answers.BackendKeyData(*key),
                 answers.ReadyForQuery(backend.status),
             )
+            client.relay(b"".join(message.encode() for message in greeting))
             await client.drain()
             await session.run()
         finally:

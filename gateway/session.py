@@ -62,7 +62,7 @@ class Session(ExtendedQuery):
                 await asyncio.wait((message, news), return_when=asyncio.FIRST_COMPLETED)
                 while news.done() or self.backend.has_more:
                     item = await self.backend.next()
-                    self.client.write(item.data if isinstance(item, Frame) else item)
+                    self.client.relay(item.data if isinstance(item, Frame) else item)
                     if not self.backend.has_more:
                         break
                 await self.client.drain()
@@ -115,6 +115,7 @@ class Session(ExtendedQuery):
         await self.begin_answering()
         try:
             await handler(frame)
+            await self.client.settle()
         except BackendLostError:
             raise
         except SluiceError as error:
@@ -181,7 +182,7 @@ class Session(ExtendedQuery):
             if isinstance(item, Frame):
                 if item.type == ReadyForQuery.type:
                     break
-                self.client.write(item.data)
+                self.client.relay(item.data)
                 if item.type == CopyInResponse.type:
                     # The backend ignores a Sync while it copies, so it needs another one afterwards.
                     self.machine.state = State.EXTENDED_COPY_IN
@@ -190,7 +191,7 @@ class Session(ExtendedQuery):
                     self.machine.state = State.SYNCING
                     self.backend.send(frame.data)
             else:
-                self.client.write(item)
+                self.client.relay(item)
             await self.client.drain()
         self.unsynced = self._holds_portal = self._pipelining = False
         await self._leave_window()

@@ -55,7 +55,7 @@ _SETTING: Final = (
 
 async def answer(session: Exchange, frame: Frame) -> None:
     """Everything but ReadyForQuery; a block of the gateway's own may be left open."""
-    text = frontend.Query.decode(frame.body).query
+    text = (await session.encoding.read(frontend.Query, frame.body)).query
     standard = session.backend.parameters.get("standard_conforming_strings", "on") == "on"
     statements = split(text, standard_strings=standard)
     session.note_names(statements)
@@ -78,16 +78,16 @@ async def answer(session: Exchange, frame: Frame) -> None:
         return
     alone = len(statements) == 1
     if not alone:
-        await _check_syntax(session, text)
+        await _check_syntax(session, frame)
     for number, statement in enumerate(statements, 1):
         session.ends_with_statement = number == len(statements)
-        raw = frame.data if alone else frontend.Query(statement.text).encode()
+        raw = frame.data if alone else await session.encoding.encoded(frontend.Query(statement.text))
         if not await _answer_one(session, statement, raw, alone=alone):
             return
         await session.transaction.deferred.close()
 
 
-async def _check_syntax(session: Exchange, text: str) -> None:
+async def _check_syntax(session: Exchange, frame: Frame) -> None:
     """PostgreSQL parses a whole query before it carries out any of it, and so nothing is done where it cannot.
 
     Asked to prepare several statements, it parses them, and then refuses that, without a position.
@@ -95,7 +95,8 @@ async def _check_syntax(session: Exchange, text: str) -> None:
     backend, in_block = session.backend, session.backend.status == b"T"
     if in_block:
         await backend.run(SAVEPOINT)
-    backend.send(frontend.Parse("", text, ()).encode() + frontend.Sync().encode())
+    parse = frontend.Parse.decode(b"\0" + frame.body + b"\0\0", strict=False)  # in the client's encoding, as it came
+    backend.send(parse.encode() + frontend.Sync().encode())
     refusal: SluiceError | None = None
     while True:
         item = await backend.next()
@@ -103,7 +104,7 @@ async def _check_syntax(session: Exchange, text: str) -> None:
         if item.type == ReadyForQuery.type:
             break
         if item.type == ErrorResponse.type:
-            refusal = ErrorResponse.decode(item.body, strict=False).to_error()
+            refusal = (await session.encoding.read(ErrorResponse, item.body)).to_error()
     if in_block:
         await backend.run(*UNDO)
     if refusal is not None and (refusal.sqlstate != SqlState.SYNTAX_ERROR or "P" in refusal.fields):
@@ -127,6 +128,7 @@ async def _answer_one(session: Exchange, statement: Statement, raw: bytes, *, al
     if windows.needs_no_look(session, statement):
         return await _relay(session, statement, raw)
     good = True
+    own = frontend.Query(statement.text).encode() if session.encoding.converts else raw
     lake: tuple[int, ...] = ()
 
     async def open_analysed(hold: bool) -> Portal | None:
@@ -143,7 +145,7 @@ async def _answer_one(session: Exchange, statement: Statement, raw: bytes, *, al
             return None
         lake = routed.lake
         session.client.send(*analysis.notices)
-        return await open_portal(session, analysis, routed, Binding(raw_query=raw))
+        return await open_portal(session, analysis, routed, Binding(raw_query=own))
 
     portal: Portal | None = None
     try:
@@ -173,7 +175,9 @@ async def _relay(session: Exchange, statement: Statement, raw: bytes) -> bool:
         return await relay_modes(session, statement, raw, modes)
     if resetting(statement) is Resetting.SETTINGS and session.transaction.open:
         return await relay_reset_all(session, raw, statement.offset)
-    return await session.relay_query(raw if text == statement.text else frontend.Query(text).encode(), statement.offset)
+    if text != statement.text:
+        raw = await session.encoding.encoded(frontend.Query(text))
+    return await session.relay_query(raw, statement.offset)
 
 
 async def _command(

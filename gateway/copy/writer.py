@@ -27,8 +27,8 @@ from gateway.values.settings import OutputSettings, ResultColumn
 from gateway.values.text import text_cells
 
 BINARY_SIGNATURE: Final = b"PGCOPY\n\xff\r\n\0"
-_BINARY_HEADER: Final = BINARY_SIGNATURE + bytes(8)  # no flags, no extension
-_BINARY_TRAILER: Final = b"\xff\xff"
+BINARY_HEADER: Final = BINARY_SIGNATURE + bytes(8)  # no flags, no extension
+BINARY_TRAILER: Final = b"\xff\xff"
 _BINARY_HEAD: Final = np.dtype([("type", "u1"), ("length", ">i4"), ("columns", ">i2"), ("first", ">i4")])
 _TEXT_HEAD: Final = np.dtype([("type", "u1"), ("length", ">i4")])
 # Types whose text never holds a byte that COPY escapes, unless it is the delimiter.
@@ -78,7 +78,7 @@ class CopyWriter:
         if self._options.format is not CopyFormat.BINARY:
             return b"".join(CopyData(line).encode() for line in self._header_lines())
         begun, self._begun = self._begun, True
-        return CopyData((b"" if begun else _BINARY_HEADER) + _BINARY_TRAILER).encode()
+        return CopyData((b"" if begun else BINARY_HEADER) + BINARY_TRAILER).encode()
 
     def _binary_slice(self, batch: pa.RecordBatch) -> memoryview | bytes:
         if not self._columns:
@@ -87,7 +87,7 @@ class CopyWriter:
             (binary_cells(array, column.type_oid), valid_mask(array))
             for array, column in zip(batch.columns, self._columns, strict=True)
         ]
-        return self._first_binary(length_prefixed(laid, _BINARY_HEAD, CopyData.type))
+        return self._first_binary(copied_tuples(laid))
 
     def _first_binary(self, rows: memoryview | bytes) -> memoryview | bytes:
         """The file header is sent in the message of the first row."""
@@ -95,7 +95,7 @@ class CopyWriter:
             return rows
         self._begun = True
         first = int.from_bytes(rows[1:5]) + 1
-        return CopyData(_BINARY_HEADER + rows[5:first]).encode() + rows[first:]
+        return CopyData(BINARY_HEADER + rows[5:first]).encode() + rows[first:]
 
     def _header_lines(self) -> list[bytes]:
         begun, self._begun = self._begun, True
@@ -180,6 +180,11 @@ class CopyWriter:
         places = np.flatnonzero(needed)
         quote = self._options.quote
         return overlaid(cells, places, joined(quote, self._doubled.apply(cells.take(pa.array(places))), quote))
+
+
+def copied_tuples(laid: Sequence[tuple[pa.BinaryArray, Mask | None]]) -> memoryview:
+    """A CopyData for each row of columns of binary values."""
+    return length_prefixed(laid, _BINARY_HEAD, CopyData.type)
 
 
 def line_messages(lines: pa.BinaryArray) -> bytes:

@@ -14,7 +14,6 @@ from gateway.lake.cluster import ClusterPortal
 from gateway.lake.copying import copy_portal
 from gateway.lake.create_table import CreateTablePortal
 from gateway.lake.cursor import DeclarePortal, FetchPortal
-from gateway.lake.encodings import check_encoding
 from gateway.lake.execute import ExecutePortal
 from gateway.lake.explain import ExplainPortal
 from gateway.lake.explain_change import ExplainChangePortal
@@ -36,6 +35,7 @@ from gateway.lake.vacuum import VacuumPortal
 from gateway.lake.with_changes import with_changes_portal
 from planner.computable import functions_of_users
 from planner.nodes import walk
+from planner.read_encoding import reads_encoding
 from planner.routes import Route, is_utility
 from planner.statements import executed, is_schema_change
 
@@ -53,9 +53,17 @@ async def open_portal(session: Exchange, analysis: Analysis, routed: Routed, bin
     make = _PORTALS.get(routed.route)
     if make is None:
         raise unsupported(routed.route.value.upper())
-    if routed.route not in _OF_ANY_ENCODING:
-        check_encoding(session, routed.route.value.upper())
+    _check_encoding_unread(session, routed)
     return make(session, analysis, routed, binding)
+
+
+def _check_encoding_unread(session: Exchange, routed: Routed) -> None:
+    """0A000 for what would be told that the client's encoding is UTF8, which is that of the gateway's own work."""
+    each: Routed | None = routed if session.encoding.converts else None
+    while each is not None:
+        if each.query is not None and (function := reads_encoding(each.query, session.gateway.builtins)) is not None:
+            raise unsupported(f"{function} while client_encoding is {session.encoding.name}")
+        each = each.inner_routed
 
 
 def insert_portal(session: Exchange, analysis: Analysis, routed: Routed, binding: Binding) -> Portal:
@@ -139,8 +147,3 @@ _PORTALS: Final[dict[Route, Callable[[Exchange, Analysis, Routed, Binding], Port
     Route.FETCH: FetchPortal,
     Route.EXECUTE: execute_portal,
 }
-# PostgreSQL converts the texts of these, or they have none.
-_OF_ANY_ENCODING: Final = frozenset({
-    Route.COPY, Route.TRUNCATE, Route.LOCK, Route.CREATE_TABLE, Route.SCHEMA_ONLY, Route.PATIENT, Route.CONCURRENTLY,
-    Route.VACUUM, Route.CLUSTER, Route.GUARDED,
-})  # fmt: skip

@@ -219,13 +219,13 @@ class AlterPortal(StatementPortal):
             self.session.cursors.occupying([self._relid]),
             guarding(self.session, self._relid) if self._calls_users else nullcontext(),
         ):
-            self._send()
+            await self._send()
             self._tag = await relay_rows(self.session, self._answers)
         if self._using:
             await self.session.backend.run(recompute(self.session, self._relid, self._using))
 
-    def _send(self) -> None:
-        send_statement(self.session, self.binding)
+    async def _send(self) -> None:
+        await send_statement(self.session, self.binding)
 
     async def _elements(self) -> list[ChangingElement]:
         [result] = await self.session.backend.run(Statement(_ELEMENTS, (self.session.gateway.token,)))

@@ -295,7 +295,7 @@ class Computing:
     async def send(self, binding: Binding, kept: KeptAnswers | None = None) -> str:
         """Let PostgreSQL carry out the client's statement; its rows are passed on or `kept`. Returns the tag."""
         async with self.watched():
-            send_statement(self._session, binding)
+            await send_statement(self._session, binding)
             return await relay_rows(self._session, kept)
 
     async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:

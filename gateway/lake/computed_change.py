@@ -59,7 +59,7 @@ async def computed_change(  # noqa: PLR0917
     beside = replace(reading, versions={oid: each for oid, each in reading.versions.items() if oid != table.oid})
 
     async def send() -> None:
-        send_statement(session, binding)
+        await send_statement(session, binding)
 
     async with Computing(session, query, beside, refusal, table.oid, made_by_users=True) as computing:
         loaded = await asyncio.to_thread(load_all, path, version)

@@ -116,5 +116,7 @@ class CopyInPortal(StatementPortal):
                 continue
             if frame.type == CopyDone.type:
                 return
-            reason = CopyFail.decode(frame.body).message if frame.type == CopyFail.type else "the client went"
+            reason = "the client went"
+            if frame.type == CopyFail.type:
+                reason = (await self.session.encoding.read(CopyFail, frame.body)).message
             raise SluiceError(SqlState.QUERY_CANCELED, f"COPY from stdin failed: {reason}")

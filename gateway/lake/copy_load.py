@@ -17,12 +17,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from catalog.datatypes import BPCHAR, BY_OID, JSON, JSONB, TEXT, VARCHAR
 from catalog.errors import SluiceError
 from catalog.model import Column, Table
 from catalog.store import TableRules
 from gateway.backend_copies import copy_data, copy_in
 from gateway.copy import BinaryReader, CopyBatch, CopyFormat, CopyOptions, LineNumbers, TextReader
-from gateway.lake.encodings import check_encoding
 from gateway.lake.guarded import guarding_functions
 from gateway.lake.shadow import COPY_HEADER, COPY_TRAILER, begin_shadow, qualified, take_shadow_rows
 from gateway.lake.skipped_rows import SAY_ALL, SkippedRows
@@ -30,7 +30,7 @@ from gateway.lake.transcoding import Decoder
 from gateway.lake.uniqueness import DuplicateKeyError
 from gateway.messages.backend import NoticeResponse
 from gateway.values import convert_binary, convert_text
-from gateway.values.cells import Mask
+from gateway.values.cells import Mask, as_binary, payload_of
 from planner.lexer import quoted
 from storage.arrow_types import arrow_schema
 from storage.write import WriteResult
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from gateway.exchange import Exchange
 
 Reader = TextReader | BinaryReader
+_WITHOUT_TEXTS: Final = frozenset(BY_OID) - {TEXT, JSON, BPCHAR, VARCHAR, JSONB}
 # Rows that go to the shadow at a time: it holds them only until they are read back.
 _SHADOW_ROWS: Final = 50_000
 
@@ -69,6 +70,8 @@ class CopyLoad:
         self._options = options
         self._zone = time_zone
         self._encoding = encoding
+        # In binary, texts in the client's encoding are PostgreSQL's to read.
+        self._foreign = encoding is not None and options.format is CopyFormat.BINARY
         self._condition = condition
         given = {column.attnum for column in columns}
         left = [column for column in table.columns if column.attnum not in given]
@@ -112,7 +115,9 @@ class CopyLoad:
             else TextReader(self._options, self._names, self._table.name, without_default=self._without_default)
         )
         await self._skipped.begin()
-        decoder = Decoder(self._session, self._encoding, self._backend) if self._encoding is not None else None
+        decoder = None
+        if self._encoding is not None and not binary:
+            decoder = Decoder(self._session, self._encoding, self._backend)
         async with WriterAside(self._session.gateway.data_path, self._table) as writer:
             try:
                 async for payload in data if decoder is None else decoder.pieces(data):
@@ -141,7 +146,7 @@ class CopyLoad:
             await storing
 
     async def _write(self, writer: WriterAside, batch: CopyBatch) -> None:
-        if self._by_shadow or batch.judged:
+        if self._by_shadow or batch.judged or (self._foreign and self._has_texts(batch)):
             for start in range(0, batch.fields.num_rows, _SHADOW_ROWS):
                 part = batch.chosen(slice(start, start + _SHADOW_ROWS))
                 made, kept = await self._through_shadow(part)
@@ -196,7 +201,6 @@ class CopyLoad:
         """Rows that PostgreSQL takes or refuses: copied into the shadow and read back in lake form; and which of them
         it has not left out because of their values."""
         session, backend = self._session, self._session.backend
-        check_encoding(session, "COPY of rows that PostgreSQL has to judge")
         names = ", ".join(map(quoted, self._names))
         condition = "" if self._condition is None else f" WHERE ({self._condition}\n)"
         options = self._options.of_rows(self._names)
@@ -209,7 +213,7 @@ class CopyLoad:
                 await backend.run(SAY_ALL)
             try:
                 async with guarding_functions(session, self._functions, self._table.oid):
-                    await copy_in(backend, copy, messages, notices)
+                    await copy_in(backend, copy, messages, notices, in_utf8=not self._foreign)
             except SluiceError as error:
                 self._skipped.take(notices, batch)
                 self._restore_line(error, batch)
@@ -227,6 +231,13 @@ class CopyLoad:
         if 0 <= row < len(batch.lines):
             line = batch.lines[row].as_py()
             error.fields["W"] = f"{context[: found.start(1)]}{line}{context[found.end(1) :]}"
+
+    def _has_texts(self, batch: CopyBatch) -> bool:
+        """Whether texts may be in it that are not ASCII."""
+        return any(
+            column.type_oid not in _WITHOUT_TEXTS and bool((payload_of(as_binary(values)) & 0x80).any())
+            for column, values in zip(self._columns, batch.fields.columns, strict=True)
+        )
 
     def _messages(self, batch: CopyBatch) -> bytes:
         data = batch.source.data()

@@ -15,7 +15,14 @@ from gateway.enlistment import analysed
 from gateway.lake.computed import Computing
 from gateway.lake.computed_rows import spark_rows
 from gateway.lake.copied_columns import copied_columns
-from gateway.lake.copy_trial import data_encoding, options_of, try_options, try_statement
+from gateway.lake.copy_trial import (
+    backend_copies,
+    binary_columns,
+    data_encoding,
+    options_of,
+    try_options,
+    try_statement,
+)
 from gateway.lake.reading import Reading, read
 from gateway.lake.shadow import qualified
 from gateway.lake.transcoding import encoded
@@ -36,6 +43,7 @@ class CopyOutPortal(StatementPortal):
         inner, routed = await self._query()
         names = [field.name for field in inner.columns or ()]
         options = options_of(self.routed, names)
+        self.session.client.describe(binary_columns(inner.columns or ()), copies=backend_copies(self.session, options))
         encoding = await data_encoding(self.session, options)
         reading = await read(self.session, inner, Binding(), routed.lake)
         try:
@@ -48,6 +56,8 @@ class CopyOutPortal(StatementPortal):
             await self._compute(routed, reading, refusal)
             return
         try:
+            if options.format is not CopyFormat.BINARY:  # and so is as the client is to get it
+                self.session.client.describe(None)
             rows = await self._send(stream, inner, options, reading, encoding)
         finally:
             await stream.close()
@@ -77,12 +87,12 @@ class CopyOutPortal(StatementPortal):
             session.send_noted(CopyOutResponse(bytes([form]), (form,) * len(fields)))
             async for batch in stream:
                 rows += batch.num_rows
-                if encoding is None:
+                if encoding is None or form:
                     session.client.write(await asyncio.to_thread(writer.rows, batch))
                     await session.client.drain()
                 else:
                     await self._send_encoded(await asyncio.to_thread(writer.lines, batch), encoding)
-            if encoding is None:
+            if encoding is None or form:
                 session.client.write(writer.finish())
             else:
                 await self._send_encoded(writer.lines(None), encoding)

@@ -5,14 +5,17 @@ PostgreSQL's to judge, in its own words. What it has accepted is then read here 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError
 from gateway.analysis import SAVEPOINT, UNDO
 from gateway.backend import Statement
 from gateway.backend_copies import try_copy
+from gateway.client_encoding import UNCHANGED
 from gateway.copy import CopyFormat, CopyOptions
-from gateway.lake.encodings import UNCHANGED, check_encoding, client_encoding
+from gateway.messages.backend import FieldDescription
+from gateway.outgoing import Copies
 from planner.copy_text import copy_source
 from planner.lexer import quoted
 from planner.nodes import Node
@@ -66,14 +69,25 @@ def _value(argument: object) -> object:
 _CONSTANTS: Final = ("val", "boolval")
 
 
-async def data_encoding(session: Exchange, options: CopyOptions) -> str | None:
-    """The encoding that the data is in, by PostgreSQL's name; None where no text is to be changed for it."""
-    client = client_encoding(session)
+def backend_copies(session: Exchange, options: CopyOptions) -> Copies:
+    """What the backend's own data of COPY … TO is, which writes it in UTF-8 where the options name no encoding."""
+    if not session.encoding.converts:
+        return Copies.AS_THEY_ARE
     if options.format is CopyFormat.BINARY:
-        check_encoding(session, "COPY in binary")
-        return None
-    name = client
-    if options.encoding is not None:
+        return Copies.ROWS
+    return Copies.LINES if options.encoding is None else Copies.AS_THEY_ARE
+
+
+def binary_columns(columns: Sequence[FieldDescription]) -> tuple[FieldDescription, ...]:
+    """The columns of a COPY in binary."""
+    return tuple(replace(column, format=1) for column in columns)
+
+
+async def data_encoding(session: Exchange, options: CopyOptions) -> str | None:
+    """The encoding that the data is in, by PostgreSQL's name; None where no text is to be changed for it. In binary it
+    is the client's, whatever the options say."""
+    name = session.encoding.name
+    if options.encoding is not None and options.format is not CopyFormat.BINARY:
         [result] = await session.backend.run(Statement(_CANONICAL, (options.encoding,)))
         name = (result.rows[0][0] or b"").decode()
     return None if name in UNCHANGED else name

@@ -275,6 +275,7 @@ class ExecutedCursorPortal(Portal):
 
     async def execute(self, limit: int) -> None:
         cursor = self._cursor
+        self.session.client.describe(cursor.declared.executed)
         sender = RowSender(self.session, cursor.declared.executed, self._present)
         number = await _timed(cursor, self._present, self.session, lambda: cursor.execute(limit, sender.send))
         message = CommandComplete(f"SELECT {number}") if cursor.at_end else PortalSuspended()

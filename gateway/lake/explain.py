@@ -21,8 +21,9 @@ from gateway.lake.reading import Reading, read, runnable
 from gateway.lake.temporary_change import CHANGED, check_target
 from gateway.messages import backend as answers
 from gateway.messages import frontend
-from gateway.messages.backend import CommandComplete, DataRow
+from gateway.messages.backend import CommandComplete, DataRow, FieldDescription
 from gateway.messages.layout import Message
+from gateway.outgoing import Copies
 from gateway.portal import Binding, Portal, StatementPortal
 from planner.change import current_of, plan_delete, plan_insert, plan_update
 from planner.explain import Plan, Reads, as_json, as_lines, postgres_plan, spark_plan
@@ -78,6 +79,9 @@ class _Silent:
 
     async def drain(self) -> None:
         await self._client.drain()
+
+    def describe(self, columns: tuple[FieldDescription, ...] | None, *, copies: Copies = Copies.AS_THEY_ARE) -> None:
+        """Nobody gets them."""
 
     @property
     def sent_bytes(self) -> int:
@@ -216,7 +220,7 @@ class ExplainPortal(StatementPortal):
     async def _told(self, *messages: Message) -> None:
         """Send the backend messages that bring nothing but an error."""
         backend = self.session.backend
-        backend.send(b"".join(message.encode() for message in (*messages, frontend.Sync())))
+        backend.send_in_utf8(b"".join(message.encode() for message in messages), frontend.Sync())
         error: SluiceError | None = None
         while True:
             item = await backend.next()

@@ -20,6 +20,7 @@ from gateway.kept_answers import KeptAnswers
 from gateway.messages import backend as answers
 from gateway.messages import frontend
 from gateway.messages.backend import CommandComplete
+from gateway.messages.layout import Message
 from gateway.portal import Binding, StatementPortal
 from gateway.transaction import BEGIN
 
@@ -37,7 +38,11 @@ WHERE relkind = 'r' AND oid <> $1::bigint::oid
 """
 
 # What answers the gateway's own messages around the client's statement.
-_UNTOLD: Final = (answers.ParseComplete.type, answers.BindComplete.type, answers.CloseComplete.type)
+_UNTOLD: Final = (
+    answers.ParseComplete.type, answers.BindComplete.type, answers.CloseComplete.type, answers.NoData.type,
+)  # fmt: skip
+_FORWARDED: Final = (answers.ParameterStatus.type, answers.NotificationResponse.type)
+_HEAD_BYTES: Final = 5
 
 
 class GuardedPortal(StatementPortal):
@@ -93,19 +98,44 @@ def guarding_functions(
 
 async def relay_statement(session: Exchange, binding: Binding) -> str:
     """Let the backend carry out the client's own statement; see `relay_rows`."""
-    send_statement(session, binding)
+    await send_statement(session, binding)
     return await relay_rows(session)
 
 
-def send_statement(session: Exchange, binding: Binding) -> None:
+async def send_statement(session: Exchange, binding: Binding) -> None:
     """Send the client's own statement to the backend."""
-    if binding.raw_query is not None:
-        session.backend.send(binding.raw_query)
-    else:
+    backend, encoding = session.backend, session.encoding
+    if binding.raw_query is None:
         bind = frontend.Bind(
             "", binding.statement, binding.parameter_formats, binding.parameters, binding.result_formats
         )
-        session.backend.send(bind.encode() + frontend.Execute("").encode() + frontend.Sync().encode())
+        await send_messages(session, bind, frontend.Execute(""))
+    elif not encoding.converts:
+        backend.send(binding.raw_query)
+    else:
+        query = frontend.Query.decode(binding.raw_query[_HEAD_BYTES:])
+        if backend.status == b"T":
+            await send_query(session, query.query)
+        else:
+            backend.send(await encoding.encoded(query))
+
+
+async def send_query(session: Exchange, sql: str) -> None:
+    """Send what stands for a simple query."""
+    if not session.encoding.converts:
+        session.backend.send(frontend.Query(sql).encode())
+    else:
+        messages = frontend.Parse("", sql), frontend.Bind("", ""), frontend.Describe(b"P", ""), frontend.Execute("")
+        await send_messages(session, *messages)
+
+
+async def send_messages(session: Exchange, *messages: Message) -> None:
+    """Send messages of the extended protocol, and Sync: in UTF-8 in a block, and else in the client's encoding."""
+    backend, encoding = session.backend, session.encoding
+    if backend.status == b"T":
+        backend.send_in_utf8(b"".join(message.encode() for message in messages), frontend.Sync())
+    else:
+        backend.send(b"".join([await encoding.encoded(message) for message in messages]) + frontend.Sync().encode())
 
 
 async def relay_rows(session: Exchange, kept: list[bytes] | KeptAnswers | None = None) -> str:
@@ -122,31 +152,52 @@ async def relay_rows(session: Exchange, kept: list[bytes] | KeptAnswers | None =
         raise
 
 
-async def _relay_rows(session: Exchange, kept: list[bytes] | KeptAnswers | None) -> str:
-    tag, error = "", None
+async def _relay_rows(  # noqa: C901  one case for each kind of answer
+    session: Exchange, kept: list[bytes] | KeptAnswers | None
+) -> str:
+    backend = session.backend
+    switched = session.encoding.converts and backend.status == b"T"
+    foreign = session.encoding.converts and not switched
+    tags, error = list[str](), None
     while True:
-        item = await session.backend.next()
+        item = await backend.next()
         if not isinstance(item, Frame):
             if kept is not None:
                 await _keep(session, kept, item)
                 continue
-            session.client.write(item)
-            await session.client.drain()
+            (session.client.relay if foreign else session.client.write)(item)
+            await _drain(session)
         elif item.type == answers.ReadyForQuery.type:
             break
         elif item.type == answers.ErrorResponse.type:
-            error = answers.ErrorResponse.decode(item.body, strict=False).to_error()
+            read = session.encoding.read(answers.ErrorResponse, item.body) if foreign else None
+            error = (await read if read else answers.ErrorResponse.decode(item.body, strict=False)).to_error()
         elif item.type == CommandComplete.type:
-            tag = CommandComplete.decode(item.body, strict=False).tag
+            tags.append(CommandComplete.decode(item.body, strict=False).tag)
+        elif item.type in _FORWARDED:
+            backend.forward(item.data)
         elif item.type not in _UNTOLD:
+            data = (
+                (await session.encoding.read(answers.BACKEND[item.type], item.body)).encode() if foreign else item.data
+            )
             only_rows = isinstance(kept, KeptAnswers) and kept.only_rows
             if kept is not None and not only_rows:
-                await _keep(session, kept, item.data)
+                await _keep(session, kept, data)
             elif not only_rows or item.type != answers.RowDescription.type:
-                session.client.write(item.data)
+                session.client.write(data)
     if error is not None:
         raise error
-    return tag
+    if switched:  # there and back
+        _, *tags, _ = tags
+    return tags[-1] if tags else ""
+
+
+async def _drain(session: Exchange) -> None:
+    try:
+        await session.client.drain()
+    except SluiceError:  # the client's encoding lacks a character
+        await session.backend.give_up()
+        raise
 
 
 async def _keep(session: Exchange, kept: list[bytes] | KeptAnswers, data: bytes | memoryview) -> None:

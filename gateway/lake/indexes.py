@@ -38,8 +38,8 @@ class _CreateConcurrentlyPortal(AlterPortal):
         check_alone(self.session, "CREATE INDEX CONCURRENTLY")
         await super().run()
 
-    def _send(self) -> None:
-        send_own(self.session, plainly(self.analysis.sql), self.binding, ())
+    async def _send(self) -> None:
+        await send_own(self.session, plainly(self.analysis.sql), self.binding, ())
 
 
 class PlainlyPortal(StatementPortal):
@@ -50,7 +50,7 @@ class PlainlyPortal(StatementPortal):
         assert query is not None
         check_alone(session, f"{concurrent_command(query.utilityStmt)} CONCURRENTLY")
         _check_drop(query.utilityStmt)
-        send_own(session, plainly(self.analysis.sql), self.binding, ())
+        await send_own(session, plainly(self.analysis.sql), self.binding, ())
         session.client.send(CommandComplete(await relay_rows(session)))
 
 

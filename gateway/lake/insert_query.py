@@ -97,7 +97,7 @@ class InsertQueryPortal(StatementPortal):
         assert query is not None
 
         async def carry_out(kept: KeptAnswers) -> str:
-            send_statement(session, self.binding)
+            await send_statement(session, self.binding)
             return await relay_rows(session, kept)
 
         made = await computed_insert(session, query, version.table, reading, refusal, carry_out, functions)

@@ -233,13 +233,13 @@ class MergePortal(StatementPortal):
 
         async def send() -> None:
             if parts is None:
-                send_statement(session, self.binding)
+                await send_statement(session, self.binding)
                 return
             sql = (
                 f"{parts.common} MERGE INTO {parts.target} USING pg_temp.{PROPOSED} AS {parts.alias}"
                 f" ON {parts.condition} {parts.actions}"
             )
-            send_own(session, sql, self.binding, self.analysis.parameter_types)
+            await send_own(session, sql, self.binding, self.analysis.parameter_types)
 
         functions = functions_of_rules(kept)
         async with AsyncExitStack() as stack:

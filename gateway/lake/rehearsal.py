@@ -24,7 +24,7 @@ from catalog.errors import SluiceError, unsupported
 from catalog.model import Column, DataFile, Table, TableVersion
 from gateway.analysis import UNDO
 from gateway.backend import Statement
-from gateway.lake.guarded import relay_rows
+from gateway.lake.guarded import relay_rows, send_messages, send_query
 from gateway.lake.references import follows_rows, referring
 from gateway.lake.row_locks import Strength
 from gateway.lake.shadow import (
@@ -282,19 +282,18 @@ def made(mark: str) -> str:
     return f"xmin::text <> '{mark}'"
 
 
-def send_own(session: Exchange, sql: str, binding: Binding, parameter_types: Sequence[int]) -> None:
+async def send_own(session: Exchange, sql: str, binding: Binding, parameter_types: Sequence[int]) -> None:
     """Send a statement that stands for the client's, for its parameters and with its result formats."""
     if binding.raw_query is not None and not binding.parameters:
-        session.backend.send(frontend.Query(sql).encode())
+        await send_query(session, sql)
         return
     messages = (
         frontend.Parse(PROPOSED, sql, tuple(parameter_types)),
         frontend.Bind("", PROPOSED, binding.parameter_formats, binding.parameters, binding.result_formats),
         frontend.Execute(""),
         frontend.Close(b"S", PROPOSED),
-        frontend.Sync(),
     )
-    session.backend.send(b"".join(message.encode() for message in messages))
+    await send_messages(session, *messages)
 
 
 def rows_of(table: Table, bodies: list[bytes]) -> pa.Table:

@@ -57,7 +57,7 @@ async def rehearse_locks(
         loaded = await asyncio.to_thread(load_all, session.gateway.data_path, version)
         async with computing.watched():
             await begin(session, table, columns, loaded)
-            send_statement(session, binding)
+            await send_statement(session, binding)
             tag = await relay_rows(session, kept)
             [rows, *_] = await session.backend.run(shadow_rows(session, table, _LOCKED), *UNDO)
     session.gateway.store.undone_rows.left(table.oid, version.row_count)

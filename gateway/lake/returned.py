@@ -9,8 +9,9 @@ from typing import Final
 
 from gateway.backend_copies import copy_data
 from gateway.client import Client, StandIn
-from gateway.messages.backend import DataRow, NoticeResponse
+from gateway.messages.backend import DataRow, FieldDescription, NoticeResponse
 from gateway.messages.layout import Message
+from gateway.outgoing import Copies
 
 _HEAD_BYTES: Final = 5
 _COPY_HEADER: Final = b"PGCOPY\n\xff\r\n\0" + bytes(8)
@@ -26,6 +27,9 @@ class Returned(StandIn):
 
     def write(self, data: bytes | memoryview) -> None:
         self._data += data
+
+    def describe(self, columns: tuple[FieldDescription, ...] | None, *, copies: Copies = Copies.AS_THEY_ARE) -> None:
+        """They are not the client's."""
 
     def send(self, *messages: Message) -> None:
         for message in messages:

@@ -53,7 +53,7 @@ class PatientPortal(StatementPortal):
     async def _relay(self) -> str:
         self._answers.clear()
         async with self.session.cursors.occupying(self.routed.lake):
-            send_statement(self.session, self.binding)
+            await send_statement(self.session, self.binding)
             return await relay_rows(self.session, self._answers)
 
 

@@ -138,7 +138,7 @@ class UpsertPortal(StatementPortal):
         session = self.session
 
         async def send() -> None:
-            self._send(columns)
+            await self._send(columns)
 
         try:
             return await rehearse(session, table, columns, loaded, send, noting=noting)
@@ -178,8 +178,8 @@ class UpsertPortal(StatementPortal):
         """Around the statement: what it needs of other tables. The functions are those of the table's rules."""
         return guarding_functions(self.session, functions, table.oid, filled=True)
 
-    def _send(self, columns: Sequence[Column]) -> None:  # noqa: ARG002
-        send_statement(self.session, self.binding)
+    async def _send(self, columns: Sequence[Column]) -> None:  # noqa: ARG002
+        await send_statement(self.session, self.binding)
 
     def _source(self, columns: Sequence[Column]) -> str:  # noqa: ARG002
         return upsert(self.analysis.sql).source
@@ -259,12 +259,12 @@ class UpsertQueryPortal(UpsertPortal):
         if self._refusal is None:
             await self.session.backend.run(Statement(f"DROP TABLE pg_temp.{PROPOSED}"))
 
-    def _send(self, columns: Sequence[Column]) -> None:
+    async def _send(self, columns: Sequence[Column]) -> None:
         if self._refusal is not None:
-            super()._send(columns)
+            await super()._send(columns)
             return
         sql = f"{self._source(columns)} {upsert(self.analysis.sql).conflict}"
-        send_own(self.session, sql, self.binding, self.analysis.parameter_types)
+        await send_own(self.session, sql, self.binding, self.analysis.parameter_types)
 
     def _source(self, columns: Sequence[Column]) -> str:
         if self._refusal is not None:

@@ -58,7 +58,7 @@ class VacuumPortal(StatementPortal):
         command = vacuum_command(self.routed.query.utilityStmt)
         await self.ask_limit()
         kept: list[bytes] = []
-        send_statement(session, self.binding)
+        await send_statement(session, self.binding)
         tag = await relay_rows(session, kept)
         lake = await self._tables(command) if command is not None else {}
         for frame in kept:

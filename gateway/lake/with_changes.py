@@ -193,7 +193,7 @@ class WithChangesPortal(StatementPortal):
                 await self._execute(analysis, routed, binding)
                 return
             async with session.transaction.deferred.suspended():
-                send_statement(session, binding)
+                await send_statement(session, binding)
                 session.client.send(CommandComplete(await relay_rows(session)))
         finally:
             await self._forget(statement)

@@ -72,6 +72,11 @@ def _encode_slice(batch: pa.RecordBatch, columns: Sequence[ResultColumn], settin
         (column_cells(array, column, settings), valid_mask(array))
         for array, column in zip(batch.columns, columns, strict=True)
     ]
+    return data_rows(laid)
+
+
+def data_rows(laid: Sequence[tuple[pa.BinaryArray, Mask | None]]) -> memoryview:
+    """A DataRow for each row of columns of cells."""
     return length_prefixed(laid, _HEAD, DataRow.type)
 
 

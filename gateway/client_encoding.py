@@ -1,0 +1,194 @@
+"""The encoding that a client's texts are in, and texts on their way from it and to it.
+
+Inside the gateway all texts are in UTF-8. PostgreSQL converts, on a connection of the gateway's own: that works in
+whatever state the session's backend is, with PostgreSQL's own errors. Many values are one text to it, with a line feed
+between two: in no encoding is that byte a part of another character.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from catalog.datatypes import BY_ARRAY_OID
+from catalog.encodings import convert, send_function
+from catalog.errors import SluiceError
+from gateway.messages.layout import Message
+from gateway.messages.texts import texts_of, with_texts
+from gateway.values.cells import BYTES_MAX, cells, lengths_of, offsets_of, payload_of, take
+
+if TYPE_CHECKING:
+    from catalog.store import Store
+
+UTF8: Final = "UTF8"
+# Those of which PostgreSQL converts nothing, where the database is in UTF-8. It keeps the old name of UTF8 as it is.
+UNCHANGED: Final = (UTF8, "UNICODE", "SQL_ASCII")
+_BETWEEN: Final = b"\n"
+_PART_BYTES: Final = 1 << 26
+
+# By the function that gives it, binary forms that are a text, maybe with a number before it; and such as have values of
+# other types in them.
+_TEXTS: Final = frozenset({
+    "textsend", "varcharsend", "bpcharsend", "namesend", "json_send", "jsonb_send", "jsonpath_send", "xml_send",
+    "enum_send", "unknownsend", "cstring_send",
+})  # fmt: skip
+_COMPOSED: Final = frozenset({
+    "array_send", "record_send", "range_send", "multirange_send", "anyarray_send", "anycompatiblearray_send",
+    "tsvectorsend", "tsquerysend",
+})  # fmt: skip
+
+_M = TypeVar("_M", bound=Message)
+
+
+def client_encoding(parameters: Mapping[str, str]) -> str:
+    """By PostgreSQL's name."""
+    return parameters.get("client_encoding", UTF8)
+
+
+def converts(parameters: Mapping[str, str]) -> bool:
+    """Whether texts are converted for the client."""
+    return client_encoding(parameters) not in UNCHANGED
+
+
+class NoEquivalentError(Exception):
+    """So many of the values could be converted; `error` is what PostgreSQL says of the next."""
+
+    def __init__(self, converted: pa.BinaryArray, error: SluiceError) -> None:
+        super().__init__(error.message)
+        self.converted = converted
+        self.error = error
+
+
+class ClientEncoding:
+    """One for each session; `parameters` are the backend's, which tell the encoding of the moment."""
+
+    def __init__(self, store: Store, parameters: Mapping[str, str]) -> None:
+        self._store = store
+        self._parameters = parameters
+        self._has_texts: dict[int, bool | None] = {}
+
+    @property
+    def name(self) -> str:
+        """The client's encoding by PostgreSQL's name."""
+        return client_encoding(self._parameters)
+
+    @property
+    def converts(self) -> bool:
+        """Whether texts are converted for the client."""
+        return converts(self._parameters)
+
+    async def read(self, kind: type[_M], body: bytes) -> _M:
+        """A message in the client's encoding. 22021 and 22P05 for texts that are none."""
+        if not self.converts:
+            return kind.decode(body)
+        message = kind.decode(body, strict=False)
+        texts = texts_of(message)
+        if all(map(bytes.isascii, texts)):
+            return message
+        return with_texts(message, await self.from_client(texts))
+
+    async def encoded(self, message: Message) -> bytes:
+        """A message as the client would say it, or be told it."""
+        texts = texts_of(message)
+        if not self.converts or all(map(bytes.isascii, texts)):
+            return message.encode()
+        return with_texts(message, await self.to_client(texts)).encode()
+
+    async def from_client(self, texts: Sequence[bytes]) -> list[bytes]:
+        """Some texts of the client's in UTF-8."""
+        return await self._texts(texts, self.name, UTF8)
+
+    async def to_client(self, texts: Sequence[bytes]) -> list[bytes]:
+        """Some texts in UTF-8 as the client is to see them."""
+        return await self._texts(texts, UTF8, self.name)
+
+    async def _texts(self, texts: Sequence[bytes], source: str, target: str) -> list[bytes]:
+        if not texts:
+            return []
+        try:
+            whole = await convert(self._store.pool, _BETWEEN.join(texts), source, target)
+        except SluiceError:
+            return [await convert(self._store.pool, text, source, target) for text in texts]
+        pieces = iter(whole.split(_BETWEEN))
+        return [_BETWEEN.join(next(pieces) for _ in range(text.count(_BETWEEN) + 1)) for text in texts]
+
+    async def has_texts(self, type_oid: int) -> bool | None:
+        """Whether the type's binary form is a text, as a whole; None where there may be texts in it."""
+        if type_oid not in self._has_texts:
+            self._has_texts[type_oid] = await self._found_texts(type_oid)
+        return self._has_texts[type_oid]
+
+    async def _found_texts(self, type_oid: int) -> bool | None:
+        element = BY_ARRAY_OID.get(type_oid)
+        if element is not None:
+            return None if await self.has_texts(element.oid) else False
+        function = await send_function(self._store.pool, type_oid)
+        return None if function is None or function in _COMPOSED else function in _TEXTS
+
+    async def cells_to_client(self, values: pa.BinaryArray) -> pa.BinaryArray:
+        """A column of texts in UTF-8 as the client is to see them; what is under nulls counts as empty."""
+        if values.null_count:
+            values = values.fill_null(b"")
+        if not (payload_of(values) & 0x80).any():
+            return values
+        found: list[pa.BinaryArray] = []
+        for part in _parts(values):
+            try:
+                found.append(await self._cells(part))
+            except SluiceError:
+                good, error = await self._up_to_error(part)
+                raise NoEquivalentError(pa.concat_arrays([values[:0], *found, *good]), error) from error
+        return pa.concat_arrays(found)
+
+    async def _up_to_error(self, values: pa.BinaryArray) -> tuple[list[pa.BinaryArray], SluiceError]:
+        """What can be converted of values of which not all can."""
+        found: list[pa.BinaryArray] = []
+        while True:
+            half = len(values) // 2
+            try:
+                found.append(await self._cells(values if not half else values.slice(0, half)))
+                values = values.slice(max(half, 1))
+            except SluiceError as error:
+                if not half:
+                    return found, error
+                values = values.slice(0, half)
+
+    async def _cells(self, values: pa.BinaryArray) -> pa.BinaryArray:
+        """All of them, or an error."""
+        count = len(values)
+        given = _with_ends(values)
+        before = np.flatnonzero(given == _BETWEEN[0])
+        ends = np.searchsorted(before, np.cumsum(lengths_of(values).astype(np.int64) + 1) - 1)
+        # Without the last line feed: where a single text ends early, PostgreSQL is to see that it does.
+        made = await convert(self._store.pool, given[:-1].tobytes(), UTF8, self.name)
+        octets = np.frombuffer(made + _BETWEEN, np.uint8)
+        places = np.flatnonzero(octets == _BETWEEN[0])[ends]
+        bounds = np.empty(2 * count + 1, np.int64)
+        bounds[0] = 0
+        bounds[1::2], bounds[2::2] = places, places + 1
+        return take(cells(bounds, octets), np.arange(0, 2 * count, 2))
+
+
+def _with_ends(values: pa.BinaryArray) -> np.ndarray:
+    """The bytes of all values, with a line feed behind each."""
+    lengths = lengths_of(values).astype(np.int64)
+    whole = np.full(int(lengths.sum()) + len(values), _BETWEEN[0], np.uint8)
+    is_own = np.ones(len(whole), np.bool_)
+    is_own[np.cumsum(lengths + 1) - 1] = False
+    whole[is_own] = payload_of(values)
+    return whole
+
+
+def _parts(values: pa.BinaryArray) -> list[pa.BinaryArray]:
+    """Parts of bounded size, but of one value at least."""
+    offsets = offsets_of(values).astype(np.int64)
+    parts, start = [], 0
+    while start < len(values):
+        limit = min(offsets[start] + _PART_BYTES, BYTES_MAX)
+        end = max(start + 1, int(np.searchsorted(offsets, limit, side="right")) - 1)
+        parts.append(values.slice(start, end - start))
+        start = end
+    return parts
