@@ -7,15 +7,15 @@ between two: in no encoding is that byte a part of another character.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
-from catalog.datatypes import BY_ARRAY_OID
 from catalog.encodings import convert, send_function
-from catalog.errors import SluiceError
+from catalog.errors import SluiceError, SqlState
 from gateway.messages.layout import Message
 from gateway.messages.texts import texts_of, with_texts
 from gateway.values.cells import BYTES_MAX, cells, lengths_of, offsets_of, payload_of, take
@@ -27,6 +27,7 @@ UTF8: Final = "UTF8"
 # Those of which PostgreSQL converts nothing, where the database is in UTF-8. It keeps the old name of UTF8 as it is.
 UNCHANGED: Final = (UTF8, "UNICODE", "SQL_ASCII")
 _BETWEEN: Final = b"\n"
+_BYTE: Final = re.compile("0x([0-9a-f]{2})")
 _PART_BYTES: Final = 1 << 26
 
 # By the function that gives it, binary forms that are a text, maybe with a number before it; and such as have values of
@@ -37,7 +38,7 @@ _TEXTS: Final = frozenset({
 })  # fmt: skip
 _COMPOSED: Final = frozenset({
     "array_send", "record_send", "range_send", "multirange_send", "anyarray_send", "anycompatiblearray_send",
-    "tsvectorsend", "tsquerysend",
+    "anycompatiblemultirange_send", "tsvectorsend", "tsquerysend",
 })  # fmt: skip
 
 _M = TypeVar("_M", bound=Message)
@@ -111,9 +112,28 @@ class ClientEncoding:
         try:
             whole = await convert(self._store.pool, _BETWEEN.join(texts), source, target)
         except SluiceError:
-            return [await convert(self._store.pool, text, source, target) for text in texts]
+            return [await self._text(text, source, target) for text in texts]
         pieces = iter(whole.split(_BETWEEN))
         return [_BETWEEN.join(next(pieces) for _ in range(text.count(_BETWEEN) + 1)) for text in texts]
+
+    async def _text(self, text: bytes, source: str, target: str) -> bytes:
+        """One text. What is wrong with it first is its error: PostgreSQL's function looks for invalid bytes before it
+        converts anything."""
+        try:
+            return await convert(self._store.pool, text, source, target)
+        except SluiceError as error:
+            invalid = bytes(int(byte, 16) for byte in _BYTE.findall(error.message))
+            place = text.find(invalid) if error.sqlstate == SqlState.CHARACTER_NOT_IN_REPERTOIRE else -1
+            while place > 0:
+                try:
+                    await convert(self._store.pool, text[:place], source, target)
+                except SluiceError as earlier:
+                    if earlier.sqlstate != SqlState.CHARACTER_NOT_IN_REPERTOIRE:
+                        raise earlier from error
+                else:
+                    break
+                place = text.find(invalid, place + 1)  # that was in the midst of another character
+            raise
 
     async def has_texts(self, type_oid: int) -> bool | None:
         """Whether the type's binary form is a text, as a whole; None where there may be texts in it."""
@@ -122,11 +142,12 @@ class ClientEncoding:
         return self._has_texts[type_oid]
 
     async def _found_texts(self, type_oid: int) -> bool | None:
-        element = BY_ARRAY_OID.get(type_oid)
-        if element is not None:
-            return None if await self.has_texts(element.oid) else False
-        function = await send_function(self._store.pool, type_oid)
-        return None if function is None or function in _COMPOSED else function in _TEXTS
+        found = await send_function(self._store.pool, type_oid)
+        if found is None or found[0] in _COMPOSED:
+            return None
+        function, several = found
+        is_text = function in _TEXTS
+        return None if is_text and several else is_text
 
     async def cells_to_client(self, values: pa.BinaryArray) -> pa.BinaryArray:
         """A column of texts in UTF-8 as the client is to see them; what is under nulls counts as empty."""

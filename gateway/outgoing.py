@@ -26,7 +26,7 @@ from gateway.messages.backend import DataRow, ErrorResponse, FieldDescription, R
 from gateway.messages.copy import CopyData
 from gateway.values import Format, convert_binary
 from gateway.values.binary import binary_cells
-from gateway.values.cells import Mask, valid_mask
+from gateway.values.cells import Mask, payload_of, valid_mask
 from gateway.values.rows import data_rows
 
 _HEAD_BYTES: Final = 5
@@ -176,7 +176,7 @@ class Outgoing:
         is_text: bool | None = column is None or column.format == Format.TEXT
         if column is not None and not is_text:
             is_text = await self._encoding.has_texts(column.type_oid)
-            if is_text is None:
+            if is_text is None and (payload_of(whole) & 0x80).any():
                 return await self._with_texts_inside(values, column.type_oid)
         return await self._encoding.cells_to_client(whole) if is_text else whole
 
@@ -189,7 +189,13 @@ class Outgoing:
                 f"binary output of the type with OID {type_oid} while client_encoding is {self._encoding.name}"
             )
         lists = converted.array
-        texts = await self._encoding.cells_to_client(lists.values.cast(pa.binary()))
+        try:
+            texts = await self._encoding.cells_to_client(lists.values.cast(pa.binary()))
+        except NoEquivalentError as failure:
+            ends = lists.offsets.to_numpy()[1:]
+            good = int(np.searchsorted(ends, len(failure.converted), side="right"))
+            before = await self._with_texts_inside(values.slice(0, good), type_oid)
+            raise NoEquivalentError(before, failure.error) from failure
         bitmap = lists.values.is_valid()
         packed = np.packbits(bitmap.to_numpy(zero_copy_only=False), bitorder="little")
         elements = pa.Array.from_buffers(pa.string(), len(texts), [pa.py_buffer(packed), *texts.buffers()[1:]])

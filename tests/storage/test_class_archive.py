@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 from storage.class_archive import archive_path
@@ -13,4 +14,5 @@ async def test_the_jvm_maps_the_archive(engine: SparkEngine) -> None:
     assert archive is not None
     assert archive.exists(), "tests/run makes it"
     await engine.start()
-    assert str(archive) in Path(f"/proc/{engine.process_id}/maps").read_text()
+    mapped = await asyncio.to_thread(Path(f"/proc/{engine.process_id}/maps").read_text)
+    assert str(archive) in mapped
