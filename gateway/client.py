@@ -167,7 +167,9 @@ class Client:
 
     async def close(self) -> None:
         """Send what is queued and close."""
-        with suppress(OSError, TimeoutError, SluiceError):  # a peer that does not read any more is no error of ours
+        with suppress(
+            OSError, TimeoutError, SluiceError, ClientGoneError
+        ):  # a peer that does not read any more is no error of ours
             await asyncio.wait_for(self.drain(), 1.0)
         self._writer.close()
 

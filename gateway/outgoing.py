@@ -30,6 +30,7 @@ from gateway.values.cells import Mask, payload_of, valid_mask
 from gateway.values.rows import data_rows
 
 _HEAD_BYTES: Final = 5
+_ROWS: Final = (DataRow.type, CopyData.type)
 _COUNT_BYTES: Final = 2
 
 
@@ -74,25 +75,33 @@ class Outgoing:
 
     async def converted(self, pieces: Sequence[Piece]) -> AsyncIterator[bytes | memoryview]:
         """In order. Raises 22P05 for what the client's encoding has not, but in an error: it then is the error."""
-        for piece in pieces:
-            if isinstance(piece, Relayed):
-                yield piece.data
-            elif isinstance(piece, Described):
-                self._described = piece
-            else:
-                rows: list[Frame] = []
-                for frame in self._scanner.feed(piece):
-                    assert isinstance(frame, Frame)
-                    if frame.type in (DataRow.type, CopyData.type) and (not rows or rows[-1].type == frame.type):
-                        rows.append(frame)
-                        continue
-                    async for data in self._rows(rows):
+        try:
+            for piece in pieces:
+                if isinstance(piece, Relayed):
+                    yield piece.data
+                elif isinstance(piece, Described):
+                    self._described = piece
+                else:
+                    async for data in self._messages(piece):
                         yield data
-                    rows = [frame] if frame.type in (DataRow.type, CopyData.type) else []
-                    if not rows:
-                        yield await self._message(frame)
+        except SluiceError:
+            self._scanner = RelayScanner(())  # the rest of a message that was cut is not going to come
+            raise
+
+    async def _messages(self, piece: bytes) -> AsyncIterator[bytes | memoryview]:
+        rows: list[Frame] = []
+        for frame in self._scanner.feed(piece):
+            assert isinstance(frame, Frame)
+            if rows and rows[-1].type != frame.type:
                 async for data in self._rows(rows):
                     yield data
+                rows = []
+            if frame.type in _ROWS:
+                rows.append(frame)
+            else:
+                yield await self._message(frame)
+        async for data in self._rows(rows):
+            yield data
 
     async def _message(self, frame: Frame) -> bytes:
         message = decode_backend(frame.type, frame.body)
