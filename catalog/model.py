@@ -25,11 +25,14 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """A domain that a column is of. With `has_rules`, it has constraints or a default: PostgreSQL sees to these."""
+    """A domain that a column is of. `rules` are what its values keep, in PostgreSQL's order: the name and node text of
+    a CHECK, or neither for NOT NULL."""
 
     oid: int
+    schema: str
     name: str
-    has_rules: bool
+    defaulted: bool
+    rules: tuple[tuple[str | None, str | None], ...]
 
 
 @dataclass(frozen=True, slots=True)

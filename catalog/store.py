@@ -143,7 +143,7 @@ def table_from_description(description: Mapping[str, Any]) -> Table:
                 initial_default=column["initial_default"],
                 not_null=column["not_null"],
                 labels=tuple(Label(*label) for label in column["labels"] or ()),
-                domain=None if column["domain"] is None else Domain(**column["domain"]),
+                domain=None if column["domain"] is None else _domain(column["domain"]),
             )
             for column in description["columns"] or ()
         ),
@@ -155,6 +155,11 @@ def table_from_description(description: Mapping[str, Any]) -> Table:
         materialized=description["materialized"],
         populated=description["populated"],
     )
+
+
+def _domain(found: Mapping[str, Any]) -> Domain:
+    rules = tuple((name, expression) for name, expression in found["rules"])
+    return Domain(found["oid"], found["schema"], found["name"], found["defaulted"], rules)
 
 
 def rules_from_description(description: Mapping[str, Any]) -> TableRules:

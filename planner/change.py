@@ -6,7 +6,7 @@ executor, so they are computed here (`Context.generated`). See `planner.plan` fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final
 
 from sqlglot import exp
@@ -15,6 +15,7 @@ from catalog.datatypes import NUMERIC
 from catalog.errors import unsupported
 from catalog.model import Column, Table
 from planner import datum, nodes, numerics, ranges, with_queries
+from planner.domains import into_domain
 from planner.expressions import Translator
 from planner.nodes import Node, malformed, text, walk
 from planner.plan import (
@@ -62,9 +63,10 @@ def plan_insert(tree: Any, context: Context) -> InsertPlan:
             sequences.append(SequenceColumn(target.resno, sequence))
     for item in table.columns:
         if item.attnum not in values:
-            if item.domain is not None and item.domain.has_rules:
-                raise unsupported(f'a NULL for column "{item.name}" of a domain')
-            values[item.attnum] = in_column(null_value(item.type_oid, item.typmod), item)
+            missing = null_value(item.type_oid, item.typmod)
+            if item.domain is not None:
+                missing = into_domain(translator, missing, item.domain.oid)
+            values[item.attnum] = in_column(missing, item)
     numbered = {item.attnum for item in sequences}
     _generate(statement, table, values, numbered)
     shown = [exp.alias_(values[item.attnum].sql, f"c{item.attnum}", copy=False) for item in table.columns]
@@ -102,8 +104,9 @@ def _nulls(table: Table) -> Callable[[int], Value]:
     return column_of
 
 
-def plan_update(tree: Any, context: Context) -> UpdatePlan:
-    """The plan of an UPDATE, with FROM or without."""
+def plan_update(tree: Any, context: Context, anew: Collection[int] = ()) -> UpdatePlan:
+    """The plan of an UPDATE, with FROM or without. Generated columns are computed, as by ExecInitGenerated in
+    PostgreSQL's nodeModifyTable.c, where they depend on what is set; those of `anew` (attnums) in any case."""
     node = _change(tree, _UPDATE)
     statement = Statement(context)
     scope = Scope(statement, node, None)
@@ -121,7 +124,7 @@ def plan_update(tree: Any, context: Context) -> UpdatePlan:
         item = table.column(target.resno)
         values[item.attnum] = in_column(translator.value(target.expr), item)
         assigned.add(item.attnum)
-    assigned |= _generate(statement, table, values, set())
+    assigned |= _generate(statement, table, values, set(), lambda attnum, used: attnum in anew or bool(used & assigned))
     scope.old_ranges[node.resultRelation] = old
     del scope.row_scans[node.resultRelation]  # where the new rows are is not known yet
     scope.ranges[node.resultRelation] = lambda attnum: values[attnum]
@@ -275,13 +278,22 @@ def _sequence(node: Node, context: Context) -> int | None:
 # --- expressions of the table itself: generated columns, CHECK, DEFAULT ---
 
 
-def _generate(statement: Statement, table: Table, values: dict[int, Value], numbered: set[int]) -> set[int]:
-    """Compute the table's generated columns from the other new values; gives their attnums."""
+def _generate(
+    statement: Statement,
+    table: Table,
+    values: dict[int, Value],
+    numbered: set[int],
+    is_due: Callable[[int, set[int]], bool] = lambda *_: True,
+) -> set[int]:
+    """Compute the table's generated columns from the other new values; gives their attnums. Which are due, their own
+    attnum and those that they are computed from tell."""
     generated = statement.context.generated.get(table.oid, {})
     computed = {}
     for attnum, source in generated.items():
         tree = nodes.parse(source)
         used = {node.varattno for node in walk(tree) if node.type == "VAR"}
+        if not is_due(attnum, used):
+            continue
         if used & numbered:
             raise unsupported("a generated column computed from a sequence's value")
         translator = table_translator(statement, table, lambda number: values[number])

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from catalog.datatypes import BOOL, BPCHAR, FIRST_USER_OID, INT4, NUMERIC, OID, element_type, is_enumeration
 from catalog.errors import unsupported
-from planner import datum, fold, numerics, rows
+from planner import datum, domains, fold, numerics, rows
 from planner.extremes import extreme_of_numerics
 from planner.functions import casts, registry, session_values, volatile
 from planner.functions.call import Call
@@ -384,9 +384,6 @@ class Translator:
         value = self.value(node.arg)
         return casts.through_text(value, self.base(node.resulttype), self.context.session)
 
-    def to_domain(self, node: Node) -> Value:
-        return self.statement.types.into_domain(self.value(node.arg), node.resulttype)
-
     def array_coercion(self, node: Node) -> Value:
         array = self.value(node.arg)
         element = element_type(array.type_oid)
@@ -481,7 +478,8 @@ _TRANSLATORS: Final[dict[str, Callable[[Translator, Node], Value]]] = {
     "MINMAXEXPR": Translator.min_max,
     "RELABELTYPE": Translator.relabel,
     "COERCEVIAIO": Translator.through_text,
-    "COERCETODOMAIN": Translator.to_domain,
+    "COERCETODOMAIN": domains.coerced,
+    "COERCETODOMAINVALUE": domains.constrained,
     "ARRAYCOERCEEXPR": Translator.array_coercion,
     "ARRAYEXPR": Translator.array,
     "SUBSCRIPTINGREF": Translator.subscript,

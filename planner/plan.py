@@ -191,7 +191,7 @@ class Context:
     `tables` are the lake's tables by their shadow's OID. `generated` gives, by table OID and attnum, the node text
     (pg_attrdef.adbin) of each GENERATED ALWAYS AS … STORED column; it is needed for changes only. `locked` gives, by
     the identity of a subquery's node that locks rows, those rows: where each is in the tables that it joins.
-    `current` is the row that WHERE CURRENT OF means.
+    `current` is the row that WHERE CURRENT OF means. `domain_names` are how the session spells domains that have rules.
     """
 
     builtins: Builtins
@@ -201,3 +201,4 @@ class Context:
     generated: Mapping[int, Mapping[int, str]] = field(default_factory=dict)
     locked: Mapping[int, Sequence[Sequence[Place]]] = field(default_factory=dict)
     current: Place = None
+    domain_names: Mapping[int, str] = field(default_factory=dict)

@@ -34,6 +34,7 @@ class Route(Enum):
     ALTER = "alter table"
     SCHEMA_ONLY = "schema only"  # RENAME, SET SCHEMA, DROP TABLE, DROP INDEX; in a block, REPEATABLE
     PATIENT = "drop"  # of what tables may be part of, or depend on
+    ALTER_TYPE = "alter type"  # an enumeration, or a domain
     CREATE_TABLE = "create table"  # that refers to others
     CONCURRENTLY = "concurrently"
     VACUUM = "vacuum"  # and ANALYZE
@@ -58,6 +59,8 @@ UTILITY_ROUTES: Final[Mapping[str, Route]] = {
     "RENAMESTMT": Route.SCHEMA_ONLY,
     "ALTEROBJECTSCHEMASTMT": Route.SCHEMA_ONLY,
     "DROPSTMT": Route.SCHEMA_ONLY,
+    "ALTERDOMAINSTMT": Route.ALTER_TYPE,
+    "ALTERENUMSTMT": Route.ALTER_TYPE,
     "DROPOWNEDSTMT": Route.PATIENT,
     "REASSIGNOWNEDSTMT": Route.PATIENT,
     "VACUUMSTMT": Route.VACUUM,
@@ -76,7 +79,7 @@ REPEATABLE: Final = frozenset({"ALTEROWNERSTMT", "COMMENTSTMT", "GRANTSTMT", "VI
 # Those that, when PostgreSQL alone carries them out, still change what the lake's catalog says.
 PUBLISHING: Final = frozenset(
     {
-        "ALTERDOMAINSTMT", "ALTERENUMSTMT", "ALTEROBJECTSCHEMASTMT", "ALTEROWNERSTMT", "CREATESCHEMASTMT", "CREATESTMT",
+        "ALTEROBJECTSCHEMASTMT", "ALTEROWNERSTMT", "CREATESCHEMASTMT", "CREATESTMT",
         "DROPSTMT", "RENAMESTMT", "VIEWSTMT",
     }
 )  # fmt: skip

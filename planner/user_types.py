@@ -1,8 +1,7 @@
 """Types that users have made, as far as columns of a statement's tables are of them: enumerations, and domains.
 
-A domain's values are what it is over; to make a value of one that has rules is left to PostgreSQL. An enumeration's
-values are held as the texts of their labels: equal texts are equal values, but their order is that of the labels. So
-what orders them orders their ranks.
+A domain's values are what it is over (planner/domains.py). An enumeration's values are held as the texts of their
+labels: equal texts are equal values, but their order is that of the labels. So what orders them orders their ranks.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from typing import Final
 from catalog.datatypes import INT8, is_enumeration
 from catalog.errors import unsupported
 from catalog.model import Domain, Table
-from planner.functions import casts
 from planner.functions.call import Call, Row
 from planner.literals import literal
 from planner.spark import Expression, binary, call, cast, raw, string
@@ -52,14 +50,6 @@ class UserTypes:
         if is_enumeration(found) and found not in self.labels:
             raise unsupported(f"the type with OID {type_oid}")
         return found
-
-    def into_domain(self, value: Value, type_oid: int) -> Value:
-        """A value as one of a domain: as it is, where that has no rules; else it is 0A000."""
-        domain = self.domains.get(type_oid)
-        if domain is None or domain.has_rules:
-            name = f"the domain with OID {type_oid}" if domain is None else f"the domain {domain.name}"
-            raise unsupported(f"a value of {name} here")
-        return casts.relabelled(value, self.bases[type_oid], -1)
 
     def label(self, type_oid: int, label_oid: int) -> Value:
         """A constant of an enumeration; 0A000 for a label that it has got since."""

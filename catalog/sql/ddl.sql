@@ -61,7 +61,7 @@ SET bytea_output = hex SET extra_float_digits = 1 AS $$
 DECLARE
     a record; known pg_sluice.attribute; next_id bigint; filled smallint[] := '{}';
     published boolean := EXISTS (SELECT FROM pg_sluice.published_shape s WHERE s.relid = shadow);
-    computed boolean; kept oid;
+    computed boolean; constrained boolean; kept oid;
 BEGIN
     IF published AND EXISTS (
         SELECT FROM pg_attribute t LEFT JOIN pg_sluice.attribute l ON l.relid = t.attrelid AND l.attnum = t.attnum
@@ -77,14 +77,12 @@ BEGIN
         CONTINUE WHEN FOUND AND (known.type_oid, known.typmod) IS NOT DISTINCT FROM (a.atttypid, a.atttypmod);
         IF pg_sluice.column_type(a.atttypid, a.atttypmod) IS NULL THEN
             PERFORM pg_sluice.refuse(format('column "%s" of type %s', a.attname, format_type(a.atttypid, a.atttypmod)));
-        ELSIF pg_sluice.has_rules(a.atttypid) AND pg_sluice.has_rows(shadow) THEN
-            -- They are for rows to come; those that are there would have to be looked at, or be given the default.
-            PERFORM pg_sluice.refuse(format('for rows that are there, column "%s" of the domain %s',
-                                            a.attname, format_type(a.atttypid, a.atttypmod)));
         END IF;
+        constrained := pg_sluice.is_constrained(a.atttypid);
         PERFORM pg_sluice.note_type(a.atttypid) WHERE a.atttypid >= 16384;
         SELECT k.type_oid INTO kept FROM pg_sluice.kept_type(a.atttypid, a.atttypmod) k;
-        IF known.relid IS NOT NULL AND pg_sluice.is_kept_alike(known.type_oid, known.typmod, a.atttypid, a.atttypmod) THEN
+        IF known.relid IS NOT NULL AND NOT constrained
+            AND pg_sluice.is_kept_alike(known.type_oid, known.typmod, a.atttypid, a.atttypmod) THEN
             UPDATE pg_sluice.attribute SET type_oid = a.atttypid, typmod = a.atttypmod,
                 initial_default = CASE  -- of a float4 the number that it is, in more digits
                     WHEN kept = 'float8'::regtype AND (pg_sluice.kept_type(known.type_oid, -1)).type_oid = 'float4'::regtype
@@ -93,8 +91,9 @@ BEGIN
             CONTINUE;
         END IF;
         computed := (published OR pg_sluice.has_rows(shadow)) AND (
-            known.relid IS NOT NULL OR a.attgenerated <> '' OR a.attidentity <> ''
-            OR (a.atthasdef AND (NOT a.atthasmissing OR a.attndims > 0 OR kept = 'interval'::regtype)));
+            known.relid IS NOT NULL OR a.attgenerated <> '' OR a.attidentity <> '' OR constrained
+            OR ((a.atthasdef OR pg_sluice.domain_default(a.atttypid) IS NOT NULL)
+                AND (NOT a.atthasmissing OR pg_sluice.column_type(a.atttypid, -1) = 'list' OR kept = 'interval'::regtype)));
         INSERT INTO pg_sluice.attribute VALUES (
                 shadow, a.attnum, next_id, a.atttypid, a.atttypmod, (a.attmissingval::text::text[])[1], computed)
             ON CONFLICT (relid, attnum) DO UPDATE SET column_id = excluded.column_id, type_oid = excluded.type_oid,

@@ -46,7 +46,9 @@ CREATE FUNCTION pg_sluice.shape(shadow oid) RETURNS jsonb LANGUAGE sql STABLE SE
         'constraints', coalesce((SELECT jsonb_object_agg(k.oid::bigint, jsonb_build_object(
                 'name', k.conname, 'valid', k.convalidated))
             FROM pg_constraint k
-            WHERE k.conrelid = shadow AND k.contype IN ('c', 'p', 'u', 'f', 'x', CASE WHEN NOT k.convalidated THEN 'n' END)
+            WHERE (k.conrelid = shadow AND k.contype IN ('c', 'p', 'u', 'f', 'x', CASE WHEN NOT k.convalidated THEN 'n' END)
+                   OR k.contypid IN (SELECT pg_sluice.domains_of(a.atttypid) FROM pg_attribute a
+                                     WHERE a.attrelid = shadow AND a.atttypid >= 16384 AND NOT a.attisdropped))
             AND NOT EXISTS (SELECT FROM pg_sluice.element e WHERE e.relid = shadow AND e.name = k.conname
                             AND e.origin = 'absent' AND e.state NOT IN ('public', 'absent'))), '{}'))
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace

@@ -5,7 +5,8 @@
 -- The constraints that the lake is known to keep: `validated` as in pg_constraint.
 CREATE TABLE pg_sluice.constraint_known (
     constraint_oid oid PRIMARY KEY, relid oid NOT NULL, validated boolean NOT NULL);
-CREATE TABLE pg_sluice.obligation (constraint_oid oid PRIMARY KEY, relid oid NOT NULL);
+-- That of a domain is noted for each table with columns of it.
+CREATE TABLE pg_sluice.obligation (constraint_oid oid, relid oid, PRIMARY KEY (constraint_oid, relid));
 -- Columns whose values in rows that are there have to be computed; `old_column_id` is that of the column before, if any.
 CREATE TABLE pg_sluice.column_obligation (
     relid oid NOT NULL, attnum smallint NOT NULL, old_column_id bigint, PRIMARY KEY (relid, attnum));
@@ -58,10 +59,28 @@ BEGIN
             'columns', (SELECT jsonb_agg(a.attname ORDER BY u.n) FROM unnest(k.conkey) WITH ORDINALITY u (attnum, n)
                         JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = u.attnum),
             'query', pg_sluice.offending_rows(k)) ORDER BY pg_sluice.obligation_place(k), k.oid), '[]')
-        FROM pg_sluice.obligation o JOIN pg_constraint k ON k.oid = o.constraint_oid
+        FROM pg_sluice.obligation o JOIN pg_constraint k ON k.oid = o.constraint_oid AND k.conrelid = o.relid
         JOIN pg_class c ON c.oid = k.conrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-        LEFT JOIN pg_class f ON f.oid = k.confrelid) || pg_sluice.index_obligations();
+        LEFT JOIN pg_class f ON f.oid = k.confrelid) || pg_sluice.domain_obligations() || pg_sluice.index_obligations();
 END $$;
+
+-- Those of domains, for each column of one. VALUE is how PostgreSQL spells the value in a constraint, so the column goes
+-- by that name.
+CREATE FUNCTION pg_sluice.domain_obligations() RETURNS jsonb LANGUAGE sql STABLE SET search_path = pg_catalog AS $$
+    SELECT coalesce(jsonb_agg(jsonb_build_object(
+        'constraint', k.oid::bigint, 'kind', 'd' || k.contype::text, 'name', k.conname, 'relid', o.relid::bigint,
+        'schema', n.nspname, 'table', c.relname, 'parent', NULL, 'columns', jsonb_build_array(a.attname),
+        'query', format('SELECT 1 FROM (SELECT %I::%s AS value FROM %s) t WHERE %s LIMIT 1', a.attname,
+                        format_type(b.type_oid, b.typmod), o.relid::regclass,
+                        CASE k.contype WHEN 'n' THEN 'value IS NULL'
+                        ELSE format('(%s) IS FALSE', pg_get_expr(k.conbin, 0)) END))
+        ORDER BY k.oid, o.relid, a.attnum), '[]')
+    FROM pg_sluice.obligation o JOIN pg_constraint k ON k.oid = o.constraint_oid AND k.contypid <> 0
+    JOIN pg_class c ON c.oid = o.relid JOIN pg_namespace n ON n.oid = c.relnamespace
+    JOIN pg_attribute a ON a.attrelid = o.relid AND a.attnum > 0 AND NOT a.attisdropped
+        AND k.contypid IN (SELECT pg_sluice.domains_of(a.atttypid))
+    CROSS JOIN LATERAL pg_sluice.kept_type(a.atttypid, a.atttypmod) b
+$$;
 
 -- PostgreSQL builds indexes before it looks at rows, and after it has written them anew; references come last.
 CREATE FUNCTION pg_sluice.obligation_place(k pg_constraint) RETURNS integer LANGUAGE sql STABLE
@@ -221,7 +240,7 @@ BEGIN
 END $$;
 
 REVOKE ALL ON FUNCTION
-    pg_sluice.note_obligations(oid, smallint[]), pg_sluice.is_kept_not_null(pg_constraint),
+    pg_sluice.domain_obligations(), pg_sluice.note_obligations(oid, smallint[]), pg_sluice.is_kept_not_null(pg_constraint),
     pg_sluice.obligation_place(pg_constraint), pg_sluice.drawn_from(pg_attribute),
     pg_sluice.obligations(text), pg_sluice.offending_rows(pg_constraint), pg_sluice.vouch(text, bigint[]),
     pg_sluice.vouch_all(text), pg_sluice.column_obligations(text, oid), pg_sluice.vouch_columns(text, oid),

@@ -365,7 +365,7 @@ CREATE CONSTRAINT TRIGGER pg_sluice_publish AFTER INSERT ON pg_sluice.staged DEF
 
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA pg_sluice FROM PUBLIC;
 GRANT USAGE ON SCHEMA pg_sluice TO PUBLIC;
-GRANT EXECUTE ON FUNCTION
+GRANT EXECUTE ON FUNCTION pg_sluice.tables_to_write_anew(text),
     pg_sluice.describe(oid[]), pg_sluice.stage(text, jsonb), pg_sluice.uncommitted(text, oid[]),
     pg_sluice.prepare_commit(text, jsonb), pg_sluice.shadow_rows(text, oid, text, text),
     pg_sluice.note_updates(text, oid), pg_sluice.noted_updates(text),

@@ -75,7 +75,7 @@ BEGIN
                                         WHERE s.relid = k.conrelid AND s.shape -> 'constraints' ? k.oid::text)
                       THEN 'check' ELSE 'absent' END
             ) ORDER BY pg_sluice.obligation_place(k), k.oid), '[]')
-        FROM pg_sluice.obligation o JOIN pg_constraint k ON k.oid = o.constraint_oid
+        FROM pg_sluice.obligation o JOIN pg_constraint k ON k.oid = o.constraint_oid AND k.conrelid = o.relid
         LEFT JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = k.conkey[1]
         WHERE NOT EXISTS (
             SELECT FROM unnest(k.conkey) u (attnum) JOIN pg_sluice.attribute l ON l.relid = k.conrelid

@@ -103,9 +103,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog AS $$
         'columns', (SELECT jsonb_agg(jsonb_build_object(
                 'attnum', a.attnum, 'column_id', l.column_id, 'name', a.attname, 'type', k.type_oid::bigint,
                 'typmod', k.typmod, 'labels', pg_sluice.labels(k.type_oid),
-                'domain', CASE WHEN k.type_oid <> a.atttypid THEN jsonb_build_object(
-                    'oid', a.atttypid::bigint, 'name', (SELECT t.typname FROM pg_type t WHERE t.oid = a.atttypid),
-                    'has_rules', pg_sluice.has_rules(a.atttypid)) END,
+                'domain', pg_sluice.domain(a.atttypid),
                 'nullable', NOT a.attnotnull, 'not_null', pg_sluice.is_not_null(a), 'initial_default', l.initial_default,
                 'generated', a.attgenerated, 'identity', a.attidentity,
                 'default', (SELECT d.adbin::text FROM pg_attrdef d WHERE d.adrelid = r.relid AND d.adnum = a.attnum)

@@ -1,6 +1,6 @@
 -- Types made by users that columns of lake tables have. A domain is kept as what it is over in the end, an enumeration as
--- the text of its labels; what they allow is PostgreSQL's to say, which makes and changes them over empty shadows. So what
--- would have to look at rows of the lake, or change them, is refused while a column is of the type.
+-- the text of its labels; what they allow is PostgreSQL's to say, which makes and changes them over empty shadows. Rows of
+-- the lake have to be looked at for a domain's new constraint, and their labels written anew where one gets another name.
 
 -- The labels of enumerations as they were last seen: a label of another name under the same OID has been renamed.
 CREATE TABLE pg_sluice.enum_label (
@@ -38,11 +38,31 @@ CREATE FUNCTION pg_sluice.domains_of(type_oid oid) RETURNS SETOF oid LANGUAGE sq
     SELECT oid FROM d
 $$;
 
--- Whether a type is a domain that has rules of its own: constraints, NOT NULL, or a default.
-CREATE FUNCTION pg_sluice.has_rules(type_oid oid) RETURNS boolean LANGUAGE sql STABLE SET search_path = pg_catalog AS $$
+-- Whether a type is a domain that has constraints: of its own, or of those that it is over.
+CREATE FUNCTION pg_sluice.is_constrained(type_oid oid) RETURNS boolean LANGUAGE sql STABLE SET search_path = pg_catalog AS $$
     SELECT EXISTS (SELECT FROM pg_sluice.domains_of($1) d JOIN pg_type t ON t.oid = d
-                   WHERE t.typnotnull OR t.typdefaultbin IS NOT NULL
-                       OR EXISTS (SELECT FROM pg_constraint k WHERE k.contypid = d))
+                   WHERE t.typnotnull OR EXISTS (SELECT FROM pg_constraint k WHERE k.contypid = d))
+$$;
+
+-- The default of a domain, which has taken that of the one that it is over when it was made, as an expression.
+CREATE FUNCTION pg_sluice.domain_default(type_oid oid) RETURNS text LANGUAGE sql STABLE SET search_path = pg_catalog AS $$
+    SELECT t.typdefault FROM pg_type t WHERE $1 >= 16384 AND t.oid = $1 AND t.typtype = 'd'
+$$;
+
+-- A domain as columns are described by it, NULL for any other type. Its rules are in the order in which PostgreSQL has
+-- values keep them (load_domaintype_info in typcache.c): NOT NULL, which has no name here, then CHECKs, as node texts.
+CREATE FUNCTION pg_sluice.domain(type_oid oid) RETURNS jsonb LANGUAGE sql STABLE SET search_path = pg_catalog AS $$
+    SELECT jsonb_build_object('oid', t.oid::bigint, 'schema', n.nspname, 'name', t.typname,
+        'defaulted', pg_sluice.domain_default($1) IS NOT NULL,
+        'rules', (
+            SELECT coalesce(jsonb_agg(jsonb_build_array(r.name, r.expression) ORDER BY r.depth DESC, r.name), '[]')
+            FROM (SELECT NULL::name, NULL::text, 1000000
+                  WHERE EXISTS (SELECT FROM pg_sluice.domains_of($1) d JOIN pg_type b ON b.oid = d WHERE b.typnotnull)
+                  UNION ALL
+                  SELECT k.conname, k.conbin::text, d.depth
+                  FROM pg_sluice.domains_of($1) WITH ORDINALITY d (oid, depth) JOIN pg_constraint k ON k.contypid = d.oid
+                  WHERE k.contype = 'c') r (name, expression, depth)))
+    FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace WHERE $1 >= 16384 AND t.oid = $1 AND t.typtype = 'd'
 $$;
 
 -- The labels of an enumeration in its order: their OIDs and texts, and whether they may be used yet (as
@@ -80,6 +100,35 @@ SET search_path = pg_catalog AS $$
 $$;
 
 
+-- The columns of a table that are of this type get new IDs; where there are rows, their labels are to be written anew.
+CREATE FUNCTION pg_sluice.write_labels_anew(shadow oid, of_type oid) RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog AS $$
+DECLARE
+    l pg_sluice.attribute; next_id bigint;
+BEGIN
+    -- Nobody commits rows with the old label between here and COMMIT.
+    SELECT next_column_id INTO next_id FROM pg_sluice.relation WHERE relid = shadow FOR UPDATE;
+    FOR l IN SELECT k.* FROM pg_sluice.attribute k JOIN pg_attribute a ON a.attrelid = k.relid AND a.attnum = k.attnum
+             WHERE k.relid = shadow AND NOT a.attisdropped
+                 AND of_type = (SELECT t.type_oid FROM pg_sluice.kept_type(k.type_oid, -1) t) ORDER BY k.attnum LOOP
+        UPDATE pg_sluice.attribute SET column_id = next_id, initial_default = NULL, computed = true
+            WHERE relid = shadow AND attnum = l.attnum;
+        next_id := next_id + 1;
+        INSERT INTO pg_sluice.column_obligation SELECT shadow, l.attnum, l.column_id WHERE pg_sluice.has_rows(shadow)
+            ON CONFLICT DO NOTHING;
+    END LOOP;
+    UPDATE pg_sluice.relation SET next_column_id = next_id WHERE relid = shadow;
+END $$;
+
+-- The tables with columns whose values are to be computed, for the session's gateway.
+CREATE FUNCTION pg_sluice.tables_to_write_anew(token text) RETURNS SETOF bigint LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog AS $$
+BEGIN
+    PERFORM pg_sluice.authorize(token);
+    RETURN QUERY SELECT DISTINCT relid::bigint FROM pg_sluice.column_obligation ORDER BY 1;
+END $$;
+
+
 -- A type was made or changed.
 CREATE FUNCTION pg_sluice.on_type(of_type oid, command_tag text) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog AS $$
@@ -90,9 +139,10 @@ BEGIN
                WHERE e.enumtypid = of_type AND l.label <> e.enumlabel) THEN
         -- Whoever has made a column of the type, and not committed yet, holds a weaker lock since (`note_type`).
         LOCK TABLE pg_sluice.enum_label IN SHARE ROW EXCLUSIVE MODE;
-        IF EXISTS (SELECT FROM pg_sluice.tables_of_type(of_type)) THEN
-            PERFORM pg_sluice.refuse('ALTER TYPE … RENAME VALUE of a type of columns');
-        END IF;
+        FOR shadow IN SELECT t FROM pg_sluice.tables_of_type(of_type) t ORDER BY t LOOP
+            PERFORM pg_sluice.write_labels_anew(shadow, of_type);
+            INSERT INTO pg_sluice.dirty VALUES (shadow, NULL);
+        END LOOP;
         UPDATE pg_sluice.enum_label l SET label = e.enumlabel FROM pg_enum e
             WHERE e.oid = l.label_oid AND e.enumtypid = of_type;
     END IF;
@@ -108,11 +158,14 @@ BEGIN
         IF command_tag = 'ALTER DOMAIN' THEN
             LOCK TABLE pg_sluice.domain_constraint IN SHARE ROW EXCLUSIVE MODE;
         END IF;
-        FOR shadow IN SELECT pg_sluice.tables_of_type(of_type) LOOP
-            IF pg_sluice.has_rows(shadow) OR EXISTS (SELECT FROM pg_sluice.published_shape s WHERE s.relid = shadow) THEN
-                PERFORM pg_sluice.refuse('a new constraint of a domain of columns');
-            END IF;
-        END LOOP;
+        -- A table without rows may have got some by COMMIT.
+        INSERT INTO pg_sluice.obligation
+            SELECT k.oid, t FROM pg_constraint k
+            LEFT JOIN pg_sluice.domain_constraint d ON d.constraint_oid = k.oid
+            CROSS JOIN pg_sluice.tables_of_type(of_type) t
+            WHERE k.contypid = of_type AND k.convalidated AND d.validated IS DISTINCT FROM true
+                AND (pg_sluice.has_rows(t) OR EXISTS (SELECT FROM pg_sluice.published_shape s WHERE s.relid = t))
+            ON CONFLICT DO NOTHING;
         INSERT INTO pg_sluice.domain_constraint
             SELECT k.oid, k.convalidated FROM pg_constraint k WHERE k.contypid = of_type
             ON CONFLICT (constraint_oid) DO UPDATE SET validated = excluded.validated;

@@ -30,6 +30,7 @@ from gateway.lake.table_locks import LockTablePortal
 from gateway.lake.temporary_as import TemporaryTablePortal
 from gateway.lake.temporary_change import TemporaryChangePortal
 from gateway.lake.truncate import TruncatePortal
+from gateway.lake.types import AlterTypePortal
 from gateway.lake.upsert import UpsertPortal, UpsertQueryPortal
 from gateway.lake.vacuum import VacuumPortal
 from gateway.lake.with_changes import with_changes_portal
@@ -138,6 +139,7 @@ _PORTALS: Final[dict[Route, Callable[[Exchange, Analysis, Routed, Binding], Port
     Route.ALTER: alter_portal,
     Route.SCHEMA_ONLY: SchemaOnlyPortal,
     Route.PATIENT: PatientPortal,
+    Route.ALTER_TYPE: AlterTypePortal,
     Route.CONCURRENTLY: PlainlyPortal,
     Route.VACUUM: VacuumPortal,
     Route.CLUSTER: ClusterPortal,

@@ -52,7 +52,7 @@ _ELEMENTS: Final = "SELECT pg_sluice.elements($1)"
 _CONCLUDE: Final = "SELECT pg_sluice.conclude($1, $2::bigint)"
 _VOUCH_COLUMNS: Final = "SELECT pg_sluice.vouch_columns($1, $2::bigint::oid)"
 _SETTINGS: Final = Statement(f"SELECT {STATEMENT_TIMEOUT}, pg_catalog.current_setting('client_min_messages')")
-_RELEASE: Final = Statement("RELEASE SAVEPOINT pg_sluice")
+RELEASE: Final = Statement("RELEASE SAVEPOINT pg_sluice")
 
 
 class AlterPortal(StatementPortal):
@@ -101,7 +101,7 @@ class AlterPortal(StatementPortal):
         columns = await Reorganisation.plan(session, self._relid, self._using, before)
         if columns is not None:
             return await self._defer_rewriting(columns, counted)
-        await session.backend.run(_RELEASE, self._vouch_columns())
+        await session.backend.run(RELEASE, self._vouch_columns())
         await defer(
             session,
             self.analysis,
@@ -173,7 +173,7 @@ class AlterPortal(StatementPortal):
             await self._change(elements, wanted, columns)
         else:
             if columns is None:
-                await session.backend.run(_RELEASE, self._vouch_columns())
+                await session.backend.run(RELEASE, self._vouch_columns())
             else:
                 try:
                     await columns.catch_up()
@@ -189,7 +189,7 @@ class AlterPortal(StatementPortal):
     async def _begin(self, *, alone: bool) -> None:
         """Begin when nobody else changes the table, and when what a dead gateway has left of a change is undone."""
         session, transaction = self.session, self.session.transaction
-        order = Statement(_ORDER, (session.gateway.token, str(self._relid)))
+        order = _order(session, self._relid)
         while True:
             await transaction.begin()
             transaction.fresh = False
@@ -200,11 +200,7 @@ class AlterPortal(StatementPortal):
             if abandoned.rows[0][0] == b"f":
                 return
             if not alone:
-                raise SluiceError(
-                    SqlState.OBJECT_NOT_IN_PREREQUISITE_STATE,
-                    "a change of the table was left unfinished",
-                    hint="Change the table outside of a transaction block first: that undoes it.",
-                )
+                raise _unfinished()
             await transaction.roll_back()
             await session.gateway.store.undo_abandoned(self._relid)
 
@@ -311,6 +307,25 @@ class AlterPortal(StatementPortal):
             await transaction.roll_back()
             raise
         await transaction.commit()
+
+
+async def order_changes(session: Exchange, relid: int) -> None:
+    """Until the transaction's end, nobody else changes the table: as `_begin` of what is not alone."""
+    [abandoned] = await session.backend.run(_order(session, relid))
+    if abandoned.rows[0][0] != b"f":
+        raise _unfinished()
+
+
+def _order(session: Exchange, relid: int) -> Statement:
+    return Statement(_ORDER, (session.gateway.token, str(relid)))
+
+
+def _unfinished() -> SluiceError:
+    return SluiceError(
+        SqlState.OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "a change of the table was left unfinished",
+        hint="Change the table outside of a transaction block first: that undoes it.",
+    )
 
 
 def _reason(error: BaseException) -> str:

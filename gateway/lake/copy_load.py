@@ -79,7 +79,9 @@ class CopyLoad:
             column.attnum in kept.defaults or column.attnum in kept.identity or not column.nullable for column in left
         )
         self._by_shadow = self._by_shadow or bool(kept.generated) or condition is not None
-        self._by_shadow = self._by_shadow or any(column.domain and column.domain.has_rules for column in table.columns)
+        self._by_shadow = self._by_shadow or any(
+            column.domain and (column.domain.rules or column.domain.defaulted) for column in table.columns
+        )
         self._without_default = [
             place
             for place, column in enumerate(columns)

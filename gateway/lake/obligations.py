@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 _OBLIGATIONS: Final = "SELECT pg_sluice.obligations($1)"
 _IS_THERE: Final = "SELECT FROM pg_catalog.{} WHERE oid = $1::pg_catalog.int8::pg_catalog.oid"
+# Kinds whose errors name a column, and no constraint.
+_OF_COLUMN: Final = frozenset({"n", "dc", "dn"})
 _VOUCH: Final = "SELECT pg_sluice.vouch($1, $2::bigint[])"
 
 
@@ -38,7 +40,7 @@ _VOUCH: Final = "SELECT pg_sluice.vouch($1, $2::bigint[])"
 class Obligation:
     """A constraint to be looked at, or, by its OID below 0, a UNIQUE index.
 
-    `kind` is pg_constraint.contype, `query` gives a row where it does not hold.
+    `kind` is pg_constraint.contype, of a domain with `d` before it; `query` gives a row where it does not hold.
     """
 
     constraint: int
@@ -74,6 +76,16 @@ class Obligation:
                 f'column "{", ".join(self.columns)}" of relation "{self.table}" contains null values',
                 None,
             ),
+            "dc": (
+                SqlState.CHECK_VIOLATION,
+                f'column "{self.columns[0]}" of table "{self.table}" contains values that violate the new constraint',
+                None,
+            ),
+            "dn": (
+                SqlState.NOT_NULL_VIOLATION,
+                f'column "{self.columns[0]}" of table "{self.table}" contains null values',
+                None,
+            ),
             "f": (
                 SqlState.FOREIGN_KEY_VIOLATION,
                 f'insert or update on table "{self.table}" violates foreign key constraint "{self.name}"',
@@ -93,8 +105,8 @@ class Obligation:
             detail=detail,
             schema=self.schema,
             table=self.table,
-            column=self.columns[0] if self.kind == "n" else None,
-            constraint=None if self.kind == "n" else self.name,
+            column=self.columns[0] if self.kind in _OF_COLUMN else None,
+            constraint=None if self.kind in _OF_COLUMN else self.name,
         )
 
 

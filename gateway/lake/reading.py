@@ -6,15 +6,16 @@ checks no privileges and folds no constants, EXPLAIN does both (42501, 22012).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState
-from catalog.model import Sidecar, TableVersion
+from catalog.model import Sidecar, Table, TableVersion
 from gateway import as_of, session_timeouts
 from gateway.analysis import SAVEPOINT, UNDO, SchemaMark
+from gateway.arrays import number_array
 from gateway.attention import check
 from gateway.backend import BackendLostError, Result, Statement
 from gateway.lake.table_locks import ACCESS_SHARE, lock_tables
@@ -23,6 +24,7 @@ from gateway.values import OutputSettings
 from gateway.visibility import uncommitted, use, versions
 from planner.functions.local_times import spark_zone
 from planner.plan import Context, Scan, SessionValues, SparkQuery
+from planner.user_types import UserTypes
 from storage.plan import BoundScan, RunnableQuery
 
 if TYPE_CHECKING:
@@ -37,6 +39,10 @@ _VALUES: Final = Statement(
     " current_setting('bytea_output'),"
     f" {session_timeouts.STATEMENT_TIMEOUT},"
     f" {session_timeouts.ASKED}, {as_of.UNDERSTOOD}, pg_sluice.schema_mark()"
+)
+
+_DOMAIN_NAMES: Final = (
+    "SELECT d::pg_catalog.int8, pg_catalog.format_type(d, NULL) FROM pg_catalog.unnest($1::pg_catalog.oid[]) d"
 )
 
 
@@ -121,8 +127,13 @@ async def read(
                 f'materialized view "{version.table.name}" has not been populated',
                 hint="Use the REFRESH MATERIALIZED VIEW command.",
             )
+    tables = {oid: version.table for oid, version in seen.items()}
     context = Context(
-        session.gateway.builtins, {oid: version.table for oid, version in seen.items()}, values, binding.canonical
+        session.gateway.builtins,
+        tables,
+        values,
+        binding.canonical,
+        domain_names=await _domain_names(session, tables.values()),
     )
     sidecars: dict[tuple[int, int], Sidecar] = {}
     for version in seen.values():
@@ -130,6 +141,15 @@ async def read(
         if used:
             sidecars.update(await session.gateway.store.sidecars.of(version, used))
     return Reading(context, seen, output_settings(values), timeout, sidecars)
+
+
+async def _domain_names(session: Exchange, tables: Iterable[Table]) -> dict[int, str]:
+    """Errors about a domain's rules name it as the session's search path has it."""
+    ruled = {oid for oid, domain in UserTypes.of(tables).domains.items() if domain.rules}
+    if not ruled:
+        return {}
+    [result] = await session.backend.run(Statement(_DOMAIN_NAMES, (number_array(ruled),)))
+    return {int(oid or 0): (name or b"").decode() for oid, name in result.rows}
 
 
 def output_settings(values: SessionValues) -> OutputSettings:

@@ -53,9 +53,10 @@ _OBLIGATIONS: Final = "SELECT pg_sluice.column_obligations($1, $2::bigint::oid)"
 _RECOMPUTE: Final = "SELECT pg_sluice.recompute_columns($1, $2::bigint::oid, $3::pg_catalog.jsonb)"
 _VOUCH: Final = "SELECT pg_sluice.vouch_columns($1, $2::bigint::oid)"
 _DEFAULTS: Final = """
-SELECT a.attnum, pg_catalog.pg_get_expr(d.adbin, d.adrelid) FROM pg_catalog.pg_attribute a
-JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-WHERE a.attrelid = $1::pg_catalog.int8::pg_catalog.oid
+SELECT a.attnum, coalesce(pg_catalog.pg_get_expr(d.adbin, d.adrelid), t.typdefault)
+FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
+LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+WHERE a.attrelid = $1::pg_catalog.int8::pg_catalog.oid AND (d.adbin IS NOT NULL OR t.typdefault IS NOT NULL)
 """
 _DRAWN: Final = """
 SELECT d.refobjid::pg_catalog.int8 FROM pg_catalog.pg_attrdef f
@@ -87,7 +88,7 @@ class ComputedColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
+class Plan:
     """A query that gives `_file`, `_position` and values, under the names c<attnum>; `targets` are whose they are.
 
     There is none where Spark has no such expressions; PostgreSQL is asked for `expressions`, by attnum, then and for
@@ -116,7 +117,7 @@ class Reorganisation:
     columns: Sequence[ComputedColumn]
     old: Table
     new: Table
-    plans: list[_Plan] = field(default_factory=list)
+    plans: list[Plan] = field(default_factory=list)
     completed: dict[str, DataFile] = field(default_factory=dict)
     written: set[str] = field(default_factory=set)
     progress: Progress = field(default_factory=Progress)
@@ -141,7 +142,7 @@ class Reorganisation:
             assignments = ", ".join(f"{quoted(column.name)} = DEFAULT" for column in added)
             targets = {column.attnum: column.attnum for column in added}
             defaults = await found._asked(_DEFAULTS)
-            expressions = {column.attnum: defaults[str(column.attnum)] for column in added}
+            expressions = {column.attnum: defaults.get(str(column.attnum), "NULL") for column in added}
             found.plans.append(await found._planned(new, assignments, targets, expressions))
         await session.backend.run(*UNDO)
         found._types = await found._asked(_TYPES) | {column_name(column.attnum): column.type for column in columns}
@@ -162,7 +163,7 @@ class Reorganisation:
         if self.draws & {each.oid for each in self.sequences.values()}:
             raise unsupported("a column whose default takes values of the sequence of another one added with it")
 
-    async def _planned_types(self, changed: Sequence[ComputedColumn], using: Mapping[str, str]) -> _Plan:
+    async def _planned_types(self, changed: Sequence[ComputedColumn], using: Mapping[str, str]) -> Plan:
         """Columns of the new types beside those of the old ones, for as long as it takes to analyse what goes in."""
         session = self.session
         names = {column.attnum: f"pg_sluice_{column.attnum}" for column in changed}
@@ -191,7 +192,7 @@ class Reorganisation:
 
     async def _planned(
         self, named: Table, assignments: str, targets: Mapping[int, int], expressions: Mapping[int, str]
-    ) -> _Plan:
+    ) -> Plan:
         session, name = self.session, qualified(named)
         with session.transaction.reading_newest():
             analysis = await analyse(session.backend, f"UPDATE {name} SET {assignments}", name="pg_sluice", sync=True)
@@ -203,14 +204,14 @@ class Reorganisation:
         may_be_asked = is_computable(routed.query, session.gateway.builtins)
         narrowed = None
         try:
-            query = plan_update(routed.query, context).query
+            query = plan_update(routed.query, context, targets).query
         except SluiceError as refusal:
             if refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED or not may_be_asked:
                 raise
         else:
             listed = ", ".join([FILE_COLUMN, POSITION_COLUMN, *(column_name(attnum) for attnum in targets)])
             narrowed = replace(query, sql=f"SELECT {listed} FROM ({query.sql}) AS computed")
-        return _Plan(narrowed, table, context.session.time_zone, targets, expressions, may_be_asked)
+        return Plan(narrowed, table, context.session.time_zone, targets, expressions, may_be_asked)
 
     # ── computing ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -245,7 +246,7 @@ class Reorganisation:
             drawn[attnum] = await self.session.transaction.deferred.numbers(sequence, count)
         return drawn
 
-    async def _compute(self, plan: _Plan, files: Sequence[DataFile]) -> dict[str, pa.Table]:
+    async def _compute(self, plan: Plan, files: Sequence[DataFile]) -> dict[str, pa.Table]:
         """The new values, by the path of the file, in the order of its live rows: c<attnum> of the targets."""
         if plan.query is not None:
             try:
@@ -257,7 +258,7 @@ class Reorganisation:
         columns = ComputedColumns(self.session, self.old, self.new, plan.expressions, self._types)
         return {file.path: await columns.values(file) for file in files}
 
-    async def _compute_in_spark(self, plan: _Plan, query: SparkQuery, files: Sequence[DataFile]) -> dict[str, pa.Table]:
+    async def _compute_in_spark(self, plan: Plan, query: SparkQuery, files: Sequence[DataFile]) -> dict[str, pa.Table]:
         version = TableVersion(plan.table, 0, tuple(files))
         scans = tuple(BoundScan(scan, version) for scan in query.scans)
         engine = self.session.gateway.engine

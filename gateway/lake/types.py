@@ -1,0 +1,121 @@
+"""ALTER TYPE and ALTER DOMAIN: PostgreSQL changes the type, the gateway sees to the rows of columns that are of it.
+
+For a new constraint of a domain, rows are looked at as for one of a table (gateway/lake/obligations.py). Where a label
+of an enumeration gets another name, the files that hold it are written anew beside the old ones, as for a column's
+other type (gateway/lake/reorganise.py): while others read and write, but for what they commit meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from catalog.model import Column, DataFile, Table, TableVersion
+from gateway.analysis import SAVEPOINT, UNDO
+from gateway.attention import attending, check
+from gateway.backend import Statement
+from gateway.lake.alter import RELEASE, order_changes
+from gateway.lake.encodings import check_encoding
+from gateway.lake.obligations import meet, obligations
+from gateway.lake.reorganise import ComputedColumn, Plan, Reorganisation, column_obligations
+from gateway.lake.schema_only import PatientPortal
+from gateway.patience import patiently
+from gateway.visibility import latest
+from storage.arrow_types import arrow_type
+from storage.plan import column_name
+from storage.rows import live_rows_aside
+
+if TYPE_CHECKING:
+    from gateway.exchange import Exchange
+
+_WRITTEN_ANEW: Final = "SELECT pg_sluice.tables_to_write_anew($1)"
+
+
+class AlterTypePortal(PatientPortal):
+    """A change of an enumeration or a domain."""
+
+    async def _carry_out(self) -> str:
+        session, transaction = self.session, self.session.transaction
+        await transaction.deferred.settle()
+        await transaction.begin()
+        transaction.fresh = False
+        written: dict[int, Relabelling] = {}
+        try:
+            tag = await self._change(written)
+            for columns in written.values():
+                await columns.publish()
+            if wanted := await obligations(session):
+                check_encoding(session, tag)
+                await meet(session, wanted)
+            if transaction.implicit and session.ends_with_statement:
+                await transaction.commit()
+        except BaseException:
+            for columns in written.values():
+                await columns.discard()
+            raise
+        return tag
+
+    async def _change(self, written: dict[int, Relabelling]) -> str:
+        """Have the type changed, once the files of all tables that it concerns are `written`: until then, it is undone,
+        so that nobody waits."""
+        session = self.session
+        while True:
+            await session.backend.run(SAVEPOINT)
+            tag = await patiently(session.backend, self._relay, partial(check, session))
+            found = {}
+            for oid in await _tables_to_write_anew(session):
+                if oid not in written:
+                    found[oid] = await column_obligations(session, oid)
+            if not found:
+                await session.backend.run(RELEASE)
+                return tag
+            await session.backend.run(*UNDO)
+            check_encoding(session, tag)
+            for oid, (columns, new) in found.items():
+                await order_changes(session, oid)
+                written[oid] = Relabelling.of(session, columns, (await latest(session, oid)).table, new)
+                await written[oid].catch_up()
+
+
+class Relabelling(Reorganisation):
+    """Columns of which some labels get other names: those that have others in the `new` table than in the `old` one."""
+
+    @classmethod
+    def of(cls, session: Exchange, columns: Sequence[ComputedColumn], old: Table, new: Table) -> Relabelling:
+        """Of all these columns."""
+        places = {column.attnum: column.attnum for column in columns}
+        plan = Plan(None, old, "", places, {}, may_be_asked=False)
+        return cls(session, old.oid, columns, old, new, plans=[plan])
+
+    async def _compute(self, plan: Plan, files: Sequence[DataFile]) -> dict[str, pa.Table]:
+        async with attending(self.session):
+            return {file.path: await self._relabelled(plan, file) for file in files}
+
+    async def _relabelled(self, plan: Plan, file: DataFile) -> pa.Table:
+        data_path = self.session.gateway.data_path
+        pairs = [(self.old.column(attnum), self.new.column(attnum)) for attnum in plan.targets]
+        schema = pa.schema([(column_name(new.attnum), arrow_type(new.form)) for _, new in pairs])
+        batches = []
+        async for batch in live_rows_aside(data_path, TableVersion(self.old, 0, (file,))):
+            check(self.session)
+            arrays = [await asyncio.to_thread(_renamed, batch.column(old.name), old, new) for old, new in pairs]
+            batches.append(pa.RecordBatch.from_arrays(arrays, schema=schema))
+        return pa.Table.from_batches(batches, schema)
+
+
+def _renamed(values: pa.Array, old: Column, new: Column) -> pa.Array:
+    """Labels by the names that they have now. Blocking."""
+    names = {label.oid: label.text for label in new.labels}
+    before = pa.array([label.text for label in old.labels], pa.string())
+    now = pa.array([names[label.oid] for label in old.labels], pa.string())
+    return now.take(pc.index_in(values.cast(pa.string()), before)).cast(arrow_type(new.form))
+
+
+async def _tables_to_write_anew(session: Exchange) -> list[int]:
+    [result] = await session.backend.run(Statement(_WRITTEN_ANEW, (session.gateway.token,)))
+    return [int(oid) for (oid,) in result.rows if oid is not None]
