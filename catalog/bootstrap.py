@@ -50,6 +50,7 @@ _FILES: Final = (
     "gateways.sql",
     "maintenance.sql",
     "synchronisation.sql",
+    "reflection.sql",
     "event_triggers.sql",
 )
 CLIENT_ROLE: Final = "sluice"
@@ -164,6 +165,8 @@ async def _create(connection: asyncpg.Connection, data_path: str) -> None:
             VALUES (0, 'created_schema:"main",created_schema:"public"', NULL, NULL, NULL);
         """
     )
-    # The analysed tree of a statement is asked for at level LOG: it is for the session, not for the server's log.
-    database = await connection.fetchval("SELECT quote_ident(current_database())")
-    await connection.execute(f"ALTER DATABASE {database} SET log_min_messages = 'fatal'")
+    # The analysed tree of a statement is asked for at level LOG: it is for the session, not for the server's log. The
+    # embedded catalog's has nothing of the kind (catalog/embedded.py), and needs no setting that clients would see.
+    if await connection.fetchval("SHOW log_min_messages") not in ("fatal", "panic"):
+        database = await connection.fetchval("SELECT quote_ident(current_database())")
+        await connection.execute(f"ALTER DATABASE {database} SET log_min_messages = 'fatal'")

@@ -41,7 +41,7 @@ _TRACELESS: Final = frozenset(
 )  # fmt: skip
 # Of these, EXPLAIN says what they would do; and of changes of schemas, which go nearly all these ways.
 _EXPLAINED: Final = frozenset({Route.SELECT, Route.INSERT, Route.UPDATE, Route.DELETE, Route.MERGE, Route.EXECUTE})
-_CHANGES: Final = frozenset({Route.ALTER, Route.SCHEMA_ONLY, Route.CREATE_TABLE, Route.RELAY})
+_CHANGES: Final = frozenset({Route.ALTER, Route.ALTER_TYPE, Route.SCHEMA_ONLY, Route.CREATE_TABLE, Route.RELAY})
 
 
 def is_beside(statement: Statement) -> bool:

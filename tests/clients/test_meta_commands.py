@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from catalog.embedded import binaries
 from tests.clients import story
-from tests.servers import PSQL_18, PSQL_SYSTEM, Server
+from tests.servers import PSQL_18, PSQL_SYSTEM, GatewayProcess, Server
 
 OBJECTS = (
     "CREATE ROLE meta_reader",
@@ -37,6 +38,7 @@ COMMANDS = (
     r"\dn", r"\dn+", r"\df", r"\df+ meta.*", r"\du", r"\du+", r"\dg", r"\drds", r"\drg", r"\l", r"\l+", r"\l template*",
     r"\dp meta.*", r"\ddp", r"\dT meta.*", r"\dC", r"\dd meta.*", r"\dO meta.*", r"\do meta.*", r"\da meta.*",
     r"\dx", r"\des", r"\dew", r"\det", r"\dRp", r"\dRs", r"\db", r"\dA", r"\sf meta.twice", r"\sv meta.cheap",
+    r"\dd", r"\dX", r"\dP", r"\dL", r"\dF", r"\dn meta",
     r"\d meta.missing", r"\dt", r"\z meta.label", r"\encoding", r"\conninfo_missing",
 )  # fmt: skip
 
@@ -70,6 +72,64 @@ def test_command(servers: tuple[Server, Server], program: Path, command: str) ->
         done = server.psql("-c", command, program=program, check=False)
         said.append((done.returncode, normalised(done.stdout), done.stderr))
     assert said[1] == said[0]
+
+
+# The views of what there is: as many rows for each of PostgreSQL's own schemas, and none for others.
+COUNTED = (
+    "information_schema.schemata schema_name", "information_schema.tables table_schema",
+    "information_schema.views table_schema", "information_schema.columns table_schema",
+    "information_schema.routines routine_schema", "information_schema.parameters specific_schema",
+    "information_schema.sequences sequence_schema", "information_schema.table_constraints table_schema",
+    "information_schema.table_privileges table_schema", "information_schema.usage_privileges object_schema",
+    "information_schema.data_type_privileges object_schema", "information_schema.element_types object_schema",
+    "information_schema.domains domain_schema", "pg_tables schemaname", "pg_views schemaname", "pg_indexes schemaname",
+    "pg_sequences schemaname", "pg_matviews schemaname", "pg_stat_all_tables schemaname",
+    "pg_stat_all_indexes schemaname", "pg_statio_all_sequences schemaname", "pg_stat_user_tables schemaname",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("counted", COUNTED)
+def test_views_leave_the_gateways_schemas_out(servers: tuple[Server, Server], counted: str) -> None:
+    oracle, gateway = servers
+    view, column = counted.split()
+    # Not those of temporary tables, nor of tables' long values: as many as there are such tables.
+    own = f"{column} ~ '^(pg|information)_' AND {column} !~ '^pg_(temp|toast)'"
+    query = f"SELECT {column}, count(*) FROM {view} WHERE {own} GROUP BY 1 ORDER BY 1"
+    assert gateway.query(query) == oracle.query(query)
+
+
+def test_every_view_that_names_schemas_leaves_the_gateways_out(
+    gateway: Server, gateway_process: GatewayProcess
+) -> None:
+    """Whoever looks: the superuser, past the gateway."""
+    views = gateway.query(
+        "SELECT format('%s.%I %I', c.relnamespace::regnamespace, c.relname, a.attname)"
+        " FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid"
+        " WHERE c.relkind = 'v' AND a.attname ~ '(schema|schema_?name)$' AND a.attnum > 0"
+        " AND c.relnamespace IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)"
+    )
+    assert len(views) > 100
+    with psycopg.connect(gateway_process.catalog_url) as connection:
+        for (name,) in views:
+            view, column = str(name).split()
+            query = f"SELECT count(*) FROM {view} WHERE {column}::text IN ('pg_sluice', 'pg_ducklake')"
+            assert connection.execute(query.encode()).fetchall() == [(0,)], name
+
+
+def test_views_that_were_wrapped_are_as_they_were(servers: tuple[Server, Server]) -> None:
+    """Their columns, types, privileges and options."""
+    described = []
+    for server in servers:
+        described.append(  # noqa: PERF401  two servers
+            server.query(
+                "SELECT c.relname, c.reloptions, c.relacl, string_agg(a.attname || ' ' || a.atttypid::regtype || ' '"
+                " || a.attcollation, ',' ORDER BY a.attnum) FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid"
+                " WHERE c.relkind = 'v' AND a.attnum > 0"
+                " AND c.relnamespace IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)"
+                " GROUP BY c.oid, c.relname, c.reloptions, c.relacl ORDER BY c.oid"
+            )
+        )
+    assert described[1] == described[0]
 
 
 # What tools ask PostgreSQL's catalogs that reflect a schema.
