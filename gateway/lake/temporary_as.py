@@ -72,7 +72,7 @@ class TemporaryTablePortal(StatementPortal):
             await self._compute(inner, routed, binding, reading, refusal)
             return
         try:
-            async with _transaction(session):
+            async with in_transaction(session):
                 count = await self._fill(inner, stream)
         finally:
             await stream.close()
@@ -134,7 +134,7 @@ class TemporaryTablePortal(StatementPortal):
 
 
 @asynccontextmanager
-async def _transaction(session: Exchange) -> AsyncIterator[None]:
+async def in_transaction(session: Exchange) -> AsyncIterator[None]:
     """The client's, or one for this statement alone."""
     backend = session.backend
     if backend.status != b"I":

@@ -2,7 +2,8 @@
 
 The temporary table is PostgreSQL's own, and so is the client's statement: it runs at the session's backend, over copies
 of the rows that it may need (`gateway.lake.computed`). What it does to the temporary table lasts, and the copies do not
-(`gateway.lake.effects`).
+(`gateway.lake.effects`). What Spark computes of large tables to be inserted goes there as it comes
+(`gateway.lake.temporary_insert`).
 
 Functions made by users that the temporary tables themselves call (triggers, defaults, CHECKs, indexes) could read any
 table, so tables with such are refused.
@@ -15,8 +16,9 @@ from typing import TYPE_CHECKING, Final
 from catalog.datatypes import FIRST_USER_OID
 from catalog.errors import unsupported
 from gateway.backend import Statement
-from gateway.lake.computed import Computing
+from gateway.lake.computed import Computing, is_small
 from gateway.lake.reading import read
+from gateway.lake.temporary_insert import inserted
 from gateway.messages.backend import CommandComplete
 from gateway.portal import StatementPortal
 
@@ -55,6 +57,11 @@ class TemporaryChangePortal(StatementPortal):
         await check_target(session, query)
         reading = await read(session, self.analysis, self.binding, self.routed.lake)
         self.limit_time(reading.timeout)
+        if not is_small(list(reading.versions.values())):
+            result = await inserted(session, self.analysis, self.routed, self.binding)
+            if result is not None:
+                session.client.send(*result.notices, CommandComplete(result.tag))
+                return
         computing = Computing(
             session, query, reading, unsupported(CHANGED), made_by_users=True, lasting=True, changes=True
         )

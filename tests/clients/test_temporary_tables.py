@@ -62,6 +62,28 @@ def test_what_spark_computes_has_no_limit(gateway: Server, schema: str) -> None:
             connection.execute("CREATE TEMP TABLE a AS SELECT l FROM lake l")
         done = connection.execute("CREATE TEMP TABLE a AS SELECT id, upper(t) AS t FROM lake")
         assert done.statusmessage == "SELECT 300000"
+        connection.execute(
+            "CREATE TEMP TABLE b (n serial, id bigint CHECK (id <= 300000), t varchar(7), d date DEFAULT '2026-01-01')"
+        )
+        for sql, refused in (
+            ("INSERT INTO b (id, t) SELECT id, l::text FROM lake l", psycopg.errors.FeatureNotSupported),
+            ("INSERT INTO b (id, d) SELECT id, '2026-02-02' FROM lake", psycopg.errors.FeatureNotSupported),
+            ("INSERT INTO b (id) SELECT id + 1 FROM lake", psycopg.errors.CheckViolation),
+            ("INSERT INTO b (t) SELECT t || '!!' FROM lake", psycopg.errors.StringDataRightTruncation),
+        ):
+            with pytest.raises(refused):
+                connection.execute(sql.encode())
+        done = connection.execute("INSERT INTO b (id, t) SELECT id, t FROM lake WHERE id > %s ORDER BY id DESC", [10])
+        assert done.statusmessage == "INSERT 0 299990"
+        assert connection.execute(
+            "SELECT count(*), min(id), max(t), min(d)::text, max(n) - min(n), min(id + n) = max(id + n) FROM b"
+        ).fetchall() == [(299990, 11, "x99999", "2026-01-01", 299989, True)]
+        with connection.transaction():
+            connection.execute("INSERT INTO lake VALUES (0, 'own')")
+            done = connection.execute("INSERT INTO b (id, t) (SELECT id, t FROM lake WHERE t LIKE 'o%')")
+            assert done.statusmessage == "INSERT 0 1"
+        assert connection.execute("SELECT id, t FROM b WHERE id = 0").fetchall() == [(0, "own")]
+        assert connection.execute("SELECT count(*) FROM pg_class WHERE relname ~ 'pg_sluice_ins'").fetchall() == [(0,)]
         assert connection.execute("SELECT count(*), max(t), sum(id) FROM a").fetchall() == [
             (300000, "X99999", 45000150000)
         ]
