@@ -49,7 +49,11 @@ def select(statement: Statement, query: Node, parent: Scope | None) -> Selected:
         having = None
         if query.havingQual is not None:
             having = Translator(scope).filter(query.havingQual)
-        source = scope.grouping.subquery(relation.head, relation.joins, where)
+        if query.hasAggs or query.groupClause:
+            source = scope.grouping.subquery(relation.head, relation.joins, where)
+        else:
+            # One group, of which nobody asks anything: PostgreSQL does not look at its rows, nor at WHERE.
+            source = scope.grouping.subquery(None, [], None)
         inner = select_(targets.expressions, source, having)
     else:
         inner = select_(targets.expressions, relation.head, where)
