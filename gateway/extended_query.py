@@ -41,15 +41,8 @@ from gateway.states import State
 from gateway.windows import Place
 from planner.changed_settings import Resetting, resetting
 from planner.routes import Route
-from planner.statements import (
-    ConstraintModes,
-    Statement,
-    TransactionCommand,
-    constraint_modes,
-    setting,
-    split,
-    transaction_command,
-)
+from planner.statements import ConstraintModes, Statement, constraint_modes, setting, split
+from planner.transaction_commands import TransactionCommand, transaction_command
 
 # The answer that ends each relayed message of the extended protocol.
 _ENDS: Final = {
@@ -356,6 +349,7 @@ class ExtendedQuery(Exchange):
         await self.transaction.deferred.close()
         if command in IN_BLOCKS_ONLY and self.transaction.implicit:
             raise in_blocks_only(command)
+        command = command.unchained
         await self.transaction.before(command)
         if command is TransactionCommand.COMMIT:
             await self.transaction.prepare_client_commit()

@@ -17,7 +17,7 @@ from typing import Final
 
 from gateway.backend import Backend, Statement
 from planner.statements import Statement as SourceStatement
-from planner.statements import TransactionCommand
+from planner.transaction_commands import TransactionCommand
 
 SHOWN: Final = Statement("SHOW transaction_read_only")
 # For a statement of the client's within a savepoint of the gateway's own, whose end is this one's too.

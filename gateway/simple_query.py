@@ -26,14 +26,8 @@ from gateway.retrying import run_retrying
 from gateway.routing import route
 from planner.changed_settings import Resetting, resetting
 from planner.routes import Route
-from planner.statements import (
-    Statement,
-    TransactionCommand,
-    constraint_modes,
-    setting,
-    split,
-    transaction_command,
-)
+from planner.statements import Statement, constraint_modes, setting, split
+from planner.transaction_commands import TransactionCommand, transaction_command
 
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
@@ -42,6 +36,8 @@ IN_BLOCKS_ONLY: Final = (
     TransactionCommand.SAVEPOINT,
     TransactionCommand.RELEASE_SAVEPOINT,
     TransactionCommand.ROLLBACK_TO_SAVEPOINT,
+    TransactionCommand.COMMIT_AND_CHAIN,
+    TransactionCommand.ROLLBACK_AND_CHAIN,
 )
 
 _SETTING: Final = (
@@ -187,6 +183,7 @@ async def _command(
     transaction = session.transaction
     if command in IN_BLOCKS_ONLY and not alone and (transaction.implicit or not transaction.open):
         raise in_blocks_only(command)
+    command = command.unchained
     if command in _SETTING and not alone:
         await transaction.begin()
     if command in (TransactionCommand.COMMIT, TransactionCommand.ROLLBACK) and transaction.implicit:
@@ -202,7 +199,7 @@ async def _command(
 
 
 def in_blocks_only(command: TransactionCommand) -> SluiceError:
-    """What PostgreSQL says of SAVEPOINT and its kin in a transaction that is no block."""
+    """What PostgreSQL says of SAVEPOINT, AND CHAIN and their kin in a transaction that is no block."""
     return SluiceError(SqlState.NO_ACTIVE_SQL_TRANSACTION, f"{command.value} can only be used in transaction blocks")
 
 

@@ -31,7 +31,7 @@ from gateway.deferred import DeferredChanges
 from gateway.enlistment import Enlistment, hold_schema
 from gateway.read_only import SHOWN, ReadOnlyBlock
 from planner.statements import Statement as SourceStatement
-from planner.statements import TransactionCommand, shows_isolation, transaction_command
+from planner.transaction_commands import TransactionCommand, shows_isolation, transaction_command
 
 _LOG: Final = logging.getLogger("sluice.transaction")
 _STAGE: Final = "SELECT pg_sluice.stage($1, $2::jsonb)"
