@@ -32,6 +32,7 @@ from gateway.backend import Backend, BackendLostError, Statement
 from gateway.patience import patiently
 from gateway.sequences_of_changes import OwnedSequence, Owner, SequencesOfChanges
 from gateway.settings_of_changes import SettingsOfChanges, under
+from gateway.unguarded import past_guard
 
 if TYPE_CHECKING:
     import numpy as np
@@ -240,7 +241,8 @@ class DeferredChanges:
             if relid in change.demands.empties:
                 if change.savepoints == self.savepoints:
                     [names] = await self._backend.run(Statement(_NAMES, (number_array(change.demands.empties),)))
-                    await self._run(Statement(f"TRUNCATE {(names.rows[0][0] or b'').decode()} CASCADE"))
+                    truncate = Statement(f"TRUNCATE {(names.rows[0][0] or b'').decode()} CASCADE")
+                    await self._run(*await past_guard(self._backend, self._token, truncate))
                 return
 
     @property

@@ -7,8 +7,9 @@ BEGIN
 END $$;
 
 
--- A row that is still in a shadow at COMMIT was written by something that ran on PostgreSQL alone.
-CREATE FUNCTION pg_sluice.refuse_shadow_row() RETURNS trigger
+-- A row that is still in a shadow at COMMIT was written by something that ran on PostgreSQL alone; and so does TRUNCATE run
+-- that the gateway has not asked for, which would leave the lake's rows where they are.
+CREATE FUNCTION pg_sluice.refuse_shadow_change() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
 BEGIN
     PERFORM pg_sluice.refuse(format('writing table "%s" from within a function or procedure', TG_TABLE_NAME));
@@ -16,15 +17,15 @@ BEGIN
 END $$;
 
 
--- The guard that refuses such rows is nobody's but the gateway's: as far as clients are concerned it does not exist.
-CREATE FUNCTION pg_sluice.disown_guard(guarded regclass) RETURNS void LANGUAGE plpgsql AS $$
+-- The guards that refuse such changes are nobody's but the gateway's: as far as clients are concerned they do not exist.
+CREATE FUNCTION pg_sluice.disown_guard(guard text, guarded regclass) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-    RAISE EXCEPTION 'trigger "pg_sluice_guard" for table "%" does not exist', guarded
+    RAISE EXCEPTION 'trigger "%" for table "%" does not exist', guard, guarded
         USING ERRCODE = 'undefined_object';
 END $$;
 
 
--- Take a new relation into the lake: an ID, a folder, and the guard against rows in its shadow.
+-- Take a new relation into the lake: an ID, a folder, and the guards against changes of its shadow alone.
 CREATE FUNCTION pg_sluice.adopt(shadow regclass) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog SET allow_system_table_mods = on AS $$
 DECLARE
@@ -43,10 +44,13 @@ BEGIN
         RETURN;  -- PostgreSQL itself lets nobody write into it
     END IF;
     EXECUTE format('CREATE CONSTRAINT TRIGGER pg_sluice_guard AFTER INSERT ON %s DEFERRABLE INITIALLY DEFERRED '
-                   'FOR EACH ROW EXECUTE FUNCTION pg_sluice.refuse_shadow_row()', shadow);
-    -- Clients see neither the trigger nor a constraint: to be deferred, a trigger needs none.
+                   'FOR EACH ROW EXECUTE FUNCTION pg_sluice.refuse_shadow_change()', shadow);
+    EXECUTE format('CREATE TRIGGER pg_sluice_guard_truncate BEFORE TRUNCATE ON %s '
+                   'FOR EACH STATEMENT EXECUTE FUNCTION pg_sluice.refuse_shadow_change()', shadow);
+    -- Clients see neither the triggers nor a constraint: to be deferred, a trigger needs none.
     SELECT tgconstraint INTO guard FROM pg_trigger WHERE tgrelid = shadow AND tgname = 'pg_sluice_guard';
-    UPDATE pg_trigger SET tgisinternal = true, tgconstraint = 0 WHERE tgrelid = shadow AND tgname = 'pg_sluice_guard';
+    UPDATE pg_trigger SET tgisinternal = true, tgconstraint = 0
+        WHERE tgrelid = shadow AND tgfoid = 'pg_sluice.refuse_shadow_change'::regproc;
     DELETE FROM pg_depend WHERE classid = 'pg_constraint'::regclass AND objid = guard;
     DELETE FROM pg_constraint WHERE oid = guard;
 END $$;
@@ -152,8 +156,8 @@ BEGIN
     FOR command IN SELECT * FROM pg_event_trigger_ddl_commands() LOOP
         IF command.classid IN ('pg_trigger'::regclass, 'pg_constraint'::regclass)
             AND command.command_tag <> 'CREATE TRIGGER' THEN
-            PERFORM pg_sluice.disown_guard(g.tgrelid) FROM pg_trigger g
-            WHERE g.tgfoid = 'pg_sluice.refuse_shadow_row'::regproc AND command.objid IN (g.oid, g.tgconstraint);
+            PERFORM pg_sluice.disown_guard(g.tgname, g.tgrelid) FROM pg_trigger g
+            WHERE g.tgfoid = 'pg_sluice.refuse_shadow_change'::regproc AND command.objid IN (g.oid, g.tgconstraint);
         END IF;
         IF command.classid = 'pg_type'::regclass THEN
             PERFORM pg_sluice.on_type(command.objid, command.command_tag);
@@ -163,7 +167,7 @@ BEGIN
         parent := CASE command.object_type
             WHEN 'index' THEN (SELECT indrelid FROM pg_index WHERE indexrelid = command.objid)
             WHEN 'trigger' THEN (SELECT tgrelid FROM pg_trigger WHERE oid = command.objid AND NOT tgisinternal
-                                  AND tgname <> 'pg_sluice_guard')
+                                  AND tgfoid <> 'pg_sluice.refuse_shadow_change'::regproc)
             WHEN 'rule' THEN (SELECT ev_class FROM pg_rewrite WHERE oid = command.objid AND rulename <> '_RETURN')
             WHEN 'policy' THEN (SELECT polrelid FROM pg_policy WHERE oid = command.objid) END;
         IF command.object_type <> 'index' AND EXISTS (SELECT FROM pg_sluice.relation WHERE relid = parent) THEN
@@ -232,10 +236,10 @@ BEGIN
         ELSIF o.classid = 'pg_type'::regclass THEN
             DELETE FROM pg_sluice.enum_label WHERE type_oid = o.objid;
         ELSIF o.object_type = 'trigger' THEN
-            PERFORM pg_sluice.disown_guard(r.relid) FROM pg_sluice.relation r JOIN pg_class c ON c.oid = r.relid
+            PERFORM pg_sluice.disown_guard(o.address_names[3], r.relid)
+            FROM pg_sluice.relation r JOIN pg_class c ON c.oid = r.relid
             WHERE r.relid = to_regclass(format('%I.%I', o.address_names[1], o.address_names[2])) AND c.relkind = 'r'
-                AND NOT EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = r.relid
-                                AND g.tgfoid = 'pg_sluice.refuse_shadow_row'::regproc);
+                AND o.address_names[3] IN ('pg_sluice_guard', 'pg_sluice_guard_truncate');
         ELSIF o.object_type = 'schema' AND NOT o.is_temporary THEN
             INSERT INTO pg_sluice.dirty VALUES (0, o.object_name);
         END IF;

@@ -26,6 +26,7 @@ from gateway.messages.backend import CommandComplete
 from gateway.patience import patiently
 from gateway.portal import StatementPortal
 from gateway.sequences_of_changes import owned_sequences
+from gateway.unguarded import past_guard
 from gateway.visibility import used
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ _RELEASE: Final = Statement("RELEASE SAVEPOINT pg_sluice")
 
 class TruncatePortal(StatementPortal):
     """TRUNCATE of lake tables. Nobody waits behind it while it waits for those who use them."""
+
+    _statements: tuple[Statement, ...] = ()
 
     async def run(self) -> None:
         deferred = self.session.transaction.deferred
@@ -90,7 +93,8 @@ class TruncatePortal(StatementPortal):
             if not await may(session, tables, "TRUNCATE"):
                 await session.backend.run(statement)
             locking = [lock_tables(session.gateway.token, tables, ACCESS_EXCLUSIVE)] if locks else []
-            *_, truncated, closure = await session.backend.run(*locking, statement, _referring(tables))
+            self._statements = await past_guard(session.backend, session.gateway.token, statement)
+            *_, truncated, _, closure = await session.backend.run(*locking, *self._statements, _referring(tables))
         return truncated, _oids(closure)
 
     async def _defer(self, closure: Sequence[int]) -> None:
@@ -103,7 +107,7 @@ class TruncatePortal(StatementPortal):
         [answer] = await session.backend.run(MARK)
         deferred.defer(
             DeferredChange(
-                statements=(Statement(self.analysis.sql),),
+                statements=self._statements,
                 tables=(),
                 own=SchemaMark.of(answer.rows[0][0]).own,
                 renames=False,

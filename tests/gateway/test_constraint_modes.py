@@ -41,6 +41,10 @@ def test_the_gateways_own_are_nobodys(connection: psycopg.Connection, name: str,
         "ALTER TABLE t RENAME CONSTRAINT pg_sluice_guard TO mine",
         "COMMENT ON TRIGGER pg_sluice_guard ON t IS 'mine'",
         "DO $$ BEGIN DROP TRIGGER pg_sluice_guard ON t; END $$",
+        "DROP TRIGGER pg_sluice_guard_truncate ON t",
+        "ALTER TRIGGER pg_sluice_guard_truncate ON t RENAME TO mine",
+        "ALTER TABLE t DISABLE TRIGGER pg_sluice_guard_truncate",
+        "CREATE OR REPLACE TRIGGER pg_sluice_guard_truncate BEFORE TRUNCATE ON t EXECUTE FUNCTION writes_into_t()",
         "ALTER TABLE t DISABLE TRIGGER pg_sluice_guard",
         "ALTER TABLE t DISABLE TRIGGER ALL",
         "ALTER TABLE t DROP CONSTRAINT pg_sluice_guard",
@@ -64,6 +68,8 @@ def test_nobody_takes_the_guard_away(connection: psycopg.Connection, statement: 
     connection.execute("CALL writes()")
     with pytest.raises(psycopg.errors.FeatureNotSupported):
         connection.commit()
+    with pytest.raises(psycopg.errors.FeatureNotSupported):
+        connection.execute("DO $$ BEGIN TRUNCATE t; END $$")
 
 
 @pytest.mark.parametrize(

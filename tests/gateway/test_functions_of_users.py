@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator
 
 import asyncpg
+import psycopg
 import pytest
 
 from gateway.messages.backend import NoticeResponse
@@ -218,3 +219,37 @@ def test_portions_count_rows_alone(functions: tuple[Server, Server, str]) -> Non
             answers = client.ask(Parse("", query), Bind("", ""), Execute("", 2), Execute("", 2), Sync())
         told.append([answer for answer in answers if not isinstance(answer, NoticeResponse)])
     assert told[1] == told[0]
+
+
+@pytest.mark.parametrize("began", ["", "BEGIN", "BEGIN; CREATE TABLE item (n integer)", "BEGIN; TRUNCATE item"])
+@pytest.mark.parametrize(
+    "truncating", ["SELECT emptied()", "CALL empties()", "DO 'BEGIN TRUNCATE referred CASCADE; END'"]
+)
+def test_truncate_within_functions_is_refused(gateway: Server, schema: str, began: str, truncating: str) -> None:
+    """It would empty the shadow, and leave the lake's rows."""
+    gateway.psql(
+        "-q",
+        sql=f"""
+        SET search_path = {schema};
+        CREATE TABLE item (n integer);
+        CREATE TABLE referred (n integer PRIMARY KEY REFERENCES referred);
+        CREATE SCHEMA {schema}_other;
+        CREATE FUNCTION emptied() RETURNS void LANGUAGE sql AS 'TRUNCATE item';
+        CREATE PROCEDURE empties() LANGUAGE plpgsql AS 'BEGIN TRUNCATE item, referred; END';
+        """,
+    )
+    path = f"{schema}_other, {schema}"
+    with psycopg.connect(gateway.url, autocommit=True, options=f"-c search_path={path.replace(' ', '')}") as connection:
+        if began:
+            connection.execute(began.encode())
+        connection.execute("INSERT INTO item VALUES (1)")
+        connection.execute("SAVEPOINT s" if began else "SELECT")
+        with pytest.raises(psycopg.errors.FeatureNotSupported, match="from within a function or procedure"):
+            connection.execute(truncating.encode())
+        if began:
+            connection.execute("ROLLBACK TO s")
+            connection.execute("COMMIT")
+        assert connection.execute("SELECT n FROM item").fetchall() == [(1,)]
+        connection.execute("TRUNCATE item")
+        assert connection.execute("SELECT n FROM item").fetchall() == []
+    gateway.psql("-qc", f"SET client_min_messages = warning; DROP SCHEMA {schema}_other CASCADE")
