@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from typing import Final, Protocol
@@ -27,6 +28,7 @@ _FEW_BYTES: Final = 4 * 2**20
 FETCH_ALL: Final = 2**63 - 1
 
 Sink = Callable[[pa.RecordBatch], Awaitable[None]]
+Waiting = Callable[[], AbstractAsyncContextManager[None]]
 
 
 class RowStream(Protocol):
@@ -89,15 +91,24 @@ class Cursor:
     """`held` is true once it has outlived its transaction; `failed` after an error: it cannot be run again.
 
     `used` is when it was read last, on the event loop's clock; `draining` while it reads on without being asked to.
+    `waiting` is around each wait for rows in the session's turn, in which nobody else uses its backend; who drains it
+    has no such turn.
     """
 
-    def __init__(self, declared: Declaration, run: Callable[[], Awaitable[RowStream]], live: LiveCursors) -> None:
+    def __init__(
+        self,
+        declared: Declaration,
+        run: Callable[[], Awaitable[RowStream]],
+        live: LiveCursors,
+        waiting: Waiting,
+    ) -> None:
         self.declared = declared
         self.held = False
         self.failed = False
         self.draining = False
         self.used = asyncio.get_running_loop().time()
         self._live = live
+        self._waiting = waiting
         self._lock = asyncio.Lock()
         self._failure: SluiceError | None = None
         self._keeps_all = declared.keeping is Keeping.ALL
@@ -190,9 +201,13 @@ class Cursor:
             more = True
             while more:
                 async with self._lock:
-                    more = self.runs and await self._keep_more()
+                    more = self.runs and await self._keep_more(nullcontext)
         except SluiceError as error:
             self._failure = error
+        except Exception as fault:
+            # What the stream would say now is that it has ended.
+            self._failure = SluiceError(SqlState.INTERNAL_ERROR, f'cursor "{self.declared.name}" was not read: {fault}')
+            raise
 
     async def close(self) -> None:
         """Give up what is held; closing twice is fine."""
@@ -347,7 +362,7 @@ class Cursor:
             await sink(rows)
             last -= rows.num_rows
 
-    async def _read(self) -> bool:
+    async def _read(self, waiting: Waiting | None = None) -> bool:
         """Take the next rows from Spark, which are kept or become the rest; False at the end."""
         if self._failure is not None:
             raise self._failure
@@ -360,7 +375,8 @@ class Cursor:
             if self._scrolls or self._keeps_all:
                 self._kept = KeptRows(self._stream.schema, self._position)
         try:
-            batch = await anext(self._batches)
+            async with (waiting or self._waiting)():
+                batch = await anext(self._batches)
         except StopAsyncIteration:
             self._exhausted = True
             return False
@@ -376,7 +392,7 @@ class Cursor:
             await _either(self._kept, self._kept.append, batch)
         return True
 
-    async def _keep_more(self) -> bool:
+    async def _keep_more(self, waiting: Waiting | None = None) -> bool:
         """Read on without handing out; False at the end."""
         self._keeps_all = True
         if self._kept is None and self._stream is not None:
@@ -385,7 +401,7 @@ class Cursor:
             if self._rest is not None:
                 await _either(self._kept, self._kept.append, self._rest)
                 self._rest = None
-        return await self._read()
+        return await self._read(waiting)
 
 
 async def _either(kept: KeptRows, work: Callable[..., pa.RecordBatch], *arguments: object) -> pa.RecordBatch:

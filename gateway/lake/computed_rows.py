@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from catalog.errors import SluiceError, SqlState
-from gateway.attention import attended, attending
+from gateway.attention import attending
 from gateway.backend import Statement
 from gateway.cursor import RowStream
 from gateway.lake.computed import Computing, Locked
@@ -36,9 +36,8 @@ _NO_BINARY: Final = "no binary output function available"
 class _Begun:
     """A stream whose first batch has been taken already."""
 
-    def __init__(self, session: Exchange, first: pa.RecordBatch | None, rest: RowStream) -> None:
+    def __init__(self, first: pa.RecordBatch | None, rest: RowStream) -> None:
         self.schema = rest.schema
-        self._session = session
         self._first = first
         self._rest = rest
 
@@ -46,7 +45,7 @@ class _Begun:
         first, self._first = self._first, None
         if first is not None:
             yield first
-        async for batch in attended(self._session, self._rest):
+        async for batch in self._rest:
             yield batch
 
     async def close(self) -> None:
@@ -114,7 +113,7 @@ async def spark_rows(  # noqa: PLR0917
     except BaseException:
         await stream.close()
         raise
-    return _Begun(session, first, stream)
+    return _Begun(first, stream)
 
 
 def check_rows(session: Exchange, routed: Routed, reading: Reading) -> None:

@@ -9,6 +9,7 @@ import pyarrow as pa
 from catalog.errors import SluiceError, SqlState
 from catalog.model import Table
 from gateway.analysis import Analysis
+from gateway.attention import attended
 from gateway.copy import CopyFormat, CopyOptions, CopyWriter, line_messages
 from gateway.cursor import RowStream
 from gateway.enlistment import analysed
@@ -85,7 +86,7 @@ class CopyOutPortal(StatementPortal):
         writer = CopyWriter(options, columns, [field.name for field in fields], reading.output)
         async with session.timeouts.out_of_window():
             session.send_noted(CopyOutResponse(bytes([form]), (form,) * len(fields)))
-            async for batch in stream:
+            async for batch in attended(session, stream):
                 rows += batch.num_rows
                 if encoding is None or form:
                     session.client.write(await asyncio.to_thread(writer.rows, batch))

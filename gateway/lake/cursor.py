@@ -6,11 +6,13 @@ import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from catalog.errors import SluiceError, SqlState
+from gateway.attention import attending
 from gateway.backend import Statement
 from gateway.cursor import Cursor, Declaration, Direction, Keeping, Sink
 from gateway.cursors import CREATED
@@ -146,7 +148,8 @@ async def _add(
         routed.lake,
         routed.lake if stands_in else (),
     )
-    await session.cursors.add(Cursor(declaration, run, session.gateway.live_cursors))
+    waiting = partial(attending, session, leaves_window=False)
+    await session.cursors.add(Cursor(declaration, run, session.gateway.live_cursors, waiting))
 
 
 async def _stand_in(session: Exchange, name: str, options: int, *, scrolls: bool) -> bytes:

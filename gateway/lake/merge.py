@@ -175,7 +175,7 @@ class MergePortal(StatementPortal):
         fields = source.columns or ()
         types = [ResultColumn(field.type_oid, field.typmod) for field in fields]
         try:
-            async for batch in stream:
+            async for batch in attended(session, stream):
                 async with self._aside():
                     await copy_values(session, f"pg_temp.{PROPOSED}", [field.name for field in fields], types, batch)
         finally:

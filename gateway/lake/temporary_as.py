@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState, unsupported
+from gateway.attention import attended
 from gateway.backend import BackendLostError, Result, Statement
 from gateway.lake.computed import Computing
 from gateway.lake.computed_rows import spark_rows
@@ -107,7 +108,7 @@ class TemporaryTablePortal(StatementPortal):
         names = [(name or b"").decode() for (name,) in named.rows]
         types = [ResultColumn(field.type_oid, field.typmod) for field in inner.columns or ()]
         count = 0
-        async for batch in stream:
+        async for batch in attended(session, stream):
             await copy_values(session, f"{_TEMPORARY}.{quoted(name_of(target.relname))}", names, types, batch)
             count += batch.num_rows
         return count

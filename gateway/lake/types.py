@@ -20,7 +20,6 @@ from gateway.analysis import SAVEPOINT, UNDO
 from gateway.attention import attending, check
 from gateway.backend import Statement
 from gateway.lake.alter import RELEASE, order_changes
-from gateway.lake.encodings import check_encoding
 from gateway.lake.obligations import meet, obligations
 from gateway.lake.reorganise import ComputedColumn, Plan, Reorganisation, column_obligations
 from gateway.lake.schema_only import PatientPortal
@@ -50,7 +49,6 @@ class AlterTypePortal(PatientPortal):
             for columns in written.values():
                 await columns.publish()
             if wanted := await obligations(session):
-                check_encoding(session, tag)
                 await meet(session, wanted)
             if transaction.implicit and session.ends_with_statement:
                 await transaction.commit()
@@ -75,7 +73,6 @@ class AlterTypePortal(PatientPortal):
                 await session.backend.run(RELEASE)
                 return tag
             await session.backend.run(*UNDO)
-            check_encoding(session, tag)
             for oid, (columns, new) in found.items():
                 await order_changes(session, oid)
                 written[oid] = Relabelling.of(session, columns, (await latest(session, oid)).table, new)

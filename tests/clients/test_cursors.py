@@ -135,9 +135,13 @@ def test_cancel(target: Server, many: int, when: str) -> None:
         connection.execute("DROP TABLE cancelled")
 
 
+@pytest.mark.parametrize("sessions", [6, 1])
 @pytest.mark.parametrize("target", ["gateway"], indirect=True)
-def test_cursors_that_rest_hold_nobody_up(target: Server, many: int, gateway_process: GatewayProcess) -> None:
-    """Six that are left alone: all but two read on into a file, each goes on where it stood, and others are served."""
+def test_cursors_that_rest_hold_nobody_up(
+    target: Server, many: int, gateway_process: GatewayProcess, sessions: int
+) -> None:
+    """Six that are left alone, be they of one session that goes on: all but two read on into a file, each goes on where
+    it stood, and others are served."""
     folder = Path(f"/proc/{gateway_process.process.pid}/fd")
 
     def files() -> int:
@@ -146,8 +150,9 @@ def test_cursors_that_rest_hold_nobody_up(target: Server, many: int, gateway_pro
     with ExitStack() as stack:
         before = files()
         cursors = []
+        connections = [stack.enter_context(psycopg.connect(target.url)) for _ in range(sessions)]
         for number in range(6):
-            connection = stack.enter_context(psycopg.connect(target.url))
+            connection = connections[number % sessions]
             cursor = stack.enter_context(connection.cursor(f"rest_{number}", scrollable=False))
             cursor.execute("SELECT n, rpad(t, 200, 'y') FROM many WHERE n >= %s AND n <= 100000 ORDER BY n", (number,))
             assert cursor.fetchone() == (max(number, 1), "y" * 200)
@@ -156,11 +161,12 @@ def test_cursors_that_rest_hold_nobody_up(target: Server, many: int, gateway_pro
         while files() - before < 4:
             assert time.monotonic() < deadline, files() - before
             assert target.query("SELECT count(*) FROM many") == [[str(many)]]
+            assert connections[0].execute("SELECT count(*) FROM many").fetchone() == (many,)
         for number, cursor in enumerate(cursors):
             first = max(number, 1) + 1
             assert [n for n, _ in cursor.fetchmany(1000)] == list(range(first, first + 1000))
-        rest = sum(n for n, _ in cursors[0])
-        assert rest == 100_000 * 100_001 // 2 - 1001 * 1002 // 2
+        for number, cursor in enumerate(cursors):
+            assert sum(1 for _ in cursor) == 100_000 - max(number, 1) - 1000
     assert files() == before
 
 
