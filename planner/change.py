@@ -28,7 +28,8 @@ from planner.plan import (
     SparkQuery,
     UpdatePlan,
 )
-from planner.scope import ScanBuilder, Scope, Statement
+from planner.references import common_names
+from planner.scope import RETURNING_NEW, RETURNING_OLD, ScanBuilder, Scope, Statement
 from planner.select import presented, rendered, single_query
 from planner.selected import Selected, derived, select
 from planner.spark import Expression, and_, call, cast, column, field, integer, string, struct
@@ -85,23 +86,17 @@ def plan_insert(tree: Any, context: Context) -> InsertPlan:
 def _inserted(node: Node, table: Table, context: Context) -> ReturningPlan | None:
     if not node.returningList:
         return None
+    if common_names(node.returningList):
+        raise unsupported("a WITH query in RETURNING of INSERT")  # it would be computed a second time
     statement = Statement(context)
     scope = Scope(statement, node, None)
     scan = ScanBuilder(RETURNED_ROWS, statement.fresh("r"), table)
     statement.scans.append(scan)
     scope.ranges[node.resultRelation] = ranges.scan_columns(scan)
-    scope.old_ranges[node.resultRelation] = _nulls(table)
+    scope.absent_row = RETURNING_OLD
     shown, outputs = _returning(scope, node.returningList)
     query = select(shown, ranges.scan_table(scan))
     return ReturningPlan(SparkQuery(rendered(query), statement.finished_scans(), outputs))
-
-
-def _nulls(table: Table) -> Callable[[int], Value]:
-    def column_of(attnum: int) -> Value:
-        item = table.column(attnum)
-        return null_value(item.type_oid, item.typmod)
-
-    return column_of
 
 
 def plan_update(tree: Any, context: Context, anew: Collection[int] = ()) -> UpdatePlan:
@@ -146,6 +141,7 @@ def plan_delete(tree: Any, context: Context) -> DeletePlan:
     relation, scan = _changed_rows(scope)
     where = _where(scope)
     scope.old_ranges[node.resultRelation] = scope.ranges[node.resultRelation]
+    scope.absent_row = RETURNING_NEW
     returned, outputs = _returning(scope, node.returningList)
     query = _once_each(statement, relation, where, scan, returned, len(node.jointree.fromlist) > 1)
     attached = with_queries.attached(Selected(query, ()), common).query

@@ -21,7 +21,7 @@ from planner.functions.call import Call
 from planner.functions.comparison import comparable
 from planner.literals import literal
 from planner.nodes import Node, malformed
-from planner.scope import RTE_GROUP, RTE_JOIN, Scope
+from planner.scope import RETURNING_OLD, RTE_GROUP, RTE_JOIN, Scope
 from planner.spark import (
     Expression,
     and_,
@@ -48,7 +48,6 @@ from planner.values import MISSING, Value, null_value, spark_type
 # pg_c_utf8 (pg_collation.dat).
 _COLLATIONS: Final = frozenset({0, 100, 950, 951, 962, 811})
 
-_RETURNING_OLD: Final = 1  # VarReturningType
 _PARAM_EXTERN: Final = 0
 PARAM_SUBLINK: Final = 2
 _PARAM_MULTIEXPR: Final = 3
@@ -113,9 +112,11 @@ class Translator:
             return self._at(scope).value(entry.groupexprs[node.varattno - 1])
         if entry.rtekind == RTE_JOIN:
             return self._at(scope).value(entry.joinaliasvars[node.varattno - 1])
+        if node.varreturningtype and node.varreturningtype == scope.absent_row:
+            return null_value(self.base(node.vartype), node.vartypmod)
         if node.varattno < 0:
             return system_column(scope.row_scans.get(node.varno), node.varattno)
-        source = scope.old_ranges if node.varreturningtype == _RETURNING_OLD else scope.ranges
+        source = scope.old_ranges if node.varreturningtype == RETURNING_OLD else scope.ranges
         columns = source.get(node.varno)
         if columns is None:
             raise unsupported("a reference to a table that is not in FROM here")

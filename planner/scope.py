@@ -27,6 +27,9 @@ RTE_VALUES: Final = 5
 RTE_CTE: Final = 6
 RTE_RESULT: Final = 8
 RTE_GROUP: Final = 9
+# VarReturningType: of which row a variable in RETURNING is.
+RETURNING_OLD: Final = 1
+RETURNING_NEW: Final = 2
 
 
 @dataclass(slots=True)
@@ -110,6 +113,8 @@ class Scope:
         self.ranges: dict[int, Callable[[int], Value]] = {}
         # What OLD means in RETURNING.
         self.old_ranges: dict[int, Callable[[int], Value]] = {}
+        # Which of OLD and NEW in RETURNING has no row; 0 where both have one.
+        self.absent_row = 0
         self.scan_ranges: dict[int, ScanBuilder] = {}
         # The scans whose rows have system columns.
         self.row_scans: dict[int, ScanBuilder] = {}

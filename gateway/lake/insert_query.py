@@ -24,14 +24,13 @@ from gateway.lake.select import RowSender
 from gateway.messages.backend import CommandComplete
 from gateway.portal import StatementPortal
 from gateway.visibility import functions_of_rules, rules
-from planner.change import plan_check, plan_insert
+from planner.change import RETURNED_ROWS, plan_check, plan_insert
 from planner.enforce import enforced
-from planner.functions.local_times import spark_zone
 from planner.nodes import Node
 from planner.plan import Context, ReturningPlan, SequenceColumn, SparkQuery
 from planner.references import tables_read
 from storage.arrow_types import arrow_schema
-from storage.plan import BoundScan, RunnableInsert, RunnableQuery
+from storage.plan import RunnableInsert
 from storage.write import WriteResult
 from storage.writer_aside import WriterAside
 
@@ -111,11 +110,9 @@ class InsertQueryPortal(StatementPortal):
     async def _return(
         self, sender: RowSender, returning: ReturningPlan, written: TableVersion, reading: Reading
     ) -> None:
-        """RETURNING reads the files that were written, before they are published."""
-        query = returning.query
-        scans = tuple(BoundScan(scan, written) for scan in query.scans)
-        zone = spark_zone(reading.context.session.time_zone)
-        stream = await self.session.gateway.engine.stream(RunnableQuery(query.sql, scans, zone), self.session.tag)
+        """RETURNING reads the files that were written, before they are published; its subqueries do not see them."""
+        query = runnable(returning.query, reading, {RETURNED_ROWS: written})
+        stream = await self.session.gateway.engine.stream(query, self.session.tag)
         try:
             async for batch in stream:
                 await sender.send(batch)
