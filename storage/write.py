@@ -14,7 +14,6 @@ A statement that fails or is cancelled removes what it wrote; one that is killed
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -40,6 +39,8 @@ from storage.statement import Statement
 from storage.statistics import column_statistics
 
 _FOOTER_READERS: Final = 8
+# The most that Spark can be told; its estimate for a join of joins may be any number.
+_TASKS_MAX: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +201,7 @@ def _insert_by_spark(work: Work, data_path: str, table: Table, frame: JavaObject
     """Let Spark's tasks write. Their files are not visible under the job folder, whatever becomes of the job."""
     files = LakeFiles(data_path)
     folder = layout.join(table.path, layout.new_job_folder())
-    tasks = max(work.jvm.parallelism, math.ceil(estimate / FILE_BYTES))
+    tasks = min(max(work.jvm.parallelism, -(-estimate // FILE_BYTES)), _TASKS_MAX)
     moved: list[str] = []
     try:
         (
