@@ -26,6 +26,7 @@ from catalog.model import Column, DataFile, DeleteFile, Table
 from storage import layout
 from storage.arrow_types import FIELD_ID, arrow_type
 from storage.files import LakeFiles
+from storage.initial_default import initial_default
 from storage.plan import Comparison
 from storage.positions import deleted_positions
 from storage.pruning import prune
@@ -161,21 +162,8 @@ def _in_lake_form(batch: pa.RecordBatch, columns: Sequence[Column], names: dict[
         elif column.initial_default is None:
             arrays.append(pa.nulls(batch.num_rows, kind))
         else:
-            arrays.append(_repeated(column, kind, batch.num_rows))
+            arrays.append(pa.repeat(initial_default(column), batch.num_rows))
     return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in columns])
-
-
-def _repeated(column: Column, kind: pa.DataType, count: int) -> pa.Array:
-    """The column's initial default, `count` times: PostgreSQL's text as a value in lake form."""
-    text = column.initial_default
-    assert text is not None
-    if column.form.children:
-        raise unsupported(f'an initial default of column "{column.name}", which is an array or an interval')
-    if column.type_oid == datatypes.BYTEA:
-        return pa.repeat(pa.scalar(bytes.fromhex(text.removeprefix("\\x")), kind), count)
-    if column.type_oid == datatypes.BOOL:
-        return pa.repeat(pa.scalar(text in {"t", "true"}), count)
-    return pa.repeat(pa.scalar(text).cast(kind), count)
 
 
 # Keys that are not in the files themselves: of each, by its path, the rows that have one, as columns and `position`.

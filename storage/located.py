@@ -79,7 +79,7 @@ def local_relation(
     schema = pa.schema(list(zip(names, types, strict=True)))
     tables = []
     for file, positions, table in found:
-        arrays: list[Any] = [_in_nanoseconds(each) for each in table.columns]
+        arrays: list[Any] = list(in_nanoseconds(table).columns)
         if needs_position:
             arrays += [pa.array([file.path]).take(pa.array(np.zeros(len(positions), np.int32))), pa.array(positions)]
         if numbers is not None:
@@ -108,11 +108,13 @@ def _handed(kind: pa.DataType) -> pa.DataType:
     return _NANOSECONDS if pa.types.is_time64(kind) else kind
 
 
-def _in_nanoseconds(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Times as Spark takes them from Arrow, 24:00 included."""
-    if not pa.types.is_time64(column.type):
-        return column
-    return pa.compute.multiply(column.cast(pa.int64()), 1000).cast(_NANOSECONDS)
+def in_nanoseconds(table: pa.Table) -> pa.Table:
+    """The rows with times as Spark takes them from Arrow, 24:00 included."""
+    for number, field in enumerate(table.schema):
+        if pa.types.is_time64(field.type):
+            handed = pa.compute.multiply(table.column(number).cast(pa.int64()), 1000).cast(_NANOSECONDS)
+            table = table.set_column(number, field.name, handed)
+    return table
 
 
 def row_groups(

@@ -27,13 +27,21 @@ import numpy as np
 import pyarrow as pa
 from py4j.java_gateway import JavaObject
 
-from catalog.errors import unsupported
 from catalog.indexes import SIDECAR_ROWS_MIN
 from catalog.model import Column, DataFile
 from storage import layout
 from storage.arrow_types import spark_field
+from storage.initial_default import initial_default
 from storage.jvm import SparkJvm
-from storage.located import LOCATED_MAX, local_frame, local_relation, located_rows, may_be_local, plain_field
+from storage.located import (
+    LOCATED_MAX,
+    in_nanoseconds,
+    local_frame,
+    local_relation,
+    located_rows,
+    may_be_local,
+    plain_field,
+)
 from storage.lookup import LookUp, look_up
 from storage.plan import FILE_COLUMN, NUMBER_COLUMN, POSITION_COLUMN, BoundScan, Scan, column_name
 from storage.row_numbers import first_numbers
@@ -210,17 +218,32 @@ class _Relation:
         )
 
     def _part(self, files: list[DataFile], missing: tuple[Column, ...]) -> JavaObject:
-        fields = [spark_field(_read_name(column), column) for column in self._table.columns]
-        frame = self._read(fields, [file.path for file in files])
+        there = [column for column in self._table.columns if column not in missing]
+        frame = self._read([spark_field(_read_name(column), column) for column in there], [file.path for file in files])
         has_deletes = files[0].delete_file is not None
-        columns = [_expression(column, missing) for column in self._table.columns]
+        columns = [f"{_read_name(column)} AS {column_name(column.attnum)}" for column in there]
         if self._shown or has_deletes:
             columns.append(f"_metadata.file_name AS {FILE_COLUMN}")
             columns.append(f"_metadata.row_index AS {POSITION_COLUMN}")
         frame = frame.selectExpr(_seq(self._jvm, columns))
+        if missing:
+            frame = self._with_initial_defaults(frame, missing, columns[len(there) :])
         if has_deletes:
             frame = self._without_deleted(frame, files)
         return frame
+
+    def _with_initial_defaults(
+        self, frame: JavaObject, missing: tuple[Column, ...], shown: Sequence[str]
+    ) -> JavaObject:
+        """With the columns that the files lack: the same values beside every row, for which Spark has not always a
+        constant (24:00)."""
+        names = [column_name(column.attnum) for column in missing]
+        values = pa.table([pa.repeat(initial_default(column), 1) for column in missing], names)
+        fields = [spark_field(column_name(column.attnum), column) for column in missing]
+        given = local_frame(self._jvm, [in_nanoseconds(values)], fields)
+        ordered = [column_name(column.attnum) for column in self._table.columns]
+        ordered += [each.rpartition(" ")[2] for each in shown]
+        return frame.crossJoin(self._jvm.view.functions.broadcast(given)).selectExpr(_seq(self._jvm, ordered))
 
     def _without_deleted(self, frame: JavaObject, files: list[DataFile]) -> JavaObject:
         fields = [
@@ -270,21 +293,6 @@ def _numbers(bound: BoundScan) -> Mapping[str, int] | None:
 def _shown(scan: Scan) -> list[str]:
     """What the scan shows beside the table's columns."""
     return [FILE_COLUMN, POSITION_COLUMN] * scan.needs_position + [NUMBER_COLUMN] * scan.needs_number
-
-
-def _expression(column: Column, missing: tuple[Column, ...]) -> str:
-    name = column_name(column.attnum)
-    if column not in missing:
-        return f"{_read_name(column)} AS {name}"
-    if column.form.children:
-        raise unsupported(f'an initial default of column "{column.name}", which is an array or an interval')
-    text = str(column.initial_default).replace("\\", "\\\\").replace("'", "\\'")
-    if column.form.spark == "BINARY":
-        digits = str(column.initial_default).removeprefix("\\x")
-        return f"unhex('{digits}') AS {name}"
-    # Below Spark SQL's `TIMESTAMP` is a local one (storage.jvm); in a form's name, it is a moment.
-    kind = "TIMESTAMP_LTZ" if column.form.spark == "TIMESTAMP" else column.form.spark
-    return f"CAST('{text}' AS {kind}) AS {name}"
 
 
 def _read_name(column: Column) -> str:

@@ -155,6 +155,9 @@ def test_columns_that_a_file_lacks(tmp_path: Path) -> None:
         Column(5, 93, "d", datatypes.DATE, -1, True, "2024-02-29"),
         Column(6, 94, "t", datatypes.TIMESTAMPTZ, -1, True, "2024-02-29 12:00:00+00"),
         Column(7, 95, "x", datatypes.TEXT, -1, True, None),
+        Column(8, 96, "c", datatypes.TIME, -1, True, "23:59:59.5"),
+        Column(9, 97, "e", datatypes.DATE, -1, True, "infinity"),
+        Column(10, 98, "z", datatypes.TIMESTAMPTZ, -1, True, "0001-01-01 00:00:00+00 BC"),
     ]
     found = read_positions(str(tmp_path), of, version.files[0], [of.column(1), *added], np.array([0, 2]))
     assert found.column("id").to_pylist() == [1, 3]
@@ -164,3 +167,6 @@ def test_columns_that_a_file_lacks(tmp_path: Path) -> None:
     assert [str(value) for value in found.column("d").to_pylist()] == ["2024-02-29"] * 2
     assert [value.isoformat() for value in found.column("t").to_pylist()] == ["2024-02-29T12:00:00+00:00"] * 2
     assert found.column("x").to_pylist() == [None] * 2
+    assert found.column("c").cast(pa.int64()).to_pylist() == [86_399_500_000] * 2
+    assert found.column("e").cast(pa.int32()).to_pylist() == [2**31 - 1] * 2
+    assert found.column("z").cast(pa.int64()).to_pylist() == [-62_167_219_200_000_000] * 2

@@ -119,15 +119,21 @@ async def test_a_column_added_later_is_null_or_its_initial_default(reader: Reade
         Column(3, 3, "c", datatypes.TEXT, -1, True, "it's \\ here"),
         Column(4, 4, "d", NUMERIC_10_2[0], NUMERIC_10_2[1], True, "1.50"),
         Column(5, 5, "e", datatypes.TIMESTAMPTZ, -1, True, "2026-01-01 00:00:00+00"),
-        Column(6, 6, "f", datatypes.BYTEA, -1, True, "AA00"),
+        Column(6, 6, "f", datatypes.BYTEA, -1, True, "\\xaa00"),
+        Column(7, 7, "g", datatypes.TIME, -1, True, "24:00:00"),
+        Column(8, 8, "h", datatypes.DATE, -1, True, "-infinity"),
+        Column(9, 9, "i", datatypes.TIMESTAMP, -1, True, "0044-03-15 12:00:00.5 BC"),
     ))  # fmt: skip
-    new = write(lake_path, wide, rows(wide, (2, "x", None, None, None, None)))
+    new = write(lake_path, wide, rows(wide, (2, "x", *[None] * 7)))
     both = TableVersion(wide, 2, (*old.files, *new.files))
     result = await reader.table("SELECT * FROM t ORDER BY c1", scan(both), time_zone="Asia/Tokyo")
-    columns = [column.to_pylist() for column in result.columns]
+    columns = [column.to_pylist() for column in result.columns[:6]]
     assert columns[1:4] == [[None, "x"], ["it's \\ here", None], [Decimal("1.50"), None]]
     assert result.column(4).cast(pa.int64()).to_pylist() == [1_767_225_600_000_000, None]
     assert columns[5] == [b"\xaa\0", None]
+    assert result.column(6).cast(pa.int64()).to_pylist() == [86_400_000_000_000, None]
+    assert result.column(7).cast(pa.int32()).to_pylist() == [-(2**31 - 1), None]
+    assert result.column(8).cast(pa.int64()).to_pylist() == [-63_517_780_799_500_000, None]
 
 
 async def test_deleted_rows_are_left_out(
