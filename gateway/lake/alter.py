@@ -42,6 +42,7 @@ from planner.alter import refers, using_expressions
 from planner.references import calls_users
 
 if TYPE_CHECKING:
+    from catalog.model import Table
     from gateway.analysis import Analysis
     from gateway.exchange import Exchange
     from gateway.portal import Binding
@@ -166,7 +167,7 @@ class AlterPortal(StatementPortal):
         if self._makes_index:
             check_computable(session, (await latest(session, self._relid)).table)
         wanted = await obligations(session)
-        elements = await self._elements() if alone and (wanted or self._makes_index) else []
+        elements = _ahead(await self._elements(), before) if alone and (wanted or self._makes_index) else []
         columns = await Reorganisation.plan(session, self._relid, self._using, before)
         if alone and (elements or columns is not None):
             await transaction.roll_back()
@@ -326,6 +327,19 @@ def _unfinished() -> SluiceError:
         "a change of the table was left unfinished",
         hint="Change the table outside of a transaction block first: that undoes it.",
     )
+
+
+def _ahead(elements: Sequence[ChangingElement], before: Table) -> list[ChangingElement]:
+    """Those that can be there before the statement is carried out. An index of the table that becomes a constraint has
+    its name already, and a foreign key to a key that the same statement adds waits for that: the statement looks at the
+    rows for these itself."""
+    known = {index.name for index in before.indexes}
+    added = [each for each in elements if each.kind is Element.INDEX and each.name not in known]
+    return [
+        each
+        for each in elements
+        if (each in added if each.kind is Element.INDEX else not (added and each.other_relid == each.relid))
+    ]
 
 
 def _reason(error: BaseException) -> str:
