@@ -96,3 +96,9 @@ def test_wrong_positions(tmp_path: Path, version: TableVersion, positions: list[
     files = (dataclasses.replace(version.files[0], delete_file=same_size), version.files[1])
     found = check_files(str(tmp_path), [dataclasses.replace(version, files=files)])
     assert [each.kind for each in found] == kinds
+
+
+def test_a_file_whose_columns_have_all_been_replaced_since_is_no_fault(tmp_path: Path, version: TableVersion) -> None:
+    columns = tuple(dataclasses.replace(each, column_id=each.column_id + 100) for each in version.table.columns)
+    later = dataclasses.replace(version, table=dataclasses.replace(version.table, columns=columns))
+    assert check_files(str(tmp_path), [later]) == []
