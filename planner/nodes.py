@@ -25,7 +25,7 @@ _LINE_LENGTH: Final = 78
 # A token ends at a blank or a bracket that is not escaped (read.c, pg_strtok).
 _TOKEN: Final = re.compile(
     r"(\d+) \[ ((?:-?\d+ )*)\]"  # 1, 2: a datum
-    r"|:([A-Za-z_]\w*)(?= )"  # 3: a field's name
+    r"|:(?:base\.)?([A-Za-z_]\w*)(?= )"  # 3: a field's name, perhaps of the node that this one begins with
     r"|(-?\d+)(?=[ \n)}]|$)"  # 4: a whole number
     r"|\{([A-Z][A-Z_0-9]*)"  # 5: a node begins
     r"|([(){}])"  # 6: brackets
@@ -35,6 +35,9 @@ _TOKEN: Final = re.compile(
     re.DOTALL,
 )
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
+# Strings in quotes that go on, and those that are whole, whatever brackets follow.
+_BEGUN: Final = re.compile(r'"(?:[^"\\]|\\.)*', re.DOTALL)
+_ENDED: Final = re.compile(r'"(?:[^"\\]|\\.)*"[(){}]*', re.DOTALL)
 _DEPTH_MAX: Final = 5000
 # Nodes of what is not analysed yet (EXECUTE's arguments) that may begin with a word that belongs to no field.
 _WITH_KIND: Final = frozenset({"A_CONST", "A_EXPR"})
@@ -165,10 +168,22 @@ def _unwrapped(text: str) -> str:
     if "\n" not in text:
         return text
     lines = text.strip("\n").split("\n")
+    parts: list[str] = []
+    begun = ""  # a string in quotes, as far as lines without a blank have it
     for line in lines[:-1]:
-        if " " not in line[1:] and len(line.encode()) >= _LINE_LENGTH:
-            raise malformed("a name in it is too long to tell where the line was broken")
-    return " ".join(lines)
+        parts.append(line)
+        if " " in line[1:] or len(line.encode()) < _LINE_LENGTH:
+            begun = ""
+        else:
+            begun += line.lstrip("( ")
+            if _BEGUN.fullmatch(begun):
+                continue
+            # Neither of a word nor behind an escape is it known whether there was a blank.
+            if not _ENDED.fullmatch(begun):
+                raise malformed("a name in it is too long to tell where the line was broken")
+            begun = ""
+        parts.append(" ")
+    return "".join([*parts, lines[-1]])
 
 
 def _datum(length: str, content: str) -> bytes:

@@ -95,3 +95,30 @@ def test_garbage_is_an_error_and_nothing_else(text: str) -> None:
 def test_malformed(text: str) -> None:
     with pytest.raises(SluiceError, match="cannot read PostgreSQL's parse tree"):
         nodes.parse(text)
+
+
+def _wrapped(text: str) -> str:
+    """As PostgreSQL breaks lines: at the last blank of 78 characters, which is lost, or behind them."""
+    lines = []
+    while len(text) > 78:
+        end = 78 if text[78] == " " else text.rfind(" ", 1, 78)
+        end = 78 if end < 0 else end
+        lines.append(text[:end])
+        text = text[end:].removeprefix(" ")
+    return "\n".join([*lines, text])
+
+
+@pytest.mark.parametrize("length", [*range(60, 90), 150, 300])
+def test_a_string_that_is_longer_than_a_line(length: int) -> None:
+    text = f'({{A :val "{"x" * length}" :list ("{"y" * (length + 7)}" "{"z" * length}") :base.end 1}})'
+    tree = nodes.parse(_wrapped(text))
+    assert tree == nodes.parse(text)
+    assert [len(each) for each in (tree[0].val, *tree[0].list)] == [length, length + 7, length]
+    assert tree[0].end == 1
+
+
+def test_a_break_that_may_have_lost_a_blank() -> None:
+    """Behind an escape, or in a word, nobody knows."""
+    for text in ('{A :val "' + "x" * 76 + '\\\\y"}', "{A :val " + "x" * 90 + "}"):
+        with pytest.raises(SluiceError):
+            nodes.parse(_wrapped(text))
