@@ -131,19 +131,18 @@ async def _utility(session: Exchange, analysis: Analysis, query: Node) -> Routed
 
 
 async def _is_concurrent(session: Exchange, utility: Node) -> bool:
-    """Whether it is a DROP INDEX or REINDEX of the lake that is to be done CONCURRENTLY."""
+    """Whether it is a DROP INDEX, or a REINDEX of the lake, that is to be done CONCURRENTLY."""
     return concurrent_command(utility) is not None and await _is_of_lake(session, utility)
 
 
 async def _is_of_lake(session: Exchange, utility: Node) -> bool:
-    """Whether an index or table that DROP INDEX or REINDEX names is of the lake, or what is in a schema may be."""
-    if utility.type == "REINDEXSTMT":
-        if utility.fields.get("relation") is None:
-            return int(utility.kind) == _REINDEX_SCHEMA
-        names = [quoted_name(utility.relation)]
-    else:
-        names = [quoted(each) for each in utility.objects]
-    return bool(await lake_relations(session, await _tables(session, names)))
+    """Whether the index or table that REINDEX names is of the lake, or what is in a schema may be. What DROP INDEX
+    names is no matter: what is beside the lake is temporary, and PostgreSQL drops indexes of that plainly too."""
+    if utility.type == "DROPSTMT":
+        return True
+    if utility.fields.get("relation") is None:
+        return int(utility.kind) == _REINDEX_SCHEMA
+    return bool(await lake_relations(session, await _tables(session, [quoted_name(utility.relation)])))
 
 
 async def _judge(session: Exchange, utility: Node) -> None:
