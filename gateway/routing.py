@@ -16,12 +16,13 @@ from catalog.errors import SluiceError, unsupported
 from gateway.analysis import Analysis
 from gateway.backend import Statement
 from gateway.enlistment import analysed
+from gateway.unseen import runs_functions
 from gateway.visibility import lake_relations
 from planner import lexer, routes, statements
 from planner.concurrently import concurrent_command
 from planner.maintenance import vacuum_command
 from planner.nodes import Node, name_of, parse, walk
-from planner.references import relations, runs_unseen, views
+from planner.references import calls_users, changed, domains, relations, runs_unseen, views
 from planner.routes import Route
 from planner.system_columns import check_system_columns
 
@@ -103,7 +104,9 @@ async def route(session: Exchange, analysis: Analysis) -> Routed:
 async def _optimizable(session: Exchange, tree: Any, query: Node) -> Routed:
     lake = await lake_relations(session, (oid for oid in relations(tree) if oid >= FIRST_USER_OID))
     if not lake:
-        watched = runs_unseen(tree, session.gateway.builtins)
+        watched = runs_unseen(tree, session.gateway.builtins) or await runs_functions(
+            session, changed(tree), domains(tree)
+        )
         # Names of tables that are not PostgreSQL's own may mean others the next time.
         late = any(oid >= FIRST_USER_OID for oid in relations(tree))
         return Routed(Route.GUARDED if watched else Route.RELAY, query, late=late)
@@ -122,6 +125,8 @@ async def _utility(session: Exchange, analysis: Analysis, query: Node) -> Routed
     kind = routes.command(query)
     if kind in _UTILITIES:
         return await _UTILITIES[kind](session, analysis, query)
+    if query.utilityStmt.type == "CREATETRIGSTMT" and query.utilityStmt.deferrable:
+        raise unsupported("a trigger that is DEFERRABLE")  # nobody would see what it reads at COMMIT
     await _judge(session, query.utilityStmt)
     if query.utilityStmt.type in routes.REPEATABLE and session.transaction.deferred.pending:
         return Routed(Route.SCHEMA_ONLY, query, late=True)
@@ -208,7 +213,13 @@ async def _alter(session: Exchange, _: Analysis, query: Node) -> Routed:
     await _judge(session, query.utilityStmt)
     oid = await resolve(session, query.utilityStmt.relation)
     lake = await lake_relations(session, [oid] if oid else [])
-    return Routed(Route.ALTER if lake else Route.RELAY, query, tuple(lake))
+    if lake:
+        return Routed(Route.ALTER, query, tuple(lake))
+    # Rows that are there are given defaults and other types, and checked.
+    watched = query.utilityStmt.type == "ALTERTABLESTMT" and (
+        calls_users(query.utilityStmt, session.gateway.builtins) or await runs_functions(session, [oid] if oid else [])
+    )
+    return Routed(Route.GUARDED if watched else Route.RELAY, query)
 
 
 async def _truncate(session: Exchange, _: Analysis, query: Node) -> Routed:
@@ -267,6 +278,8 @@ async def _copy(session: Exchange, analysis: Analysis, query: Node) -> Routed:
     if utility.relation is not None:
         oid = await resolve(session, utility.relation)
         lake = await lake_relations(session, [oid] if oid else [])
+        if not lake and utility.is_from and await runs_functions(session, [oid] if oid else []):
+            raise unsupported("COPY into a table whose triggers or constraints call functions made by users")
         return Routed(Route.COPY if lake else Route.RELAY, query, tuple(lake))
     start, end = statements.parenthesised(analysis.sql)
     routed = await _inner(session, analysis, start, analysis.sql[start:end])

@@ -50,6 +50,20 @@ def tables_read(query: Node) -> frozenset[int]:
     return frozenset(found)
 
 
+def changed(tree: Any) -> frozenset[int]:
+    """OIDs of the relations that the tree's statements change, those in its WITH too."""
+    return frozenset(
+        int(node.rtable[int(node.resultRelation) - 1].relid)
+        for node in walk(tree)
+        if node.type == "QUERY" and node.resultRelation
+    )
+
+
+def domains(tree: Any) -> frozenset[int]:
+    """OIDs of the domains that values of the tree become."""
+    return frozenset(int(node.resulttype) for node in walk(tree) if node.type == "COERCETODOMAIN")
+
+
 def tables_of_subqueries(query: Node, parts: Any) -> frozenset[int]:
     """OIDs of the relations that subqueries in parts of a statement read, by themselves or by its WITH."""
     if not any(node.type == "SUBLINK" for node in walk(parts)):

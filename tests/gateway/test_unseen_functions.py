@@ -1,0 +1,63 @@
+"""Functions that PostgreSQL runs beside statements on what is not in the lake: none reads a shadow unnoticed."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.servers import Server, sqlstate_of
+
+_MADE = """
+CREATE TABLE city (name text PRIMARY KEY);
+INSERT INTO city VALUES ('Bern'), ('Chur');
+CREATE VIEW place AS SELECT name FROM city;
+CREATE FUNCTION cities() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RETURN (SELECT count(*) FROM city); END $$;
+CREATE FUNCTION counts() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.n := cities(); RETURN NEW; END $$;
+CREATE FUNCTION tells() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE '%', cities(); RETURN NEW; END $$;
+CREATE FUNCTION doubles() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.n := 2 * NEW.n; RETURN NEW; END $$;
+CREATE TRIGGER place_trigger INSTEAD OF INSERT ON place FOR EACH ROW EXECUTE FUNCTION tells();
+CREATE DOMAIN known AS bigint CHECK (cities() >= 0);
+CREATE TEMP TABLE noted (n bigint, m integer);
+INSERT INTO noted VALUES (1, 1);
+CREATE TEMP TABLE counted (n bigint);
+CREATE TRIGGER counted_trigger BEFORE INSERT OR UPDATE ON counted FOR EACH ROW EXECUTE FUNCTION counts();
+CREATE TEMP TABLE checked (n bigint CHECK (cities() >= n));
+CREATE TEMP TABLE held (n known);
+CREATE TEMP TABLE parent (n integer PRIMARY KEY);
+CREATE TEMP TABLE child (n integer REFERENCES parent ON DELETE SET NULL);
+INSERT INTO parent VALUES (1);
+INSERT INTO child VALUES (1);
+CREATE TRIGGER child_trigger BEFORE UPDATE ON child FOR EACH ROW EXECUTE FUNCTION tells();
+CREATE TEMP TABLE doubled (n bigint);
+CREATE TRIGGER doubled_trigger BEFORE INSERT ON doubled FOR EACH ROW EXECUTE FUNCTION doubles();
+"""
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO place VALUES ('Olten')",
+        "INSERT INTO counted VALUES (1)",
+        "WITH added AS (INSERT INTO counted VALUES (1) RETURNING n) SELECT n FROM added",
+        "EXPLAIN ANALYZE INSERT INTO counted VALUES (1)",
+        "COPY counted FROM STDIN",
+        "INSERT INTO checked VALUES (0)",
+        "INSERT INTO held VALUES (1)",
+        "SELECT 1::known",
+        "DELETE FROM parent",
+        "ALTER TABLE noted ADD COLUMN found bigint DEFAULT cities()",
+        "ALTER TABLE noted ALTER COLUMN m TYPE bigint USING cities()",
+        "ALTER TABLE noted ADD CHECK (cities() >= 0)",
+        "CREATE CONSTRAINT TRIGGER late AFTER INSERT ON noted DEFERRABLE FOR EACH ROW EXECUTE FUNCTION tells()",
+    ],
+)
+def test_one_that_reads_a_lake_table_is_refused(gateway: Server, schema: str, statement: str) -> None:
+    state, _ = sqlstate_of(gateway, f"SET search_path = {schema}", _MADE, statement)
+    assert state == "0A000"
+
+
+def test_others_run(gateway: Server, schema: str) -> None:
+    made = f"SET search_path = {schema};\n{_MADE}"
+    wanted = (
+        "INSERT INTO doubled VALUES (4); UPDATE noted SET n = 3; SELECT n FROM doubled UNION ALL SELECT n FROM noted"
+    )
+    assert gateway.psql("-qAt", sql=f"{made}\n{wanted};").stdout.split() == ["8", "3"]
