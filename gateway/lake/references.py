@@ -194,14 +194,27 @@ def _gone(data_path: str, changed: Replaced, foreign_key: ForeignKey) -> Gone:
     keys = keys_of(columns, batch.columns)
     has_key = keys.is_valid()
     if replaced is not None:
-        is_same = pc.fill_null(pc.equal(keys, keys_of(columns, replaced.columns)), False)
-        has_key = pc.and_(has_key, pc.invert(is_same))
+        has_key = pc.and_(has_key, pc.invert(_is_same(batch, replaced)))
     keys, batch = keys.filter(has_key), batch.filter(has_key)
     if replaced is not None:
         replaced = replaced.filter(has_key)
     keys, places = distinct(keys)
     chosen = pa.array(places)
     return Gone(keys, batch.take(chosen), None if replaced is None else replaced.take(chosen))
+
+
+def _is_same(old: pa.RecordBatch, new: pa.RecordBatch) -> pa.BooleanArray:
+    """Where the rows have the same values to the last bit. Keys that are equal may still be others, as 1.0 and 1.00, and
+    PostgreSQL's actions follow them (`ri_KeysEqual` in ri_triggers.c)."""
+    same = pa.repeat(pa.scalar(True), len(old))
+    for before, after in zip(old.columns, new.columns, strict=True):
+        same = pc.and_(same, pc.fill_null(pc.equal(_bits(before), _bits(after)), False))
+    return same
+
+
+def _bits(array: pa.Array) -> pa.Array:
+    """Floats as integers: -0 is no 0 then, and NaN is NaN."""
+    return array.view(f"int{array.type.bit_width}") if pa.types.is_floating(array.type) else array
 
 
 def _in_order(old: Mapping[str, pa.Table], rows: Mapping[str, npt.NDArray[np.int64]], sources: pa.Table) -> pa.Table:
