@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Collection
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import TYPE_CHECKING, Final
 
-from catalog.errors import SluiceError, unsupported
+from catalog.errors import SluiceError, SqlState, unsupported
 from gateway.arrays import number_array
 from gateway.backend import Statement
 from gateway.constraint_modes import KEEP_OWN
@@ -25,6 +25,7 @@ from gateway.portal import Binding, StatementPortal
 from gateway.transaction import BEGIN
 
 if TYPE_CHECKING:
+    from gateway.backend import Result
     from gateway.exchange import Exchange
 
 _SCANS: Final = "SELECT pg_sluice.shadow_scans($1::oid[])"
@@ -36,6 +37,10 @@ FROM pg_catalog.pg_class
 WHERE relkind = 'r' AND oid <> $1::bigint::oid
     AND relnamespace NOT IN ('pg_sluice'::regnamespace, 'pg_ducklake'::regnamespace)
 """
+
+_SAVEPOINT: Final = Statement("SAVEPOINT pg_sluice_guarded")
+_UNDO: Final = Statement("ROLLBACK TO SAVEPOINT pg_sluice_guarded")
+_RELEASE: Final = Statement("RELEASE SAVEPOINT pg_sluice_guarded")
 
 # What answers the gateway's own messages around the client's statement.
 _UNTOLD: Final = (
@@ -72,12 +77,17 @@ async def guarding(session: Exchange, *filled: int, undone_in: int | None = None
     if undone_in is not None:
         questions.append(Statement(_CHANGES, (str(undone_in),)))
     try:
-        before = await backend.run(*questions)
-        yield
-        *after, _ = await backend.run(*questions, KEEP_OWN)
-        if after[0].rows != before[0].rows:
-            session.cursors.read_unseen()
-            raise unsupported("a function that reads a lake table")
+        *before, _ = await backend.run(*questions, _SAVEPOINT)
+        try:
+            yield
+        except SluiceError as error:
+            # What was not found in a shadow may be its reason. For a lock it may be tried again (gateway.patience).
+            if backend.status == b"E" and error.sqlstate != SqlState.LOCK_NOT_AVAILABLE:
+                _, after_error = await backend.run(_UNDO, questions[0])
+                _check_scans(session, before[0], after_error)
+            raise
+        _, *after, _ = await backend.run(_RELEASE, *questions, KEEP_OWN)
+        _check_scans(session, before[0], after[0])
         if after[-1].rows != before[-1].rows:
             raise unsupported("a function that changes a table while it makes rows of another")
         if alone:
@@ -86,6 +96,12 @@ async def guarding(session: Exchange, *filled: int, undone_in: int | None = None
         if alone and backend.status != b"I":
             await backend.run(Statement("ROLLBACK"))
         raise
+
+
+def _check_scans(session: Exchange, before: Result, after: Result) -> None:
+    if after.rows != before.rows:
+        session.cursors.read_unseen()
+        raise unsupported("a function that reads a lake table")
 
 
 def guarding_functions(

@@ -41,6 +41,8 @@ CREATE TRIGGER doubled_trigger BEFORE INSERT ON doubled FOR EACH ROW EXECUTE FUN
         "EXPLAIN ANALYZE INSERT INTO counted VALUES (1)",
         "COPY counted FROM STDIN",
         "INSERT INTO checked VALUES (0)",
+        "INSERT INTO checked VALUES (2)",  # which the shadow would forbid
+        "DO $$ BEGIN IF cities() = 0 THEN RAISE 'no city'; END IF; END $$",
         "INSERT INTO held VALUES (1)",
         "SELECT 1::known",
         "DELETE FROM parent",
