@@ -204,8 +204,8 @@ def _gone(data_path: str, changed: Replaced, foreign_key: ForeignKey) -> Gone:
 
 
 def _is_same(old: pa.RecordBatch, new: pa.RecordBatch) -> pa.BooleanArray:
-    """Where the rows have the same values to the last bit. Keys that are equal may still be others, as 1.0 and 1.00, and
-    PostgreSQL's actions follow them (`ri_KeysEqual` in ri_triggers.c)."""
+    """Where the rows have the same values to the last bit. Keys that are equal may still be others, as 1.0 and 1.00,
+    and PostgreSQL's actions follow them (`ri_KeysEqual` in ri_triggers.c)."""
     same = pa.repeat(pa.scalar(True), len(old))
     for before, after in zip(old.columns, new.columns, strict=True):
         same = pc.and_(same, pc.fill_null(pc.equal(_bits(before), _bits(after)), False))
