@@ -86,7 +86,5 @@ async def test_a_table_is_described_by_its_own_indexes_alone(lake: CatalogUnderT
     async with lake.superuser.transaction():
         await lake.superuser.execute("SET LOCAL track_functions = 'all'")
         described = await lake.superuser.fetchval("SELECT description FROM pg_sluice.describe(ARRAY[$1::oid])", table)
-        calls = await lake.superuser.fetchval(
-            "SELECT calls FROM pg_stat_xact_user_functions WHERE funcname = 'index_form'"
-        )
+        calls = await lake.superuser.fetchval("SELECT pg_stat_get_xact_function_calls('pg_sluice.index_form'::regproc)")
     assert described.count('"index_id"') == calls == 2
