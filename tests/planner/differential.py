@@ -123,7 +123,7 @@ class Laboratory:
         columns = tuple(
             Column(
                 row[0], row[0], row[1], row[2], row[3], row[4], labels=tuple(Label(*each) for each in row[5] or ()),
-                domain=None if row[6] is None else Domain(row[6], row[7], row[8]),
+                domain=None if row[6] is None else Domain(row[6], "public", row[7], False, tuple(map(tuple, row[8] or ()))),
             )
             for row in self.postgres.execute(_COLUMNS, (oid,)).fetchall()
         )  # fmt: skip
@@ -212,7 +212,8 @@ SELECT a.attnum, a.attname, coalesce(nullif(t.typbasetype, 0), t.oid)::bigint,
        (SELECT json_agg(json_build_array(e.oid::bigint, e.enumlabel) ORDER BY e.enumsortorder)
         FROM pg_enum e WHERE e.enumtypid = t.oid),
        CASE WHEN t.typbasetype <> 0 THEN t.oid::bigint END, t.typname,
-       EXISTS (SELECT FROM pg_constraint k WHERE k.contypid = t.oid)
+       (SELECT json_agg(json_build_array(k.conname, k.conbin::text) ORDER BY k.conname)
+        FROM pg_constraint k WHERE k.contypid = t.oid AND k.contype = 'c')
 FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
 WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
 """
