@@ -23,6 +23,7 @@ _ADDED: Final = frozenset(
     {"create table", "add column", "add computed column", "add required column", "add constraint", "check constraint"}
 )
 _REMOVED: Final = frozenset({"drop table", "drop column", "drop constraint"})
+_INDEX: Final = "add index"
 _WRITTEN: Final = frozenset({"add computed column", "rewrite column"})
 
 
@@ -59,18 +60,22 @@ def change_plan(
     """The whole. `looked`: the tables whose rows a constraint (table, name) demands a look at; `versions` are those
     tables and all that are written anew. `notices` are PostgreSQL's.
 
-    `alone`: the statement is by itself, so elements take their steps one by one.
+    `alone`: the statement is by itself, so elements that are `passing` take their steps one by one.
     """
     nodes, left = [], list(passing)
     for change in changes:
         found = next((each for each in left if (each.relid, each.name) == (change.relid, change.step.subject)), None)
         gone = change.step.kind in _REMOVED  # one of the same name may have come in its place
         read = [] if gone else [versions[oid] for oid in looked.get((change.relid, change.step.subject), ())]
-        if found is None:
-            nodes.append(_simple(change, read, versions))
-        else:
+        if found is not None:
             left.remove(found)
-            nodes.append(_element(found, change, read))
+        nodes.append(_simple(change, read, versions) if found is None or not alone else _element(found, change, read))
+    # Indexes that are no constraints are in no step of the schema log.
+    for index in left:
+        table = versions[index.relid].table
+        change = Change(index.relid, table.schema, table.name, SchemaStep(0, _INDEX, index.name))
+        read = [versions[index.relid]]
+        nodes.append(_element(index, change, read) if alone else _at_once(change, read))
     plan = {
         "Node Type": "Schema Change",
         "Committed": "step by step" if alone and passing else "at once",
@@ -93,8 +98,14 @@ def _simple(change: Change, read: Sequence[TableVersion], versions: Mapping[int,
     return node
 
 
+def _at_once(change: Change, read: Sequence[TableVersion]) -> Node:
+    """In a block, which is committed as one."""
+    states = PATHS[Work.SCHEMA_ONLY, Direction.ADDING]
+    return _node(_INDEX, change) | {"States": [state.upper() for state in states], "Data Looked At": _amounts(read)}
+
+
 def _element(element: Passing, change: Change, read: Sequence[TableVersion]) -> Node:
-    node = _node("add index" if element.kind is Element.INDEX else change.step.kind, change)
+    node = _node(_INDEX if element.kind is Element.INDEX else change.step.kind, change)
     states = _path(element)
     node["States"] = [state.upper() for state in states]
     node["Data Looked At"] = _amounts(read)

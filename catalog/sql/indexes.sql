@@ -96,7 +96,7 @@ END $$;
 CREATE FUNCTION pg_sluice.index_obligations() RETURNS jsonb LANGUAGE sql STABLE SET search_path = pg_catalog AS $$
     SELECT coalesce(jsonb_agg(jsonb_build_object(
         'constraint', -i.indexrelid::bigint, 'kind', 'u', 'name', x.relname, 'relid', i.indrelid::bigint,
-        'schema', n.nspname, 'table', c.relname, 'parent', NULL, 'columns', to_jsonb(k.labels),
+        'schema', n.nspname, 'table', c.relname, 'parent', NULL, 'parent_relid', NULL, 'columns', to_jsonb(k.labels),
         'query', format('SELECT %1$s FROM %2$s WHERE %3$s AND %4$s GROUP BY %1$s HAVING count(*) > 1 LIMIT 1',
             array_to_string(k.labels, ', '), i.indrelid::regclass,
             CASE WHEN i.indnullsnotdistinct THEN 'true'

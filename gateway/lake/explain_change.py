@@ -90,7 +90,7 @@ class ExplainChangePortal(StatementPortal):
         ]
         passing = [
             Passing(Element(each["kind"]), each["relid"], each["of_column"] or each["name"], State(each["origin"]))
-            for each in (found["elements"] if alone else ())
+            for each in found["elements"]
         ]
         looked = {
             (each["relid"], each["columns"][0] if each["kind"] == "n" else each["name"]): [
@@ -99,6 +99,7 @@ class ExplainChangePortal(StatementPortal):
             for each in found["obligations"]
         }
         touched = {oid for oids in looked.values() for oid in oids} | {each["relid"] for each in found["columns"]}
+        touched |= {element.relid for element in passing}
         versions = {oid: await latest(session, oid) for oid in sorted(touched)}
         notices = [_said(notice) for each in carried_out for notice in each.notices]
         return change_plan(changes, passing, looked, versions, notices, alone=alone)

@@ -86,9 +86,11 @@ def test_in_a_block_it_sees_what_the_block_has_done(table: Session) -> None:
     table.execute("BEGIN")
     table.execute("ALTER TABLE t ADD y integer")
     table.execute("INSERT INTO t VALUES (3, 30, 300)")
-    said = "\n".join(row[0] for row in table.connection.execute("EXPLAIN ALTER TABLE t ADD CHECK (y > 0)").fetchall())
-    assert "2 files, 3 rows" in said
-    assert "committed at once" in said
+    for change in ("ALTER TABLE t ADD CHECK (y > 0)", "CREATE UNIQUE INDEX once ON t (y)"):
+        said = "\n".join(row[0] for row in table.connection.execute(f"EXPLAIN {change}".encode()).fetchall())
+        assert "ABSENT → CREATED → PUBLIC" in said
+        assert "2 files, 3 rows" in said
+        assert "committed at once" in said
     assert table.execute("SELECT sum(y) FROM t") == "(300,)"
     assert table.execute("COMMIT") == "COMMIT"
     assert table.execute("SELECT id, n, y FROM t WHERE y IS NOT NULL") == "(3, 30, 300)"
