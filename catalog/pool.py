@@ -52,25 +52,32 @@ def reaching() -> Iterator[None]:
 
 
 class Pool:
-    """`open` one; `close` it. `renew` gives up whatever it waits for, and begins anew."""
+    """`open` it before use; `close` it. `renew` gives up whatever it waits for, and begins anew."""
 
-    def __init__(self, dsn: str, pool: asyncpg.Pool) -> None:
+    def __init__(self, dsn: str) -> None:
         self._dsn = dsn
-        self._pool = pool
+        self._opened: asyncpg.Pool | None = None
 
-    @classmethod
-    async def open(cls, dsn: str) -> Pool:
+    async def open(self) -> None:
         """57P03 where the catalog cannot be reached."""
-        return cls(dsn, await _open(dsn))
+        self._opened = await _open(self._dsn)
 
     async def renew(self) -> None:
         """The catalog is not heard any more: who waits for it meets 57P03 at once."""
-        before, self._pool = self._pool, await _open(self._dsn)
+        before, self._opened = self._pool, await _open(self._dsn)
         before.terminate()
 
     async def close(self) -> None:
-        """Close every connection."""
-        await self._pool.close()
+        """Close every connection. One that is not open stays so."""
+        if self._opened is not None:
+            await self._opened.close()
+            self._opened = None
+
+    @property
+    def _pool(self) -> asyncpg.Pool:
+        if self._opened is None:
+            raise SluiceError(SqlState.CANNOT_CONNECT_NOW, "the catalog is not open")
+        return self._opened
 
     async def fetch(self, sql: str, *arguments: object) -> list[asyncpg.Record]:
         """All rows."""

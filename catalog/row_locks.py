@@ -10,13 +10,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from catalog.background import end
-from catalog.pool import FAULTS, log_fault
-
-if TYPE_CHECKING:
-    from catalog.store import Store
+from catalog.pool import FAULTS, Pool, log_fault
 
 _LOG: Final = logging.getLogger("sluice.row_locks")
 _PUT: Final = "SELECT pg_sluice.put_row_locks($1, $2, $3, $4)"
@@ -35,8 +32,8 @@ _SWEEP_SECONDS: Final = 5.0
 class RowLocks:
     """`put` rows for the taking; a task of its own sweeps for as long as any may be there. `close` ends it."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
         self._sweeper: asyncio.Task[None] | None = None
 
     async def put(
@@ -48,15 +45,15 @@ class RowLocks:
     ) -> None:
         """Make rows that can be locked, for rows of the lake and for keys that a foreign key refers to, where there are
         none."""
-        await self._store.pool.execute(_PUT, files, positions, constraint_oid, keys)
+        await self._pool.execute(_PUT, files, positions, constraint_oid, keys)
         if self._sweeper is None or self._sweeper.done():
             self._sweeper = asyncio.create_task(self._sweep())
 
     async def sweep(self) -> bool:
         """Take away what nobody has locked, and what nobody needs any more; whether that was all."""
         for statement in (_SWEEP, _SWEEP_MOVES, _SEE_MOVES):
-            await self._store.pool.execute(statement)
-        left: bool = await self._store.pool.fetchval(_LEFT)
+            await self._pool.execute(statement)
+        left: bool = await self._pool.fetchval(_LEFT)
         return not left
 
     async def _sweep(self) -> None:

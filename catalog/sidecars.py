@@ -9,15 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import asyncpg
 
 from catalog.indexes import SIDECAR_ROWS_MIN, Index, index_from_row
 from catalog.model import ColumnStatistics, DataFile, Sidecar, TableVersion
-
-if TYPE_CHECKING:
-    from catalog.store import Store
+from catalog.pool import Pool
 
 # What may come of asking for the catalog while it restarts.
 _KEPT_MAX: Final = 65_536
@@ -51,8 +49,8 @@ _PATHS: Final = "SELECT path, size_bytes FROM pg_sluice.sidecar"
 class Sidecars:
     """What one gateway knows of sidecars. A sidecar never changes, so it is kept."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
         self._kept: dict[tuple[int, int], Sidecar] = {}
 
     async def of(self, version: TableVersion, indexes: Sequence[Index]) -> Mapping[tuple[int, int], Sidecar]:
@@ -68,18 +66,18 @@ class Sidecars:
             ids, files = sorted({each[0] for each in unknown}), sorted({each[1] for each in unknown})
             if len(self._kept) + len(unknown) > _KEPT_MAX:
                 self._kept.clear()
-            for row in await self._store.fetch(_OF, ids, files):
+            for row in await self._pool.fetch(_OF, ids, files):
                 self._kept[row["index_id"], row["data_file_id"]] = _sidecar(row)
         found = {each: self._kept[each] for each in wanted if each in self._kept}
         return {each: sidecar for each, sidecar in found.items() if sidecar.since_snapshot <= version.snapshot_id}
 
     async def lacking(self, index: Index) -> list[int]:
         """The data files, by ID, that are to get a sidecar."""
-        return [row["data_file_id"] for row in await self._store.fetch(_LACKING, index.index_id, SIDECAR_ROWS_MIN)]
+        return [row["data_file_id"] for row in await self._pool.fetch(_LACKING, index.index_id, SIDECAR_ROWS_MIN)]
 
     async def total(self, relid: int) -> int:
         """How many files of a table are worth a sidecar."""
-        [row] = await self._store.fetch(_TOTAL, relid, SIDECAR_ROWS_MIN)
+        [row] = await self._pool.fetch(_TOTAL, relid, SIDECAR_ROWS_MIN)
         count: int = row["count"]
         return count
 
@@ -87,7 +85,7 @@ class Sidecars:
         """Readers may use it from now on; false where nobody ever will, so that its file may go."""
         file = sidecar.file
         statistics = {str(key): asdict(value) for key, value in file.statistics.items()}
-        added: bool = await self._store.pool.fetchval(
+        added: bool = await self._pool.fetchval(
             _ADD,
             sidecar.index_id,
             sidecar.data_file_id,
@@ -102,33 +100,33 @@ class Sidecars:
 
     async def refuse(self, index: Index, reason: str) -> None:
         """The index can have no sidecars."""
-        await self._store.pool.execute(_UNUSED, index.index_id, reason)
+        await self._pool.execute(_UNUSED, index.index_id, reason)
 
     async def find(self, relid: int, name: str) -> Index | None:
         """The index of that name, whatever its state; None where it has no sidecars."""
-        rows = await self._store.fetch(_FIND, relid, name)
+        rows = await self._pool.fetch(_FIND, relid, name)
         found = [index_from_row(row["index_id"], row["index_oid"], row["name"], row["form"]) for row in rows]
         return found[0] if found else None
 
     async def incomplete(self) -> list[tuple[int, Index]]:
         """Indexes of the whole lake that lack sidecars, each with its table."""
-        rows = await self._store.fetch(_ALL, SIDECAR_ROWS_MIN)
+        rows = await self._pool.fetch(_ALL, SIDECAR_ROWS_MIN)
         return [
             (row["relid"], index_from_row(row["index_id"], row["index_oid"], row["name"], row["form"])) for row in rows
         ]
 
     async def superseded(self) -> list[tuple[tuple[int, int], str]]:
         """Those of indexes and data files that are no more, by index and data file: each with its path."""
-        return [((row["index_id"], row["data_file_id"]), row["path"]) for row in await self._store.fetch(_SUPERSEDED)]
+        return [((row["index_id"], row["data_file_id"]), row["path"]) for row in await self._pool.fetch(_SUPERSEDED)]
 
     async def forget(self, gone: Collection[tuple[int, int]]) -> None:
         """The files of these have been removed."""
-        await self._store.pool.executemany(_FORGET, list(gone))
+        await self._pool.executemany(_FORGET, list(gone))
 
     async def paths(self) -> dict[str, int | None]:
         """Every sidecar that the catalog names: its path, and its size, None for one that is being removed."""
         gone = {path for _, path in await self.superseded()}
-        rows = await self._store.fetch(_PATHS)
+        rows = await self._pool.fetch(_PATHS)
         return {row["path"]: None if row["path"] in gone else row["size_bytes"] for row in rows}
 
 

@@ -188,37 +188,28 @@ class Store:
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
-        self._pool: Pool | None = None
+        self.pool = Pool(dsn)
         self._kept: dict[int, TableVersion] = {}
         self.gateway_number: int | None = None  # whose changes of schemas these are (catalog/gateways.py)
-        self.row_locks = RowLocks(self)
-        self.undone_rows = UndoneRows(self)
-        self.sidecars = Sidecars(self)
+        self.row_locks = RowLocks(self.pool)
+        self.undone_rows = UndoneRows(self.pool)
+        self.sidecars = Sidecars(self.pool)
         self.readers = Readers(dsn)
 
     async def open(self) -> None:
         """Connect; raises 57P03 where the catalog cannot be reached."""
-        self._pool = await Pool.open(self._dsn)
+        await self.pool.open()
 
     async def close(self) -> None:
         """Close every connection of the pool."""
         await self.row_locks.close()
         await self.undone_rows.close()
         await self.readers.close()
-        if self._pool is not None:
-            await self._pool.close()
-            self._pool = None
+        await self.pool.close()
 
     async def renew(self) -> None:
         """Give up whatever is waited for: the catalog does not answer."""
         await self.pool.renew()
-
-    @property
-    def pool(self) -> Pool:
-        """The open pool."""
-        if self._pool is None:
-            raise SluiceError(SqlState.CANNOT_CONNECT_NOW, "the catalog is not open")
-        return self._pool
 
     async def lake_relations(self, relation_oids: Iterable[int]) -> frozenset[int]:
         """Which of these relations are lake tables."""

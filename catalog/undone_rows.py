@@ -8,13 +8,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from catalog.background import end
-from catalog.pool import FAULTS, log_fault
-
-if TYPE_CHECKING:
-    from catalog.store import Store
+from catalog.pool import FAULTS, Pool, log_fault
 
 _LOG: Final = logging.getLogger("sluice.undone_rows")
 _NAME: Final = """
@@ -32,8 +29,8 @@ _SWEPT_FROM: Final = 20_000
 class UndoneRows:
     """`left` is told of rows; a task of its own sweeps where there are many. `close` ends it."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
         self._rows: Counter[int] = Counter()
         self._sweeper: asyncio.Task[None] | None = None
 
@@ -47,11 +44,11 @@ class UndoneRows:
         for oid in [oid for oid, rows in self._rows.items() if rows >= _SWEPT_FROM]:
             del self._rows[oid]
             try:
-                row = await self._store.pool.fetchrow(_NAME, oid)
+                row = await self._pool.fetchrow(_NAME, oid)
                 if row is not None:
-                    await self._store.pool.execute(f"VACUUM (SKIP_LOCKED) {row['name']}")
+                    await self._pool.execute(f"VACUUM (SKIP_LOCKED) {row['name']}")
                     size = row["relpages"], row["reltuples"]
-                    await self._store.pool.execute(_KEEP_SIZE, row["schema"], row["table"], *size)
+                    await self._pool.execute(_KEEP_SIZE, row["schema"], row["table"], *size)
             except FAULTS as fault:
                 log_fault(_LOG, "undone rows are left to the next sweep", fault)
                 return

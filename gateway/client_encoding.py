@@ -21,7 +21,7 @@ from gateway.messages.texts import texts_of, with_texts
 from gateway.values.cells import BYTES_MAX, cells, lengths_of, offsets_of, payload_of, take
 
 if TYPE_CHECKING:
-    from catalog.store import Store
+    from catalog.pool import Pool
 
 UTF8: Final = "UTF8"
 # Those of which PostgreSQL converts nothing, where the database is in UTF-8. It keeps the old name of UTF8 as it is.
@@ -66,8 +66,8 @@ class NoEquivalentError(Exception):
 class ClientEncoding:
     """One for each session; `parameters` are the backend's, which tell the encoding of the moment."""
 
-    def __init__(self, store: Store, parameters: Mapping[str, str]) -> None:
-        self._store = store
+    def __init__(self, pool: Pool, parameters: Mapping[str, str]) -> None:
+        self._pool = pool
         self._parameters = parameters
         self._has_texts: dict[int, bool | None] = {}
 
@@ -110,7 +110,7 @@ class ClientEncoding:
         if not texts:
             return []
         try:
-            whole = await convert(self._store.pool, _BETWEEN.join(texts), source, target)
+            whole = await convert(self._pool, _BETWEEN.join(texts), source, target)
         except SluiceError:
             return [await self._text(text, source, target) for text in texts]
         pieces = iter(whole.split(_BETWEEN))
@@ -120,13 +120,13 @@ class ClientEncoding:
         """One text. What is wrong with it first is its error: PostgreSQL's function looks for invalid bytes before it
         converts anything."""
         try:
-            return await convert(self._store.pool, text, source, target)
+            return await convert(self._pool, text, source, target)
         except SluiceError as error:
             invalid = bytes(int(byte, 16) for byte in _BYTE.findall(error.message))
             place = text.find(invalid) if error.sqlstate == SqlState.CHARACTER_NOT_IN_REPERTOIRE else -1
             while place > 0:
                 try:
-                    await convert(self._store.pool, text[:place], source, target)
+                    await convert(self._pool, text[:place], source, target)
                 except SluiceError as earlier:
                     if earlier.sqlstate != SqlState.CHARACTER_NOT_IN_REPERTOIRE:
                         raise earlier from error
@@ -142,7 +142,7 @@ class ClientEncoding:
         return self._has_texts[type_oid]
 
     async def _found_texts(self, type_oid: int) -> bool | None:
-        found = await send_function(self._store.pool, type_oid)
+        found = await send_function(self._pool, type_oid)
         if found is None or found[0] in _COMPOSED:
             return None
         function, several = found
@@ -184,7 +184,7 @@ class ClientEncoding:
         before = np.flatnonzero(given == _BETWEEN[0])
         ends = np.searchsorted(before, np.cumsum(lengths_of(values).astype(np.int64) + 1) - 1)
         # Without the last line feed: where a single text ends early, PostgreSQL is to see that it does.
-        made = await convert(self._store.pool, given[:-1].tobytes(), UTF8, self.name)
+        made = await convert(self._pool, given[:-1].tobytes(), UTF8, self.name)
         octets = np.frombuffer(made + _BETWEEN, np.uint8)
         places = np.flatnonzero(octets == _BETWEEN[0])[ends]
         bounds = np.empty(2 * count + 1, np.int64)

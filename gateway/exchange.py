@@ -63,7 +63,7 @@ class Exchange:
         self._cancels: set[asyncio.Task[None]] = set()  # that have not reached the backend yet
         self.doom: SluiceError | None = None
         self.attended = False
-        self.encoding = ClientEncoding(gateway.store, backend.parameters)
+        self.encoding = ClientEncoding(gateway.store.pool, backend.parameters)
         client.convert(Outgoing(self.encoding))
         backend.forward = client.relay
 
