@@ -10,25 +10,35 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from gateway.cursor import Cursor
+from typing import Final, Protocol
 
 _LOG: Final = logging.getLogger("sluice.cursors")
 RESTING_MAX: Final = 2
 REST_SECONDS: Final = 1.0
 
 
+class LiveCursor(Protocol):
+    """Of a cursor (gateway.cursor): `runs` as long as Spark runs its query; `used` is when it was read last, on the
+    event loop's clock; `drain` reads its rows to their end, and it is `draining` meanwhile."""
+
+    used: float
+    draining: bool
+
+    @property
+    def runs(self) -> bool: ...
+
+    async def drain(self) -> None: ...
+
+
 class LiveCursors:
     """One for each gateway. `started` is called when a cursor's query starts."""
 
     def __init__(self) -> None:
-        self._live: list[Cursor] = []
+        self._live: list[LiveCursor] = []
         self._drains: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
 
-    def started(self, cursor: Cursor) -> None:
+    def started(self, cursor: LiveCursor) -> None:
         """Spark runs the cursor's query from now on."""
         self._live.append(cursor)
         self._look_later()
