@@ -15,6 +15,7 @@ import asyncpg
 import numpy as np
 import psycopg
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 
 from bench import changes, gateways, indexes, maintenance, measure
@@ -81,7 +82,7 @@ class Bench:
         count = self.options.rows
         number = np.arange(count, dtype=np.int64)
         text = pa.array(number).cast(pa.string())
-        table = pa.table({"n": number, "x": number * 0.25, "t": pa.compute.binary_join_element_wise("row", text, " ")})
+        table = pa.table({"n": number, "x": number * 0.25, "t": pc.binary_join_element_wise("row", text, " ")})
         file = self.directory / "wide.csv"
         pyarrow.csv.write_csv(table, file)
         for server in (self.gateway, self.postgres):
@@ -198,8 +199,8 @@ class Bench:
             # Without the NOT NULLs of lineitem, which are among the changes.
             server.psql("-qc", "CREATE TABLE altered AS SELECT * FROM lineitem")
         self.report.heading(f"changes over lineitem at scale {self.options.scale}, other: PostgreSQL 18")
-        ours, other = (asyncio.run(changes.over_rows(server, "altered")) for server in servers)
-        for (name, *_), mine, theirs in zip(changes.CHANGES, ours, other, strict=True):
+        here, there = (asyncio.run(changes.over_rows(server, "altered")) for server in servers)
+        for (name, *_), mine, theirs in zip(changes.CHANGES, here, there, strict=True):
             self.report.add(Figure(name, mine, theirs, "s", "PostgreSQL"))
         sessions = f"{changes.READERS} sessions that read and {changes.WRITERS} that insert rows"
         self.report.heading(f"{sessions} meanwhile, other: PostgreSQL 18")
@@ -217,8 +218,8 @@ class Bench:
         )
         for what, sessions in (("reads", changes.READERS), ("writes", changes.WRITERS)):
             mine, theirs = getattr(ours, what), getattr(other, what)
-            rates = [changes.rate(each, sessions) for each in (mine, theirs)]
-            self.report.add(Figure(f"{what} {name}", *rates, "/s"))
+            rate, other_rate = changes.rate(mine, sessions), changes.rate(theirs, sessions)
+            self.report.add(Figure(f"{what} {name}", rate, other_rate, "/s"))
             self.report.add(
                 Figure(f"{what} {name}, p99", measure.percentiles(mine)[1], measure.percentiles(theirs)[1], "s")
             )

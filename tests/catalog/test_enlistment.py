@@ -85,7 +85,9 @@ async def test_what_happened_since(lake: CatalogUnderTest) -> None:
 async def test_who_commits_holds_off_who_changes_a_schema(lake: CatalogUnderTest) -> None:
     """What is said before COMMIT stays true: a table that was only read is held too."""
     await lake.client.execute(_TABLE)
-    table_id, version = await lake.superuser.fetchrow("SELECT table_id, schema_version FROM pg_sluice.relation")
+    row = await lake.superuser.fetchrow("SELECT table_id, schema_version FROM pg_sluice.relation")
+    assert row is not None
+    table_id, version = row
     other = await asyncpg.connect(lake.url)
     try:
         async with lake.client.transaction():

@@ -105,6 +105,7 @@ async def test_statistics_of_files_widen_those_of_the_table(lake: CatalogUnderTe
     stats = await lake.superuser.fetchrow(
         "SELECT record_count, next_row_id, file_size_bytes FROM pg_ducklake.ducklake_table_stats"
     )
+    assert stats is not None
     assert tuple(stats) == (5, 5, 180)
     starts = await lake.superuser.fetch("SELECT row_id_start FROM pg_ducklake.ducklake_data_file ORDER BY 1")
     assert [row[0] for row in starts] == [0, 3]
@@ -114,8 +115,8 @@ async def test_files_of_one_change_count_as_much_as_each_by_itself(lake: Catalog
     """Statistics and row numbers; with bounds that are unknown, and values that are no number."""
     random = Random(7)
 
-    def statistics(*bounds: str | None, contains_nan: bool | None = None) -> ColumnStatistics:
-        return ColumnStatistics(9, random.randrange(2), 5, *bounds, contains_nan)
+    def statistics(minimum: str | None, maximum: str | None, contains_nan: bool | None = None) -> ColumnStatistics:
+        return ColumnStatistics(9, random.randrange(2), 5, minimum, maximum, contains_nan)
 
     files = []
     for number in range(40):
@@ -222,9 +223,10 @@ async def test_rename_add_and_drop_column_keep_ids(lake: CatalogUnderTest) -> No
         "SELECT schema_name, table_name, t.path, t.path_is_relative FROM pg_ducklake.ducklake_table t"
         " JOIN pg_ducklake.ducklake_schema USING (schema_id) WHERE t.end_snapshot IS NULL"
     )
-    assert tuple(table)[:2] == ("s", "t2")
+    assert table is not None
+    assert (table["schema_name"], table["table_name"]) == ("s", "t2")
     # Its files stay where they are, in the folder of the schema that it was made in.
-    assert tuple(table)[2].startswith("/lake/public/t-")
+    assert table["path"].startswith("/lake/public/t-")
     assert not table["path_is_relative"]
 
 

@@ -78,10 +78,10 @@ class Both:
 @pytest.fixture
 async def both(lake: CatalogUnderTest) -> Both:
     checks = frozenset({"version", "activate", "settle", "adjacent"})
-    ledger = Ledger(_SETTINGS, lambda: both.microseconds, checks=checks, settles_alone=True)
-    both = Both(lake.superuser, ledger)
-    await both.set_time(_BEGIN)
-    return both
+    ledger = Ledger(_SETTINGS, lambda: made.microseconds, checks=checks, settles_alone=True)
+    made = Both(lake.superuser, ledger)
+    await made.set_time(_BEGIN)
+    return made
 
 
 @pytest.mark.parametrize("seed", range(12))

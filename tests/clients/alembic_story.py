@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 from alembic import command
@@ -34,12 +35,12 @@ def show(what: str) -> None:
         print(f"-- {what}: {MigrationContext.configure(connection).get_current_heads()}")
         inspector = sa.inspect(connection)
         names = [*inspector.get_table_names(), *inspector.get_view_names()]
-        tables = [(None, name) for name in names]
+        tables: list[tuple[str | None, str]] = [(None, name) for name in names]
         if "archive" in inspector.get_schema_names():
             tables += [("archive", name) for name in inspector.get_table_names("archive")]
         for schema, name in sorted(tables, key=str):
             columns = [each for each in inspector.get_columns(name, schema) if str(each["type"]) not in _BY_CHANCE]
-            listed = [sa.column(each["name"]) for each in columns]
+            listed: list[sa.ColumnClause[Any]] = [sa.column(each["name"]) for each in columns]
             query = sa.select(*listed).select_from(sa.table(name, schema=schema)).order_by(*listed)
             print(schema, name, [each["name"] for each in columns])
             for row in connection.execute(query):

@@ -35,7 +35,7 @@ def story() -> None:
     south, created = Branch.objects.get_or_create(number=2, defaults={"name": "South"})
     print(north.pk, south.pk, created, Branch.objects.get_or_create(number=2)[1])
     Account.objects.bulk_create(
-        Account(branch=north, owner=name, balance=Decimal(amount)) for name, amount in [("ann", "10.50"), ("bob", 20)]
+        Account(branch=north, owner=name, balance=Decimal(amount)) for name, amount in [("ann", "10.50"), ("bob", "20")]
     )
     Account.objects.create(branch=south, owner="cid", balance=5)
 

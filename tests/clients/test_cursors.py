@@ -181,6 +181,7 @@ async def test_asyncpg(target: Server, many: int) -> None:
             assert [row["n"] for row in await cursor.fetch(2)] == [1009, 1010]
             assert await connection.fetchval("SELECT count(*) FROM many WHERE n < 4") == 3
             row = await cursor.fetchrow()
+            assert row is not None
             assert tuple(row) == (1011, _TEXT)
             total = 0
             async for row in connection.cursor("SELECT n FROM many WHERE n <= 10000", prefetch=700):

@@ -199,7 +199,7 @@ class Sensor(Base):
 def test_orm_with_keys(engine: sa.Engine, target_schema: str) -> None:
     """Serial keys, references, a unit of work that cascades, upserts, and reflection of all that."""
     engine = engine.execution_options(schema_translate_map={"story": target_schema}, isolation_level="READ COMMITTED")
-    tables = [Station.__table__, Sensor.__table__]
+    tables = [Base.metadata.tables[name] for name in ("story.station", "story.sensor")]
     Base.metadata.create_all(engine, tables)
     with Session(engine) as session:
         session.add(Station(code="north", sensors=[Sensor(name="a"), Sensor(name="b")]))

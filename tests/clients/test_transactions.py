@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 import asyncpg
 import psycopg
 import pytest
 import sqlalchemy as sa
 from sqlalchemy import exc
-from sqlalchemy.orm import DeclarativeBase, Session
+from sqlalchemy.orm import DeclarativeBase, Mapped, Session
 
 from tests.servers import Server
 
@@ -56,7 +57,9 @@ def test_psycopg_pipelines(target: Server, target_schema: str) -> None:
 
 
 @pytest.mark.parametrize("level", ["read_committed", "repeatable_read", "serializable"])
-async def test_asyncpg_levels(target: Server, target_schema: str, level: str) -> None:
+async def test_asyncpg_levels(
+    target: Server, target_schema: str, level: Literal["read_committed", "repeatable_read", "serializable"]
+) -> None:
     one = await asyncpg.connect(target.url, server_settings={"search_path": target_schema})
     other = await asyncpg.connect(target.url, server_settings={"search_path": target_schema})
     try:
@@ -93,6 +96,9 @@ class Account(Base):
         sa.Column("owner", sa.Text, nullable=False),
         sa.Column("balance", sa.Integer, sa.CheckConstraint("balance >= 0", name="solvent")),
     )
+    id: Mapped[int]
+    owner: Mapped[str]
+    balance: Mapped[int]
     __mapper_args__ = {"primary_key": [__table__.c.id]}  # noqa: RUF012  as SQLAlchemy wants it
 
 

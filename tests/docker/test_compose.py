@@ -66,13 +66,12 @@ def wait_until(true: Callable[[], bool], what: str) -> None:
     """Wait for something, and for whoever cannot be asked yet."""
     deadline = time.monotonic() + _START_SECONDS_MAX
     while True:
+        what_else: Exception | None = None
         try:
             if true():
                 return
         except (psycopg.Error, AssertionError) as error:
             what_else = error
-        else:
-            what_else = None
         assert time.monotonic() < deadline, f"{what}: {what_else}"
         time.sleep(0.5)
 

@@ -33,11 +33,15 @@ async def test_rows_come_in_portions(numbers: Server) -> None:
     connection = await asyncpg.connect(numbers.url)
     try:
         sql = "SELECT n, row_to_json(c) FROM computed_numbers c WHERE n > $1 ORDER BY n"
-        assert (await connection.fetchrow(sql, 7))["n"] == 8
+        row = await connection.fetchrow(sql, 7)
+        assert row is not None
+        assert row["n"] == 8
         assert await connection.fetchval(sql, 9) == 10
         assert len(await connection.fetch(sql, 0)) == _ROWS
         async with connection.transaction():
-            assert (await connection.fetchrow(sql, 2990))["n"] == 2991
+            row = await connection.fetchrow(sql, 2990)
+            assert row is not None
+            assert row["n"] == 2991
             assert await connection.fetchrow(sql, _ROWS) is None
             assert len(await connection.fetch(sql, 100)) == _ROWS - 100
     finally:

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import psycopg
@@ -264,6 +265,10 @@ def test_a_running_statement_is_finished_and_idle_sessions_are_not(pair: Pair) -
     assert pair.other.server.query("SELECT n FROM finished") == [["1"]]
 
 
+def _all_have_more(acknowledged: list[set[int]], before: list[int]) -> bool:
+    return all(len(numbers) > count for numbers, count in zip(acknowledged, before, strict=True))
+
+
 def test_a_rolling_restart_loses_nothing(pair: Pair) -> None:
     """Clients that try again at the other address: every acknowledged row is there, once."""
     pair.one.server.psql("-qc", "CREATE TABLE rolled (n integer)")
@@ -294,7 +299,7 @@ def test_a_rolling_restart_loses_nothing(pair: Pair) -> None:
     for gateway in (pair.other, pair.one):
         before = [len(each) for each in acknowledged]
         gateway.stop()
-        eventually(lambda before=before: all(len(n) > b for n, b in zip(acknowledged, before, strict=True)))
+        eventually(partial(_all_have_more, acknowledged, before))
         gateway.start()
     closed.set()
     for worker in workers:

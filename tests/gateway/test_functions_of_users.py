@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from typing import Literal
 
 import asyncpg
 import psycopg
@@ -14,6 +15,7 @@ from gateway.messages.frontend import Bind, Execute, Parse, Query, Sync
 from tests.gateway.wire import wire
 from tests.servers import Server, sqlstate_of
 
+_Level = Literal["read_committed", "repeatable_read"]
 _FUNCTIONS = """
 CREATE TABLE item (n integer PRIMARY KEY, t text);
 INSERT INTO item SELECT g, 'item ' || g FROM generate_series(1, 100) g;
@@ -179,7 +181,8 @@ async def test_volatile_functions_would_see_what_others_do_meanwhile(functions: 
     try:
         for connection in (one, other):
             await connection.execute(path)
-        for number, level in enumerate(("read_committed", "repeatable_read")):
+        levels: tuple[_Level, ...] = ("read_committed", "repeatable_read")
+        for number, level in enumerate(levels):
             async with asyncio.TaskGroup() as group:
                 asking = group.create_task(_slow(one, level))
                 await asyncio.sleep(1)
@@ -194,7 +197,7 @@ async def test_volatile_functions_would_see_what_others_do_meanwhile(functions: 
         await other.close()
 
 
-async def _slow(connection: asyncpg.Connection, level: str) -> str:
+async def _slow(connection: asyncpg.Connection, level: _Level) -> str:
     try:
         async with connection.transaction(isolation=level):
             await connection.fetch("SELECT slow(n) FROM item WHERE n = 1")

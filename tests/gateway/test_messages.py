@@ -44,10 +44,10 @@ SPECIAL: dict[tuple[type[Message], str], st.SearchStrategy[Any]] = {
     (frontend.Bind, "parameters"): several(VALUE),
     (backend.FunctionCallResponse, "value"): VALUE,
 }
-STARTUP = [startup.StartupMessage, *startup.STARTUP.values()]
-FRONTEND = list(frontend.FRONTEND.values())
-BACKEND = [*backend.BACKEND.values(), *backend.AUTHENTICATION.values()]
-ANSWERS = [frontend.PasswordMessage, frontend.SASLInitialResponse, frontend.SASLResponse]
+STARTUP: list[type[Message]] = [startup.StartupMessage, *startup.STARTUP.values()]
+FRONTEND: list[type[Message]] = list(frontend.FRONTEND.values())
+BACKEND: list[type[Message]] = [*backend.BACKEND.values(), *backend.AUTHENTICATION.values()]
+ANSWERS: list[type[Message]] = [frontend.PasswordMessage, frontend.SASLInitialResponse, frontend.SASLResponse]
 
 
 def made(kind: type[Message]) -> st.SearchStrategy[Message]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
@@ -48,7 +48,7 @@ _BEGIN = [Query("BEGIN")]
 _ROLLBACK = [Query("ROLLBACK")]
 _DECLARE = [Query(f"DECLARE c SCROLL CURSOR FOR {_QUERY}")]
 
-_SCRIPTS: dict[str, list[list[Message]]] = {
+_SCRIPTS: dict[str, list[Sequence[Message]]] = {
     "a cursor in the extended protocol": [
         _BEGIN,
         [*_do(f"DECLARE c CURSOR FOR SELECT n, t FROM {_TABLE} WHERE n > $1 ORDER BY n", b"4"), Sync()],

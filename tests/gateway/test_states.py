@@ -28,9 +28,11 @@ def test_a_connection_from_start_to_end() -> None:
     machine.sent(backend.AuthenticationSASL)
     machine.received(frontend.AuthenticationData)
     machine.sent(backend.AuthenticationOk)
+    kind: type[Message]
     for kind in (backend.ParameterStatus, backend.BackendKeyData, backend.ReadyForQuery):
         machine.sent(kind)
-    assert machine.state is State.IDLE
+    started = machine.state
+    assert started is State.IDLE
     machine.received(frontend.Query)
     for kind in (backend.RowDescription, backend.DataRow, backend.CommandComplete, backend.ReadyForQuery):
         machine.sent(kind)

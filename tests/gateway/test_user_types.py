@@ -176,7 +176,7 @@ def test_values_and_parameters_are_those_of_the_enumeration(
 ) -> None:
     info = EnumInfo.fetch(client, f"{schema}.mood")
     assert info is not None
-    mood = enum.Enum("mood", {label: label for label in LABELS})
+    mood = enum.Enum("mood", {label: label for label in LABELS})  # type: ignore[misc]  # mypy wants them written out
     register_enum(info, client, mood)
     with client.cursor(binary=binary) as cursor:
         cursor.execute("SELECT id, now FROM person WHERE now >= %s ORDER BY now DESC", [mood["zen"]])

@@ -37,7 +37,8 @@ def fetch(connection: psycopg.Connection, query: str) -> tuple[int, int, list[by
             assert result is not None
             found.append([result.get_value(row, 0) for row in range(result.ntuples)])
             kind = result.ftype(0), result.fmod(0)
-    return (*kind, *found)
+    texts, binaries = found
+    return (*kind, texts, binaries)
 
 
 def decode(frames: bytes) -> list[bytes | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import psycopg
 import pytest
@@ -23,7 +23,9 @@ def connection(postgres: EmbeddedPostgres) -> Iterator[psycopg.Connection]:
 
 @pytest.mark.parametrize("query", [values_query, array_query], ids=["scalars", "arrays"])
 @pytest.mark.parametrize("type_name", sorted(SAMPLES))
-def test_binary_becomes_the_text_of_the_same_value(connection: psycopg.Connection, query, type_name: str) -> None:  # noqa: ANN001
+def test_binary_becomes_the_text_of_the_same_value(
+    connection: psycopg.Connection, query: Callable[[str], str], type_name: str
+) -> None:
     type_oid, _, values = binaries(connection, query(type_name))
     values = values[:60]
     kind = (BY_OID.get(type_oid) or BY_ARRAY_OID[type_oid]).name + ("[]" if type_oid in BY_ARRAY_OID else "")

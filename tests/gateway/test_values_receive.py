@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import psycopg
 import pyarrow as pa
@@ -54,7 +54,9 @@ def binaries(connection: psycopg.Connection, query: str) -> tuple[int, int, list
 
 @pytest.mark.parametrize("query", [values_query, array_query], ids=["scalars", "arrays"])
 @pytest.mark.parametrize("type_name", TYPES)
-def test_what_postgres_sends_is_taken(connection: psycopg.Connection, query, type_name: str) -> None:  # noqa: ANN001
+def test_what_postgres_sends_is_taken(
+    connection: psycopg.Connection, query: Callable[[str], str], type_name: str
+) -> None:
     type_oid, typmod, values = binaries(connection, query(type_name))
     expected = arrow_column(type_oid, typmod, values)
     column = pa.array(values, pa.binary())

@@ -80,8 +80,8 @@ def _comparable(message: Message) -> Message:
 
 
 @contextmanager
-def wire(server: Server, **parameters: str) -> Iterator[Wire]:
-    connection = Wire(server, **parameters)
+def wire(server: Server, *, version: int = startup.PROTOCOL_3_0, **parameters: str) -> Iterator[Wire]:
+    connection = Wire(server, version=version, **parameters)
     try:
         yield connection
     finally:

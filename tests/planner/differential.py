@@ -76,7 +76,9 @@ def spark_session(interpreted: bool = False) -> SparkSession:
 def _keep_to_itself(session: SparkSession) -> None:
     """PySpark makes exceptions of every JVM in the process its own, and asks its JVM about those of others: in the same
     process the storage engine has one too."""
-    client = session.sparkContext._gateway._gateway_client
+    gateway = session.sparkContext._gateway
+    assert gateway is not None
+    client = gateway._gateway_client
     own, plain = capture_sql_exception(protocol.get_return_value), protocol.get_return_value
 
     def get_return_value(answer: Any, gateway_client: Any, *names: Any) -> Any:

@@ -10,6 +10,7 @@ import heapq
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from catalog.clock import HybridClock, Timestamp
 from catalog.synchronisation import Peer, Replica, Settings, Step, Update, Word, next_step
@@ -74,7 +75,7 @@ class World:
         self.healed = False
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._count = 0
-        checks = Ledger.__dataclass_fields__["checks"].default - self.faults.checks
+        checks = Ledger.checks - self.faults.checks
         self.ledger = Ledger(SETTINGS, self._clock(), checks=checks)
         self.nodes: list[Node] = []
         self.outages = self._intervals(0.15)
@@ -153,9 +154,11 @@ class World:
         if not any(node.alive for node in self.nodes):
             self.start_node()
         alive = self.living = [node for node in self.nodes if node.alive]
-        self.at(self.now + 3 * DELAY, lambda: [alive[0].change(of) for of in range(OBJECTS)] and None)
+        for of in range(OBJECTS):
+            self.at(self.now + 3 * DELAY, partial(alive[0].change, of))
         for node in alive:
-            self.at(self.now + 6 * DELAY, lambda node=node: [node.operate(of) for of in range(OBJECTS)] and None)
+            for of in range(OBJECTS):
+                self.at(self.now + 6 * DELAY, partial(node.operate, of))
         self.at(self.now + 7 * DELAY, self.end)
 
     def end(self) -> None:
@@ -301,7 +304,7 @@ class Node:
         self.ask(question)
 
     def _step(self, unsettled: list[Update], peers: list[Peer], now: Timestamp) -> None:
-        faults, ledger = self.world.faults, self.world.ledger
+        faults = self.world.faults
         for update in unsettled:
             step, _ = next_step(update, peers, now, SETTINGS)
             if step is Step.WAIT and now <= update.active(SETTINGS) and faults.activates_early:
@@ -309,9 +312,12 @@ class Node:
             elif step is Step.WAIT and now > update.active(SETTINGS) and faults.returns_early:
                 step = Step.SETTLE
             if step is Step.ACTIVATE:
-                self.ask(lambda update=update: self._tell(ledger.activate(update.version)))
+                self.ask(partial(self._activate, update.version))
             elif step is Step.SETTLE:
-                self.ask(lambda update=update: self._settle(update.version))
+                self.ask(partial(self._settle, update.version))
+
+    def _activate(self, version: int) -> None:
+        self._tell(self.world.ledger.activate(version))
 
     def _settle(self, version: int) -> Callable[[], None] | None:
         settled = self.world.ledger.settle(version)
@@ -364,7 +370,7 @@ class Node:
         [of] = world.ledger.updates[version].objects
         for node in world.nodes:  # whoever hears of it may look at it anywhere, and change it again
             if node.alive and world.chance.random() < 0.5:
-                world.at(world.now + world.chance.randint(0, 5_000), lambda node=node: node.operate(of))
+                world.at(world.now + world.chance.randint(0, 5_000), partial(node.operate, of))
         if world.now < HORIZON and world.chance.random() < 0.5:
             world.at(world.now + world.chance.randint(0, 5_000), lambda: world.anybody(lambda node: node.change(of)))
 

@@ -56,7 +56,10 @@ async def test_a_small_insert(engine: SparkEngine, lake_path: Path, witness: Att
 async def test_a_large_insert_is_written_by_sparks_tasks(
     engine: SparkEngine, lake_path: Path, reader: Reader, witness: Attach
 ) -> None:
-    of = table(**{"A b": datatypes.INT8, "f": datatypes.FLOAT8, "d": NUMERIC_10_2, "iv": datatypes.INTERVAL, "t": 1083})
+    types: dict[str, int | tuple[int, int]] = {
+        "A b": datatypes.INT8, "f": datatypes.FLOAT8, "d": NUMERIC_10_2, "iv": datatypes.INTERVAL, "t": 1083,
+    }  # fmt: skip
+    of = table(**types)
     sql = (
         "SELECT id, IF(id = 5, double('NaN'), id / 2), CAST(id % 1000 AS DECIMAL(10, 2)),"
         " named_struct('months', 1, 'days', 2, 'microseconds', id), TIME'12:34:56.789' FROM range(0, 300000, 1, 2)"
