@@ -48,6 +48,7 @@ _UNTOLD: Final = (
 )  # fmt: skip
 _FORWARDED: Final = (answers.ParameterStatus.type, answers.NotificationResponse.type)
 _HEAD_BYTES: Final = 5
+_OF_NO_SHADOW: Final = (SqlState.LOCK_NOT_AVAILABLE, SqlState.FEATURE_NOT_SUPPORTED)
 
 
 class GuardedPortal(StatementPortal):
@@ -81,8 +82,9 @@ async def guarding(session: Exchange, *filled: int, undone_in: int | None = None
         try:
             yield
         except SluiceError as error:
-            # What was not found in a shadow may be its reason. For a lock it may be tried again (gateway.patience).
-            if backend.status == b"E" and error.sqlstate != SqlState.LOCK_NOT_AVAILABLE:
+            # What was not found in a shadow may be its reason; not of what may be tried again for a lock
+            # (gateway.patience), or is refused already, with what was refused.
+            if backend.status == b"E" and error.sqlstate not in _OF_NO_SHADOW:
                 _, after_error = await backend.run(_UNDO, questions[0])
                 _check_scans(session, before[0], after_error)
             raise
