@@ -135,7 +135,8 @@ async def _use(  # noqa: PLR0917
             await connection.execute(sql.format(next(numbers)))
         except asyncpg.PostgresError as error:
             errors.append(error.sqlstate or "")
-        taken.append(time.perf_counter() - begin)
+        else:
+            taken.append(time.perf_counter() - begin)
 
 
 def rate(taken: Sequence[float], sessions: int) -> float:

@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 
 from catalog.gateways import Gateways
 from catalog.store import Store
-from gateway.backend import Address
+from gateway.endpoint import Address
 from gateway.indexing import Indexing
 from gateway.live_cursors import LiveCursors
 from planner.builtins import Builtins
@@ -51,6 +51,7 @@ class GatewayContext:
     stopping: bool = False  # sessions end as soon as they run nothing
     live_cursors: LiveCursors = field(default_factory=LiveCursors)
     indexing: Indexing = field(init=False)
+    new_files: int = 0  # that were committed here since maintenance has last looked
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     def __post_init__(self) -> None:

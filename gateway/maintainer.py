@@ -1,5 +1,5 @@
 """Maintenance in the background: now and then a gateway looks for tables that are due for compaction, and for snapshots
-that are past the retention.
+that are past the retention; sooner where many files are new.
 
 One table at a time, and none that another gateway is at; with a rest after each merge, so that it takes a share of one
 core at most. A fault is logged, and the next look tries again.
@@ -27,6 +27,8 @@ _LOG: Final = logging.getLogger("sluice.maintenance")
 # How soon a change of the interval is noticed.
 _NOTICE_SECONDS_MAX: Final = 5.0
 _PATIENCE_SECONDS: Final = 1.0
+# So many files that were committed here are a reason to look before it is time.
+_NEW_FILES_MAX: Final = 250
 
 
 class Maintainer:
@@ -54,11 +56,13 @@ class Maintainer:
             try:
                 settings = await maintenance_settings(self._gateway.store.pool)
                 until = looked + settings.interval_seconds
-                if settings.interval_seconds <= 0 or loop.time() < until:
+                early = self._gateway.new_files >= _NEW_FILES_MAX
+                if settings.interval_seconds <= 0 or (loop.time() < until and not early):
                     rest = until - loop.time() if settings.interval_seconds > 0 else _NOTICE_SECONDS_MAX
                     await asyncio.sleep(min(rest, _NOTICE_SECONDS_MAX))
                     continue
                 looked = loop.time()
+                self._gateway.new_files = 0
                 await self._look(settings)
             except Exception as fault:  # noqa: BLE001  whatever it is: the log hears of it
                 log_fault(_LOG, "maintenance is left to the next look", fault)

@@ -94,7 +94,7 @@ class _Spark:
     def __init__(self, settings: EngineSettings, data_path: str) -> None:
         self.jvm = SparkJvm(settings)
         self.views = ScanViews(self.jvm, data_path)
-        self._idle: dict[bool, list[JavaObject]] = {False: [], True: []}
+        self._idle: dict[bool, list[tuple[JavaObject, str]]] = {False: [], True: []}
         self._lock = threading.Lock()
 
     @contextmanager
@@ -102,19 +102,20 @@ class _Spark:
         """A Spark session that nobody else uses meanwhile."""
         idle = self._idle[light]
         with self._lock:
-            session = idle.pop() if idle else None
+            session, set_to = idle.pop() if idle else (None, "")
         if session is None:
             session = self.jvm.session.newSession()
             for name, value in LIGHT_SETTINGS.items() if light else ():
                 session.conf().set(name, value)
-        session.conf().set("spark.sql.session.timeZone", time_zone)
+        if set_to != time_zone:
+            session.conf().set("spark.sql.session.timeZone", time_zone)
         # Plan nodes that are made here rather than by the session's planner belong to the thread's active session.
         self.jvm.view.org.apache.spark.sql.classic.SparkSession.setActiveSession(session)
         try:
             yield session
         finally:
             with self._lock:
-                idle.append(session)
+                idle.append((session, time_zone))
 
     @contextmanager
     def scanned(self, query: RunnableQuery) -> Iterator[list[View]]:
@@ -381,8 +382,7 @@ class Work:
         """The query, analysed, as a (Java) DataFrame."""
         with self._spark.scanned(query) as views:
             light = is_light(query, [view.row_count for view in views])
-            if light:
-                self.statement.lighten(self.jvm)
+            self.statement.weigh(self.jvm, light=light)
             session = self._sessions.enter_context(self._spark.session(self._time_zone, light=light))
             parts = [
                 f"{_quoted(bound.scan.name)} AS (SELECT * FROM global_temp.{view.name})"

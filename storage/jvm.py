@@ -24,6 +24,7 @@ from pyspark.java_gateway import launch_gateway
 
 from catalog.errors import SluiceError, SqlState
 from storage.class_archive import archive_path
+from storage.java_names import JavaNames
 
 # Results so large that they hold a task until their client has read them (storage.relay): so many at a time.
 RELAYS: Final = 4
@@ -60,7 +61,11 @@ _SETTINGS: Final[dict[str, str]] = {
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -Duser.timezone=UTC -Djava.awt.headless=true",
     "spark.executor.extraJavaOptions": "-Duser.timezone=UTC",
     "spark.cleaner.periodicGC.interval": "5min",  # shuffle files of finished statements go when their objects do
+    # By itself Spark takes pages of 16 MB of such a heap, and each sort, join and aggregate of a few rows takes one.
+    "spark.buffer.pageSize": "1m",
     "spark.task.maxFailures": "1",
+    # A statement of a few tasks does not wait until the last task of a long one has begun (storage/statement.py).
+    "spark.scheduler.mode": "FAIR",
     "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.variable.substitute": "false",  # ${…} in a client's text is not to be read as a setting of the JVM's
     "spark.sql.ansi.enabled": "true",
@@ -146,7 +151,7 @@ class SparkJvm:
             self._remove_scratch()
             raise _did_not_start(settings.log, error) from error
         self._process: subprocess.Popen[bytes] = self._gateway.proc
-        self.view: Any = self._gateway.jvm
+        self.view = JavaNames(self._gateway.jvm)
         self.relays = threading.BoundedSemaphore(RELAYS)
         try:
             builder = self.view.org.apache.spark.sql.classic.SparkSession.builder()

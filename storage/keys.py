@@ -18,18 +18,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from catalog import datatypes
 from catalog.errors import unsupported
 from catalog.model import Column, DataFile, DeleteFile, Table
 from storage import layout
-from storage.arrow_types import FIELD_ID, arrow_type
+from storage.arrow_types import arrow_type
 from storage.files import LakeFiles
 from storage.initial_default import initial_default
 from storage.plan import Comparison
 from storage.positions import deleted_positions
 from storage.pruning import prune
+from storage.small_files import is_small, names_by_id, small_files
 
 _BATCH_ROWS: Final = 131_072
 _MIDNIGHT: Final = 86_400_000_000
@@ -129,8 +129,12 @@ def read_rows(
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """The columns of a data file in lake form, batch by batch, each with the number of its first row in the file."""
     path = layout.join(table.path, file.path)
+    if is_small(file):
+        kept = small_files.read(files, path)
+        yield 0, _in_lake_form(kept.rows, columns, kept.names)
+        return
     with files.parquet(path) as parquet:
-        names = _names_by_id(parquet)
+        names = names_by_id(parquet)
         present = [names[column.column_id] for column in columns if column.column_id in names]
         groups = range(parquet.metadata.num_row_groups) if row_groups is None else row_groups
         counts = [parquet.metadata.row_group(group).num_rows for group in range(parquet.num_row_groups)]
@@ -140,15 +144,6 @@ def read_rows(
             for batch in parquet.iter_batches(_BATCH_ROWS, row_groups=[group], columns=present, use_threads=False):
                 yield first, _in_lake_form(batch, columns, names)
                 first += batch.num_rows
-
-
-def _names_by_id(parquet: pq.ParquetFile) -> dict[int, str]:
-    found = {}
-    for field in parquet.schema_arrow:
-        identity = (field.metadata or {}).get(FIELD_ID)
-        if identity is not None:
-            found[int(identity)] = field.name
-    return found
 
 
 def _in_lake_form(batch: pa.RecordBatch, columns: Sequence[Column], names: dict[int, str]) -> pa.RecordBatch:
@@ -370,10 +365,11 @@ def read_positions(
 ) -> pa.Table:
     """These columns of the rows at `positions` (ascending) of a data file, in lake form; row groups without any of them
     are not read."""
-    files = LakeFiles(data_path)
-    with files.parquet(layout.join(table.path, file.path)) as parquet:
-        ends = np.cumsum([parquet.metadata.row_group(group).num_rows for group in range(parquet.num_row_groups)])
-    groups = np.unique(np.searchsorted(ends, positions, side="right")).tolist()
+    files, groups = LakeFiles(data_path), None
+    if not is_small(file):
+        with files.parquet(layout.join(table.path, file.path)) as parquet:
+            ends = np.cumsum([parquet.metadata.row_group(group).num_rows for group in range(parquet.num_row_groups)])
+        groups = np.unique(np.searchsorted(ends, positions, side="right")).tolist()
     schema = pa.schema([(column.name, arrow_type(column.form)) for column in columns])
     parts = []
     for first, batch in read_rows(files, table, file, columns, groups):

@@ -85,7 +85,7 @@ def local_relation(
         if numbers is not None:
             arrays.append(pa.array(numbers[file.path] + positions))
         tables.append(pa.Table.from_arrays(arrays, schema=schema))
-    return local_frame(jvm, tables, fields)
+    return local_frame(jvm, [pa.concat_tables(tables)] if tables else [], fields)
 
 
 def local_frame(jvm: SparkJvm, tables: Iterable[pa.Table], fields: Sequence[dict[str, Any]]) -> JavaObject:

@@ -46,8 +46,7 @@ def make_archive(path: Path) -> None:
                     session.conf().set(name, value)
                 statement = Statement("archive")
                 statement.bind(jvm, "UTC")
-                if light:
-                    statement.lighten(jvm)
+                statement.weigh(jvm, light=light)
                 for rows in ("VALUES (1, 'v1'), (2, 'v2')", f"SELECT * FROM parquet.`{folder}/rows.parquet`"):
                     for exercise in _EXERCISES:
                         frame = session.sql(f"WITH r (a, b) AS ({rows}) {exercise}")

@@ -34,13 +34,19 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 def prune(
     files: Iterable[DataFile], table: Table, predicate: Iterable[Comparison]
 ) -> tuple[tuple[DataFile, ...], tuple[DataFile, ...]]:
-    """(files to read, files in which no row can meet the conjunction `predicate`), each in the order given."""
+    """(files to read, files in which no row can meet the conjunction `predicate`), each in the order given. A file all
+    of whose rows are deleted has none that does."""
     conditions = [(table.column(comparison.attnum), comparison) for comparison in predicate]
     kept: list[DataFile] = []
     skipped: list[DataFile] = []
     for file in files:
-        (kept if all(_may_hold(file, column, each) for column, each in conditions) else skipped).append(file)
+        may_hold = _has_rows(file) and all(_may_hold(file, column, each) for column, each in conditions)
+        (kept if may_hold else skipped).append(file)
     return tuple(kept), tuple(skipped)
+
+
+def _has_rows(file: DataFile) -> bool:
+    return file.delete_file is None or file.delete_file.delete_count < file.record_count
 
 
 def _may_hold(file: DataFile, column: Column, comparison: Comparison) -> bool:

@@ -42,6 +42,9 @@ from storage.widths import Widths
 _WIDER_BELOW_BYTES: Final = 4 * 2**20
 _NARROWER_ABOVE_BYTES: Final = 64 * 2**20
 _WIDER_BY: Final = 4
+# What Py4J hands over is in memory several times: so many batches, and so many rows before their width is known.
+_HANDED_BATCHES_MAX: Final = 2
+_FIRST_HANDED_ROWS: Final = 20
 
 
 class _Window:
@@ -75,6 +78,20 @@ class _Window:
         self._stream.close()
 
 
+class _Handed:
+    """The rows of one job of a light query's: so few that they come by themselves, without a socket."""
+
+    def __init__(self, found: Any, count: int) -> None:
+        self._found = found
+        self._count = count
+
+    def messages(self) -> Iterator[bytes]:
+        return (bytes(self._found[number]) for number in range(self._count))
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+
 class _Size(NamedTuple):
     """How many batches a window may have. `looks`: it is to teach how wide rows are, and comes again if it has more."""
 
@@ -85,14 +102,14 @@ class _Size(NamedTuple):
 class _TooMany(NamedTuple):
     """A window that had more batches than it may have; `window` has some of them, where it was to be looked at."""
 
-    window: _Window | None
+    window: _Window | _Handed | None
 
 
 class _Ahead(NamedTuple):
     """The window up to `end`, whose job was started ahead of its turn."""
 
     end: int
-    window: Future[_Window | _TooMany]
+    window: Future[_Window | _Handed | _TooMany]
 
 
 def arrow_schema_of(jvm: SparkJvm, frame: JavaObject) -> pa.Schema:
@@ -118,16 +135,35 @@ class ArrowRows:
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         plan = self._frame.queryExecution().executedPlan()
-        limit = _plain_limit(plan)
+        kind = plan.getClass().getSimpleName()
+        limit = _plain_limit(plan, kind)
         if limit is not None:
             plan = self._jvm.view.org.apache.spark.sql.execution.LocalLimitExec(limit, plan.child())
-        guess = int(plan.schema().defaultSize())
+        schema = plan.schema()
         self._plan = plan
-        self._widths = Widths(self.schema, guess, self._jvm.heap_bytes, self._jvm.parallelism)
+        self._widths = Widths(self.schema, int(schema.defaultSize()), self._jvm.heap_bytes, self._jvm.parallelism)
+        if kind == "LocalTableScanExec" and self._statement.is_light:
+            return self._planned(plan.rows(), schema)
         batches = self._batches()
-        count = int(batches.getNumPartitions())
+        count = self._count = int(batches.getNumPartitions())
         rows = self._windows(batches, count, ahead=limit is None)
         return rows if limit is None else _first(rows, limit)
+
+    def _planned(self, rows: JavaObject, schema: JavaObject) -> Generator[pa.RecordBatch, None, None]:
+        """The few rows that Spark has computed while it planned: there is no job to run."""
+        converter = getattr(self._jvm.view.org.apache.spark.sql.execution.arrow, "ArrowConverters$ArrowBatchIterator")
+        left = rows.iterator()
+        count = min(_FIRST_HANDED_ROWS, self._widths.rows)
+        while left.hasNext():
+            made = converter(left, schema, count, self._time_zone, False, False, None)
+            try:
+                message = bytes(made.next())
+            finally:
+                made.close()
+            yield self._batch(message)
+            self._statement.check()
+            self._widths.changed()
+            count = self._widths.rows
 
     def _batches(self) -> JavaObject:
         """The plan as an RDD of batches. What it has computed for others (shuffles, broadcasts) is not done again."""
@@ -180,7 +216,7 @@ class ArrowRows:
     def _size(self, partitions: int) -> _Size:
         return _Size(self._widths.window_batches(partitions), not self._widths.known)
 
-    def _look_at(self, window: _Window) -> None:
+    def _look_at(self, window: _Window | _Handed) -> None:
         """Learn from rows that come again."""
         with closing(window):
             for message in window.messages():
@@ -210,11 +246,11 @@ class ArrowRows:
     def _bind(self) -> None:
         self._statement.bind(self._jvm, self._time_zone)
 
-    def _run_elsewhere(self, batches: JavaObject, start: int, end: int, allowed: _Size) -> _Window | _TooMany:
+    def _run_elsewhere(self, batches: JavaObject, start: int, end: int, allowed: _Size) -> _Window | _Handed | _TooMany:
         self._bind()
         return self._run(batches, start, end, allowed)
 
-    def _run(self, batches: JavaObject, start: int, end: int, allowed: _Size) -> _Window | _TooMany:
+    def _run(self, batches: JavaObject, start: int, end: int, allowed: _Size) -> _Window | _Handed | _TooMany:
         """One job over partitions [start, end), whose rows are in the JVM when it returns, unless they are too many.
 
         `take` stops each task at that number, and since `spark.rdd.limit.initialNumPartitions` is large it is one job.
@@ -226,15 +262,21 @@ class ArrowRows:
             if "spark.driver.maxResultSize" in str(error.java_exception.getMessage()):
                 return _TooMany(None)
             raise
-        is_whole = len(found) < allowed.batches
+        count = len(found)
+        is_whole = count < allowed.batches
         if not is_whole and not allowed.looks:
             return _TooMany(None)
+        if self._statement.is_light and count <= _HANDED_BATCHES_MAX:
+            handed = _Handed(found, count)
+            return handed if is_whole else _TooMany(handed)
         served = self._jvm.view.scala.jdk.javaapi.CollectionConverters.asScala(found.iterator())
         window = _Window(self._jvm.view.PythonRDD.serveIterator(served, "serve rows"))
         return window if is_whole else _TooMany(window)
 
     def _pruned(self, batches: JavaObject, start: int, end: int) -> JavaObject:
         """The partitions [start, end) of an RDD. A Scala set is the function that tells what is in it."""
+        if end - start == self._count:
+            return batches
         view = self._jvm.view
         streams = view.java.util.stream
         numbers = streams.IntStream.range(start, end).boxed().collect(streams.Collectors.toSet())
@@ -242,9 +284,9 @@ class ArrowRows:
         return view.org.apache.spark.rdd.PartitionPruningRDD.create(batches, chosen)
 
 
-def _plain_limit(plan: JavaObject) -> int | None:
+def _plain_limit(plan: JavaObject, kind: str) -> int | None:
     """The N of a query that ends in LIMIT N with neither order nor offset."""
-    if plan.getClass().getSimpleName() != "CollectLimitExec" or plan.offset() != 0 or plan.limit() < 0:
+    if kind != "CollectLimitExec" or plan.offset() != 0 or plan.limit() < 0:
         return None
     return int(plan.limit())
 
@@ -266,7 +308,7 @@ def _next_width(width: int, size: int, parallelism: int) -> int:
     return max(width, parallelism)
 
 
-def _close_result(future: Future[_Window | _TooMany]) -> None:
+def _close_result(future: Future[_Window | _Handed | _TooMany]) -> None:
     if not future.cancelled() and future.exception() is None:
         found = future.result()
         window = found.window if isinstance(found, _TooMany) else found

@@ -8,7 +8,8 @@ A file that lacks a column (it was added later) gives the column's initial defau
 anti-join of the files that have any with the positions in their delete files; all other files are read as they are.
 Files are told apart by their names alone, so that a lake may be moved; all of a table's are in its own folder.
 
-A few small files are read here, and Spark is handed their rows: that takes it a quarter of the processor time.
+Small files are read here, and kept (`storage/small_files.py`); Spark is handed their rows, be it beside large files:
+that takes it a quarter of the processor time where they are few, and a small part of it where they are many.
 
 Columns are read by their IDs, but Spark looks for the statistics by which it skips parts of a file by name: so a name
 that it reads by must not be that of another column in the file. It is longer than any name in PostgreSQL.
@@ -45,13 +46,18 @@ from storage.located import (
 from storage.lookup import LookUp, look_up
 from storage.plan import FILE_COLUMN, NUMBER_COLUMN, POSITION_COLUMN, BoundScan, Scan, column_name
 from storage.row_numbers import first_numbers
+from storage.small_files import is_small
 
 VIEWS_MAX: Final = 256
 # So many small files are read beside located rows, in place of by a job of Spark's.
 _SMALL_FILES_MAX: Final = 64
-# Files of so little together are read here and kept in the JVM's memory, as a view.
-_SMALL_ROWS_MAX: Final = 2_000
-_SMALL_BYTES_MAX: Final = 256 * 1024
+# So much of small files is read here and handed over, and stays in the JVM's memory as a view.
+_HANDED_FILES_MAX: Final = 2_000
+_HANDED_BYTES_MAX: Final = 4 * 2**20
+# Beside large files Spark reads fewer small ones along with them.
+_HANDED_FILES_MIN: Final = 8
+# What all views together keep of rows that were handed over, in bytes of their files.
+_VIEWS_BYTES_MAX: Final = 64 * 2**20
 _NAME_BYTES_MAX: Final = 63  # of PostgreSQL (NAMEDATALEN)
 
 # (table, columns, files with their delete files, whether positions are shown, the numbers of first rows where they are)
@@ -60,10 +66,12 @@ _NUMBERED: Final = [plain_field("numbered_file", "string"), plain_field("first_n
 
 
 class View(NamedTuple):
-    """A relation of Spark's by its `name`; `row_count` of rows that it was handed, None where it reads files."""
+    """A relation of Spark's by its `name`; `row_count` of rows that it was handed, None where it reads files, too;
+    `handed_bytes` of the files that these rows are of."""
 
     name: str
     row_count: int | None
+    handed_bytes: int = 0
 
 
 class ScanViews:
@@ -105,20 +113,27 @@ class ScanViews:
                 self._in_use[view.name] = self._in_use.get(view.name, 0) + 1
                 return view
         name = f"scan_{next(self._numbers)}"
-        small = _is_small(files) and may_be_local(version.table.columns)
-        frame = self._local(bound, files) if small else _Relation(self._jvm, self._data_path, bound).of(files)
+        handed, read = _divided(files) if may_be_local(version.table.columns) else ((), files)
+        relation = _Relation(self._jvm, self._data_path, bound)
+        frame = relation.of(read) if read or not handed else self._local(bound, handed)
+        if read and handed:
+            frame = frame.unionAll(self._local(bound, handed))
         frame.createGlobalTempView(name)
-        view = View(name, sum(file.record_count for file in files) if small else None)
+        row_count = None if read else sum(file.record_count for file in handed)
+        view = View(name, row_count, sum(file.size_bytes for file in handed))
         with self._lock:
             self._in_use[name] = 1
             twin = self._views.pop(key, None)
             self._views[key] = view
             evicted = [] if twin is None else [twin]
-            while len(self._views) > self._views_max:
+            while len(self._views) > self._views_max or (len(self._views) > 1 and self._bytes() > _VIEWS_BYTES_MAX):
                 evicted.append(self._views.popitem(last=False)[1])
             self._dropped.update(each.name for each in evicted)
         self._drop_unused()
         return view
+
+    def _bytes(self) -> int:
+        return sum(view.handed_bytes for view in self._views.values())
 
     def _local(self, bound: BoundScan, files: Sequence[DataFile]) -> JavaObject:
         """All rows of a few small files."""
@@ -276,13 +291,17 @@ class _Relation:
         return self._jvm.session.createDataFrame(self._jvm.view.java.util.ArrayList(), schema)
 
 
-def _is_small(files: Sequence[DataFile]) -> bool:
-    """Whether Spark is handed the rows: to open the files would cost it more than they do."""
-    return (
-        len(files) <= _SMALL_FILES_MAX
-        and sum(file.record_count for file in files) <= _SMALL_ROWS_MAX
-        and sum(file.size_bytes for file in files) <= _SMALL_BYTES_MAX
-    )
+def _divided(files: Sequence[DataFile]) -> tuple[Sequence[DataFile], Sequence[DataFile]]:
+    """(files of which Spark is handed the rows, since to open them would cost it more than they do; the others)."""
+    small = [file for file in files if is_small(file)]
+    if (
+        len(small) < min(len(files), _HANDED_FILES_MIN)
+        or len(small) > _HANDED_FILES_MAX
+        or sum(file.record_count for file in small) > LOCATED_MAX
+        or sum(file.size_bytes for file in small) > _HANDED_BYTES_MAX
+    ):
+        return (), files
+    return small, [file for file in files if not is_small(file)]
 
 
 def _numbers(bound: BoundScan) -> Mapping[str, int] | None:

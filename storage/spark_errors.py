@@ -33,6 +33,9 @@ _TYPE_NAMES: Final = {
     "TIME": "time", "STRING": "text",
 }  # fmt: skip
 
+# Java's arithmetic and calendar end before PostgreSQL's do: what is beyond them, PostgreSQL can tell.
+_BEYOND_JAVA: Final = frozenset({"java.lang.ArithmeticException", "java.time.DateTimeException"})
+
 # The name under which the SQL text in question is put beside Spark's parameters.
 _FRAGMENT: Final = "sluice.fragment"
 _TYPE_MARK: Final = re.compile(r"/\* (smallint|integer|bigint) \*/")
@@ -163,8 +166,10 @@ def _translate(exception: BaseException) -> SluiceError:
     else:
         return SluiceError(SqlState.INTERNAL_ERROR, f"{type(exception).__name__}: {exception}")
     for cause in causes:
-        # As a parameter the text is whole; a message of Spark's may hold it with more behind it.
-        raised = raised_error((cause.parameters or {}).get("errorMessage", "")) or raised_error(cause.message)
+        # As a parameter the text is whole; a message of Spark's may hold it with more behind it. One about a plan has
+        # those in it that the plan would raise.
+        message = "" if cause.type.endswith(_NOT_ANALYSED) else cause.message
+        raised = raised_error((cause.parameters or {}).get("errorMessage", "")) or raised_error(message)
         if raised is not None:
             return raised
     for cause in causes:
@@ -191,6 +196,10 @@ def _of_conditions(causes: list[_Cause]) -> SluiceError:
         match = _CONDITION_TEXT.search(cause.message)
         if match is not None:
             return _of_condition(match[1], match[3], {}, match[0])
+    if causes[-1].type in _BEYOND_JAVA:
+        refusal = unsupported("a value beyond what Spark computes with")
+        refusal.fields["D"] = _first_line(causes[-1].message)
+        return refusal
     return SluiceError(
         SqlState.INTERNAL_ERROR,
         _first_line(causes[-1].message) or causes[-1].type,

@@ -1,7 +1,8 @@
 """One statement on Spark: its job group, its session, and whether it was cancelled.
 
 Every thread that works for a statement is *bound* to it first: the Java thread behind it then carries the job group, by
-which exactly this statement's jobs are cancelled, and the SQL settings, which tasks read from there.
+which exactly this statement's jobs are cancelled, and the SQL settings, which tasks read from there. It also has a pool
+of Spark's scheduler to itself, or nearly: pools share the cores, while within one jobs wait for those before them.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from storage.light import LIGHT_SETTINGS
 
 _numbers: Final = itertools.count(1)
 _bound = threading.local()
+_pools: Final = itertools.cycle([f"pool-{number}" for number in range(64)])
 _CANCEL_AGAIN_SECONDS: Final = 0.1
 
 
@@ -31,7 +33,7 @@ class Statement:
         self._ended = threading.Event()
         self._failure: SluiceError | None = None
         self._jvm: SparkJvm | None = None
-        self._light = False
+        self._light: bool | None = None
 
     def cancel(self, failure: SluiceError | None = None) -> None:
         """Stop its jobs, those running and those to come; it fails with `failure` (57014 where none is given).
@@ -93,19 +95,26 @@ class Statement:
             for name, value in jvm.settings.items():
                 if name.startswith("spark.sql."):
                     context.setLocalProperty(name, value)
+            context.setLocalProperty("spark.scheduler.pool", next(_pools))
             _bound.jvm, _bound.light = jvm, False
-        self._set_weight(jvm)
+        if self._light is not None:
+            self._set_weight(jvm, light=self._light)
         context.setLocalProperty("spark.sql.session.timeZone", time_zone)
         context.setJobGroup(self.group, self.tag, True)
 
-    def lighten(self, jvm: SparkJvm) -> None:
-        """What it does from now on is light (see storage.light), in the calling thread and in those bound later."""
-        self._light = True
-        self._set_weight(jvm)
+    @property
+    def is_light(self) -> bool:
+        """Whether all that it does is light (see storage.light)."""
+        return self._light is True
 
-    def _set_weight(self, jvm: SparkJvm) -> None:
-        if _bound.light != self._light:
+    def weigh(self, jvm: SparkJvm, *, light: bool) -> None:
+        """Whether what it does from now on is light, in the calling thread and in those bound later."""
+        self._light = light
+        self._set_weight(jvm, light=light)
+
+    def _set_weight(self, jvm: SparkJvm, *, light: bool) -> None:
+        if _bound.light is not light:
             for name in LIGHT_SETTINGS:
-                value = LIGHT_SETTINGS[name] if self._light else jvm.settings.get(name)
+                value = LIGHT_SETTINGS[name] if light else jvm.settings.get(name)
                 jvm.context.setLocalProperty(name, value)
-            _bound.light = self._light
+            _bound.light = light

@@ -30,7 +30,7 @@ from gateway.analysis import SAVEPOINT, UNDO, analyse
 from gateway.arrays import number_array
 from gateway.attention import attending, check
 from gateway.backend import Statement
-from gateway.lake.computed_column import ComputedColumns
+from gateway.lake.computed_column import ComputedColumns, may_be_asked
 from gateway.lake.insert_query import next_values, with_rules
 from gateway.lake.reading import read
 from gateway.lake.shadow import qualified
@@ -39,7 +39,6 @@ from gateway.routing import route
 from gateway.sequences_of_changes import OwnedSequence, owned_sequences
 from gateway.visibility import latest, rules
 from planner.change import plan_update
-from planner.computable import is_computable
 from planner.lexer import quoted
 from planner.plan import SparkQuery
 from storage.arrow_types import arrow_type
@@ -71,6 +70,9 @@ WHERE attrelid = $1::pg_catalog.int8::pg_catalog.oid AND attnum > 0 AND NOT atti
 """
 # Rows whose new values are in memory at a time.
 _ROWS_AT_ONCE: Final = 1_000_000
+# Small files are written so many at a time: to go to a thread and back costs more than to write one.
+_FILES_AT_ONCE: Final = 64
+_ROWS_WRITTEN: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,17 +203,17 @@ class Reorganisation:
         table = reading.versions[self.relid].table
         context = with_rules(reading.context, table, await rules(session, table))
         assert routed.query is not None
-        may_be_asked = is_computable(routed.query, session.gateway.builtins)
+        asked = await may_be_asked(session, routed.query)
         narrowed = None
         try:
             query = plan_update(routed.query, context, targets).query
         except SluiceError as refusal:
-            if refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED or not may_be_asked:
+            if refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED or not asked:
                 raise
         else:
             listed = ", ".join([FILE_COLUMN, POSITION_COLUMN, *(column_name(attnum) for attnum in targets)])
             narrowed = replace(query, sql=f"SELECT {listed} FROM ({query.sql}) AS computed")
-        return Plan(narrowed, table, context.session.time_zone, targets, expressions, may_be_asked)
+        return Plan(narrowed, table, context.session.time_zone, targets, expressions, asked)
 
     # ── computing ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -223,15 +225,18 @@ class Reorganisation:
         missing = [file for file in files if file.path not in self.completed]
         # Rows are numbered in the order in which they came, those of the session's own transaction last.
         missing.sort(key=lambda file: (file.data_file_id is None, file.data_file_id or 0))
-        self.progress.begin("write files", len(missing), sum(file.record_count for file in missing))
-        for group in _groups(missing):
+        done = self.completed.values()
+        done_rows, missing_rows = (sum(file.record_count for file in each) for each in (done, missing))
+        self.progress.begin("write files", len(done) + len(missing), done_rows + missing_rows)
+        self.progress.did(len(done), done_rows)
+        for group in _groups(missing, len(missing), _ROWS_AT_ONCE):
             drawn = await self._draw(group)
             values = [await self._compute(plan, group) for plan in self.plans]
             async with attending(self.session):
-                for file in group:
+                for some in _groups(group, _FILES_AT_ONCE, _ROWS_WRITTEN):
                     check(self.session)
-                    await self._complete_one(file, [each.get(file.path) for each in values], drawn)
-                    self.progress.did(1, file.record_count)
+                    await self._complete(some, values, drawn)
+                    self.progress.did(len(some), sum(file.record_count for file in some))
         return files
 
     async def _draw(self, files: Sequence[DataFile]) -> dict[int, np.ndarray]:
@@ -274,29 +279,50 @@ class Reorganisation:
             return {}
         return await asyncio.to_thread(_by_file, pa.Table.from_batches(batches).rename_columns(names))
 
-    async def _complete_one(
-        self, file: DataFile, computed: Sequence[pa.Table | None], drawn: dict[int, np.ndarray]
+    async def _complete(
+        self, files: Sequence[DataFile], computed: Sequence[dict[str, pa.Table]], drawn: dict[int, np.ndarray]
     ) -> None:
-        """Of `drawn`, the rows of the file are given the first, which are gone then."""
+        """Of `drawn`, the rows of the files are given the first, which are gone then."""
+        written: list[DataFile] = []
+        try:
+            await asyncio.to_thread(self._write, files, computed, drawn, written)
+        finally:
+            self.written.update(self.new.path + file.path for file in written)
+        self.completed.update(zip((file.path for file in files), written, strict=True))
+
+    def _write(
+        self,
+        files: Sequence[DataFile],
+        computed: Sequence[dict[str, pa.Table]],
+        drawn: dict[int, np.ndarray],
+        written: list[DataFile],
+    ) -> None:
+        """Append the new files to those `written`. Blocking."""
         path = self.session.gateway.data_path
-        positions = await asyncio.to_thread(live_positions, path, self.old, file)
+        for file in files:
+            positions = live_positions(path, self.old, file)
+            values = self._values([each.get(file.path) for each in computed], drawn, len(positions))
+            written.append(rewritten(path, self.old, self.new, file, positions, values))
+
+    def _values(
+        self, computed: Sequence[pa.Table | None], drawn: dict[int, np.ndarray], row_count: int
+    ) -> dict[int, pa.Array]:
+        """Of each column, by attnum, those of the live rows of a file."""
         values: dict[int, pa.Array] = {}
         for plan, table in zip(self.plans, computed, strict=True):
             count = 0 if table is None else table.num_rows
-            if count != len(positions):
-                raise SluiceError(SqlState.INTERNAL_ERROR, f"{count} values were computed for {len(positions)} rows")
+            if count != row_count:
+                raise SluiceError(SqlState.INTERNAL_ERROR, f"{count} values were computed for {row_count} rows")
             for attnum in plan.targets.values():
                 kind = arrow_type(self.new.column(attnum).form)
                 values[attnum] = pa.nulls(0, kind) if table is None else _one(table.column(column_name(attnum)), kind)
         for column in self.columns:
             if column.attnum in drawn:
-                numbers, drawn[column.attnum] = np.split(drawn[column.attnum], [len(positions)])
+                numbers, drawn[column.attnum] = np.split(drawn[column.attnum], [row_count])
                 values[column.attnum] = _in_type(numbers, column, self.new)
         if values.keys() != {column.attnum for column in self.columns}:
             raise SluiceError(SqlState.INTERNAL_ERROR, f"values were computed for columns {sorted(values)} alone")
-        new = await asyncio.to_thread(rewritten, path, self.old, self.new, file, positions, values)
-        self.written.add(self.new.path + new.path)
-        self.completed[file.path] = new
+        return values
 
     # ── publishing ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -371,12 +397,12 @@ def _in_type(numbers: np.ndarray, column: ComputedColumn, table: Table) -> pa.Ar
         raise SluiceError(SqlState.NUMERIC_VALUE_OUT_OF_RANGE, f"{column.type} out of range") from None
 
 
-def _groups(files: Sequence[DataFile]) -> Iterator[list[DataFile]]:
-    """Files whose rows fit into memory together."""
+def _groups(files: Sequence[DataFile], files_max: int, rows_max: int) -> Iterator[list[DataFile]]:
+    """At most so many files at a time, and of so many rows together unless it is one."""
     group: list[DataFile] = []
     rows = 0
     for file in files:
-        if group and rows + file.record_count > _ROWS_AT_ONCE:
+        if group and (len(group) == files_max or rows + file.record_count > rows_max):
             yield group
             group, rows = [], 0
         group.append(file)

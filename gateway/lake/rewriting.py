@@ -24,6 +24,7 @@ from catalog.errors import SluiceError, SqlState
 from catalog.model import DataFile
 from catalog.publish import Deletion, RowChange
 from gateway.backend import Statement
+from gateway.lake.catching_up import until_little_is_left
 from gateway.lake.new_references import refuse_missing
 from gateway.lake.reorganise import Reorganisation
 from gateway.lake.uniqueness import refuse_duplicates
@@ -67,11 +68,12 @@ class Rewriting:
 
     async def write(self) -> None:
         """Write anew what is not yet, which takes long where there are many rows."""
-        if self._staged:
-            await self._write_added(await self._published())
-        else:
+        if not self._staged:
             await self._session.backend.run(Statement(_HOLD_OFF, (self._session.gateway.token, str(self.relid))))
-            await self._columns.catch_up()
+        await until_little_is_left(self._write_new if self._staged else self._columns.catch_up)
+
+    async def _write_new(self) -> None:
+        await self._write_added(await self._published())
 
     async def stage(self) -> None:
         """All files that the transaction sees are replaced by new ones."""

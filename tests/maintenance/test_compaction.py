@@ -311,6 +311,15 @@ def test_the_background() -> None:
             assert time.monotonic() < deadline, process.output
             time.sleep(0.2)
         assert server.query("SELECT count(*), sum(id) FROM item") == [["20", "190"]]
+        # Where many files come at once, it does not wait until it is time.
+        server.psql("-qc", f"ALTER DATABASE {server.database} SET sluice.maintenance_interval = '1 day'")
+        server.psql("-q", sql="BEGIN;" + "INSERT INTO item VALUES (1);" * 260 + "COMMIT;")
+        assert files_of(server, "item") > 250
+        deadline = time.monotonic() + 60
+        while files_of(server, "item") > 8:
+            assert time.monotonic() < deadline, process.output
+            time.sleep(0.2)
+        assert server.query("SELECT count(*), sum(id) FROM item") == [["280", "450"]]
         assert process.lines == [line for line in process.lines if "Traceback" not in line]
 
 
@@ -327,3 +336,21 @@ def test_one_that_waits_can_be_ended(lake: Server) -> None:
             other.execute("VACUUM FULL item")
         assert other.execute("SELECT count(*) FROM item").fetchone() == (2,)
     assert files_of(lake, "item") == 2
+
+
+def test_what_was_dropped_is_cleaned_out(lake: Server, kept: GatewayProcess) -> None:
+    """A column that is gone stays in its files until these are compacted, for who reads the lake as it was."""
+    made = "SELECT g AS id, repeat(md5(g::text), 4) AS gone FROM generate_series(1, 9000) g"
+    lake.psql("-qc", f"CREATE TABLE item AS {made}")
+    lake.psql("-qc", "ALTER TABLE item DROP COLUMN gone")
+    lake.psql("-qc", "DELETE FROM item WHERE id = 1")
+    sizes = "SELECT files, row_count, deleted_rows, bytes < 100000 FROM pg_sluice.table_sizes"
+    sizes += " WHERE relation = 'item'::regclass"
+    assert lake.query(sizes) == [["1", "8999", "1", "f"]]
+    lake.psql("-qc", "VACUUM item")
+    assert lake.query(sizes) == [["1", "8999", "0", "t"]]
+    retain(lake, "0")
+    lake.psql("-qc", "VACUUM item")
+    [folder] = {path.parent for path in kept.data_dir.rglob("lake/**/item-*/*.parquet") if path.parent.exists()}
+    assert [path.suffix for path in folder.iterdir()] == [".parquet"]
+    assert lake.query("SELECT count(*), min(id) FROM item") == [["8999", "2"]]

@@ -151,6 +151,18 @@ async def test_cancel_stops_that_statement_alone(engine: SparkEngine, reader: Re
     assert await other == [sum(n % 7 for n in range(7)) * (30_000_000 // 7) + sum(range(30_000_000 % 7))]
 
 
+async def test_a_short_query_does_not_wait_for_all_tasks_of_a_long_one(engine: SparkEngine, reader: Reader) -> None:
+    """Both are of more tasks than there are cores; the long one's would take hours."""
+    many = "SELECT count(*) FROM range(0, 1000000000000, 1, 20000) WHERE hash(id) % 2 = 3"
+    long = asyncio.create_task(reader.table(many, tag="long"))
+    await asyncio.sleep(1)
+    assert await reader.column("SELECT count(*) FROM range(0, 1000, 1, 10)") == [1000]
+    assert not long.done()
+    engine.cancel("long")
+    with pytest.raises(SluiceError, match="canceling statement"):
+        await long
+
+
 async def test_cancel_of_what_does_not_run_is_nothing(engine: SparkEngine, reader: Reader) -> None:
     engine.cancel("nobody")
     assert await reader.column("SELECT 1") == [1]

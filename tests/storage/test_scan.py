@@ -31,7 +31,7 @@ _UUID = "6ba7b810-9dad-11d1-80b4-00c04fd430c8"
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Small files are read in either way."""
     if request.param == "read by Spark":
-        monkeypatch.setattr("storage.scan._SMALL_BYTES_MAX", -1)
+        monkeypatch.setattr("storage.scan._HANDED_BYTES_MAX", -1)
 
 
 def delete_rows(lake_path: Path, version: TableVersion, **positions: list[int]) -> TableVersion:
@@ -174,6 +174,30 @@ async def test_numbers_are_rows_own(reader: Reader, lake_path: Path, position: b
     result = await reader.table("SELECT * FROM t ORDER BY c1", numbered)
     assert result["_number"].to_pylist() == [40, 42, 3, 4, 2**46, 2**46 + 1]
     assert result.schema.names == ["c1", *(["_file", "_position"] if position else []), "_number"]
+
+
+async def test_small_files_beside_a_large_one(reader: Reader, lake_path: Path) -> None:
+    of = table(a=datatypes.INT4, ti=datatypes.TIME)
+    large = pa.table({"a": np.arange(5000, dtype=np.int32), "ti": pa.array([0] * 5000, pa.time64("us"))})
+    small = [rows(of, (number, 86_400_000_000), (number, None)) for number in range(5000, 5010)]
+    version = delete_rows(lake_path, write(lake_path, of, large, *small), f0=[7], f1=[0, 1], f2=[1])
+    bound = scan(version, position=True)
+    numbered = dataclasses.replace(bound, scan=dataclasses.replace(bound.scan, needs_number=True))
+    for each in (bound, numbered):
+        result = await reader.table("SELECT * FROM t ORDER BY c1, _position", each)
+        expected = [n for n in range(5000) if n != 7] + [5001] + [n for n in range(5002, 5010) for _ in range(2)]
+        assert result["c1"].to_pylist() == expected
+        assert result["_position"].to_pylist()[4998:5004] == [4999, 0, 0, 1, 0, 1]
+        assert result["_file"].to_pylist()[4999] == version.files[2].path
+        assert result["c2"].cast(pa.int64()).to_pylist()[5000:5002] == [86_400_000_000_000, None]
+        assert result["c2"].null_count == 8
+
+
+async def test_files_all_of_whose_rows_are_deleted_are_not_read(reader: Reader, lake_path: Path) -> None:
+    of = table(a=datatypes.INT4)
+    version = delete_rows(lake_path, write(lake_path, of, rows(of, (1,), (2,)), rows(of, (3,))), f0=[0, 1])
+    (lake_path / of.path / version.files[0].path).unlink()
+    assert await reader.column("SELECT c1 FROM t", scan(version)) == [3]
 
 
 @pytest.mark.parametrize("position", [False, True])

@@ -24,7 +24,11 @@ _CASES = [
     ("SELECT CAST('x' || id AS DECIMAL(5, 2)) FROM range(1)", "22P02", 'invalid input syntax for type numeric: "x0"'),
     ("SELECT (SELECT id FROM range(2))", "21000", "more than one row returned by a subquery used as an expression"),
     ("SELECT * FROM nowhere", "0A000", "this query is not supported on lake tables"),
+    ("SELECT (SELECT raise_error('SLUICE:22003:n') FROM range(2) ORDER BY o.id LIMIT 1) FROM range(1) o", "0A000",
+     "this query is not supported on lake tables"),
     ("SELECT (1", "0A000", "this query is not supported on lake tables"),
+    ("SELECT CAST(date_add(DATE'2000-01-01', 2000000000 + CAST(id AS INT)) AS TIMESTAMP_NTZ) FROM range(1)", "0A000",
+     "a value beyond what Spark computes with is not supported on lake tables"),
     ("SELECT raise_error('SLUICE:22023:bad ' || id || chr(10) || 'line') FROM range(1)", "22023", "bad 0\nline"),
 ]  # fmt: skip
 

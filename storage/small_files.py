@@ -1,0 +1,91 @@
+"""The rows of small data files, kept in memory once they were read: a table that many write to has many, and each would
+be opened again by every look at the table.
+
+A data file never changes and its name is never given to another; so what is kept is true for as long as the file is
+there, and what is kept of a file that is gone is asked for by nobody. The least recently used go.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from threading import Lock
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from catalog.model import DataFile
+from storage.arrow_types import FIELD_ID
+from storage.files import LakeFiles
+
+# A file of more bytes or rows is read from where it is.
+FILE_BYTES_MAX: Final = 64 * 1024
+FILE_ROWS_MAX: Final = 2_000
+# A row of few columns takes some kilobytes, by Arrow's padding and Python's objects.
+_COLUMN_BYTES: Final = 512
+_KEPT_BYTES_MAX: Final = 64 * 2**20
+# What a small file was packed from may be large: rows are not kept that would take more than this part of the memory.
+_SHARE_MIN: Final = 16
+
+
+class FileRows(NamedTuple):
+    """All rows of a data file as they are in it; and by what names its columns go, by their IDs."""
+
+    rows: pa.RecordBatch
+    names: dict[int, str]
+
+
+class SmallFiles:
+    """What `read` has read, up to so many bytes of memory. Safe in threads."""
+
+    def __init__(self, bytes_max: int = _KEPT_BYTES_MAX) -> None:
+        self._bytes_max = bytes_max
+        self._bytes = 0
+        self._lock = Lock()
+        self._kept: OrderedDict[tuple[str, str], FileRows] = OrderedDict()
+
+    def read(self, files: LakeFiles, path: str) -> FileRows:
+        """The rows of the file at a path. Errors as `LakeFiles.parquet`. Blocking."""
+        key = (files.data_path, path)
+        with self._lock:
+            found = self._kept.get(key)
+            if found is not None:
+                self._kept.move_to_end(key)
+                return found
+        with files.parquet(path) as parquet:
+            rows = parquet.read(use_threads=False).combine_chunks()
+            batches = rows.to_batches()
+            batch = batches[0] if batches else pa.RecordBatch.from_pylist([], rows.schema)
+            found = FileRows(batch, names_by_id(parquet))
+        size = _size(found)
+        if size > self._bytes_max // _SHARE_MIN:
+            return found
+        with self._lock:
+            if key not in self._kept:
+                self._kept[key] = found
+                self._bytes += size
+            while self._bytes > self._bytes_max:
+                self._bytes -= _size(self._kept.popitem(last=False)[1])
+        return found
+
+
+def is_small(file: DataFile) -> bool:
+    """Whether the file is one whose rows are kept."""
+    return file.size_bytes <= FILE_BYTES_MAX and file.record_count <= FILE_ROWS_MAX
+
+
+def names_by_id(parquet: pq.ParquetFile) -> dict[int, str]:
+    """The names of a Parquet file's columns by the IDs that they carry."""
+    found = {}
+    for field in parquet.schema_arrow:
+        identity = (field.metadata or {}).get(FIELD_ID)
+        if identity is not None:
+            found[int(identity)] = field.name
+    return found
+
+
+def _size(found: FileRows) -> int:
+    return int(found.rows.nbytes) + _COLUMN_BYTES * int(found.rows.num_columns)
+
+
+small_files: Final = SmallFiles()
