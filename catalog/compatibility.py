@@ -82,7 +82,9 @@ COMPATIBILITY: Final = (
     ),
     Rule("publish constraint", True, 'constraint "{subject}" was validated', ("check constraint",), unseen=True),
     Rule("suspend constraint", True, 'constraint "{subject}" is about to be dropped', unseen=True),
-    # indexes: ABSENT → DELETE → WRITE → REORG → PUBLIC, and PUBLIC → WRITE → DELETE → ABSENT
+    # indexes: UNIQUE ones at once, or all: ABSENT → DELETE → WRITE → REORG → PUBLIC, and back PUBLIC → WRITE → DELETE
+    # → ABSENT
+    Rule("add index", False, 'index "{subject}" was made'),
     Rule("index deletes", True, 'deletes began to be written to index "{subject}"', unseen=True),
     Rule("index writes", True, 'rows began to be written to index "{subject}"', ("index deletes",), unseen=True),
     Rule("fill index", True, 'index "{subject}" began to be filled', ("index deletes", "index writes"), unseen=True),

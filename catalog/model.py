@@ -36,11 +36,19 @@ class Domain:
 
 
 @dataclass(frozen=True, slots=True)
+class UserArray:
+    """An array type of an enumeration or a domain that a column is of: its OID, and its elements'."""
+
+    oid: int
+    element_oid: int
+
+
+@dataclass(frozen=True, slots=True)
 class Column:
     """A column of a lake table.
 
     `type_oid` and `typmod` are its type, of a `domain` those that it is over; `labels` are an enumeration's, in its
-    order.
+    order. Of a `user_array` it is an array of texts, or of what domains are over: planners do not take it for that.
 
     `attnum` is its number in the shadow table (pg_attribute.attnum), `column_id` its DuckLake column ID, which
     is also its Parquet field ID; the fields nested in its form take the IDs that follow, depth first. One that is not
@@ -57,6 +65,7 @@ class Column:
     not_null: bool = False
     labels: tuple[Label, ...] = ()
     domain: Domain | None = None
+    user_array: UserArray | None = None
 
     @property
     def form(self) -> LakeForm:

@@ -19,7 +19,17 @@ from catalog.compatibility import SchemaStep
 from catalog.constraints import foreign_key_from_json, key_from_json
 from catalog.errors import SluiceError, SqlState
 from catalog.indexes import computed_key_from_json, index_from_json
-from catalog.model import Column, ColumnStatistics, DataFile, DeleteFile, Domain, Label, Table, TableVersion
+from catalog.model import (
+    Column,
+    ColumnStatistics,
+    DataFile,
+    DeleteFile,
+    Domain,
+    Label,
+    Table,
+    TableVersion,
+    UserArray,
+)
 from catalog.pool import Pool
 from catalog.progress import Progress
 from catalog.readers import Readers
@@ -29,6 +39,9 @@ from catalog.sidecars import Sidecars
 from catalog.undone_rows import UndoneRows
 
 _LAKE: Final = "SELECT relid::bigint FROM pg_sluice.relation WHERE relid = ANY ($1::oid[])"
+_SHARED: Final = """
+SELECT EXISTS (SELECT FROM pg_class WHERE oid = $1::bigint::oid AND relkind IN ('v', 'S') AND relpersistence <> 't')
+"""
 
 # The tables' last snapshots, and what each has become since the one that is kept (NULL for none). Since one that has
 # expired, nobody knows.
@@ -144,6 +157,7 @@ def table_from_description(description: Mapping[str, Any]) -> Table:
                 not_null=column["not_null"],
                 labels=tuple(Label(*label) for label in column["labels"] or ()),
                 domain=None if column["domain"] is None else _domain(column["domain"]),
+                user_array=None if column["array"] is None else UserArray(*column["array"]),
             )
             for column in description["columns"] or ()
         ),
@@ -217,6 +231,11 @@ class Store:
         if not wanted:
             return frozenset()
         return frozenset(row["relid"] for row in await self.pool.fetch(_LAKE, wanted))
+
+    async def is_shared(self, relation_oid: int) -> bool:
+        """Whether it is a view or a sequence that is committed, and no session's own."""
+        shared: bool = await self.pool.fetchval(_SHARED, relation_oid)
+        return shared
 
     async def newest_snapshot(self) -> int:
         """The last snapshot that was committed."""

@@ -1,8 +1,8 @@
 """Who a client is: the startup phase, TLS, and SCRAM against the catalog's own verifiers.
 
-Rules: a role with a SCRAM-SHA-256 password must prove it, from anywhere. A role without one is trusted from this
-machine (loopback, Unix socket) and refused from elsewhere. Superusers of the catalog are refused, for their SQL could
-reach the gateway's own metadata.
+Rules: a role with a SCRAM-SHA-256 password must prove it, from anywhere, until it expires (VALID UNTIL). A role without
+one is trusted from this machine (loopback, Unix socket) and refused from elsewhere. Superusers of the catalog are
+refused, for their SQL could reach the gateway's own metadata.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from gateway.messages import backend as answers
 from gateway.messages import frontend, startup
 from gateway.scram import MECHANISM, ClientKeys, ScramServer, Verifier
 
-_ROLE: Final = "SELECT rolpassword, rolsuper FROM pg_authid WHERE rolname = $1"
+_ROLE: Final = (
+    "SELECT rolpassword, rolsuper, coalesce(rolvaliduntil < now(), false) AS expired FROM pg_authid WHERE rolname = $1"
+)
 # Startup parameters that are the connection's own business, and no settings for the backend.
 _NOT_PASSED_ON: Final = frozenset({"user", "database", "replication"})
 
@@ -96,7 +98,8 @@ async def _authenticate(client: Client, gateway: GatewayContext, user: str) -> C
         )
     if password is None and _is_local(client.peer):
         return None
-    verifier = Verifier.parse(password)
+    # As in PostgreSQL, a password that has expired is told from a wrong one by nobody.
+    verifier = None if rows and rows[0]["expired"] else Verifier.parse(password)
     server = ScramServer(verifier, user, gateway.token.encode())
     client.send(answers.AuthenticationSASL((MECHANISM,)))
     first = frontend.SASLInitialResponse.decode(await _password_body(client))

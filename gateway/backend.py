@@ -18,6 +18,7 @@ from typing import Final
 from catalog.backends import BackendId
 from catalog.errors import SluiceError, SqlState
 from gateway.client_encoding import converts
+from gateway.endpoint import Address
 from gateway.framing import Frame, RelayScanner
 from gateway.messages import backend as answers
 from gateway.messages import frontend, startup
@@ -49,14 +50,6 @@ _PART_BYTES: Final = 8 << 20
 _RELAYED_ROWS: Final = (DataRow, CopyData)
 
 Item = Frame | memoryview
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where the catalog's PostgreSQL listens: a socket's folder or a host, and the port."""
-
-    host: str
-    port: int
 
 
 # The code of write_update's notice.

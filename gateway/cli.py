@@ -12,10 +12,8 @@ from typing import Final
 import uvloop
 
 from catalog.errors import SluiceError
-from gateway.changes import show_changes
-from gateway.check import check
 from gateway.data_directory import DataDirectory
-from gateway.serve import GRACE_SECONDS, Options, attach_statement, serve
+from gateway.serve_options import GRACE_SECONDS, Options
 
 _DEFAULT_LISTEN: Final = "127.0.0.1:5433"
 
@@ -23,18 +21,18 @@ _DEFAULT_LISTEN: Final = "127.0.0.1:5433"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Carry out a command; the exit status is 0 where it did what it says."""
     options = _parser().parse_args(arguments)
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s: %(message)s", stream=sys.stderr)
-    # A dead JVM or PostgreSQL is reported where a statement meets it, in one line.
-    for name in ("py4j", "asyncpg"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)
+    _log_to_stderr()
     directory = DataDirectory(options.data_dir)
     try:
         match options.command:
+            # Each command imports what it needs: Spark and the planner alone take a second.
             case "serve":
-                host, _, port = options.listen.rpartition(":")
+                from gateway.serve import serve  # noqa: PLC0415
+
+                host, port = options.listen
                 served = Options(
                     host,
-                    int(port),
+                    port,
                     options.catalog,
                     options.spark,
                     options.data_path,
@@ -43,14 +41,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 )
                 uvloop.run(serve(directory, served))
             case "check":
+                from gateway.check import check  # noqa: PLC0415
+
                 faults = uvloop.run(check(directory, options.catalog))
                 for fault in faults:
                     print(fault)
                 print(f"{len(faults)} faults" if faults else "the lake is consistent")
                 return 1 if faults else 0
             case "changes":
+                from gateway.changes import show_changes  # noqa: PLC0415
+
                 uvloop.run(show_changes(directory, options.catalog, sys.stdout, watch=options.watch))
             case "attach":
+                from gateway.attach import attach_statement  # noqa: PLC0415
+
                 print(attach_statement(directory, options.catalog))
     except SluiceError as error:
         print(f"sluice: {error.message}", file=sys.stderr)
@@ -58,6 +62,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     return 0
+
+
+def _log_to_stderr() -> None:
+    """Warnings go to stderr, but for those of the JVM's and PostgreSQL's clients: that one of these is dead is reported
+    where a statement meets it, in one line."""
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s: %(message)s", stream=sys.stderr)
+    for name in ("py4j", "asyncpg"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    # What Py4J meets while it sends, it says to the root logger.
+    logging.getLogger().addFilter(lambda record: Path(record.pathname).parent.name != "py4j")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -83,11 +97,14 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _address(text: str) -> str:
+def _address(text: str) -> tuple[str, int]:
+    """Host and port; an IPv6 address may stand in brackets, as in URLs."""
     host, separator, port = text.rpartition(":")
-    if not (separator and host and port.isdigit() and int(port) < 65536):
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    if not (separator and host and port.isdecimal() and int(port) < 65536):
         raise argparse.ArgumentTypeError("expected HOST:PORT")
-    return text
+    return host, int(port)
 
 
 if __name__ == "__main__":

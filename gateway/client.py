@@ -53,7 +53,7 @@ class Client:
         return body
 
     async def encrypt(self, context: ssl.SSLContext) -> None:
-        """Begin TLS; bytes that came before it are an attack (CVE-2021-23222) and end the connection."""
+        """Begin TLS; bytes that came before it are an attack (CVE-2021-23214) and end the connection."""
         if self._frames.buffered:
             raise ClientGoneError
         await self._writer.start_tls(context)

@@ -17,6 +17,7 @@ from catalog.errors import SluiceError
 from gateway.arrays import text_array
 from gateway.backend import Statement
 from gateway.messages import frontend
+from gateway.pending_checks import forget_pending
 from planner.statements import Statement as SourceStatement
 
 if TYPE_CHECKING:
@@ -96,6 +97,8 @@ async def keep_modes(session: Exchange, modes: ConstraintModes) -> None:
     """The backend has carried out SET CONSTRAINTS in a block. In a window, it is deferred itself; and so is what it
     sets where that comes after such a one."""
     deferred = session.transaction.deferred
+    if not modes.deferred:
+        await forget_pending(session, None if modes.names is None else await _named(session, modes))
     if modes.names is not None and deferred.is_open:
         namespaces, names = (text_array(each) for each in zip(*modes.names, strict=True))
         await deferred.defer_modes(Statement(modes.sql), Statement(_ADD, (namespaces, names, str(modes.deferred))))

@@ -90,7 +90,7 @@ class Demands(Protocol):
 
     def rolled_back(self) -> None: ...
 
-    async def note(self, noted: set[int]) -> None: ...
+    async def note(self, noted: set[tuple[int, int]]) -> None: ...
 
     async def merge(self) -> None: ...
 
@@ -112,7 +112,7 @@ class NoDemands:
     def rolled_back(self) -> None:
         """Nothing is left of it."""
 
-    async def note(self, noted: set[int]) -> None:
+    async def note(self, noted: set[tuple[int, int]]) -> None:
         """It adds no constraint."""
 
     async def merge(self) -> None:
@@ -179,9 +179,11 @@ class DeferredChanges:
         return tuple(self._made[self._settled :])
 
     def minds(self, name: str) -> bool:
-        """Whether it makes a difference that a table of that name is made outside of a window."""
+        """Whether it makes a difference that a table of that name is made, or looked at, outside of a window."""
         return any(
-            change.renames or any(name in statement.sql.lower() for statement in change.statements)
+            change.renames
+            or any(table.name == name for table in change.tables)
+            or any(name.lower() in statement.sql.lower() for statement in change.statements)
             for change in self.pending
         )
 
@@ -444,7 +446,7 @@ class DeferredChanges:
 
     async def _look_again(self) -> None:
         await self._begin()
-        noted: set[int] = set()
+        noted: set[tuple[int, int]] = set()
         for change in self.pending:
             await self._run(*self._carried_out(change, in_window=True))
             await change.demands.note(noted)

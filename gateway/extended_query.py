@@ -42,7 +42,7 @@ from gateway.windows import Place
 from planner.changed_settings import Resetting, resetting
 from planner.routes import Route
 from planner.statements import ConstraintModes, Statement, constraint_modes, setting, split
-from planner.transaction_commands import TransactionCommand, transaction_command
+from planner.transaction_commands import Shown, TransactionCommand, shown, transaction_command
 
 # The answer that ends each relayed message of the extended protocol.
 _ENDS: Final = {
@@ -56,7 +56,7 @@ _ENDS: Final = {
         answers.PortalSuspended.type,
     ),
 }
-_Command = TransactionCommand | ConstraintModes | Resetting
+_Command = TransactionCommand | ConstraintModes | Resetting | Shown
 # A statement that makes the backend's transaction fail, for an error that the backend does not know of.
 _FAIL: Final = OwnStatement("SELECT pg_catalog.int4div(1, 0)")
 
@@ -94,7 +94,8 @@ class ExtendedQuery(Exchange):
         self._commands.pop(message.statement, None)
         if len(statements) == 1:
             [statement] = statements
-            command = transaction_command(statement) or constraint_modes(statement) or resetting(statement)
+            command: _Command | None = transaction_command(statement) or constraint_modes(statement)
+            command = command or resetting(statement) or shown(statement)
             if command is not None:
                 self._commands[message.statement] = command
         await self.transaction.pin(statements)
@@ -105,9 +106,6 @@ class ExtendedQuery(Exchange):
                 if not await self._settle():
                     return
                 await as_of.check_setting(self, statements[0])
-            if len(statements) == 1 and (text := self.transaction.answering(statements[0])) != statements[0].text:
-                parse = frontend.Parse(message.statement, text, message.parameter_types)
-                frame = Frame(frame.type, await self.encoding.encoded(parse))
             check(self)
             self._relay(frame)
             return
@@ -269,19 +267,7 @@ class ExtendedQuery(Exchange):
                 if cursor is not None:
                     await run_portal(ExecutedCursorPortal(self, cursor, present), message.limit_rows)
                     return
-            if command is Resetting.SETTINGS and self.transaction.open:
-                await self._execute_reset_all(frame)
-            elif command is None or isinstance(command, Resetting):
-                check(self)
-                self.unsynced = True
-                self._holds_portal = False
-                self._relay(frame)
-            elif self.backend.status == b"E":
-                await self._execute_failed(frame)
-            elif isinstance(command, ConstraintModes):
-                await self._execute_modes(frame, command)
-            else:
-                await self._execute_command(frame, command)
+            await self._execute_at_backend(frame, command)
             return
         if not await self._settle():
             return
@@ -297,6 +283,25 @@ class ExtendedQuery(Exchange):
             await run_retrying(portal, message.limit_rows, lambda hold: self._reopen(message.portal, hold))
         finally:
             self.ends_with_statement = False
+
+    async def _execute_at_backend(self, frame: Frame, command: _Command | None) -> None:
+        """A portal that the backend has, of a statement that does `command`."""
+        if command is Resetting.SETTINGS and self.transaction.open:
+            await self._execute_reset_all(frame)
+        elif isinstance(command, Shown) and (level := self.transaction.untold_level) is not None:
+            if await self._settle():
+                self.client.send(answers.DataRow((level.encode(),)), answers.CommandComplete("SHOW"))
+        elif command is None or isinstance(command, Resetting | Shown):
+            check(self)
+            self.unsynced = True
+            self._holds_portal = False
+            self._relay(frame)
+        elif self.backend.status == b"E":
+            await self._execute_failed(frame)
+        elif isinstance(command, ConstraintModes):
+            await self._execute_modes(frame, command)
+        else:
+            await self._execute_command(frame, command)
 
     def _locks(self, portal: str) -> bool:
         """Whether it is a LOCK TABLE, which is for blocks alone."""

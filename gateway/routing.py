@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from catalog.datatypes import FIRST_USER_OID
 from catalog.errors import SluiceError, unsupported
 from gateway.analysis import Analysis
+from gateway.arrays import number_array
 from gateway.backend import Statement
 from gateway.enlistment import analysed
 from gateway.unseen import runs_functions
@@ -40,7 +41,19 @@ _TABLES: Final = """
 SELECT coalesce(i.indrelid, c.oid)::bigint FROM pg_catalog.json_array_elements_text($1) n
 JOIN pg_catalog.pg_class c ON c.oid = pg_catalog.to_regclass(n) LEFT JOIN pg_catalog.pg_index i ON i.indexrelid = c.oid
 """
+# What these views read, be it by others; one may read itself.
+_READ_BY_VIEWS: Final = f"""
+WITH RECURSIVE read (oid) AS (
+    SELECT pg_catalog.unnest($1::pg_catalog.oid[])
+    UNION SELECT d.refobjid FROM read v JOIN pg_catalog.pg_rewrite r ON r.ev_class = v.oid AND r.ev_type = '1'
+    JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass AND d.objid = r.oid
+        AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass
+)
+SELECT oid::pg_catalog.int8 FROM read WHERE oid >= {FIRST_USER_OID}
+"""
 _REINDEX_SCHEMA: Final = 2
+# They change what is somebody's, whatever that is.
+_UNNAMED: Final = frozenset({"DROPOWNEDSTMT", "REASSIGNOWNEDSTMT"})
 _RELATION: Final = Statement("SELECT pg_catalog.to_regclass($1)::oid::bigint::text")
 
 
@@ -128,11 +141,36 @@ async def _utility(session: Exchange, analysis: Analysis, query: Node) -> Routed
     if query.utilityStmt.type == "CREATETRIGSTMT" and query.utilityStmt.deferrable:
         raise unsupported("a trigger that is DEFERRABLE")  # nobody would see what it reads at COMMIT
     await _judge(session, query.utilityStmt)
-    if query.utilityStmt.type in routes.REPEATABLE and session.transaction.deferred.pending:
-        return Routed(Route.SCHEMA_ONLY, query, late=True)
-    if await _is_concurrent(session, query.utilityStmt):
-        return Routed(Route.CONCURRENTLY, query)
+    if kind is Route.RELAY:
+        return await _relayed(session, query)
     return Routed(kind, query)
+
+
+async def _relayed(session: Exchange, query: Node) -> Routed:
+    """What PostgreSQL alone carries out. In the client's block it is deferred where anything is, for it may build on
+    that, and where it locks what others use."""
+    transaction, utility = session.transaction, query.utilityStmt
+    if transaction.open and not transaction.implicit:
+        repeated = transaction.deferred.pending and utility.type in routes.REPEATABLE
+        if repeated or await _shared(session, routes.locked(utility)) is not None:
+            return Routed(Route.SCHEMA_ONLY, query, late=True)
+    return Routed(Route.RELAY, query)
+
+
+async def _shared(session: Exchange, relation: Node | None) -> int | None:
+    """The OID of the view or sequence that a RangeVar names, if others have it too."""
+    oid = None if relation is None else await resolve(session, relation)
+    return oid if oid is not None and await session.gateway.store.is_shared(oid) else None
+
+
+async def _alter_sequence(session: Exchange, _: Analysis, query: Node) -> Routed:
+    await _judge(session, query.utilityStmt)
+    transaction = session.transaction
+    if transaction.open and not transaction.implicit:
+        oid = await _shared(session, query.utilityStmt.sequence)
+        if oid is not None:
+            return Routed(Route.ALTER_SEQUENCE, query, late=True)
+    return Routed(Route.RELAY, query)
 
 
 async def _is_concurrent(session: Exchange, utility: Node) -> bool:
@@ -178,17 +216,19 @@ async def _schema_only(session: Exchange, analysis: Analysis, query: Node) -> Ro
     await _judge(session, utility)
     if await _is_concurrent(session, utility):
         return Routed(Route.CONCURRENTLY, query)
+    if utility.type in _UNNAMED:
+        return Routed(Route.SCHEMA_ONLY, query)
     if utility.type != "DROPSTMT":
         names = [] if utility.fields.get("relation") is None else [quoted_name(utility.relation)]
     elif statements.drops_tables(analysis.sql):
         names = [quoted(each) for each in utility.objects]
     else:
-        return Routed(Route.PATIENT, query)
-    if not names:
-        return Routed(Route.RELAY, query)
-    found = await _tables(session, names)
+        return Routed(Route.SCHEMA_ONLY, query)
+    found = await _tables(session, names) if names else []
     lake = await lake_relations(session, found)
-    return Routed(Route.SCHEMA_ONLY if lake and lake == set(found) else Route.RELAY, query, tuple(sorted(lake)))
+    if lake and lake == set(found):
+        return Routed(Route.SCHEMA_ONLY, query, tuple(sorted(lake)))
+    return await _relayed(session, query)
 
 
 async def _tables(session: Exchange, names: Sequence[str]) -> list[int]:
@@ -219,7 +259,7 @@ async def _alter(session: Exchange, _: Analysis, query: Node) -> Routed:
     watched = query.utilityStmt.type == "ALTERTABLESTMT" and (
         calls_users(query.utilityStmt, session.gateway.builtins) or await runs_functions(session, [oid] if oid else [])
     )
-    return Routed(Route.GUARDED if watched else Route.RELAY, query)
+    return Routed(Route.GUARDED, query) if watched else await _relayed(session, query)
 
 
 async def _truncate(session: Exchange, _: Analysis, query: Node) -> Routed:
@@ -244,11 +284,12 @@ async def _lock(session: Exchange, _: Analysis, query: Node) -> Routed:
     utility = query.utilityStmt
     found = [await resolve(session, relation) for relation in utility.relations]
     lake = await lake_relations(session, (oid for oid in found if oid))
-    for oid, relation in zip(found, utility.relations, strict=True):
-        if oid is not None and oid not in lake:
-            inner = await analysed(session, f"TABLE {quoted_name(relation)}", name="pg_sluice", sync=session.simple)
-            if await lake_relations(session, (oid for oid in relations(parse(inner.tree)) if oid >= FIRST_USER_OID)):
-                raise unsupported("LOCK TABLE of a view")
+    beside = [oid for oid in found if oid is not None and oid not in lake]
+    if beside:
+        question = Statement(_READ_BY_VIEWS, (number_array(beside),))
+        [read] = await session.backend.run(question, sync=session.simple)
+        if await lake_relations(session, (int(oid) for (oid,) in read.rows if oid is not None)):
+            raise unsupported("LOCK TABLE of a view")
     return Routed(Route.LOCK if lake else Route.RELAY, query, tuple(oid for oid in found if oid in lake))
 
 
@@ -425,6 +466,7 @@ _UTILITIES: Final[Mapping[Route, Callable[[Exchange, Analysis, Node], Awaitable[
     Route.CREATE_TABLE: _create_table,
     Route.ALTER: _alter,
     Route.SCHEMA_ONLY: _schema_only,
+    Route.ALTER_SEQUENCE: _alter_sequence,
     Route.VACUUM: _vacuum,
     Route.CLUSTER: _cluster,
     Route.EXPLAIN: _explain,

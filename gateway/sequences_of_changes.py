@@ -1,4 +1,5 @@
-"""Sequences that changes of schemas make which are deferred (gateway/deferred.py): of serial and identity columns.
+"""Sequences that changes of schemas make which are deferred (gateway/deferred.py), of serial and identity columns; and
+those that such a change has begin anew.
 
 Such a sequence goes with each window that its change is carried out in, and comes again, with another OID, in the next.
 So when a window is closed it is noted how far its numbers are given out, and the next one takes it up there; rows that
@@ -19,28 +20,35 @@ from gateway.arrays import number_array
 from gateway.backend import Backend, Statement
 from gateway.settings_of_changes import Settings, under
 
-# Those that columns own. Whether one has begun anew is told by its file.
-_OWNED: Final = """
-SELECT d.refobjid::pg_catalog.int8, d.refobjsubid, d.deptype, c.oid::pg_catalog.int8,
+# Each with what owns it: a column, or, where none does, itself.
+_OWNERS: Final = """
+SELECT d.refobjid AS relation, d.refobjsubid AS number, d.deptype AS kind, d.objid AS sequence
+FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_class c ON c.oid = d.objid AND c.relkind = 'S'
+WHERE d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass
+    AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.deptype IN ('a', 'i') AND d.refobjsubid > 0
+UNION ALL
+SELECT x.seqrelid, 0, 's', x.seqrelid FROM pg_catalog.pg_sequence x WHERE NOT EXISTS (
+    SELECT FROM pg_catalog.pg_depend d WHERE d.objid = x.seqrelid AND d.refobjsubid > 0 AND d.deptype IN ('a', 'i')
+        AND d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass
+        AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass)
+"""
+# Whether one has begun anew is told by its file.
+_FOUND: Final = f"""
+SELECT o.relation::pg_catalog.int8, o.number, o.kind, c.oid::pg_catalog.int8,
     pg_catalog.pg_relation_filenode(c.oid)::pg_catalog.int8, c.relname,
     pg_catalog.format('%s.%I', c.relnamespace::pg_catalog.regnamespace, c.relname),
     s.seqincrement, s.seqmin, s.seqmax, s.seqcycle, v.last_value, v.is_called
-FROM pg_catalog.pg_depend d
-JOIN pg_catalog.pg_class c ON c.oid = d.objid AND c.relkind = 'S'
+FROM ({_OWNERS}) o
+JOIN pg_catalog.pg_class c ON c.oid = o.sequence
 JOIN pg_catalog.pg_sequence s ON s.seqrelid = c.oid
 CROSS JOIN LATERAL pg_catalog.pg_get_sequence_data(c.oid) v
-WHERE d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass
-    AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.deptype IN ('a', 'i') AND d.refobjsubid > 0
-    AND d.refobjid = ANY ($1::pg_catalog.int8[]::pg_catalog.oid[])
-ORDER BY c.oid
 """
-_TAKE_UP: Final = """
-SELECT pg_catalog.setval(d.objid, $4::pg_catalog.int8, $5::pg_catalog.bool)
-FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_class c ON c.oid = d.objid AND c.relkind = 'S'
-WHERE d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass
-    AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass
-    AND d.refobjid = $1::pg_catalog.int8::pg_catalog.oid AND d.refobjsubid = $2::pg_catalog.int4
-    AND d.deptype = $3::pg_catalog."char"
+_OWNED: Final = f"{_FOUND} WHERE o.relation = ANY ($1::pg_catalog.int8[]::pg_catalog.oid[]) ORDER BY c.oid"
+_BY_OID: Final = f"{_FOUND} WHERE o.sequence = $1::pg_catalog.int8::pg_catalog.oid"
+_TAKE_UP: Final = f"""
+SELECT pg_catalog.setval(o.sequence, $4::pg_catalog.int8, $5::pg_catalog.bool) FROM ({_OWNERS}) o
+WHERE o.relation = $1::pg_catalog.int8::pg_catalog.oid AND o.number = $2::pg_catalog.int4
+    AND o.kind = $3::pg_catalog."char"
 """
 
 Owner = tuple[int, int, str]
@@ -48,9 +56,9 @@ Owner = tuple[int, int, str]
 
 @dataclass(slots=True)
 class OwnedSequence:
-    """Of a column. `owner` is what stays the same when it is made again: the table's OID, the column's number, and the
-    kind of its dependency. `last` is the number that was given out last, or, where none `is_called`, the first to be.
-    Whether that `is_known` to currval: until DISCARD SEQUENCES.
+    """`owner` is what stays the same when it is made again: the table's OID, the column's number, and the kind of its
+    dependency; of one that no column owns, its own OID, 0 and `s`. `last` is the number that was given out last, or,
+    where none `is_called`, the first to be. Whether that `is_known` to currval: until DISCARD SEQUENCES.
     """
 
     owner: Owner
@@ -139,6 +147,12 @@ def found(rows: Iterable[tuple[bytes | None, ...]]) -> dict[Owner, OwnedSequence
             is_called=is_called == "t",
         )
     return sequences
+
+
+async def sequence_by_oid(backend: Backend, oid: int) -> OwnedSequence | None:
+    """One as it is now; None where the session's role may not read it."""
+    [answer] = await backend.run(Statement(_BY_OID, (str(oid),)))
+    return next(iter(found(answer.rows).values()), None)
 
 
 async def owned_sequences(backend: Backend, tables: Iterable[int]) -> dict[Owner, OwnedSequence]:

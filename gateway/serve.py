@@ -4,58 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import socket
 import ssl
 import sys
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
-from typing import Final
-from urllib.parse import parse_qs, quote, unquote, urlsplit
+from urllib.parse import quote
 
 from catalog.background import end
-from catalog.bootstrap import CLIENT_DATABASE, CLIENT_ROLE, bootstrap
-from catalog.embedded import PORT, SUPERUSER, EmbeddedPostgres
-from catalog.errors import SluiceError, SqlState
+from catalog.bootstrap import CLIENT_ROLE, bootstrap
 from catalog.gateways import Gateways
 from catalog.schema_changes import undo_abandoned
 from catalog.schema_news import SchemaNews
 from catalog.store import Store
-from gateway.backend import Address
 from gateway.certificate import ensure_certificate
 from gateway.context import GatewayContext
 from gateway.data_directory import DataDirectory
+from gateway.endpoint import endpoint, in_url
 from gateway.maintainer import Maintainer
+from gateway.serve_options import Options
 from gateway.server import Server
 from gateway.supervision import Supervision
 from planner.builtins import FUNCTIONS_QUERY, TYPES_QUERY, Builtins
 from storage import layout
 from storage.engine import EngineSettings, SparkEngine
 from storage.leftovers import remove_leftovers, written_by
-
-GRACE_SECONDS: Final = 8.0
-_EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What `sluice serve` was given. `catalog` is a postgresql:// URI, or None for the embedded one.
-
-    Without `maintenance`, this gateway does none in the background. `grace` is for how many seconds SIGTERM lets
-    statements go on.
-    """
-
-    host: str
-    port: int
-    catalog: str | None = None
-    spark: str = "local[*]"
-    data_path: str | None = None
-    maintenance: bool = True
-    grace: float = GRACE_SECONDS
-
-    @property
-    def address(self) -> str:
-        """By what `pg_sluice.nodes` tells it from others: a gateway that listens everywhere has its machine's name."""
-        return f"{socket.gethostname() if self.host in _EVERYWHERE else self.host}:{self.port}"
 
 
 async def serve(directory: DataDirectory, options: Options) -> None:
@@ -131,7 +102,7 @@ async def serve(directory: DataDirectory, options: Options) -> None:
         await server.start(options.host, options.port)
         stack.push_async_callback(server.stop)
         user = CLIENT_ROLE if options.catalog is None else "USER"
-        _say(f"ready: postgresql://{user}@{options.host}:{server.port}/{quote(database)}")
+        _say(f"ready: postgresql://{user}@{in_url(options.host)}:{server.port}/{quote(database)}")
         await stop
         _say("stopping")
         draining = asyncio.create_task(server.drain(options.grace))
@@ -139,31 +110,6 @@ async def serve(directory: DataDirectory, options: Options) -> None:
         await asyncio.wait((draining, hurry), return_when=asyncio.FIRST_COMPLETED)
         hurry.cancel()
         await end(draining)
-
-
-def attach_statement(directory: DataDirectory, catalog: str | None) -> str:
-    """The statement with which DuckDB, its extensions ducklake and postgres loaded, reads the lake."""
-    dsn = catalog
-    if dsn is None:
-        if not (directory.catalog / "cluster").exists():
-            raise SluiceError(SqlState.IO_ERROR, f"there is no lake in {directory.root}")
-        dsn = EmbeddedPostgres(directory.catalog).url(CLIENT_DATABASE)
-    address, database = endpoint(dsn)
-    user = urlsplit(dsn).username or SUPERUSER
-    parameters = f"dbname={database} host={address.host} port={address.port} user={unquote(user)}"
-    return f"ATTACH 'ducklake:postgres:{parameters}' AS lake (METADATA_SCHEMA 'pg_ducklake', READ_ONLY);"
-
-
-def endpoint(dsn: str) -> tuple[Address, str]:
-    """Host, port and database of a postgresql:// URI."""
-    parts = urlsplit(dsn)
-    if parts.scheme not in ("postgresql", "postgres"):
-        raise SluiceError(SqlState.INVALID_PARAMETER_VALUE, "--catalog takes a postgresql:// URI")
-    query = parse_qs(parts.query)
-    host = parts.hostname or query.get("host", ["localhost"])[0]
-    port = parts.port or int(query.get("port", [str(PORT)])[0])
-    database = unquote(parts.path.lstrip("/")) or unquote(parts.username or SUPERUSER)
-    return Address(host, port), database
 
 
 def _number(store: Store, number: int) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from catalog.datatypes import TEXT
 from catalog.errors import SluiceError, SqlState
 from gateway import as_of, windows
 from gateway.analysis import SAVEPOINT, UNDO
@@ -18,7 +19,15 @@ from gateway.exchange import Exchange, shift
 from gateway.framing import Frame
 from gateway.lake import open_portal
 from gateway.messages import frontend
-from gateway.messages.backend import ErrorResponse, NoticeResponse, ReadyForQuery
+from gateway.messages.backend import (
+    CommandComplete,
+    DataRow,
+    ErrorResponse,
+    FieldDescription,
+    NoticeResponse,
+    ReadyForQuery,
+    RowDescription,
+)
 from gateway.portal import Binding, Portal
 from gateway.read_only import exports_snapshot
 from gateway.resetting import relay_reset_all
@@ -27,7 +36,7 @@ from gateway.routing import route
 from planner.changed_settings import Resetting, resetting
 from planner.routes import Route
 from planner.statements import Statement, constraint_modes, setting, split
-from planner.transaction_commands import TransactionCommand, transaction_command
+from planner.transaction_commands import Shown, TransactionCommand, shown, transaction_command
 
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
@@ -49,6 +58,9 @@ _SETTING: Final = (
 )
 
 
+_LEVEL: Final = RowDescription((FieldDescription(Shown.ISOLATION, 0, 0, TEXT, -1, -1),))
+
+
 async def answer(session: Exchange, frame: Frame) -> None:
     """Everything but ReadyForQuery; a block of the gateway's own may be left open."""
     text = (await session.encoding.read(frontend.Query, frame.body)).query
@@ -61,7 +73,7 @@ async def answer(session: Exchange, frame: Frame) -> None:
         and all(
             windows.needs_no_look(session, statement)
             and transaction_command(statement) is None
-            and session.transaction.answering(statement) == statement.text
+            and shown(statement) is None
             and setting(statement, as_of.NAME) is None
             and constraint_modes(statement) is None
             and resetting(statement) is None
@@ -166,13 +178,13 @@ async def _answer_failed(session: Exchange, statement: Statement, raw: bytes) ->
 async def _relay(session: Exchange, statement: Statement, raw: bytes) -> bool:
     """A statement that PostgreSQL answers, whatever it is."""
     await as_of.check_setting(session, statement)
-    text = session.transaction.answering(statement)
+    if shown(statement) is not None and (level := session.transaction.untold_level) is not None:
+        session.client.send(_LEVEL, DataRow((level.encode(),)), CommandComplete("SHOW"))
+        return True
     if (modes := constraint_modes(statement)) is not None:
         return await relay_modes(session, statement, raw, modes)
     if resetting(statement) is Resetting.SETTINGS and session.transaction.open:
         return await relay_reset_all(session, raw, statement.offset)
-    if text != statement.text:
-        raw = await session.encoding.encoded(frontend.Query(text))
     return await session.relay_query(raw, statement.offset)
 
 

@@ -31,7 +31,7 @@ from gateway.deferred import DeferredChanges
 from gateway.enlistment import Enlistment, hold_schema
 from gateway.read_only import SHOWN, ReadOnlyBlock
 from planner.statements import Statement as SourceStatement
-from planner.transaction_commands import TransactionCommand, shows_isolation, transaction_command
+from planner.transaction_commands import TransactionCommand, transaction_command
 
 _LOG: Final = logging.getLogger("sluice.transaction")
 _STAGE: Final = "SELECT pg_sluice.stage($1, $2::jsonb)"
@@ -141,11 +141,10 @@ class Transaction:
         """Whether the backend is in a transaction block that works."""
         return self._backend.status == b"T"
 
-    def answering(self, statement: SourceStatement) -> str:
-        """The text that lets the backend answer: it does not know of a level above READ COMMITTED."""
-        if self.isolation is not Isolation.READ_COMMITTED and shows_isolation(statement):
-            return f"SELECT '{self.isolation.value}' AS transaction_isolation"
-        return statement.text
+    @property
+    def untold_level(self) -> str | None:
+        """The client's level, where the backend does not know of it."""
+        return None if self.isolation is Isolation.READ_COMMITTED or not self.open else self.isolation.value
 
     async def begin(self) -> None:
         """Open a block for a statement outside of the client's own, where none is open."""
@@ -469,6 +468,7 @@ class Transaction:
             return
         if not committed or kept is None:
             kept = await self._gateway.store.published(written)
+        self._gateway.new_files += len(kept)
         await self._gateway.engine.remove(written - kept)
 
     def refuse_strict_write(self, level: str) -> None:

@@ -16,7 +16,7 @@ async def past_guard(backend: Backend, token: str, truncate: Statement) -> tuple
     """What has to be run for a TRUNCATE, the second of these, to be carried out. The session is as it was after it."""
     [before] = await backend.run(Statement("SHOW session_replication_role"))
     return (
-        Statement(_ROLE, (token, "replica")),
+        Statement(_ROLE, (token, "local")),
         truncate,
         Statement(_ROLE, (token, before.rows[0][0])),
     )

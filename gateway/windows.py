@@ -10,10 +10,12 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
+from catalog.datatypes import BOOL, INT2, INT4, INT8, TEXT, UNKNOWN
 from gateway.constraint_modes import stands_beside
 from planner.changed_settings import Resetting, changed_settings, configured_settings, resetting
 from planner.computable import acting_functions
 from planner.counting import takes_numbers
+from planner.locking import first_strength
 from planner.nodes import Node, name_of, walk
 from planner.references import functions, relations
 from planner.routes import Route, command, is_utility
@@ -40,9 +42,24 @@ _TRACELESS: Final = frozenset(
         "uuidv7",
     }
 )  # fmt: skip
+# Those that leave something, but nothing that has to do with tables.
+_ACTING: Final = frozenset(
+    {
+        f"pg_{attempt}advisory{scope}_lock{mode}"
+        for attempt in ("", "try_")
+        for scope in ("", "_xact")
+        for mode in ("", "_shared")
+    }
+    | {"pg_advisory_unlock", "pg_advisory_unlock_all", "pg_advisory_unlock_shared", "pg_notify"}
+)
+# Where a text may become the name of something in the catalog; and the types of what does not.
+_TYPED: Final = {"CONST": "consttype", "PARAM": "paramtype", "COERCEVIAIO": "resulttype"}
+_PLAIN_TYPES: Final = frozenset({BOOL, INT2, INT4, INT8, TEXT, UNKNOWN})
 # Of these, EXPLAIN says what they would do; and of changes of schemas, which go nearly all these ways.
 _EXPLAINED: Final = frozenset({Route.SELECT, Route.INSERT, Route.UPDATE, Route.DELETE, Route.MERGE, Route.EXECUTE})
-_CHANGES: Final = frozenset({Route.ALTER, Route.ALTER_TYPE, Route.SCHEMA_ONLY, Route.CREATE_TABLE, Route.RELAY})
+_CHANGES: Final = frozenset(
+    {Route.ALTER, Route.ALTER_SEQUENCE, Route.ALTER_TYPE, Route.SCHEMA_ONLY, Route.CREATE_TABLE, Route.RELAY}
+)
 
 
 def is_beside(statement: Statement) -> bool:
@@ -133,8 +150,11 @@ async def judge(session: Exchange, routed: Routed) -> Place:
         await deferred.close()
         await deferred.note_settings(configured)
         return Place.BESIDE
+    if acts_alone(routed, builtins):
+        await deferred.close()
+        return Place.BESIDE
     made = _made_alone(routed)
-    if made is not None and not deferred.minds(made):
+    if made is not None and not any(map(deferred.minds, made)):
         await deferred.close()
         return Place.BESIDE
     await deferred.settle()
@@ -147,22 +167,41 @@ def place_from_now_on(session: Exchange, routed: Routed) -> Place:
     return Place.WINDOW if runs_in_window(routed, builtins) and not _takes_numbers(routed, builtins) else Place.SETTLED
 
 
-def _made_alone(routed: Routed) -> str | None:
-    """The name of what is made: a table, by a statement that names no other, a schema, a sequence that no column owns,
-    or an enumeration. Nobody else can wait for these."""
+def _made_alone(routed: Routed) -> list[str] | None:
+    """The name of what is made, and those of the tables that it is made like: a table that names no others, a schema, a
+    sequence that no column owns, or an enumeration. Nobody else can wait for these."""
     query = routed.query
     if routed.route is not Route.RELAY or query is None or not is_utility(query):
         return None
     utility = query.utilityStmt
     if utility.type == "CREATEENUMSTMT":
-        return name_of(utility.typeName[-1])
+        return [name_of(utility.typeName[-1])]
     if utility.type == "CREATESCHEMASTMT" and not utility.fields.get("schemaElts"):
-        return name_of(utility.schemaname) if utility.fields.get("schemaname") else None
+        return [name_of(utility.schemaname)] if utility.fields.get("schemaname") else None
     if utility.type == "CREATESEQSTMT" and all(name_of(each.defname) != "owned_by" for each in utility.options or ()):
-        return name_of(utility.sequence.relname)
-    if utility.type != "CREATESTMT" or sum(node.type == "RANGEVAR" for node in walk(utility)) > 1:
+        return [name_of(utility.sequence.relname)]
+    if utility.type != "CREATESTMT":
         return None
-    return name_of(utility.relation.relname)
+    liked = [node.relation for node in walk(utility) if node.type == "TABLELIKECLAUSE"]
+    if sum(node.type == "RANGEVAR" for node in walk(utility)) > 1 + len(liked):
+        return None
+    return [name_of(relation.relname) for relation in (utility.relation, *liked)]
+
+
+def acts_alone(routed: Routed, builtins: Builtins) -> bool:
+    """Whether a query takes advisory locks or the like, which a window would undo, and means the same outside of it: it
+    names nothing that a change may have made."""
+    query = routed.query
+    if routed.route is not Route.RELAY or query is None or relations(query):
+        return False
+    if not _only_reads(query, builtins, _ACTING):
+        return False
+    for node in walk(query):
+        if (field := _TYPED.get(node.type)) is not None and int(node.fields[field]) not in _PLAIN_TYPES:
+            return False
+    return all(
+        builtins.functions[oid].volatility == "i" or builtins.functions[oid].name in _ACTING for oid in functions(query)
+    )
 
 
 def stays_in_window(session: Exchange, routed: Routed) -> bool:
@@ -187,6 +226,8 @@ def runs_in_window(routed: Routed, builtins: Builtins) -> bool:
     match routed.route:
         case (
             Route.ALTER
+            | Route.ALTER_SEQUENCE
+            | Route.ALTER_TYPE
             | Route.SCHEMA_ONLY
             | Route.CREATE_TABLE
             | Route.INSERT
@@ -225,7 +266,9 @@ def runs_in_window(routed: Routed, builtins: Builtins) -> bool:
 
 
 def _copied_in_window(inner: Routed, builtins: Builtins) -> bool:
-    return runs_in_window(inner, builtins) if inner.route is Route.SELECT else _changes_in_window(inner, builtins)
+    if inner.route is Route.SELECT and first_strength(inner.query) is None:
+        return runs_in_window(inner, builtins)
+    return _changes_in_window(inner, builtins)
 
 
 def _changes_in_window(routed: Routed, builtins: Builtins) -> bool:

@@ -33,6 +33,13 @@ _LASTING: Final = frozenset(
     }
 )
 
+# Of those, what nothing undoes that undoes a transaction's work: locks of the session itself.
+_OF_SESSION: Final = frozenset(
+    {f"pg_{how}advisory_lock{mode}" for how in ("", "try_") for mode in ("", "_shared")}
+    | {"pg_advisory_unlock", "pg_advisory_unlock_all", "pg_advisory_unlock_shared"}
+)
+assert _OF_SESSION <= _LASTING, "a function of the session's locks is not listed"
+
 
 def is_computable(tree: Any, builtins: Builtins, *, made_by_users: bool = False, locked: bool = False) -> bool:
     """Whether the answer does not depend on where the rows are, and nothing else comes of the query.
@@ -72,8 +79,17 @@ def functions_of_users(tree: Any) -> frozenset[int]:
 
 def lasting_functions(tree: Any, builtins: Builtins) -> frozenset[int]:
     """OIDs of PostgreSQL's own functions in the query that leave something behind: locks, settings, notifications."""
+    return _named(tree, builtins, _LASTING)
+
+
+def session_locking_functions(tree: Any, builtins: Builtins) -> frozenset[int]:
+    """OIDs of those among `lasting_functions` whose effects last though what the query reads is undone."""
+    return _named(tree, builtins, _OF_SESSION)
+
+
+def _named(tree: Any, builtins: Builtins, names: frozenset[str]) -> frozenset[int]:
     known = ((oid, builtins.functions.get(oid)) for oid in functions(tree))
-    return frozenset(oid for oid, each in known if each is not None and oid < FIRST_USER_OID and each.name in _LASTING)
+    return frozenset(oid for oid, each in known if each is not None and oid < FIRST_USER_OID and each.name in names)
 
 
 def acting_functions(tree: Any, builtins: Builtins) -> frozenset[int]:

@@ -61,8 +61,8 @@ class LockingClause:
 
 
 def locked_table(tree: Any) -> LockingClause | None:
-    """The one table of which rows are locked, wherever in the query; None where there are more, or what others have
-    locked is skipped: then it is not the conditions alone that choose."""
+    """The one table of which rows are locked, wherever in the query; None where there are more. What others have locked
+    may be skipped where the rows come from that table alone: without them, the same query chooses from the others."""
     found = {
         LockingClause(int(node.rtable[mark.rti - 1].relid), int(mark.strength), int(mark.waitPolicy))
         for node in walk(tree)
@@ -71,7 +71,10 @@ def locked_table(tree: Any) -> LockingClause | None:
         if node.rtable[mark.rti - 1].rtekind == RTE_RELATION
     }
     clause = found.pop() if len(found) == 1 else None
-    return None if clause is None or clause.waiting == _SKIP_LOCKED else clause
+    if clause is None or clause.waiting != _SKIP_LOCKED:
+        return clause
+    query = single_query(tree)
+    return clause if query.rowMarks and reads_one_table_once(query) else None
 
 
 def reads_one_table_once(tree: Any) -> bool:

@@ -14,6 +14,9 @@ from planner.lexer import Kind, tokens
 from planner.nodes import Node, walk
 
 _COMMANDS: Final = {"INDEXSTMT": "CREATE INDEX", "DROPSTMT": "DROP INDEX", "REINDEXSTMT": "REINDEX"}
+# What REINDEX says otherwise where it is done CONCURRENTLY.
+_NOTHING_TO_DO: Final = " has no indexes to reindex"
+_NOTHING_TO_DO_CONCURRENTLY: Final = " has no indexes that can be reindexed concurrently"
 _FALSE: Final = frozenset({"false", "off", "0"})
 _VALUES: Final = _FALSE | {"true", "on", "1"}
 
@@ -44,3 +47,9 @@ def plainly(text: str) -> str:
             end = following.end if token.depth and following.text.lower() in _VALUES else token.end
             return text[: token.start] + ("CONCURRENTLY false" if token.depth else "") + text[end:]
     return text
+
+
+def said_concurrently(message: str) -> str:
+    """The message of a notice as it is where the statement is carried out CONCURRENTLY."""
+    found = message.removesuffix(_NOTHING_TO_DO)
+    return message if found == message else found + _NOTHING_TO_DO_CONCURRENTLY

@@ -20,10 +20,18 @@ Node = dict[str, Any]
 
 # What schema steps do whose elements are there, or gone, with one commit; all others change what stays.
 _ADDED: Final = frozenset(
-    {"create table", "add column", "add computed column", "add required column", "add constraint", "check constraint"}
+    {
+        "create table",
+        "add column",
+        "add computed column",
+        "add required column",
+        "add constraint",
+        "check constraint",
+        "add index",
+    }
 )
-_REMOVED: Final = frozenset({"drop table", "drop column", "drop constraint"})
-_INDEX: Final = "add index"
+_REMOVED: Final = frozenset({"drop table", "drop column", "drop constraint", "drop index"})
+INDEX: Final = "add index"
 _WRITTEN: Final = frozenset({"add computed column", "rewrite column"})
 
 
@@ -38,6 +46,22 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
+class ShadowIndex:
+    """An index of a table; `owned` by a constraint, it comes and goes with that."""
+
+    oid: int
+    relid: int
+    schema: str
+    table: str
+    name: str
+    owned: bool
+
+    def change(self, kind: str) -> Change:
+        """That it comes or goes."""
+        return Change(self.relid, self.schema, self.table, SchemaStep(0, kind, self.name))
+
+
+@dataclass(frozen=True, slots=True)
 class Passing:
     """An element that passes its states one commit after another, from `origin` on. It goes by the constraint's name,
     or by that of the column which gets NOT NULL."""
@@ -48,8 +72,9 @@ class Passing:
     origin: State
 
 
-def change_plan(
+def change_plan(  # noqa: PLR0917
     changes: Sequence[Change],
+    made: Sequence[Change],
     passing: Sequence[Passing],
     looked: Mapping[tuple[int, str], Sequence[int]],
     versions: Mapping[int, TableVersion],
@@ -57,8 +82,9 @@ def change_plan(
     *,
     alone: bool,
 ) -> Node:
-    """The whole. `looked`: the tables whose rows a constraint (table, name) demands a look at; `versions` are those
-    tables and all that are written anew. `notices` are PostgreSQL's.
+    """The whole. `made` are indexes that are no constraints: in no step of the schema log. `looked`: the tables whose
+    rows a constraint (table, name) demands a look at; `versions` are those tables and all that are written anew.
+    `notices` are PostgreSQL's.
 
     `alone`: the statement is by itself, so elements that are `passing` take their steps one by one.
     """
@@ -70,12 +96,10 @@ def change_plan(
         if found is not None:
             left.remove(found)
         nodes.append(_simple(change, read, versions) if found is None or not alone else _element(found, change, read))
-    # Indexes that are no constraints are in no step of the schema log.
-    for index in left:
-        table = versions[index.relid].table
-        change = Change(index.relid, table.schema, table.name, SchemaStep(0, _INDEX, index.name))
-        read = [versions[index.relid]]
-        nodes.append(_element(index, change, read) if alone else _at_once(change, read))
+    for change in made:
+        found = next((each for each in left if (each.relid, each.name) == (change.relid, change.step.subject)), None)
+        read = [] if found is None else [versions[change.relid]]
+        nodes.append(_element(found, change, read) if found is not None and alone else _at_once(change, read))
     plan = {
         "Node Type": "Schema Change",
         "Committed": "step by step" if alone and passing else "at once",
@@ -99,13 +123,14 @@ def _simple(change: Change, read: Sequence[TableVersion], versions: Mapping[int,
 
 
 def _at_once(change: Change, read: Sequence[TableVersion]) -> Node:
-    """In a block, which is committed as one."""
+    """In a block, which is committed as one, or over no rows."""
     states = PATHS[Work.SCHEMA_ONLY, Direction.ADDING]
-    return _node(_INDEX, change) | {"States": [state.upper() for state in states], "Data Looked At": _amounts(read)}
+    looked = {"Data Looked At": _amounts(read)} if read else {}
+    return _node(INDEX, change) | {"States": [state.upper() for state in states]} | looked
 
 
 def _element(element: Passing, change: Change, read: Sequence[TableVersion]) -> Node:
-    node = _node(_INDEX if element.kind is Element.INDEX else change.step.kind, change)
+    node = _node(INDEX if element.kind is Element.INDEX else change.step.kind, change)
     states = _path(element)
     node["States"] = [state.upper() for state in states]
     node["Data Looked At"] = _amounts(read)
@@ -147,6 +172,20 @@ def _amounts(versions: Sequence[TableVersion]) -> Node:
         "Rows": sum(version.row_count for version in versions),
         "Bytes": sum(file.size_bytes for file in files),
     }
+
+
+def dropped_and_made(before: Sequence[ShadowIndex], after: Sequence[ShadowIndex]) -> tuple[list[Change], list[Change]]:
+    """The indexes that a change leaves out, and those that it adds. One of the same name was made anew, and one of the
+    same OID renamed, or made a constraint."""
+    old, new = ({each.oid for each in some} | {(each.relid, each.name) for each in some} for some in (before, after))
+    return (
+        [
+            each.change("drop index")
+            for each in before
+            if not {each.oid, (each.relid, each.name)} & new and not each.owned
+        ],
+        [each.change(INDEX) for each in after if not {each.oid, (each.relid, each.name)} & old and not each.owned],
+    )
 
 
 def change_lines(plan: Node) -> list[str]:

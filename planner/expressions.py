@@ -104,6 +104,8 @@ class Translator:
         scope = self.scope.up(node.varlevelsup)
         if node.varattno == 0:
             raise unsupported("a whole-row reference")
+        if node.vartype >= FIRST_USER_OID:
+            self.base(node.vartype)
         entry = scope.entry(node.varno)
         if scope.grouping is not None:
             found: Value = scope.grouping.variable(node, entry)
@@ -291,7 +293,8 @@ class Translator:
     def null_test(self, node: Node) -> Value:
         if node.argisrow:
             return rows.null_test(self, node)
-        argument = self.value(node.arg)
+        known = node.arg.type != "VAR" or self.statement.types.knows(node.arg.vartype)
+        argument = self.value(node.arg if known else node.arg.replaced(vartype=0))
         return Value((is_null if node.nulltesttype == 0 else is_not_null)(argument.sql), BOOL)
 
     def boolean_test(self, node: Node) -> Value:

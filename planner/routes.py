@@ -32,8 +32,8 @@ class Route(Enum):
     TRUNCATE = "truncate"
     LOCK = "lock table"
     ALTER = "alter table"
-    SCHEMA_ONLY = "schema only"  # RENAME, SET SCHEMA, DROP TABLE, DROP INDEX; in a block, REPEATABLE
-    PATIENT = "drop"  # of what tables may be part of, or depend on
+    SCHEMA_ONLY = "schema only"  # RENAME, SET SCHEMA, DROP, REINDEX; in a block, REPEATABLE and what is LOCKED
+    ALTER_SEQUENCE = "alter sequence"  # that others have too, in a block
     ALTER_TYPE = "alter type"  # an enumeration, or a domain
     CREATE_TABLE = "create table"  # that refers to others
     CONCURRENTLY = "concurrently"
@@ -59,10 +59,12 @@ UTILITY_ROUTES: Final[Mapping[str, Route]] = {
     "RENAMESTMT": Route.SCHEMA_ONLY,
     "ALTEROBJECTSCHEMASTMT": Route.SCHEMA_ONLY,
     "DROPSTMT": Route.SCHEMA_ONLY,
+    "DROPOWNEDSTMT": Route.SCHEMA_ONLY,
+    "REASSIGNOWNEDSTMT": Route.SCHEMA_ONLY,
+    "REINDEXSTMT": Route.SCHEMA_ONLY,
+    "ALTERSEQSTMT": Route.ALTER_SEQUENCE,
     "ALTERDOMAINSTMT": Route.ALTER_TYPE,
     "ALTERENUMSTMT": Route.ALTER_TYPE,
-    "DROPOWNEDSTMT": Route.PATIENT,
-    "REASSIGNOWNEDSTMT": Route.PATIENT,
     "VACUUMSTMT": Route.VACUUM,
     "CLUSTERSTMT": Route.CLUSTER,
     "EXPLAINSTMT": Route.EXPLAIN,
@@ -74,7 +76,21 @@ UTILITY_ROUTES: Final[Mapping[str, Route]] = {
 }
 
 # Those that can be carried out, undone and carried out again, and touch no table's rows nor its columns.
-REPEATABLE: Final = frozenset({"ALTEROWNERSTMT", "COMMENTSTMT", "GRANTSTMT", "VIEWSTMT"})
+REPEATABLE: Final = frozenset(
+    {
+        "ALTERDEFAULTPRIVILEGESSTMT", "ALTEROBJECTSCHEMASTMT", "ALTEROWNERSTMT", "ALTERSTATSSTMT", "COMMENTSTMT",
+        "CREATESTATSSTMT", "GRANTSTMT", "RENAMESTMT", "VIEWSTMT",
+    }
+)  # fmt: skip
+
+# What they lock is named in these fields: a view or a sequence, which others then wait for who use it.
+_LOCKED: Final[Mapping[str, str]] = {
+    "ALTEROBJECTSCHEMASTMT": "relation",
+    "ALTERSEQSTMT": "sequence",
+    "ALTERTABLESTMT": "relation",
+    "RENAMESTMT": "relation",
+    "VIEWSTMT": "view",
+}
 
 # Those that, when PostgreSQL alone carries them out, still change what the lake's catalog says.
 PUBLISHING: Final = frozenset(
@@ -104,6 +120,12 @@ def command(query: Node) -> Route:
     if kind not in _COMMANDS:
         raise unsupported(f"a statement of command type {kind}")
     return _COMMANDS[kind]
+
+
+def locked(utility: Node) -> Node | None:
+    """The view or sequence that a utility statement may lock against those who use it."""
+    field = _LOCKED.get(utility.type)
+    return None if field is None else utility.fields.get(field)
 
 
 def is_utility(query: Node) -> bool:

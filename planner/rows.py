@@ -48,10 +48,10 @@ def _fields(translator: Translator, node: Node) -> list[Value]:
         if entry.rtekind == RTE_RELATION:
             table = translator.context.tables.get(entry.relid)
             if table is not None:
-                return [translator.value(node.replaced(varattno=column.attnum)) for column in table.columns]
+                return [translator.value(node.replaced(varattno=column.attnum, vartype=0)) for column in table.columns]
         if entry.rtekind in (RTE_SUBQUERY, RTE_VALUES, RTE_CTE):
             numbers = range(1, len(entry.eref.colnames) + 1)
-            return [translator.value(node.replaced(varattno=number)) for number in numbers]
+            return [translator.value(node.replaced(varattno=number, vartype=0)) for number in numbers]
     raise unsupported("IS NULL of this row")
 
 

@@ -150,14 +150,18 @@ def explained(text: str) -> tuple[int, dict[str, str]]:
 
 
 _CHANGED: Final = frozenset({"table", "index", "view", "materialized", "sequence", "schema", "type", "domain"})
+_MADE: Final = _CHANGED - {"materialized"}
 
 
 def is_schema_change(text: str) -> bool:
-    """Whether a statement is a change of schemas that Sluice explains: ALTER and DROP of what its tables are made of,
-    and CREATE INDEX. PostgreSQL itself explains none of them."""
-    words = [token.text if token.kind is Kind.WORD else "" for token in itertools.islice(tokens(text), 3)]
+    """Whether a statement is a change of schemas that Sluice explains: CREATE, ALTER and DROP of what its tables are
+    made of. PostgreSQL itself explains none of them, but what creates a table AS a query."""
+    words = [token.text if token.kind is Kind.WORD else "" for token in itertools.islice(tokens(text), 4)]
     if words[:1] == ["create"]:
-        return words[1:2] == ["index"] or words[1:] == ["unique", "index"]
+        made = words[3:] if words[1:3] == ["or", "replace"] else words[2:] if words[1:2] == ["unique"] else words[1:]
+        if made[:1] == ["table"]:
+            return not any(token.text == "as" and token.kind is Kind.WORD and not token.depth for token in tokens(text))
+        return made[:1] != [] and made[0] in _MADE
     return words[:1] in (["alter"], ["drop"]) and words[1:2] != [] and words[1] in _CHANGED
 
 
@@ -180,6 +184,14 @@ def _option(options: dict[str, str], words: list[str]) -> None:
     if words:
         options[words[0]] = words[1].strip("'").lower() if len(words) > 1 else "true"
         words.clear()
+
+
+def condition_of(text: str) -> str:
+    """What stands between WHERE and LIMIT in a query of one table."""
+    words = [token for token in tokens(text) if token.kind is Kind.WORD and token.depth == 0]
+    begin = next(token.end for token in words if token.text == "where")
+    end = next(token.start for token in reversed(words) if token.text == "limit")
+    return text[begin:end].strip()
 
 
 def parenthesised(text: str) -> tuple[int, int]:

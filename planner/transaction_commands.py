@@ -35,6 +35,12 @@ class TransactionCommand(StrEnum):
         return _UNCHAINED.get(self, self)
 
 
+class Shown(StrEnum):
+    """What SHOW is to tell of the client's transaction that the backend's does not know, by its name."""
+
+    ISOLATION = "transaction_isolation"
+
+
 _TRANSACTION_COMMANDS: Final = {
     "begin": TransactionCommand.BEGIN,
     "start": TransactionCommand.BEGIN,
@@ -89,9 +95,9 @@ def _sets_transaction(words: Sequence[str]) -> TransactionCommand | None:
             return None
 
 
-def shows_isolation(statement: Statement) -> bool:
-    """Whether it is SHOW transaction_isolation, in either spelling."""
+def shown(statement: Statement) -> Shown | None:
+    """What the statement shows, in any spelling; None for all others."""
     if statement.first_word != "show":
-        return False
+        return None
     words = [token.text for token in tokens(statement.text)][1:]
-    return words in (["transaction_isolation"], ["transaction", "isolation", "level"])
+    return Shown.ISOLATION if words in ([Shown.ISOLATION], ["transaction", "isolation", "level"]) else None

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from catalog.datatypes import INT8, is_enumeration
+from catalog.datatypes import FIRST_USER_OID, INT8, is_enumeration
 from catalog.errors import unsupported
 from catalog.model import Domain, Table
 from planner.functions.call import Call, Row
@@ -43,6 +43,10 @@ class UserTypes:
             {each.domain.oid: each.type_oid for each in columns if each.domain is not None},
             {each.domain.oid: each.domain for each in columns if each.domain is not None},
         )
+
+    def knows(self, type_oid: int) -> bool:
+        """Whether it is no type made by users, or one of these."""
+        return type_oid < FIRST_USER_OID or type_oid in self.bases or type_oid in self.labels
 
     def base(self, type_oid: int) -> int:
         """What a type made by users is held as: an enumeration itself, a domain's base type; 0A000 for any other."""

@@ -7,10 +7,11 @@ gets that both are about.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
+from catalog.errors import unsupported
 from planner.nodes import Node, name_of
 from planner.references import common_names
 from planner.statements import CommonText, WithText
@@ -55,6 +56,34 @@ def order(query: Node, text: WithText) -> Order:
     if query.commandType == _CMD_SELECT or _target(query) not in {_target(commons[place].query) for place in after}:
         before, after = (*before, *after), ()
     return Order(tuple(commons[place] for place in before), tuple(commons[place] for place in after))
+
+
+def reads_late(query: Node) -> bool:
+    """Whether ON CONFLICT of the main statement reads a query that changes the main statement's own table, and nothing
+    else of it does. PostgreSQL carries that one out when it meets the first conflict.
+
+    0A000 where other queries change other tables.
+    """
+    if query.fields.get("onConflict") is None:
+        return False
+    commons = {name_of(node.ctename): node.ctequery for node in query.cteList}
+    changing = {name for name, each in commons.items() if int(each.commandType) != _CMD_SELECT}
+    main = query.replaced(cteList=(), onConflict=None)
+    late = _names_read(query.onConflict, commons) - _names_read(main, commons)
+    if not any(_target(commons[name]) == _target(query) for name in late & changing):
+        return False
+    if any(_target(commons[name]) != _target(query) for name in changing):
+        raise unsupported("ON CONFLICT that reads a data-modifying statement in WITH beside one of another table")
+    return True
+
+
+def _names_read(tree: Any, commons: Mapping[str, Node]) -> frozenset[str]:
+    """The names of the WITH queries that a part of a statement reads, be it by others."""
+    found, names = frozenset[str](), common_names(tree) & commons.keys()
+    while names - found:
+        found |= names
+        names = frozenset[str]().union(*(common_names(commons[name]) for name in names)) & commons.keys()
+    return found
 
 
 def _commons(query: Node, text: WithText) -> list[Common]:

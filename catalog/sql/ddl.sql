@@ -8,7 +8,9 @@ END $$;
 
 
 -- A row that is still in a shadow at COMMIT was written by something that ran on PostgreSQL alone; and so does TRUNCATE run
--- that the gateway has not asked for, which would leave the lake's rows where they are.
+-- that the gateway has not asked for, which would leave the lake's rows where they are. What the gateway itself puts there
+-- for good, or truncates, it does as `session_replication_role` local, which clients cannot set: the triggers of foreign
+-- keys, which are for replica (keys.sql), are not run then either.
 CREATE FUNCTION pg_sluice.refuse_shadow_change() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
 BEGIN
@@ -29,7 +31,7 @@ END $$;
 CREATE FUNCTION pg_sluice.adopt(shadow regclass) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog SET allow_system_table_mods = on AS $$
 DECLARE
-    c pg_class; n name; id bigint := nextval('pg_sluice.catalog_id'); guard oid;
+    c pg_class; n name; id bigint := pg_sluice.take_numbers('pg_sluice.catalog_id'); guard oid;
 BEGIN
     SELECT * INTO c FROM pg_class WHERE oid = shadow;
     SELECT nspname INTO n FROM pg_namespace WHERE oid = c.relnamespace;
@@ -44,9 +46,11 @@ BEGIN
         RETURN;  -- PostgreSQL itself lets nobody write into it
     END IF;
     EXECUTE format('CREATE CONSTRAINT TRIGGER pg_sluice_guard AFTER INSERT ON %s DEFERRABLE INITIALLY DEFERRED '
-                   'FOR EACH ROW EXECUTE FUNCTION pg_sluice.refuse_shadow_change()', shadow);
+                   'FOR EACH ROW WHEN (current_setting(''session_replication_role'') <> ''local'') '
+                   'EXECUTE FUNCTION pg_sluice.refuse_shadow_change()', shadow);
     EXECUTE format('CREATE TRIGGER pg_sluice_guard_truncate BEFORE TRUNCATE ON %s '
-                   'FOR EACH STATEMENT EXECUTE FUNCTION pg_sluice.refuse_shadow_change()', shadow);
+                   'FOR EACH STATEMENT WHEN (current_setting(''session_replication_role'') <> ''local'') '
+                   'EXECUTE FUNCTION pg_sluice.refuse_shadow_change()', shadow);
     -- Clients see neither the triggers nor a constraint: to be deferred, a trigger needs none.
     SELECT tgconstraint INTO guard FROM pg_trigger WHERE tgrelid = shadow AND tgname = 'pg_sluice_guard';
     UPDATE pg_trigger SET tgisinternal = true, tgconstraint = 0
@@ -85,7 +89,7 @@ BEGIN
         constrained := pg_sluice.is_constrained(a.atttypid);
         PERFORM pg_sluice.note_type(a.atttypid) WHERE a.atttypid >= 16384;
         SELECT k.type_oid INTO kept FROM pg_sluice.kept_type(a.atttypid, a.atttypmod) k;
-        IF known.relid IS NOT NULL AND NOT constrained
+        IF known.relid IS NOT NULL AND NOT constrained AND pg_sluice.user_array(a.atttypid) IS NULL
             AND pg_sluice.is_kept_alike(known.type_oid, known.typmod, a.atttypid, a.atttypmod) THEN
             UPDATE pg_sluice.attribute SET type_oid = a.atttypid, typmod = a.atttypmod,
                 initial_default = CASE  -- of a float4 the number that it is, in more digits
@@ -163,6 +167,13 @@ BEGIN
             PERFORM pg_sluice.on_type(command.objid, command.command_tag);
         ELSIF command.object_type = 'schema' THEN
             INSERT INTO pg_sluice.dirty VALUES (0, (SELECT nspname FROM pg_namespace WHERE oid = command.objid));
+            IF command.command_tag = 'ALTER SCHEMA' THEN  -- renamed, its tables are too, and its old name is nobody's
+                INSERT INTO pg_sluice.dirty SELECT r.relid, NULL FROM pg_sluice.relation r
+                    JOIN pg_class t ON t.oid = r.relid WHERE t.relnamespace = command.objid;
+                INSERT INTO pg_sluice.dirty SELECT 0, s.schema_name FROM pg_ducklake.ducklake_schema s
+                    WHERE s.end_snapshot IS NULL AND s.schema_name <> 'main'
+                    AND NOT EXISTS (SELECT FROM pg_namespace WHERE nspname = s.schema_name);
+            END IF;
         END IF;
         parent := CASE command.object_type
             WHEN 'index' THEN (SELECT indrelid FROM pg_index WHERE indexrelid = command.objid)
@@ -205,6 +216,8 @@ BEGIN
         IF c.relkind = 'm' THEN
             -- The gateway makes each WITH NO DATA, and fills it itself: PostgreSQL has only shadows to fill it from.
             has_rows := command.command_tag = 'REFRESH MATERIALIZED VIEW' OR (created AND c.relispopulated);
+        ELSIF NOT created THEN
+            has_rows := false;  -- rows that somebody has put there the guard has seen
         ELSE
             EXECUTE format('SELECT EXISTS (SELECT FROM ONLY %s)', c.oid::regclass) INTO has_rows;
         END IF;
@@ -231,6 +244,10 @@ BEGIN
     FOR o IN SELECT * FROM pg_event_trigger_dropped_objects() LOOP
         IF o.classid = 'pg_class'::regclass AND EXISTS (SELECT FROM pg_sluice.relation WHERE relid = o.objid) THEN
             INSERT INTO pg_sluice.dirty VALUES (o.objid, NULL);
+        ELSIF o.object_type IN ('table constraint', 'default value') THEN
+            -- Also of a table that goes on without what it depended on: DROP … CASCADE names it nowhere.
+            INSERT INTO pg_sluice.dirty SELECT r.relid, NULL FROM pg_sluice.relation r
+                WHERE r.relid = to_regclass(format('%I.%I', o.address_names[1], o.address_names[2]));
         ELSIF o.object_type = 'index' THEN
             INSERT INTO pg_sluice.dirty SELECT x.relid, NULL FROM pg_sluice.lake_index x WHERE x.index_oid = o.objid;
         ELSIF o.classid = 'pg_type'::regclass THEN

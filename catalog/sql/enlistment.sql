@@ -9,8 +9,9 @@
 -- compatibility.py's kinds of change, as rows: what is no kind cannot be recorded.
 CREATE TABLE pg_sluice.change_kind (kind text PRIMARY KEY);
 
+CREATE SEQUENCE pg_sluice.step_id;
 CREATE TABLE pg_sluice.schema_step (
-    step_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    step_id bigint PRIMARY KEY DEFAULT pg_sluice.take_numbers('pg_sluice.step_id'),
     table_id bigint NOT NULL,           -- or, below 0, a view's OID
     snapshot_id bigint NOT NULL,
     kind text NOT NULL REFERENCES pg_sluice.change_kind,
@@ -23,10 +24,11 @@ CREATE INDEX schema_step_table ON pg_sluice.schema_step (table_id, step_id);
 CREATE TABLE pg_sluice.published_shape (relid oid PRIMARY KEY, table_id bigint NOT NULL, shape jsonb NOT NULL);
 
 -- What a transaction has changed itself is known by the last row that it put here.
-ALTER TABLE pg_sluice.dirty ADD COLUMN dirty_id bigint GENERATED ALWAYS AS IDENTITY;
+CREATE SEQUENCE pg_sluice.dirty_id;
+ALTER TABLE pg_sluice.dirty ADD COLUMN dirty_id bigint NOT NULL DEFAULT pg_sluice.take_numbers('pg_sluice.dirty_id');
 
 
--- A table as transactions depend on it: by names, column IDs and constraints. NULL where there is none. Expressions are
+-- A table as transactions depend on it: by names, column IDs, constraints and UNIQUE indexes. NULL where there is none. Expressions are
 -- node texts, in which objects stand by OID: renaming what a default calls does not change it.
 CREATE FUNCTION pg_sluice.shape(shadow oid) RETURNS jsonb LANGUAGE sql STABLE SET search_path = pg_catalog AS $$
     SELECT jsonb_build_object(
@@ -49,10 +51,25 @@ CREATE FUNCTION pg_sluice.shape(shadow oid) RETURNS jsonb LANGUAGE sql STABLE SE
             WHERE (k.conrelid = shadow AND k.contype IN ('c', 'p', 'u', 'f', 'x', CASE WHEN NOT k.convalidated THEN 'n' END)
                    OR k.contypid IN (SELECT pg_sluice.domains_of(a.atttypid) FROM pg_attribute a
                                      WHERE a.attrelid = shadow AND a.atttypid >= 16384 AND NOT a.attisdropped))
-            AND NOT EXISTS (SELECT FROM pg_sluice.element e WHERE e.relid = shadow AND e.name = k.conname
-                            AND e.origin = 'absent' AND e.state NOT IN ('public', 'absent'))), '{}'))
+            AND NOT pg_sluice.is_on_its_way(shadow, k.conname)), '{}'),
+        'indexes', coalesce((SELECT jsonb_object_agg(i.indexrelid::bigint, jsonb_build_object(
+                'name', x.relname, 'keys', i.indkey::text, 'nulls', i.indnullsnotdistinct,
+                'expressions', regexp_replace(i.indexprs::text, ':location -?\d+', '', 'g'),
+                'predicate', regexp_replace(i.indpred::text, ':location -?\d+', '', 'g')))
+            FROM pg_index i JOIN pg_class x ON x.oid = i.indexrelid
+            WHERE i.indrelid = shadow AND i.indisunique AND NOT pg_sluice.is_on_its_way(shadow, x.relname)
+                AND NOT EXISTS (SELECT FROM pg_constraint k
+                                WHERE k.conindid = i.indexrelid AND k.contype IN ('p', 'u', 'x'))), '{}'))
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE c.oid = shadow AND EXISTS (SELECT FROM pg_sluice.relation r WHERE r.relid = shadow)
+$$;
+
+
+-- Whether a constraint or index is added in the states of states.py, and not there yet.
+CREATE FUNCTION pg_sluice.is_on_its_way(shadow oid, element name) RETURNS boolean LANGUAGE sql STABLE
+SET search_path = pg_catalog AS $$
+    SELECT EXISTS (SELECT FROM pg_sluice.element e WHERE e.relid = shadow AND e.name = element
+                   AND e.origin = 'absent' AND e.state NOT IN ('public', 'absent'))
 $$;
 
 
@@ -108,6 +125,9 @@ RETURNS TABLE (kind text, subject text, detail jsonb) LANGUAGE sql IMMUTABLE SET
                 new ->> 'name', '{}' FROM con WHERE old IS NULL
         UNION ALL SELECT 12, id, 'publish constraint', new ->> 'name', '{}' FROM con
             WHERE NOT (old ->> 'valid')::boolean AND (new ->> 'valid')::boolean
+        -- One that PostgreSQL has made anew was there before.
+        UNION ALL SELECT 13, n.key::bigint, 'add index', n.value ->> 'name', '{}' FROM jsonb_each(now -> 'indexes') n
+            WHERE NOT EXISTS (SELECT FROM jsonb_each(before -> 'indexes') b WHERE b.key = n.key OR b.value = n.value)
     )
     SELECT kind, subject, detail FROM step ORDER BY place, id
 $$;
@@ -144,6 +164,7 @@ BEGIN
         GET DIAGNOSTICS steps = ROW_COUNT;
         steps := steps + pg_sluice.record_element_steps(snapshot, shadow, id);
         IF steps = 0 THEN
+            UPDATE pg_sluice.published_shape p SET shape = now WHERE p.relid = shadow AND p.shape <> now;
             RETURN;
         END IF;
         UPDATE pg_sluice.published_shape SET shape = now WHERE relid = shadow;
@@ -249,7 +270,7 @@ END $$;
 
 
 REVOKE ALL ON FUNCTION
-    pg_sluice.shape(oid), pg_sluice.is_not_null(pg_attribute), pg_sluice.steps_between(jsonb, jsonb), pg_sluice.record_steps(bigint, oid),
+    pg_sluice.shape(oid), pg_sluice.is_on_its_way(oid, name), pg_sluice.is_not_null(pg_attribute), pg_sluice.steps_between(jsonb, jsonb), pg_sluice.record_steps(bigint, oid),
     pg_sluice.on_related(), pg_sluice.steps_since(jsonb) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION
     pg_sluice.schema_mark(), pg_sluice.keep_own_mark(bigint), pg_sluice.hold_schema(text, oid[]), pg_sluice.hold_steps_since(text, jsonb, oid[]) TO PUBLIC;

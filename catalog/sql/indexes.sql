@@ -5,8 +5,9 @@
 
 -- `index_id` is what sidecars go by. It stays where PostgreSQL makes the same index anew, under another OID; an index over
 -- other columns or expressions gets another. `unused` says why an index has no sidecars, where it can have none.
+CREATE SEQUENCE pg_sluice.index_id;
 CREATE TABLE pg_sluice.lake_index (
-    index_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    index_id bigint PRIMARY KEY DEFAULT pg_sluice.take_numbers('pg_sluice.index_id'),
     relid oid NOT NULL,
     index_oid oid UNIQUE NOT NULL,
     name name NOT NULL,

@@ -81,7 +81,7 @@ BEGIN
         WHERE f.data_file_id IS NULL OR d.delete_file_id IS DISTINCT FROM (o ->> 'delete_file_id')::bigint) THEN
         RETURN 'rows of the files have changed';
     END IF;
-    snapshot := nextval('pg_sluice.snapshot_id');
+    snapshot := pg_sluice.take_numbers('pg_sluice.snapshot_id');
     SELECT count(*) AS files, sum(file_size_bytes) AS bytes, sum(record_count) AS records INTO before
         FROM pg_ducklake.ducklake_data_file WHERE data_file_id = ANY (files);
     UPDATE pg_ducklake.ducklake_data_file SET end_snapshot = snapshot WHERE data_file_id = ANY (files);

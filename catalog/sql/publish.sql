@@ -31,7 +31,7 @@ DECLARE
 BEGIN
     IF present AND id IS NULL THEN
         INSERT INTO pg_ducklake.ducklake_schema VALUES (
-            nextval('pg_sluice.catalog_id'), gen_random_uuid(), snapshot, NULL, namespace,
+            pg_sluice.take_numbers('pg_sluice.catalog_id'), gen_random_uuid(), snapshot, NULL, namespace,
             format('%s/', regexp_replace(namespace, '[^A-Za-z0-9_]', '_', 'g')), true);
         RETURN format('created_schema:"%s"', replace(namespace, '"', '""'));
     ELSIF NOT present AND id IS NOT NULL THEN
@@ -41,6 +41,15 @@ BEGIN
     RETURN NULL;
 END $$;
 
+
+-- What rows have in a column that they were written without, as DuckDB reads it: it has what says that a year is before
+-- Christ behind the date, and a code for each byte.
+CREATE FUNCTION pg_sluice.initial_value(ducklake text, value text) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog AS $$
+    SELECT CASE WHEN ducklake IN ('date', 'timestamp', 'timestamptz') THEN regexp_replace(value, '^(\S+)(.*) BC$', '\1 (BC)\2')
+                WHEN ducklake = 'blob' THEN regexp_replace(substr(value, 3), '..', '\\x\&', 'g')
+                ELSE value END
+$$;
 
 CREATE FUNCTION pg_sluice.publish_table(snapshot bigint, shadow oid) RETURNS text[] LANGUAGE plpgsql
 SET search_path = pg_catalog AS $$
@@ -100,7 +109,7 @@ BEGIN
     WITH wanted AS (
         SELECT f.field_id, a.attnum, f.field_name, f.field_type, l.initial_default, f.parent_id,
                CASE WHEN f.parent_id IS NULL THEN NOT pg_sluice.is_not_null(a) ELSE true END AS nullable,
-               CASE WHEN f.parent_id IS NULL THEN l.initial_default END AS first_value
+               CASE WHEN f.parent_id IS NULL THEN pg_sluice.initial_value(f.field_type, l.initial_default) END AS first_value
         FROM pg_attribute a
         JOIN pg_sluice.attribute l ON l.relid = a.attrelid AND l.attnum = a.attnum
         CROSS JOIN LATERAL pg_sluice.fields(a.attname, a.atttypid, a.atttypmod, l.column_id, NULL) f
@@ -158,11 +167,12 @@ $$;
 CREATE FUNCTION pg_sluice.publish_files(snapshot bigint, of_table bigint, files jsonb) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog AS $$
 DECLARE
-    published bigint[]; first_row bigint;
+    published bigint[]; first_row bigint; first_id bigint;
 BEGIN
+    first_id := pg_sluice.take_numbers('pg_sluice.file_id', jsonb_array_length(files));
     SELECT next_row_id INTO STRICT first_row FROM pg_ducklake.ducklake_table_stats WHERE table_id = of_table FOR UPDATE;
     WITH numbered AS MATERIALIZED (
-        SELECT nextval('pg_sluice.file_id') AS id, e.place, e.f, (e.f ->> 'record_count')::bigint AS records,
+        SELECT first_id + e.place - 1 AS id, e.place, e.f, (e.f ->> 'record_count')::bigint AS records,
                (e.f ->> 'size_bytes')::bigint AS bytes
         FROM jsonb_array_elements(files) WITH ORDINALITY e (f, place)
     ), added AS (
@@ -192,7 +202,7 @@ END $$;
 CREATE FUNCTION pg_sluice.publish_delete_files(snapshot bigint, of_table bigint, files jsonb) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog AS $$
 DECLARE
-    data_files bigint[]; gone boolean; replaced boolean;
+    data_files bigint[]; gone boolean; replaced boolean; first_id bigint;
 BEGIN
     WITH own AS MATERIALIZED (
         SELECT d.path, d.data_file_id FROM pg_ducklake.ducklake_data_file d
@@ -217,8 +227,9 @@ BEGIN
     END IF;
     UPDATE pg_ducklake.ducklake_delete_file d SET end_snapshot = snapshot
         WHERE d.data_file_id = ANY (data_files) AND d.end_snapshot IS NULL;
+    first_id := pg_sluice.take_numbers('pg_sluice.file_id', jsonb_array_length(files));
     INSERT INTO pg_ducklake.ducklake_delete_file
-        SELECT nextval('pg_sluice.file_id'), of_table, snapshot, NULL, data_files[e.place], e.f ->> 'path', true,
+        SELECT first_id + e.place - 1, of_table, snapshot, NULL, data_files[e.place], e.f ->> 'path', true,
                'parquet', (e.f ->> 'delete_count')::bigint, (e.f ->> 'size_bytes')::bigint,
                (e.f ->> 'footer_size')::bigint, NULL, NULL
         FROM jsonb_array_elements(files) WITH ORDINALITY e (f, place);
@@ -322,9 +333,9 @@ BEGIN
     -- What was staged for a table that the transaction itself has dropped since.
     DELETE FROM pg_sluice.staged gone USING pg_sluice.dirty made
         WHERE gone.relid = made.relid AND NOT EXISTS (SELECT FROM pg_class WHERE oid = gone.relid);
-    snapshot := nextval('pg_sluice.snapshot_id');
+    snapshot := pg_sluice.take_numbers('pg_sluice.snapshot_id');
     IF EXISTS (SELECT FROM pg_sluice.dirty) THEN
-        version := nextval('pg_sluice.schema_version');
+        version := pg_sluice.take_numbers('pg_sluice.schema_version');
         FOR d IN SELECT DISTINCT namespace FROM pg_sluice.dirty WHERE namespace IS NOT NULL LOOP
             schema_changes := schema_changes || pg_sluice.publish_schema(snapshot, d.namespace);
         END LOOP;
@@ -370,5 +381,5 @@ GRANT EXECUTE ON FUNCTION pg_sluice.tables_to_write_anew(text),
     pg_sluice.prepare_commit(text, jsonb), pg_sluice.shadow_rows(text, oid, text, text),
     pg_sluice.note_updates(text, oid), pg_sluice.noted_updates(text),
     pg_sluice.put_as_owner(text, oid, text[], oid[], integer, text[]),
-    pg_sluice.shadow_scans(oid[]), pg_sluice.volatile_functions(oid[]),
+    pg_sluice.shadow_scans(oid[], bigint), pg_sluice.newest_table(), pg_sluice.volatile_functions(oid[]),
     pg_sluice.set_replication_role(text, text), pg_sluice.shadow_changes(oid[]), pg_sluice.take_copies(text, oid) TO PUBLIC;

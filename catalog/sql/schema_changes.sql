@@ -140,7 +140,7 @@ END $$;
 CREATE FUNCTION pg_sluice.is_step_of_element(shadow oid, kind text, subject text) RETURNS boolean LANGUAGE sql STABLE
 SET search_path = pg_catalog AS $$
     SELECT EXISTS (SELECT FROM pg_sluice.element e WHERE e.relid = shadow AND e.state = 'public'
-                   AND (($2 IN ('add constraint', 'publish constraint', 'drop constraint') AND e.name = $3)
+                   AND (($2 IN ('add constraint', 'publish constraint', 'drop constraint', 'add index') AND e.name = $3)
                         OR ($2 = 'set not null' AND e.of_column = $3)))
 $$;
 
@@ -159,6 +159,30 @@ CREATE VIEW pg_sluice.schema_changes AS
     FROM pg_sluice.schema_change c LEFT JOIN pg_sluice.element e USING (change_id)
     WHERE pg_has_role(c.started_by, 'USAGE') OR pg_has_role('pg_monitor', 'USAGE');
 GRANT SELECT ON pg_sluice.schema_changes TO PUBLIC;
+
+-- Those that make indexes are seen where PostgreSQL's own are. What is gone through is files, in place of blocks, and
+-- rows, in place of tuples.
+CREATE VIEW pg_sluice.progress_create_index AS
+    SELECT c.process_id AS pid, d.oid AS datid, d.datname, c.relid,
+           coalesce(i.oid, 0) AS index_relid,
+           CASE WHEN c.statement ~* '^\s*create\s.*\sconcurrently\s' THEN 'CREATE INDEX CONCURRENTLY' ELSE 'CREATE INDEX' END
+               AS command,
+           CASE e.state WHEN 'absent' THEN 'initializing' WHEN 'reorg' THEN 'building index: scanning table'
+               ELSE 'waiting for writers before build' END AS phase,
+           0::bigint AS lockers_total, 0::bigint AS lockers_done, 0::bigint AS current_locker_pid,
+           c.files_total AS blocks_total, c.files_done AS blocks_done, c.rows_total AS tuples_total,
+           c.rows_done AS tuples_done, 0::bigint AS partitions_total, 0::bigint AS partitions_done
+    FROM pg_sluice.schema_change c JOIN pg_sluice.element e USING (change_id) JOIN pg_class t ON t.oid = c.relid
+    LEFT JOIN pg_class i ON i.relname = e.name AND i.relnamespace = t.relnamespace
+    JOIN pg_database d ON d.datname = current_database()
+    WHERE c.finished IS NULL AND e.kind = 'index' AND e.state <> 'public'
+        AND (pg_has_role(c.started_by, 'USAGE') OR pg_has_role('pg_monitor', 'USAGE'));
+DO $$
+BEGIN
+    EXECUTE format('CREATE OR REPLACE VIEW pg_catalog.pg_stat_progress_create_index AS SELECT * FROM (%s) v '
+                   'UNION ALL SELECT * FROM pg_sluice.progress_create_index',
+                   rtrim(pg_get_viewdef('pg_catalog.pg_stat_progress_create_index'::regclass), ';'));
+END $$;
 
 -- A change that is paused takes no further step until it is resumed; one that is canceled is undone.
 CREATE FUNCTION pg_sluice.steer(change bigint, pausing boolean, canceling boolean) RETURNS void LANGUAGE plpgsql

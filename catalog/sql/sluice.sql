@@ -9,6 +9,23 @@
 
 CREATE SCHEMA pg_sluice;
 
+-- The first of so many next numbers of a sequence of Sluice's own. Not by nextval(), of which the client's lastval() tells
+-- at whose backend this runs: setval() leaves that alone. The subtransaction, which is undone, gives the lock back at once;
+-- numbers stay taken.
+CREATE TABLE pg_sluice.numbering ();
+CREATE FUNCTION pg_sluice.take_numbers(numbers regclass, how_many bigint DEFAULT 1) RETURNS bigint LANGUAGE plpgsql
+SET search_path = pg_catalog AS $$
+DECLARE
+    first bigint;
+BEGIN
+    LOCK TABLE pg_sluice.numbering IN EXCLUSIVE MODE;
+    first := coalesce(pg_sequence_last_value(numbers) + 1, (SELECT seqstart FROM pg_sequence WHERE seqrelid = numbers));
+    PERFORM setval(numbers, first + how_many - 1);
+    RAISE SQLSTATE 'SL000';
+EXCEPTION WHEN SQLSTATE 'SL000' THEN
+    RETURN first;
+END $$;
+
 CREATE TABLE pg_sluice.setting (name text PRIMARY KEY, value text NOT NULL);
 
 -- datatypes.py, as rows: the DuckLake name of each scalar type that a lake column may have.
@@ -37,8 +54,10 @@ CREATE TABLE pg_sluice.attribute (
 );
 
 CREATE TABLE pg_sluice.dirty (relid oid NOT NULL, namespace name);
+CREATE SEQUENCE pg_sluice.staged_id;
 CREATE TABLE pg_sluice.staged (
-    staged_id bigint GENERATED ALWAYS AS IDENTITY, relid oid NOT NULL, change jsonb NOT NULL);
+    staged_id bigint NOT NULL DEFAULT pg_sluice.take_numbers('pg_sluice.staged_id'), relid oid NOT NULL,
+    change jsonb NOT NULL);
 
 -- Who replaces many rows of a table locks its row here against all others (row_locks.sql).
 -- That row may outlive the table: whoever drops a table does not wait for who changes its rows.
@@ -103,7 +122,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog AS $$
         'columns', (SELECT jsonb_agg(jsonb_build_object(
                 'attnum', a.attnum, 'column_id', l.column_id, 'name', a.attname, 'type', k.type_oid::bigint,
                 'typmod', k.typmod, 'labels', pg_sluice.labels(k.type_oid),
-                'domain', pg_sluice.domain(a.atttypid),
+                'domain', pg_sluice.domain(a.atttypid), 'array', pg_sluice.user_array(a.atttypid),
                 'nullable', NOT a.attnotnull, 'not_null', pg_sluice.is_not_null(a), 'initial_default', l.initial_default,
                 'generated', a.attgenerated, 'identity', a.attidentity,
                 'default', (SELECT d.adbin::text FROM pg_attrdef d WHERE d.adrelid = r.relid AND d.adnum = a.attnum)

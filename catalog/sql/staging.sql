@@ -173,14 +173,22 @@ END $$;
 
 
 -- How often this transaction has scanned a shadow or an index of one, but for those that are `filled`: more than before a
--- statement that PostgreSQL alone ran means that the statement read an empty table in place of the lake.
-CREATE FUNCTION pg_sluice.shadow_scans(filled oid[] DEFAULT '{}') RETURNS bigint
+-- statement that PostgreSQL alone ran means that the statement read an empty table in place of the lake. A table that the
+-- statement itself has made, after the one that was the `newest` then, has no other rows than its shadow.
+CREATE FUNCTION pg_sluice.shadow_scans(filled oid[] DEFAULT '{}', newest bigint DEFAULT NULL) RETURNS bigint
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog AS $$
+    WITH counted AS (
+        SELECT r.relid FROM pg_sluice.relation r WHERE r.relid <> ALL (filled) AND NOT coalesce(
+            r.table_id > newest AND NOT EXISTS (SELECT FROM pg_sluice.published_shape s WHERE s.relid = r.relid), false)
+    )
     SELECT coalesce(sum(pg_stat_get_xact_numscans(o)), 0)::bigint FROM (
-        SELECT relid FROM pg_sluice.relation WHERE relid <> ALL (filled)
-        UNION ALL
-        SELECT indexrelid FROM pg_index JOIN pg_sluice.relation ON relid = indrelid WHERE indrelid <> ALL (filled)
+        SELECT relid FROM counted UNION ALL SELECT indexrelid FROM pg_index JOIN counted ON relid = indrelid
     ) AS scanned (o)
+$$;
+
+-- The ID of the table that was made last, by anybody.
+CREATE FUNCTION pg_sluice.newest_table() RETURNS bigint LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog AS $$
+    SELECT pg_sequence_last_value('pg_sluice.catalog_id')
 $$;
 
 -- Those of these functions that may do more than to compute, by name; aggregates do what their functions do.
@@ -195,7 +203,7 @@ SET search_path = pg_catalog AS $$
 $$;
 
 -- For queries with volatile functions, whose effects last though the copies that they read do not (gateway/lake/effects.py):
--- rows are put into shadows unseen by triggers, that among them which refuses such rows at COMMIT. Returns what was set.
+-- rows are put into shadows past the trigger that refuses such rows at COMMIT (ddl.sql). Returns what was set.
 CREATE FUNCTION pg_sluice.set_replication_role(token text, role text) RETURNS text LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog AS $$
 DECLARE
@@ -216,7 +224,7 @@ $$;
 
 -- Take the copies out of a shadow; false, and they stay, where any of them is locked.
 CREATE FUNCTION pg_sluice.take_copies(token text, shadow oid) RETURNS boolean LANGUAGE plpgsql
-SECURITY DEFINER SET search_path = pg_catalog SET session_replication_role = replica AS $$
+SECURITY DEFINER SET search_path = pg_catalog SET session_replication_role = local AS $$
 DECLARE
     locked boolean;
 BEGIN

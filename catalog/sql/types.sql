@@ -16,7 +16,8 @@ CREATE INDEX enum_label_type ON pg_sluice.enum_label (type_oid);
 CREATE TABLE pg_sluice.domain_constraint (constraint_oid oid PRIMARY KEY, validated boolean NOT NULL);
 
 
--- What the lake keeps a type as: a domain's base type, any other itself.
+-- What the lake keeps a type as: a domain's base type; an array of an enumeration or of domains as one of texts, or of what
+-- the domains are over; any other itself.
 CREATE FUNCTION pg_sluice.kept_type(INOUT type_oid oid, INOUT typmod integer) LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog AS $$
 DECLARE
@@ -28,7 +29,34 @@ BEGIN
         type_oid := t.typbasetype;
         typmod := t.typtypmod;
     END LOOP;
+    IF type_oid >= 16384 THEN
+        SELECT coalesce(d.array_oid, 0) AS array_oid, d.typmod INTO t FROM pg_sluice.kept_element(type_oid) d;
+        IF t.array_oid <> 0 THEN
+            type_oid := t.array_oid;
+            typmod := t.typmod;
+        END IF;
+    END IF;
 END $$;
+
+-- Of an array type that users have made: its elements' type, and the array of what these are kept as. NULLs for any other.
+CREATE FUNCTION pg_sluice.kept_element(of_array oid, OUT element oid, OUT array_oid oid, OUT typmod integer)
+LANGUAGE sql STABLE SET search_path = pg_catalog AS $$
+    SELECT e.oid, d.array_oid, k.typmod
+    FROM pg_type a JOIN pg_type e ON e.oid = a.typelem AND e.typarray = a.oid AND e.typtype IN ('d', 'e')
+    CROSS JOIN LATERAL pg_sluice.kept_type(e.oid, -1) k
+    JOIN pg_sluice.datatype d ON d.array_oid <> 0 AND d.type_oid = CASE
+        WHEN EXISTS (SELECT FROM pg_enum l WHERE l.enumtypid = k.type_oid) THEN 'text'::regtype ELSE k.type_oid END
+    WHERE a.oid = of_array
+$$;
+
+-- The same of a column's type, which may be a domain over such an array, as columns are described by it: OIDs of its elements'
+-- type and of its own. NULL for any other.
+CREATE FUNCTION pg_sluice.user_array(type_oid oid) RETURNS jsonb LANGUAGE sql STABLE SET search_path = pg_catalog AS $$
+    SELECT CASE WHEN $1 >= 16384 THEN (
+        SELECT jsonb_build_array(t.oid::bigint, e.element::bigint)
+        FROM (SELECT $1 UNION SELECT b.typbasetype FROM pg_sluice.domains_of($1) d JOIN pg_type b ON b.oid = d) t (oid)
+        CROSS JOIN LATERAL pg_sluice.kept_element(t.oid) e WHERE e.element IS NOT NULL) END
+$$;
 
 -- A domain and those that it is over.
 CREATE FUNCTION pg_sluice.domains_of(type_oid oid) RETURNS SETOF oid LANGUAGE sql STABLE SET search_path = pg_catalog AS $$
@@ -137,6 +165,11 @@ DECLARE
 BEGIN
     IF EXISTS (SELECT FROM pg_enum e JOIN pg_sluice.enum_label l ON l.label_oid = e.oid
                WHERE e.enumtypid = of_type AND l.label <> e.enumlabel) THEN
+        IF EXISTS (SELECT FROM pg_sluice.relation r JOIN pg_attribute a ON a.attrelid = r.relid
+                   WHERE a.attnum > 0 AND NOT a.attisdropped AND a.atttypid >= 16384 AND of_type = (
+                       pg_sluice.kept_type((pg_sluice.user_array(a.atttypid) ->> 1)::oid, -1)).type_oid) THEN
+            PERFORM pg_sluice.refuse('ALTER TYPE … RENAME VALUE of an enumeration with columns of arrays');
+        END IF;
         -- Whoever has made a column of the type, and not committed yet, holds a weaker lock since (`note_type`).
         LOCK TABLE pg_sluice.enum_label IN SHARE ROW EXCLUSIVE MODE;
         FOR shadow IN SELECT t FROM pg_sluice.tables_of_type(of_type) t ORDER BY t LOOP

@@ -84,7 +84,7 @@ class CopyWriter:
         if not self._columns:
             return self._first_binary(CopyData(b"\0\0").encode() * int(batch.num_rows))
         laid = [
-            (binary_cells(array, column.type_oid), valid_mask(array))
+            (binary_cells(array, column.type_oid, column.element_oid), valid_mask(array))
             for array, column in zip(batch.columns, self._columns, strict=True)
         ]
         return self._first_binary(copied_tuples(laid))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import unsupported
+from gateway.lake.alter_sequence import AlterSequencePortal
 from gateway.lake.change import DeletePortal, UpdatePortal
 from gateway.lake.cluster import ClusterPortal
 from gateway.lake.copying import copy_portal
@@ -23,7 +24,7 @@ from gateway.lake.insert import InsertRowsPortal
 from gateway.lake.insert_query import InsertQueryPortal
 from gateway.lake.materialized import CreateMaterializedPortal, RefreshPortal
 from gateway.lake.merge import MergePortal
-from gateway.lake.schema_only import PatientPortal, SchemaOnlyPortal
+from gateway.lake.schema_only import SchemaOnlyPortal
 from gateway.lake.select_locking import select_portal
 from gateway.lake.table_as import TableAsPortal
 from gateway.lake.table_locks import LockTablePortal
@@ -32,13 +33,15 @@ from gateway.lake.temporary_change import TemporaryChangePortal
 from gateway.lake.truncate import TruncatePortal
 from gateway.lake.types import AlterTypePortal
 from gateway.lake.upsert import UpsertPortal, UpsertQueryPortal
+from gateway.lake.upsert_with import UpsertWithPortal
 from gateway.lake.vacuum import VacuumPortal
-from gateway.lake.with_changes import with_changes_portal
+from gateway.lake.with_changes import WithChangesPortal
 from planner.computable import functions_of_users
 from planner.nodes import walk
 from planner.read_encoding import reads_encoding
 from planner.routes import Route, is_utility
 from planner.statements import executed, is_schema_change
+from planner.with_parts import reads_late
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,6 +81,14 @@ def insert_portal(session: Exchange, analysis: Analysis, routed: Routed, binding
     if lake_references(routed) > 1:
         return InsertQueryPortal(session, analysis, routed, binding)
     return InsertRowsPortal(session, analysis, routed, binding)
+
+
+def with_portal(session: Exchange, analysis: Analysis, routed: Routed, binding: Binding) -> Portal:
+    """WITH queries of which some change data: part by part, where that is PostgreSQL's order."""
+    assert routed.query is not None
+    if reads_late(routed.query):
+        return UpsertWithPortal(session, analysis, routed, binding)
+    return WithChangesPortal(session, analysis, routed, binding, open_portal)
 
 
 def execute_portal(session: Exchange, analysis: Analysis, routed: Routed, binding: Binding) -> Portal:
@@ -127,7 +138,7 @@ _PORTALS: Final[dict[Route, Callable[[Exchange, Analysis, Routed, Binding], Port
     Route.UPDATE: UpdatePortal,
     Route.DELETE: DeletePortal,
     Route.MERGE: MergePortal,
-    Route.WITH_CHANGES: with_changes_portal(open_portal),
+    Route.WITH_CHANGES: with_portal,
     Route.COPY: copy_portal(open_portal),
     Route.TABLE_AS: TableAsPortal,
     Route.TEMPORARY: temporary_portal,
@@ -138,7 +149,7 @@ _PORTALS: Final[dict[Route, Callable[[Exchange, Analysis, Routed, Binding], Port
     Route.CREATE_TABLE: CreateTablePortal,
     Route.ALTER: alter_portal,
     Route.SCHEMA_ONLY: SchemaOnlyPortal,
-    Route.PATIENT: PatientPortal,
+    Route.ALTER_SEQUENCE: AlterSequencePortal,
     Route.ALTER_TYPE: AlterTypePortal,
     Route.CONCURRENTLY: PlainlyPortal,
     Route.VACUUM: VacuumPortal,

@@ -25,7 +25,7 @@ from gateway.lake.guarded import guarding_functions
 from gateway.lake.references import Consequence, renewed, still_referenced
 from gateway.lake.rehearsal import one_array
 from gateway.lake.row_locks import changed_meanwhile, strength_of
-from gateway.lake.shadow import begin_shadow, put_as_owner, qualified, take_shadow_rows
+from gateway.lake.shadow import begin_shadow, put_as_owner, qualified, result_column, take_shadow_rows
 from gateway.values import OutputSettings, ResultColumn
 from gateway.values.text import text_cells
 from gateway.visibility import after_parts, functions_of_rules, rules
@@ -151,12 +151,12 @@ async def _made(
     columns = [column for column in table.columns if column.attnum not in kept.generated]
     if action is Action.SET_DEFAULT:
         columns = [column for column in columns if column.attnum not in assigned]
-    types = {column.attnum: ResultColumn(column.type_oid, column.typmod) for column in columns}
+    types = {column.attnum: result_column(column) for column in columns}
     if action is Action.CASCADE:
         parent = dict(zip(foreign_key.attnums, foreign_key.parent_attnums, strict=True))
         for attnum, parent_attnum in parent.items():
             column = consequence.parent.column(parent_attnum)
-            types[attnum] = ResultColumn(column.type_oid, column.typmod)
+            types[attnum] = result_column(column)
 
     def values() -> pa.RecordBatch:
         files = {file.path: file for file in version.files}

@@ -25,20 +25,23 @@ from gateway.analysis import SAVEPOINT, UNDO
 from gateway.attention import attending, check
 from gateway.backend import Statement
 from gateway.indexing import fill
+from gateway.lake.catching_up import until_little_is_left
 from gateway.lake.computed_keys import check_computable
 from gateway.lake.deferring import defer, may_defer, rewriting_before
 from gateway.lake.guarded import guarding, relay_rows, send_statement
 from gateway.lake.obligations import Obligation, look, meet, obligations, vouch
 from gateway.lake.progress import watch
+from gateway.lake.rehearsal import send_own
 from gateway.lake.reorganise import Reorganisation, recompute
 from gateway.lake.rewriting import Rewriting
 from gateway.messages.backend import CommandComplete
 from gateway.patience import patiently
+from gateway.pending_checks import refuse_pending
 from gateway.portal import StatementPortal
 from gateway.sequences_of_changes import Counted, owned_sequences
 from gateway.session_timeouts import STATEMENT_TIMEOUT
 from gateway.visibility import latest
-from planner.alter import refers, using_expressions
+from planner.alter import numbered_later, past_guards, refers, restarts_columns, using_expressions
 from planner.references import calls_users
 
 if TYPE_CHECKING:
@@ -51,6 +54,10 @@ if TYPE_CHECKING:
 _ORDER: Final = "SELECT pg_sluice.order_changes($1, $2::bigint::oid)"
 _ELEMENTS: Final = "SELECT pg_sluice.elements($1)"
 _CONCLUDE: Final = "SELECT pg_sluice.conclude($1, $2::bigint)"
+_HAS_REFERENCES: Final = (
+    "SELECT EXISTS (SELECT FROM pg_catalog.pg_constraint"
+    " WHERE contype = 'f' AND $1::bigint::oid IN (conrelid, confrelid))"
+)
 _VOUCH_COLUMNS: Final = "SELECT pg_sluice.vouch_columns($1, $2::bigint::oid)"
 _SETTINGS: Final = Statement(f"SELECT {STATEMENT_TIMEOUT}, pg_catalog.current_setting('client_min_messages')")
 RELEASE: Final = Statement("RELEASE SAVEPOINT pg_sluice")
@@ -65,18 +72,31 @@ class AlterPortal(StatementPortal):
         self._using = using_expressions(analysis.sql)
         assert routed.query is not None
         self._calls_users = calls_users(routed.query.utilityStmt, session.gateway.builtins)
+        self._only_restarts = restarts_columns(analysis.sql)
         self._makes_index = routed.query.utilityStmt.type == "INDEXSTMT"
+        self._numbered_later = numbered_later(routed.query.utilityStmt)
+        self._sql = analysis.sql
         self._answers: list[bytes] = []
         self._tag = ""
         self._progress = Progress()
         self._client_min_messages = "notice"
 
     async def run(self) -> None:
+        await self._pass_guards()
         if not await self._defer():
             await self._carry_out()
         for answer in self._answers:
             self.session.client.write(answer)
         self.session.client.send(CommandComplete(self._tag))
+
+    async def _pass_guards(self) -> None:
+        """TRIGGER ALL means the gateway's own triggers too (catalog/sql/ddl.sql), as far as clients are concerned there
+        are none. PostgreSQL's own, of foreign keys, it refuses to the client itself."""
+        changed = past_guards(self.analysis.sql)
+        if changed != self.analysis.sql:
+            [result] = await self.session.backend.run(Statement(_HAS_REFERENCES, (str(self._relid),)))
+            if result.rows[0][0] == b"f":
+                self._sql = changed
 
     async def _defer(self) -> bool:
         """Carry the statement out so that nobody waits for the client's block; whether that can be done."""
@@ -103,6 +123,7 @@ class AlterPortal(StatementPortal):
         if columns is not None:
             return await self._defer_rewriting(columns, counted)
         await session.backend.run(RELEASE, self._vouch_columns())
+        restarted = [counted.after[owner] for owner in counted.begun_anew] if self._only_restarts else []
         await defer(
             session,
             self.analysis,
@@ -110,8 +131,8 @@ class AlterPortal(StatementPortal):
             wanted,
             renames=self._makes_index,
             statements=self._repeated(),
-            sequences=counted.made,
-            recounts=bool(counted.begun_anew),
+            sequences=[*counted.made, *restarted],
+            recounts=len(restarted) < len(counted.begun_anew),
             calls_users=self._calls_users,
         )
         return True
@@ -119,7 +140,7 @@ class AlterPortal(StatementPortal):
     def _repeated(self) -> list[Statement]:
         """What `_relay` carries out."""
         computed = [recompute(self.session, self._relid, self._using)] if self._using else []
-        return [Statement(self.analysis.sql), *computed]
+        return [Statement(self._sql), *computed]
 
     async def _defer_rewriting(self, columns: Reorganisation, counted: Counted) -> bool:
         """The same where files of a table that others have are to be written anew."""
@@ -177,7 +198,7 @@ class AlterPortal(StatementPortal):
                 await session.backend.run(RELEASE, self._vouch_columns())
             else:
                 try:
-                    await columns.catch_up()
+                    await until_little_is_left(columns.catch_up)
                     await self._relay()
                     await columns.publish()
                 except BaseException:
@@ -218,11 +239,30 @@ class AlterPortal(StatementPortal):
         ):
             await self._send()
             self._tag = await relay_rows(self.session, self._answers)
+        await refuse_pending(self.session, self._tag, [self._relid])
         if self._using:
             await self.session.backend.run(recompute(self.session, self._relid, self._using))
+        if self._numbered_later:
+            await self._check_numbered()
+
+    async def _check_numbered(self) -> None:
+        """23502 where there are rows that PostgreSQL would not number."""
+        version = await latest(self.session, self._relid)
+        if version.row_count:
+            table, name = version.table, self._numbered_later[0]
+            raise SluiceError(
+                SqlState.NOT_NULL_VIOLATION,
+                f'column "{name}" of relation "{table.name}" contains null values',
+                schema=table.schema,
+                table=table.name,
+                column=name,
+            )
 
     async def _send(self) -> None:
-        await send_statement(self.session, self.binding)
+        if self._sql == self.analysis.sql:
+            await send_statement(self.session, self.binding)
+        else:
+            await send_own(self.session, self._sql, self.binding, self.analysis.parameter_types)
 
     async def _elements(self) -> list[ChangingElement]:
         [result] = await self.session.backend.run(Statement(_ELEMENTS, (self.session.gateway.token,)))
@@ -245,7 +285,7 @@ class AlterPortal(StatementPortal):
                 for element in change.elements:
                     await self._add(change, element, wanted)
                 if columns is not None:
-                    await columns.catch_up()
+                    await until_little_is_left(columns.catch_up)
                 await session.gateway.store.report(change.change_id, self._progress)
                 async with attending(session):
                     await change.proceed()

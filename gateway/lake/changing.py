@@ -38,6 +38,7 @@ from gateway.lake.row_locks import (
 )
 from gateway.lake.table_locks import ROW_EXCLUSIVE, lock_tables
 from gateway.lake.uniqueness import keep_keys
+from gateway.pending_checks import note_pending
 from gateway.session_timeouts import STATEMENT_TIMEOUT
 from storage.write import WriteResult
 
@@ -150,6 +151,7 @@ class Changing:
         session, table, change = self.session, version.table, row_change(result, version)
         session.cursors.note(table.oid, result)
         await keep_keys(session, table, change, assigned, deferred_now(table.keys, self._modes))
+        await self._note_pending(table, change, assigned)
         foreign_keys = await referring(session, table, assigned) if result.positions else []
         if not foreign_keys and not self._follows:
             if change.data_files:
@@ -179,9 +181,18 @@ class Changing:
     async def _follow(self, replaced: Replaced, foreign_key: ForeignKey) -> None:
         late = foreign_key.oid in self._late([foreign_key])
         restricting = self._transaction.parts is None
+        if foreign_key.oid in deferred_now([foreign_key], self._modes):
+            await note_pending(self.session, [(foreign_key.oid, replaced.version.table.oid)])
         wanted = await consequence(self.session, replaced, foreign_key, late=late, restricting=restricting)
         if wanted is not None:
             await carry_out(self, wanted)
+
+    async def _note_pending(self, table: Table, change: RowChange, assigned: Collection[int] | None) -> None:
+        """What new rows refer to is looked at when the transaction commits, where that is deferred."""
+        if not change.data_files:
+            return
+        keys = [each for each in table.foreign_keys if assigned is None or not set(each.attnums).isdisjoint(assigned)]
+        await note_pending(self.session, [(oid, table.oid) for oid in deferred_now(keys, self._modes)])
 
     async def _look_up(self, table: Table, change: RowChange, assigned: Collection[int] | None) -> None:
         await keep_references(self.session, table, change, assigned, self._late(table.foreign_keys), staged=True)

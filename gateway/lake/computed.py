@@ -35,7 +35,7 @@ from gateway.lake.reading import Reading, runnable
 from gateway.lake.shadow import copy_rows, put_rows, qualified
 from gateway.read_only import SET as READ_ONLY
 from gateway.visibility import rules
-from planner.computable import acting_functions, functions_of_users, is_computable
+from planner.computable import acting_functions, functions_of_users, is_computable, session_locking_functions
 from planner.loading import needed_rows
 from planner.nodes import Node
 from planner.plan import SparkQuery
@@ -154,11 +154,13 @@ class Computing:
         locked: Locked | None = None,
         lasting: bool = False,
         changes: bool = False,
+        once: bool = False,
     ) -> None:
         """`target` is a table into whose shadow rows are put by others. `made_by_users`: whoever has the statement
         carried out does so `watched`, so functions of users may be in it. `locked` where the query locks rows.
         `lasting`: the statement is carried out once and as a whole, so what its functions do may last.
-        `changes`: it changes what is not in the lake, which lasts, as does what its functions do."""
+        `changes`: it changes what is not in the lake, which lasts, as does what its functions do. `once`: its rows are
+        all computed, so its functions may take and free the session's own locks, which nothing undoes."""
         self._filled = [*reading.versions, *([] if target is None else [target])]
         self._session = session
         self._query = query
@@ -169,7 +171,10 @@ class Computing:
         self._left = 0  # bytes that may be copied yet
         self._may_insert = False
         self._users = frozenset[int]() if query is None else functions_of_users(query)
-        self._acting = acting_functions(query, session.gateway.builtins)
+        builtins = session.gateway.builtins
+        self._acting = acting_functions(query, builtins)
+        if once:
+            self._acting -= session_locking_functions(query, builtins)
         self._made_by_users = made_by_users
         self._locked = locked
         self._lasting = lasting

@@ -61,7 +61,7 @@ async def computed_change(  # noqa: PLR0917
     async def send() -> None:
         await send_statement(session, binding)
 
-    async with Computing(session, query, beside, refusal, table.oid, made_by_users=True) as computing:
+    async with Computing(session, query, beside, refusal, table.oid, made_by_users=True, once=True) as computing:
         loaded = await asyncio.to_thread(load_all, path, version)
         async with computing.watched(functions_of_rules(kept)):
             outcome = await rehearse(session, table, columns, loaded, send, noting=noting)

@@ -2,14 +2,15 @@
 
 Rows go into a temporary table with the columns that the table had, their values come out of another one, whose columns
 are those to come: what is assigned to them is cast, cut and refused as it is in PostgreSQL. Both are undone. No shadow
-is locked meanwhile, so however many rows there are, nobody waits.
+is locked meanwhile, so however many rows there are, nobody waits. In the same way it is asked whether rows meet a
+condition (`gateway.lake.obligations`).
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -17,11 +18,15 @@ import pyarrow as pa
 
 from catalog.model import DataFile, Table, TableVersion
 from gateway.analysis import SAVEPOINT, UNDO
+from gateway.arrays import number_array
+from gateway.attention import check
 from gateway.backend import BackendLostError, Statement
 from gateway.lake.guarded import guarding
-from gateway.lake.shadow import binary_to_lake_form, copy_rows, rows_of_bodies
+from gateway.lake.shadow import binary_to_lake_form, copy_rows, kept_value, rows_of_bodies
 from gateway.transaction import BEGIN
+from planner.computable import acting_functions, is_computable
 from planner.lexer import quoted
+from planner.nodes import Node
 from storage.arrow_types import arrow_type
 from storage.plan import column_name
 from storage.rows import live_rows_aside
@@ -32,6 +37,7 @@ if TYPE_CHECKING:
 _ROLLBACK: Final = Statement("ROLLBACK")
 _SOURCE: Final = "pg_temp.pg_sluice_rows"
 _MADE: Final = "pg_temp.pg_sluice_values"
+_VOLATILE: Final = "SELECT pg_sluice.volatile_functions($1::pg_catalog.oid[])"
 _EMPTY: Final = Statement(f"TRUNCATE {_SOURCE}, {_MADE}")
 
 
@@ -59,7 +65,8 @@ class ComputedColumns:
             f"INSERT INTO {_MADE} (place, {listed}) SELECT pg_sluice_place, {values}"
             f" FROM {_SOURCE} AS {quoted(self.old.name)} ORDER BY pg_sluice_place"
         )
-        take = Statement(f"SELECT {listed} FROM {_MADE} ORDER BY place", result_format=1, bodies_only=True)
+        kept = ", ".join(kept_value(column, column_name(column.attnum)) for column in wanted)
+        take = Statement(f"SELECT {kept} FROM {_MADE} ORDER BY place", result_format=1, bodies_only=True)
         made: list[pa.RecordBatch] = []
         async with self._tables():
             async for batch in live_rows_aside(session.gateway.data_path, TableVersion(self.old, 0, (file,))):
@@ -71,25 +78,65 @@ class ComputedColumns:
                     made.append(pa.RecordBatch.from_arrays(converted.columns, schema=schema))
         return pa.Table.from_batches(made, schema)
 
-    @asynccontextmanager
-    async def _tables(self) -> AsyncIterator[None]:
-        """Both temporary tables, until they are undone."""
-        backend = self.session.backend
-        alone = backend.status == b"I"
-        rows = ", ".join(f"{quoted(column.name)} {self.types[column.name]}" for column in self.old.columns)
+    def _tables(self) -> AbstractAsyncContextManager[None]:
+        """Both temporary tables."""
         names = [column_name(attnum) for attnum in self.expressions]
         values = ", ".join(f"{name} {self.types[name]}" for name in names)
-        undo = [_ROLLBACK] if alone else UNDO
-        await backend.run(BEGIN if alone else SAVEPOINT)
-        try:
-            await backend.run(
-                Statement(f"CREATE TEMPORARY TABLE pg_sluice_rows ({rows}, pg_sluice_place bigserial)"),
-                Statement(f"CREATE TEMPORARY TABLE pg_sluice_values (place bigint, {values})"),
-            )
-            yield
-        except BackendLostError:
-            raise
-        except BaseException:
-            await backend.run(*undo)
-            raise
+        return temporary_tables(
+            self.session,
+            Statement(
+                f"CREATE TEMPORARY TABLE pg_sluice_rows ({_listed(self.old, self.types)}, pg_sluice_place bigserial)"
+            ),
+            Statement(f"CREATE TEMPORARY TABLE pg_sluice_values (place bigint, {values})"),
+        )
+
+
+async def has_row(session: Exchange, version: TableVersion, types: Mapping[str, str], condition: str) -> bool:
+    """Whether a row of the table, whose columns are of these types, meets a condition over its columns."""
+    table = version.table
+    making = Statement(f"CREATE TEMPORARY TABLE pg_sluice_rows ({_listed(table, types)})")
+    ask = Statement(f"SELECT 1 FROM {_SOURCE} AS {quoted(table.name)} WHERE {condition} LIMIT 1")
+    async with temporary_tables(session, making):
+        async for batch in live_rows_aside(session.gateway.data_path, version):
+            check(session)
+            await copy_rows(session, _SOURCE, table.columns, batch)
+            async with guarding(session):
+                found, _ = await session.backend.run(ask, Statement(f"TRUNCATE {_SOURCE}"))
+            if found.rows:
+                return True
+    return False
+
+
+async def may_be_asked(session: Exchange, query: Node) -> bool:
+    """Whether PostgreSQL may compute what is in the query for copies of rows: nothing else comes of it. Functions of
+    users that read the lake are found out as they do."""
+    builtins = session.gateway.builtins
+    if not is_computable(query, builtins, made_by_users=True):
+        return False
+    acting = acting_functions(query, builtins)
+    if not acting:
+        return True
+    [found] = await session.backend.run(Statement(_VOLATILE, (number_array(acting),)))
+    return found.rows[0][0] is None
+
+
+def _listed(table: Table, types: Mapping[str, str]) -> str:
+    return ", ".join(f"{quoted(column.name)} {types[column.name]}" for column in table.columns)
+
+
+@asynccontextmanager
+async def temporary_tables(session: Exchange, *making: Statement) -> AsyncIterator[None]:
+    """What these statements make, until it is undone."""
+    backend = session.backend
+    alone = backend.status == b"I"
+    undo = [_ROLLBACK] if alone else UNDO
+    await backend.run(BEGIN if alone else SAVEPOINT)
+    try:
+        await backend.run(*making)
+        yield
+    except BackendLostError:
+        raise
+    except BaseException:
         await backend.run(*undo)
+        raise
+    await backend.run(*undo)

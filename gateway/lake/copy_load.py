@@ -80,7 +80,8 @@ class CopyLoad:
         )
         self._by_shadow = self._by_shadow or bool(kept.generated) or condition is not None
         self._by_shadow = self._by_shadow or any(
-            column.domain and (column.domain.rules or column.domain.defaulted) for column in table.columns
+            column.user_array or (column.domain and (column.domain.rules or column.domain.defaulted))
+            for column in table.columns
         )
         self._without_default = [
             place

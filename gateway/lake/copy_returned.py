@@ -1,19 +1,28 @@
-"""COPY (INSERT … RETURNING) TO STDOUT, and of the other changes: what the change returns becomes a table of the
-session's own, which PostgreSQL copies."""
+"""COPY (INSERT … RETURNING) TO STDOUT, of the other changes, and of queries that lock rows: what it returns becomes a
+table of the session's own, which PostgreSQL copies."""
 
 from __future__ import annotations
 
+from typing import Final
+
+from catalog.errors import SluiceError, SqlState
+from gateway.backend import Statement
 from gateway.lake.copy_trial import backend_copies, binary_columns, options_of, try_options
 from gateway.lake.with_changes import NUMBERS, WithChangesPortal
+from planner.locking import first_strength
+from planner.routes import Route
 from planner.statements import parenthesised
+
+_READ_ONLY: Final = Statement("SHOW transaction_read_only")
 
 
 class CopyReturnedPortal(WithChangesPortal):
-    """The change is the one part, and the COPY is the main statement."""
+    """What is copied is the one part, and the COPY is the main statement."""
 
     async def carry_out(self) -> None:
         inner, sql = self.routed.inner, self.analysis.sql
         assert inner is not None
+        await self._check_may_write()
         names = [field.name for field in inner.columns or ()]
         await try_options(self.session, sql, names)
         start, end = parenthesised(sql)
@@ -22,3 +31,15 @@ class CopyReturnedPortal(WithChangesPortal):
         copies = backend_copies(self.session, options_of(self.routed, names))
         self.session.client.describe(binary_columns(inner.columns or ()), copies=copies)
         await self.main(f"{sql[:start]}{table}{sql[end:]}")
+
+    async def _check_may_write(self) -> None:
+        """25006 in a transaction that is READ ONLY, as PostgreSQL calls what is copied."""
+        routed = self.routed.inner_routed
+        assert routed is not None
+        if routed.route is Route.WITH_CHANGES:
+            return
+        strength = first_strength(routed.query)
+        what = f"SELECT FOR {strength}" if routed.route is Route.SELECT else routed.route.value.upper()
+        [answer] = await self.session.backend.run(_READ_ONLY)
+        if answer.rows[0][0] == b"on":
+            raise SluiceError(SqlState.READ_ONLY_SQL_TRANSACTION, f"cannot execute {what} in a read-only transaction")

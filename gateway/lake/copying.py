@@ -11,6 +11,7 @@ from gateway.lake.copy_out import CopyOutPortal
 from gateway.lake.copy_returned import CopyReturnedPortal
 from gateway.lake.with_changes import Opener
 from gateway.portal import Binding, Portal
+from planner.locking import first_strength
 from planner.nodes import Node
 from planner.routes import Route
 
@@ -30,7 +31,8 @@ def copy_portal(open_portal: Opener) -> Callable[[Exchange, Analysis, Routed, Bi
             raise unsupported("COPY from or to a file of the server or a program")
         if statement.is_from:
             return CopyInPortal(session, analysis, routed, binding)
-        if routed.inner_routed is not None and routed.inner_routed.route is not Route.SELECT:
+        inner = routed.inner_routed
+        if inner is not None and (inner.route is not Route.SELECT or first_strength(inner.query) is not None):
             return CopyReturnedPortal(session, analysis, routed, binding, open_portal)
         return CopyOutPortal(session, analysis, routed, binding)
 

@@ -44,7 +44,7 @@ class Demands:
         self.rewriting = rewriting
         self._looks = list(looks)
         self._seen = {each.wanted.identity: each.read_at for each in self._looks}
-        self._noted: dict[int, tuple[int, str, str]] = {}
+        self._noted: dict[tuple[int, int], tuple[int, str, str]] = {}
         self._stagings = self._count()
 
     def _count(self) -> dict[int, int]:
@@ -82,10 +82,10 @@ class Demands:
             await make_look(self._session, each)
         self._looks.clear()
 
-    async def note(self, noted: set[int]) -> None:
+    async def note(self, noted: set[tuple[int, int]]) -> None:
         """In a window, in which it has just been carried out: by which OIDs its constraints go there."""
         demanded = await obligations(self._session)
-        self._noted = {each.constraint: each.identity for each in demanded if each.constraint not in noted}
+        self._noted = {each.place: each.identity for each in demanded if each.place not in noted}
         noted.update(self._noted)
 
     async def merge(self) -> None:
@@ -107,7 +107,7 @@ class Demands:
         if not stale:
             return
         for each in await obligations(self._session):
-            identity = self._noted.get(each.constraint)  # it may have another name by now
+            identity = self._noted.get(each.place)  # it may have another name by now
             if identity is not None and identity in stale:
                 self._seen[identity] = await look(self._session, each)
         self._stagings = self._count()

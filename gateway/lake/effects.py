@@ -55,7 +55,7 @@ class LastingEffects:
 
     async def begin(self) -> None:
         """The savepoint has begun that the rows are to be copied in."""
-        role = Statement(_ROLE, (self._session.gateway.token, "replica"))
+        role = Statement(_ROLE, (self._session.gateway.token, "local"))
         settings, before = await self._session.backend.run(_SETTINGS, role)
         self._settings, [[self._role]] = list(settings.rows[0]), before.rows
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from catalog.compatibility import SchemaStep
 from catalog.errors import SluiceError, SqlState, unsupported
 from catalog.states import Element, State
 from gateway.analysis import SAVEPOINT, UNDO
+from gateway.arrays import number_array
 from gateway.attention import check
 from gateway.backend import Result, Statement
 from gateway.exchange import shift
@@ -23,7 +25,18 @@ from gateway.messages.backend import CommandComplete, DataRow, NoticeResponse
 from gateway.portal import StatementPortal
 from gateway.visibility import latest
 from planner.alter import using_expressions
-from planner.explain_change import Change, Node, Passing, change_json, change_lines, change_plan
+from planner.concurrently import concurrent_command, plainly
+from planner.explain_change import (
+    INDEX,
+    Change,
+    Node,
+    Passing,
+    ShadowIndex,
+    change_json,
+    change_lines,
+    change_plan,
+    dropped_and_made,
+)
 from planner.statements import explained
 
 if TYPE_CHECKING:
@@ -37,6 +50,13 @@ _FORMATS: Final = ("text", "json")
 _LOCK_TIMEOUT: Final = Statement("SET LOCAL lock_timeout = '50ms'")
 _EXPLAINED: Final = "SELECT pg_sluice.explained($1, $2::bigint)"
 _STEPS: Final = "SELECT pg_sluice.explained_steps($1, $2::pg_catalog.jsonb)"
+_INDEXES: Final = """
+SELECT i.indexrelid::pg_catalog.int8, i.indrelid::pg_catalog.int8, n.nspname, c.relname, x.relname,
+       EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE k.conindid = i.indexrelid AND k.contype IN ('p', 'u', 'x'))
+FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class x ON x.oid = i.indexrelid
+JOIN pg_catalog.pg_class c ON c.oid = i.indrelid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE i.indrelid = ANY ($1::pg_catalog.oid[]) ORDER BY n.nspname, c.relname, x.relname
+"""
 _RETRY_SECONDS: Final = 0.02
 
 
@@ -46,7 +66,8 @@ class ExplainChangePortal(StatementPortal):
     def __init__(self, session: Exchange, analysis: Analysis, routed: Routed, binding: Binding) -> None:
         super().__init__(session, analysis, routed, binding)
         assert routed.inner is not None
-        self._changing = routed.inner
+        assert routed.inner_routed is not None
+        self._changing, self._query = routed.inner, routed.inner_routed.query
         self._format = routed.options.get("format", "text")
         unknown = set(routed.options) - _KNOWN_OPTIONS
         if unknown or self._format not in _FORMATS:
@@ -73,13 +94,16 @@ class ExplainChangePortal(StatementPortal):
         before = {oid: (await latest(session, oid)).table for oid in lake}
         carried_out = await self._carried_out(using)
         found = _value(carried_out[-1])
+        changed = [int(oid) for oid, shape in found["shapes"].items() if shape is not None]
+        after = await self._indexes(changed)
         if any(each["relid"] in lake for each in found["columns"]):
             # Whether the values can be computed; it undoes the savepoint.
             await Reorganisation.plan(session, lake[0], using, before[lake[0]])
         else:
             await session.backend.run(*UNDO)
         [steps] = await session.backend.run(Statement(_STEPS, (token, json.dumps(found["shapes"]))))
-        changes = [
+        gone, made = dropped_and_made(await self._indexes(changed), after)
+        changes = gone + [
             Change(
                 each["relid"],
                 each["schema"],
@@ -88,6 +112,8 @@ class ExplainChangePortal(StatementPortal):
             )
             for each in _value(steps)
         ]
+        in_log = {(each.relid, each.step.subject) for each in changes if each.step.kind == INDEX}
+        made = [each for each in made if (each.relid, each.step.subject) not in in_log]
         passing = [
             Passing(Element(each["kind"]), each["relid"], each["of_column"] or each["name"], State(each["origin"]))
             for each in found["elements"]
@@ -102,7 +128,16 @@ class ExplainChangePortal(StatementPortal):
         touched |= {element.relid for element in passing}
         versions = {oid: await latest(session, oid) for oid in sorted(touched)}
         notices = [_said(notice) for each in carried_out for notice in each.notices]
-        return change_plan(changes, passing, looked, versions, notices, alone=alone)
+        return change_plan(changes, made, passing, looked, versions, notices, alone=alone)
+
+    async def _indexes(self, relids: Sequence[int]) -> list[ShadowIndex]:
+        """Those that these tables have by now."""
+        [result] = await self.session.backend.run(Statement(_INDEXES, (number_array(relids),)))
+        rows = [[(value or b"").decode() for value in row] for row in result.rows]
+        return [
+            ShadowIndex(int(oid), int(relid), schema, table, name, owned == "t")
+            for oid, relid, schema, table, name, owned in rows
+        ]
 
     async def _carried_out(self, using: dict[str, str]) -> list[Result]:
         """Carry the change out in a savepoint, which is left open; the last result is what it has made of the lake.
@@ -110,7 +145,10 @@ class ExplainChangePortal(StatementPortal):
         Locks are waited for in moments.
         """
         session, token = self.session, self.session.gateway.token
-        statements = [SAVEPOINT, _LOCK_TIMEOUT, Statement(self._changing.sql)]
+        changing = self._changing.sql
+        if self._query is not None and concurrent_command(self._query.utilityStmt) is not None:
+            changing = plainly(changing)
+        statements = [SAVEPOINT, _LOCK_TIMEOUT, Statement(changing)]
         if using:
             statements.append(recompute(session, self.routed.lake[0], using))
         statements.append(Statement(_EXPLAINED, (token, str(self._changing.mark.own))))

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from gateway.backend import Result
     from gateway.exchange import Exchange
 
-_SCANS: Final = "SELECT pg_sluice.shadow_scans($1::oid[])"
-SCANS: Final = Statement(_SCANS, ("{}",))
+_SCANS: Final = "SELECT pg_sluice.shadow_scans($1::oid[], $2::bigint)"
+_NEWEST: Final = Statement("SELECT pg_sluice.newest_table()")
+SCANS: Final = Statement(_SCANS, ("{}", None))
 _CHANGES: Final = """
 SELECT pg_catalog.sum(pg_catalog.pg_stat_get_xact_tuples_inserted(oid) + pg_catalog.pg_stat_get_xact_tuples_updated(oid)
                       + pg_catalog.pg_stat_get_xact_tuples_deleted(oid))
@@ -72,9 +73,8 @@ async def guarding(session: Exchange, *filled: int, undone_in: int | None = None
     session.cursors.check_unread(filled)
     session.ran_functions = session.names_by_sql = True
     alone = backend.status == b"I"
-    if alone:
-        await backend.run(BEGIN)
-    questions = [Statement(_SCANS, (number_array(filled),))]
+    *_, newest = await backend.run(*([BEGIN] if alone else []), _NEWEST)
+    questions = [Statement(_SCANS, (number_array(filled), newest.rows[0][0]))]
     if undone_in is not None:
         questions.append(Statement(_CHANGES, (str(undone_in),)))
     try:

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState
 from gateway.lake.alter import AlterPortal
-from gateway.lake.guarded import relay_rows
 from gateway.lake.rehearsal import send_own
-from gateway.messages.backend import CommandComplete
-from gateway.portal import StatementPortal
-from planner.concurrently import concurrent_command, plainly
+from gateway.lake.schema_only import SchemaOnlyPortal
+from gateway.messages.backend import NoticeResponse
+from planner.concurrently import concurrent_command, plainly, said_concurrently
 from planner.nodes import Node
 
 if TYPE_CHECKING:
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from gateway.routing import Routed
 
 _CASCADE: Final = 1  # DropBehavior of parsenodes.h
+_HEAD_BYTES: Final = 5
 
 
 def alter_portal(session: Exchange, analysis: Analysis, routed: Routed, binding: Binding) -> AlterPortal:
@@ -42,16 +42,32 @@ class _CreateConcurrentlyPortal(AlterPortal):
         await send_own(self.session, plainly(self.analysis.sql), self.binding, ())
 
 
-class PlainlyPortal(StatementPortal):
+class PlainlyPortal(SchemaOnlyPortal):
     """DROP INDEX CONCURRENTLY and REINDEX CONCURRENTLY, carried out plainly."""
 
     async def run(self) -> None:
-        session, query = self.session, self.routed.query
+        query = self.routed.query
         assert query is not None
-        check_alone(session, f"{concurrent_command(query.utilityStmt)} CONCURRENTLY")
+        check_alone(self.session, f"{concurrent_command(query.utilityStmt)} CONCURRENTLY")
         _check_drop(query.utilityStmt)
-        await send_own(session, plainly(self.analysis.sql), self.binding, ())
-        session.client.send(CommandComplete(await relay_rows(session)))
+        await super().run()
+
+    async def _relay(self) -> str:
+        tag = await super()._relay()
+        self._answers[:] = map(_concurrently, self._answers)
+        return tag
+
+    async def _send(self) -> None:
+        await send_own(self.session, plainly(self.analysis.sql), self.binding, ())
+
+
+def _concurrently(answer: bytes) -> bytes:
+    """A message of PostgreSQL's, as it is where the statement is carried out CONCURRENTLY."""
+    if answer[0] != NoticeResponse.type:
+        return answer
+    notice = NoticeResponse.decode(answer[_HEAD_BYTES:], strict=False)
+    fields = ((code, said_concurrently(text) if code == "M" else text) for code, text in notice.fields)
+    return NoticeResponse(tuple(fields)).encode()
 
 
 def _check_drop(utility: Node) -> None:

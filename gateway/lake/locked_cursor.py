@@ -5,14 +5,12 @@ What Spark cannot compute of them, PostgreSQL does (`gateway.lake.locked_copies`
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
-
-import pyarrow as pa
 
 from gateway.lake.computed_rows import computed_rows
 from gateway.lake.locked_copies import locked_copies, plan_locks
-from gateway.lake.locked_rows import locked_rows, replaced_since
+from gateway.lake.locked_rows import RowsAtHand, locked_rows, replaced_since, shown
 from gateway.lake.reading import read
 from gateway.lake.table_locks import ROW_SHARE, lock_tables
 from planner.computable import is_computable
@@ -84,23 +82,4 @@ class LockedCursorRows:
                 only_lake_types=False,
                 locked=copies,
             )
-        skipped, found = plan.offset, []
-        for batch in batches:
-            found.append(batch.slice(skipped))
-            skipped = max(0, skipped - batch.num_rows)
-        return _Held(found)
-
-
-class _Held:
-    """RowStream in memory."""
-
-    def __init__(self, batches: Sequence[pa.RecordBatch]) -> None:
-        self._batches = list(batches)
-        self.schema = batches[0].schema if batches else pa.schema([])
-
-    async def __aiter__(self) -> AsyncIterator[pa.RecordBatch]:
-        for batch in self._batches:
-            yield batch
-
-    async def close(self) -> None:
-        self._batches.clear()
+        return RowsAtHand(shown(batches, plan))

@@ -7,7 +7,7 @@ that one committed, as an UPDATE would be; what was locked stays locked. The row
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -42,6 +42,36 @@ if TYPE_CHECKING:
 _JOINED_MAX: Final = 1000
 
 
+class RowsAtHand:
+    """RowStream in memory."""
+
+    def __init__(self, batches: Sequence[pa.RecordBatch]) -> None:
+        self._batches = list(batches)
+        self.schema = batches[0].schema if batches else pa.schema([])
+
+    async def __aiter__(self) -> AsyncIterator[pa.RecordBatch]:
+        for batch in self._batches:
+            yield batch
+
+    async def close(self) -> None:
+        self._batches.clear()
+
+
+def shown(batches: Sequence[pa.RecordBatch], plan: LockingPlan) -> list[pa.RecordBatch]:
+    """The locked rows less those of OFFSET, with the columns that tell where they are."""
+    skipped, found = plan.offset, []
+    for batch in batches:
+        found.append(batch.slice(skipped))
+        skipped = max(0, skipped - batch.num_rows)
+    return found
+
+
+def visible(batches: Sequence[pa.RecordBatch], plan: LockingPlan) -> RowsAtHand:
+    """The locked rows as the client sees them."""
+    columns = list(range(plan.tables[0].place))
+    return RowsAtHand([batch.select(columns) for batch in shown(batches, plan)])
+
+
 async def with_subqueries_locked(session: Exchange, query: Node | None, reading: Reading) -> Reading | None:
     """The reading with the rows of each subquery that locks some. None where it is to begin again."""
     assert query is not None
@@ -52,11 +82,8 @@ async def with_subqueries_locked(session: Exchange, query: Node | None, reading:
             return None
         first = plan.tables[0].place
         rows: list[Sequence[Place]] = []
-        skipped = plan.offset
-        for batch in batches:
-            shown = batch.slice(skipped)
-            skipped = max(0, skipped - batch.num_rows)
-            rows += zip(*(_places(shown, place) for place in range(first, batch.num_columns, 2)), strict=True)
+        for batch in shown(batches, plan):
+            rows += zip(*(_places(batch, place) for place in range(first, batch.num_columns, 2)), strict=True)
         if len(rows) > _JOINED_MAX and batches[0].num_columns > first + 2:
             raise unsupported(f"FOR UPDATE or FOR SHARE of more than {_JOINED_MAX} joined rows in a subquery")
         context = replace(reading.context, locked={**reading.context.locked, id(node): rows})

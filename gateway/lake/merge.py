@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
+from catalog.datatypes import FIRST_USER_OID
 from catalog.errors import SluiceError, SqlState, unsupported
 from gateway.analysis import Analysis
+from gateway.arrays import number_array
 from gateway.attention import attended
 from gateway.backend import Statement
 from gateway.enlistment import analysed
@@ -68,6 +70,10 @@ if TYPE_CHECKING:
 
 # CmdType of nodes.h.
 _UPDATE, _DELETE = 2, 4
+# Whether any of these types is an array.
+_ARRAYS: Final = (
+    "SELECT pg_catalog.bool_or(typcategory = 'A') FROM pg_catalog.pg_type WHERE oid = ANY ($1::pg_catalog.oid[])"
+)
 _EMPTY: Final = Statement(f"TRUNCATE pg_temp.{PROPOSED}")
 
 
@@ -149,6 +155,11 @@ class MergePortal(StatementPortal):
         names = [field.name for field in source.columns or ()]
         if not names or len(set(names)) < len(names):
             return None
+        made = [field.type_oid for field in source.columns or () if field.type_oid >= FIRST_USER_OID]
+        if made:
+            [arrays] = await self.session.backend.run(Statement(_ARRAYS, (number_array(made),)))
+            if arrays.rows[0][0] == b"t":
+                return None
         routed = await route(self.session, source)
         return (source, routed) if routed.route in (Route.SELECT, Route.RELAY) else None
 

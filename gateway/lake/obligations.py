@@ -12,18 +12,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from catalog.errors import SluiceError, SqlState
+from catalog.model import TableVersion
 from catalog.progress import Progress
 from gateway.analysis import analyse
 from gateway.arrays import number_array
 from gateway.attention import attending
 from gateway.backend import Statement
+from gateway.lake.computed_column import has_row, may_be_asked
 from gateway.lake.reading import read, runnable
 from gateway.portal import Binding
 from gateway.routing import route
 from gateway.transaction import Validation
 from gateway.values import OutputSettings
 from gateway.values.text import text_cells
+from planner.nodes import Node
 from planner.select import plan_select
+from planner.statements import condition_of
 from storage.plan import RunnableQuery
 
 if TYPE_CHECKING:
@@ -33,6 +37,10 @@ _OBLIGATIONS: Final = "SELECT pg_sluice.obligations($1)"
 _IS_THERE: Final = "SELECT FROM pg_catalog.{} WHERE oid = $1::pg_catalog.int8::pg_catalog.oid"
 # Kinds whose errors name a column, and no constraint.
 _OF_COLUMN: Final = frozenset({"n", "dc", "dn"})
+_TYPES: Final = """
+SELECT attname, pg_catalog.format_type(atttypid, atttypmod) FROM pg_catalog.pg_attribute
+WHERE attrelid = $1::pg_catalog.int8::pg_catalog.oid AND attnum > 0 AND NOT attisdropped
+"""
 _VOUCH: Final = "SELECT pg_sluice.vouch($1, $2::bigint[])"
 
 
@@ -57,6 +65,11 @@ class Obligation:
     def identity(self) -> tuple[int, str, str]:
         """What it is, however often the change that made it is carried out."""
         return self.relid, self.kind, self.name
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Which constraint, over which table: one of a domain's is over many."""
+        return self.constraint, self.relid
 
     def is_of(self, relid: int, name: str) -> bool:
         """Whether it is the constraint of that name, of that table."""
@@ -165,13 +178,24 @@ async def vouch(session: Exchange, met: Sequence[Obligation]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
+class Question:
+    """What PostgreSQL is asked where Spark cannot tell: whether a row of the table meets the condition. `types` are
+    those of its columns, by name."""
+
+    version: TableVersion
+    types: Mapping[str, str]
+    condition: str
+
+
+@dataclass(frozen=True, slots=True)
 class Look:
-    """A look that is to be made: `read_at` are the tables that are read, each with its snapshot; no `query` where there
-    are no rows. `types` are those of the key."""
+    """A look that is to be made: `read_at` are the tables that are read, each with its snapshot; neither a `query` nor
+    a `question` where there are no rows. `types` are those of the key."""
 
     wanted: Obligation
     read_at: dict[int, int]
     query: RunnableQuery | None
+    question: Question | None
     types: Sequence[int]
     files: int
     rows: int
@@ -184,15 +208,37 @@ async def prepare_look(session: Exchange, wanted: Obligation) -> Look:
         routed = await route(session, analysis)
         reading = await read(session, analysis, Binding(), routed.lake, scans=False)
     versions = reading.versions.values()
-    there = bool(reading.versions[wanted.relid].files)
+    query = question = None
+    if reading.versions[wanted.relid].files:
+        try:
+            query = runnable(plan_select(routed.query, reading.context), reading)
+        except SluiceError as refusal:
+            question = await _question(session, wanted, routed.query, reading.versions[wanted.relid], refusal)
     return Look(
         wanted,
         {oid: version.snapshot_id for oid, version in reading.versions.items()},
-        runnable(plan_select(routed.query, reading.context), reading) if there else None,
+        query,
+        question,
         [column.type_oid for column in analysis.columns or ()],
         sum(len(each.files) for each in versions),
         sum(each.row_count for each in versions),
     )
+
+
+async def _question(
+    session: Exchange, wanted: Obligation, query: Node | None, version: TableVersion, refusal: SluiceError
+) -> Question:
+    """In place of what Spark refuses; raises that where PostgreSQL cannot be asked either."""
+    assert query is not None
+    if (
+        wanted.kind != "c"
+        or refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED
+        or not await may_be_asked(session, query)
+    ):
+        raise refusal
+    [types] = await session.backend.run(Statement(_TYPES, (str(wanted.relid),)))
+    named = {(name or b"").decode(): (each or b"").decode() for name, each in types.rows}
+    return Question(version, named, condition_of(wanted.query))
 
 
 async def look(session: Exchange, wanted: Obligation, progress: Progress | None = None) -> dict[int, int]:
@@ -203,12 +249,17 @@ async def look(session: Exchange, wanted: Obligation, progress: Progress | None 
 async def make_look(session: Exchange, prepared: Look, progress: Progress | None = None) -> dict[int, int]:
     """`look`, as it was prepared. `progress`, whose step is known, is told what is to be looked at, and when that is
     done."""
-    if prepared.query is None:
+    question = prepared.question
+    if prepared.query is None and question is None:
         return prepared.read_at
     if progress is not None:
         progress.begin(progress.step, prepared.files, prepared.rows, looking=True)
-    async with attending(session):
-        await _find(session, prepared.wanted, prepared.query, prepared.types)
+    if question is not None:
+        if await has_row(session, question.version, question.types, question.condition):
+            raise prepared.wanted.violation([])
+    elif prepared.query is not None:
+        async with attending(session):
+            await _find(session, prepared.wanted, prepared.query, prepared.types)
     if progress is not None:
         progress.end()
     return prepared.read_at

@@ -88,6 +88,15 @@ class Loaded:
                 found[file.path] = np.sort(positions)
         return found
 
+    def without(self, left_out: Mapping[str, npt.NDArray[np.int64]]) -> Loaded:
+        """All rows but those at these positions, by the path of their data file."""
+        stays = np.ones(len(self.positions), np.bool_)
+        for number, file in enumerate(self.files):
+            gone = left_out.get(file.path)
+            if gone is not None:
+                stays &= ~((self.file_numbers == number) & np.isin(self.positions, gone))
+        return Loaded(self.files, self.file_numbers[stays], self.positions[stays], self.rows.filter(pa.array(stays)))
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:

@@ -2,7 +2,7 @@
 
 It does so in the shadow, over copies of the table's rows and of what the query reads beside; which of them it has
 locked is read back, and those rows of the lake are locked then. Where somebody has changed any of them since the copies
-were made, PostgreSQL chooses again.
+were made, PostgreSQL chooses again; and where others have locked some that are to be skipped, again without those.
 """
 
 from __future__ import annotations
@@ -11,13 +11,17 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+import pyarrow as pa
+
 from catalog.errors import SluiceError
+from catalog.model import TableVersion
 from gateway.analysis import UNDO
 from gateway.kept_answers import KeptAnswers
 from gateway.lake.computed import Computing, Locked, is_small
 from gateway.lake.guarded import relay_rows, send_statement
-from gateway.lake.rehearsal import begin, chosen_positions, load_all, rows_of
-from gateway.lake.row_locks import Strength, Waiting, check_may_look_again, hold_rows
+from gateway.lake.rehearsal import Loaded, begin, chosen_positions, load_all, rows_of
+from gateway.lake.row_locks import Strength, Waiting, check_may_look_again, lock_positions, unharmed
 from gateway.lake.shadow import shadow_rows
 from gateway.visibility import rules
 from planner.computed_locking import locked_table
@@ -41,30 +45,56 @@ class Chosen:
 
 
 async def rehearse_locks(
-    session: Exchange, query: Node, reading: Reading, refusal: SluiceError, binding: Binding
+    session: Exchange, query: Node, reading: Reading, refusal: SluiceError, binding: Binding, *, once: bool
 ) -> Chosen | None:
-    """Lock the rows, and answer the query; `refusal` where that cannot be. None where it is to begin again."""
+    """Lock the rows, and answer the query; `refusal` where that cannot be. None where it is to begin again. For `once`
+    see `Computing`."""
     wanted = locked_table(query)
     version = None if wanted is None else reading.versions.get(wanted.table_oid)
     if wanted is None or version is None or not is_small([version]):
         raise refusal
+    loaded = await asyncio.to_thread(load_all, session.gateway.data_path, version)
+    while True:
+        chosen, rows = await _choose(session, query, reading, refusal, binding, version, loaded, once=once)
+        positions = await chosen_positions(version.table, loaded, rows)
+        strength, waiting = Strength(STRENGTHS[wanted.strength]), Waiting(WAITS[wanted.waiting])
+        locked = await lock_positions(session, positions, version, strength, waiting)
+        if not await unharmed(session, locked, version, strength):
+            chosen.answers.close()
+            check_may_look_again(session)
+            return None
+        skipped = {path: np.setdiff1d(each, locked.get(path, each[:0])) for path, each in positions.items()}
+        if not any(map(len, skipped.values())):
+            return chosen
+        chosen.answers.close()
+        loaded = loaded.without(skipped)
+
+
+async def _choose(  # noqa: PLR0917
+    session: Exchange,
+    query: Node,
+    reading: Reading,
+    refusal: SluiceError,
+    binding: Binding,
+    version: TableVersion,
+    loaded: Loaded,
+    *,
+    once: bool,
+) -> tuple[Chosen, pa.Table]:
+    """What PostgreSQL answers over the loaded rows of the table, and which of them it locks."""
     table, kept = version.table, KeptAnswers(only_rows=True)
     generated = (await rules(session, table)).generated
     columns = [column for column in table.columns if column.attnum not in generated]
     beside = replace(reading, versions={oid: each for oid, each in reading.versions.items() if oid != table.oid})
-    locked = Locked({})
-    async with Computing(session, query, beside, refusal, table.oid, made_by_users=True, locked=locked) as computing:
-        loaded = await asyncio.to_thread(load_all, session.gateway.data_path, version)
-        async with computing.watched():
-            await begin(session, table, columns, loaded)
-            await send_statement(session, binding)
-            tag = await relay_rows(session, kept)
-            [rows, *_] = await session.backend.run(shadow_rows(session, table, _LOCKED), *UNDO)
-    session.gateway.store.undone_rows.left(table.oid, version.row_count)
-    positions = await chosen_positions(table, loaded, rows_of(table, rows.bodies))
-    strength, waiting = Strength(STRENGTHS[wanted.strength]), Waiting(WAITS[wanted.waiting])
-    if not await hold_rows(session, positions, version, strength, waiting):
-        check_may_look_again(session)
-        kept.close()
-        return None
-    return Chosen(kept, int(tag.removeprefix("SELECT ")))
+    async with (
+        Computing(
+            session, query, beside, refusal, table.oid, made_by_users=True, locked=Locked({}), once=once
+        ) as computing,
+        computing.watched(),
+    ):
+        await begin(session, table, columns, loaded)
+        await send_statement(session, binding)
+        tag = await relay_rows(session, kept)
+        [rows, *_] = await session.backend.run(shadow_rows(session, table, _LOCKED), *UNDO)
+    session.gateway.store.undone_rows.left(table.oid, loaded.rows.num_rows)
+    return Chosen(kept, int(tag.removeprefix("SELECT "))), rows_of(table, rows.bodies)

@@ -209,12 +209,24 @@ async def hold_rows(
     session: Exchange, rows: Rows, version: TableVersion, strength: Strength, waiting: Waiting = Waiting.WAIT
 ) -> bool:
     """Lock rows of a table that was read as `version`; whether they are then `unharmed`."""
+    await lock_positions(session, rows, version, strength, waiting)
+    return await unharmed(session, rows, version, strength)
+
+
+async def lock_positions(
+    session: Exchange, rows: Rows, version: TableVersion, strength: Strength, waiting: Waiting
+) -> Rows:
+    """Lock rows of a table that was read as `version`; those that are locked, or that nobody else could lock."""
     lockable = lockable_files(session.transaction, version.files, strength)
     places = [(lockable[path], each) for path, each in rows.items() if path in lockable]
-    if places:
-        files = np.repeat([number for number, _ in places], [len(each) for _, each in places])
-        await lock_rows(session, version.table, files, np.concatenate([each for _, each in places]), strength, waiting)
-    return await unharmed(session, rows, version, strength)
+    if not places:
+        return rows
+    files = np.repeat([number for number, _ in places], [len(each) for _, each in places])
+    positions = np.concatenate([each for _, each in places])
+    locked = await lock_rows(session, version.table, files, positions, strength, waiting)
+    return {
+        path: positions[locked & (files == lockable[path])] if path in lockable else each for path, each in rows.items()
+    }
 
 
 async def unharmed(session: Exchange, rows: Rows, version: TableVersion, strength: Strength) -> bool:

@@ -7,7 +7,7 @@ finds (`gateway.lake.rehearsed_locks`).
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -17,7 +17,7 @@ from gateway.kept_answers import KeptAnswers
 from gateway.lake.changing import Changing
 from gateway.lake.computed import Computing
 from gateway.lake.locked_copies import locked_copies, plan_locks
-from gateway.lake.locked_rows import locked_rows, with_subqueries_locked
+from gateway.lake.locked_rows import locked_rows, visible, with_subqueries_locked
 from gateway.lake.reading import Reading, read, runnable
 from gateway.lake.rehearsed_locks import rehearse_locks
 from gateway.lake.select import SelectPortal
@@ -44,7 +44,13 @@ def locks_rows(routed: Routed) -> bool:
 
 
 class LockingSelectPortal(SelectPortal):
-    """A query that locks the rows that it gives."""
+    """A query that locks the rows that it gives, all of them before it gives any."""
+
+    _once = False
+
+    async def _execute(self, limit: int) -> None:
+        self._once = not limit
+        await super()._execute(limit)
 
     async def _open(self) -> Reading:
         query, lake = self._routed.query, self._routed.lake
@@ -78,7 +84,7 @@ class LockingSelectPortal(SelectPortal):
         if batches is None:
             return False
         if refusal is None:
-            self._batches = _shown(batches, plan)
+            self._batches = aiter(visible(batches, plan))
         else:
             await self._compute_locked(plan, batches, locked, refusal)
         return True
@@ -86,7 +92,9 @@ class LockingSelectPortal(SelectPortal):
     async def _rehearse(self, reading: Reading, refusal: SluiceError) -> bool:
         """Have PostgreSQL choose the rows. False where it is to begin again."""
         assert self._routed.query is not None
-        chosen = await rehearse_locks(self.session, self._routed.query, reading, refusal, self._binding)
+        chosen = await rehearse_locks(
+            self.session, self._routed.query, reading, refusal, self._binding, once=self._once
+        )
         if chosen is None:
             return False
         self._computed, self._left = chosen.answers, chosen.count
@@ -99,16 +107,7 @@ class LockingSelectPortal(SelectPortal):
         locked = await locked_copies(self.session, self._routed.query, plan, batches, reading, refusal)
         kept = self._computed = KeptAnswers(only_rows=True)
         async with Computing(
-            self.session, self._routed.query, reading, refusal, made_by_users=True, locked=locked
+            self.session, self._routed.query, reading, refusal, made_by_users=True, locked=locked, once=self._once
         ) as computing:
             tag = await computing.send(self._binding, kept)
         self._left = int(tag.removeprefix("SELECT "))
-
-
-async def _shown(batches: Sequence[pa.RecordBatch], plan: LockingPlan) -> AsyncIterator[pa.RecordBatch]:
-    """The columns that the client sees, less the rows of OFFSET."""
-    skipped = plan.offset
-    columns = list(range(plan.tables[0].place))
-    for batch in batches:
-        yield batch.slice(skipped).select(columns)
-        skipped = max(0, skipped - batch.num_rows)

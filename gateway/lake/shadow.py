@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -67,7 +68,7 @@ def shadow_rows(session: Exchange, table: Table, condition: str = "true", *, pla
     """To ask the backend for those of the shadow's rows that meet a condition of the gateway's own; with `placed`, last
     of all for the place of each in the shadow."""
     places, place_types = (["ctid::pg_catalog.text"], ["place pg_catalog.text"]) if placed else ([], [])
-    names = ", ".join([*(_read(column) for column in table.columns), *places])
+    names = ", ".join([*(kept_value(column, quoted(column.name)) for column in table.columns), *places])
     types = ", ".join([*(f"c{column.attnum} {_sql_type(column.type_oid)}" for column in table.columns), *place_types])
     return Statement(
         f"SELECT * FROM pg_sluice.shadow_rows($1, $2::bigint::oid, $3, $4) AS rows ({types})",
@@ -77,10 +78,9 @@ def shadow_rows(session: Exchange, table: Table, condition: str = "true", *, pla
     )
 
 
-def _read(column: Column) -> str:
-    """A column in its lake form's type."""
-    name = quoted(column.name)
-    as_is = column.domain is None and not is_enumeration(column.type_oid)
+def kept_value(column: Column, name: str) -> str:
+    """What goes by this name, and is of the column's type, in its lake form's type."""
+    as_is = column.domain is None and column.user_array is None and not is_enumeration(column.type_oid)
     return name if as_is else f"{name}::{_sql_type(column.type_oid)}"
 
 
@@ -134,7 +134,7 @@ async def copy_values(
 
     In binary, which the session's settings do not change: with some, IntervalStyle's own text means something else.
     """
-    binary = [ResultColumn(each.type_oid, each.typmod, Format.BINARY) for each in types]
+    binary = [replace(each, format=Format.BINARY) for each in types]
     writer = CopyWriter(CopyOptions(format=CopyFormat.BINARY), binary, names, OutputSettings())
 
     def encode() -> bytes:
@@ -148,13 +148,21 @@ async def copy_values(
 
 async def copy_rows(session: Exchange, target: str, columns: Sequence[Column], rows: pa.RecordBatch | pa.Table) -> None:
     """Copy rows of these columns into the table that `target` names."""
-    types = [ResultColumn(column.type_oid, column.typmod) for column in columns]
+    types = [result_column(column) for column in columns]
     await copy_values(session, target, [column.name for column in columns], types, rows)
+
+
+def result_column(column: Column) -> ResultColumn:
+    """A column as PostgreSQL is to be given its values."""
+    array = column.user_array
+    if array is None:
+        return ResultColumn(column.type_oid, column.typmod)
+    return ResultColumn(column.type_oid, column.typmod, array_oid=array.oid, element_oid=array.element_oid)
 
 
 async def put_rows(session: Exchange, table: Table, columns: Sequence[Column], rows: pa.RecordBatch) -> None:
     """Put rows of these columns into the shadow, whoever may: it takes longer than `copy_rows`."""
-    types = [ResultColumn(column.type_oid, column.typmod) for column in columns]
+    types = [result_column(column) for column in columns]
     for start in range(0, rows.num_rows, _PUT_ROWS):
         part = rows.slice(start, _PUT_ROWS)
         await put_as_owner(session, table, columns, types, part, part.num_rows)
@@ -173,7 +181,7 @@ async def put_as_owner(  # noqa: PLR0917
         session.gateway.token,
         str(table.oid),
         binary_array(pa.array([column.name for column in columns], pa.string()), TEXT),
-        number_array(each.type_oid for each in types),
+        number_array(each.array_oid or each.type_oid for each in types),
         str(count),
         await asyncio.to_thread(_cells, types, rows),
     )

@@ -17,6 +17,7 @@ from gateway.lake.computed_insert import computed_insert
 from gateway.lake.execute import executed_binding
 from gateway.lake.guarded import guarding
 from gateway.lake.insert_query import insert_rows
+from gateway.lake.locked_rows import with_subqueries_locked
 from gateway.lake.reading import Reading, read
 from gateway.lake.shadow import qualified
 from gateway.lake.shadow_writer import ShadowWriter
@@ -107,9 +108,12 @@ class TableAsPortal(StatementPortal):
             # The table that has just been made is a change of schema, so what was known of the query before is stale.
             sql = f"INSERT INTO {name} {query}"
             insert = await analyse(session.backend, sql, name="pg_sluice", parameter_types=types, sync=True)
-            reading = await read(session, insert, binding, inner_routed.lake)
             node = main_query(parse(insert.tree))
             assert node is not None
+            reading: Reading | None = None
+            while reading is None:
+                fresh = await read(session, insert, binding, inner_routed.lake)
+                reading = await with_subqueries_locked(session, node, fresh)
             try:
                 result, _ = await insert_rows(session, node, version, _NO_RULES, reading)
             except SluiceError as refusal:

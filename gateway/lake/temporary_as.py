@@ -14,17 +14,21 @@ from typing import TYPE_CHECKING, Final
 from catalog.errors import SluiceError, SqlState, unsupported
 from gateway.attention import attended
 from gateway.backend import BackendLostError, Result, Statement
+from gateway.lake.changing import Changing
 from gateway.lake.computed import Computing
 from gateway.lake.computed_rows import spark_rows
 from gateway.lake.execute import executed_binding
+from gateway.lake.locked_query import locked_stream
 from gateway.lake.reading import Reading, read
 from gateway.lake.shadow import copy_values
+from gateway.lake.table_locks import ROW_SHARE
 from gateway.messages.backend import CommandComplete
 from gateway.portal import Binding, StatementPortal
 from gateway.routing import resolve
 from gateway.transaction import BEGIN
 from gateway.values import ResultColumn
 from planner.lexer import quoted
+from planner.locking import first_strength
 from planner.nodes import name_of
 from planner.routes import Route
 from planner.statements import table_as
@@ -61,6 +65,9 @@ class TemporaryTablePortal(StatementPortal):
         if routed.route is not Route.SELECT:
             await self._made()  # PostgreSQL says that it cannot be
             raise unsupported("a temporary table made from lake tables")
+        if first_strength(routed.query) is not None:
+            await self._lock(inner, routed, binding)
+            return
         reading = await read(session, inner, binding, routed.lake)
         self.limit_time(reading.timeout)
         try:
@@ -77,6 +84,19 @@ class TemporaryTablePortal(StatementPortal):
                 count = await self._fill(inner, stream)
         finally:
             await stream.close()
+        session.client.send(CommandComplete(f"SELECT {count}"))
+
+    async def _lock(self, inner: Analysis, routed: Routed, binding: Binding) -> None:
+        """Make the table of rows that the query locks."""
+        session, stream = self.session, None
+        async with Changing(self, "CREATE TABLE AS", *routed.lake, mode=ROW_SHARE) as changing:
+            while stream is None:
+                stream = await locked_stream(session, routed, await read(session, inner, binding, routed.lake))
+            try:
+                count = await self._fill(inner, stream)
+            finally:
+                await stream.close()
+            await changing.finish()
         session.client.send(CommandComplete(f"SELECT {count}"))
 
     async def _is_there(self) -> bool:

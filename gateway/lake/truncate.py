@@ -24,6 +24,7 @@ from gateway.lake.deferring import MARK, may_defer
 from gateway.lake.table_locks import ACCESS_EXCLUSIVE, lock_tables, may
 from gateway.messages.backend import CommandComplete
 from gateway.patience import patiently
+from gateway.pending_checks import refuse_pending
 from gateway.portal import StatementPortal
 from gateway.sequences_of_changes import owned_sequences
 from gateway.unguarded import past_guard
@@ -95,6 +96,7 @@ class TruncatePortal(StatementPortal):
             locking = [lock_tables(session.gateway.token, tables, ACCESS_EXCLUSIVE)] if locks else []
             self._statements = await past_guard(session.backend, session.gateway.token, statement)
             *_, truncated, _, closure = await session.backend.run(*locking, *self._statements, _referring(tables))
+        await refuse_pending(session, "TRUNCATE", _oids(closure))
         return truncated, _oids(closure)
 
     async def _defer(self, closure: Sequence[int]) -> None:

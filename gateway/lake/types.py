@@ -8,8 +8,9 @@ other type (gateway/lake/reorganise.py): while others read and write, but for wh
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
-from functools import partial
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -20,11 +21,16 @@ from gateway.analysis import SAVEPOINT, UNDO
 from gateway.attention import attending, check
 from gateway.backend import Statement
 from gateway.lake.alter import RELEASE, order_changes
+from gateway.lake.catching_up import until_little_is_left
+from gateway.lake.deferring import defer
+from gateway.lake.guarded import guarding
 from gateway.lake.obligations import meet, obligations
 from gateway.lake.reorganise import ComputedColumn, Plan, Reorganisation, column_obligations
-from gateway.lake.schema_only import PatientPortal
-from gateway.patience import patiently
+from gateway.lake.schema_only import SchemaOnlyPortal
+from gateway.routing import quoted
+from gateway.unseen import runs_functions
 from gateway.visibility import latest
+from planner.references import calls_users
 from storage.arrow_types import arrow_type
 from storage.plan import column_name
 from storage.rows import live_rows_aside
@@ -32,11 +38,33 @@ from storage.rows import live_rows_aside
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
 
+_TABLES_OF_DOMAIN: Final = """
+WITH RECURSIVE over (oid) AS (
+    SELECT pg_catalog.to_regtype($1)::pg_catalog.oid
+    UNION SELECT t.oid FROM over d JOIN pg_catalog.pg_type t ON t.typbasetype = d.oid
+)
+SELECT pg_catalog.to_regtype($1)::pg_catalog.oid, pg_catalog.json_agg(DISTINCT a.attrelid::pg_catalog.int8)
+    FILTER (WHERE a.attrelid IS NOT NULL)
+FROM over d LEFT JOIN pg_catalog.pg_attribute a ON a.atttypid = d.oid
+"""
 _WRITTEN_ANEW: Final = "SELECT pg_sluice.tables_to_write_anew($1)"
 
 
-class AlterTypePortal(PatientPortal):
+class AlterTypePortal(SchemaOnlyPortal):
     """A change of an enumeration or a domain."""
+
+    async def _defer(self) -> str:
+        """Unless a label gets another name: files are written anew for that, of any table with the type."""
+        session, query = self.session, self.routed.query
+        assert query is not None
+        if query.utilityStmt.fields.get("oldVal"):
+            return await self._carry_out()
+        await session.transaction.deferred.open()
+        tag = await self._patiently()
+        wanted = await obligations(session)
+        tables = [(await latest(session, oid)).table for oid in sorted({each.relid for each in wanted})]
+        await defer(session, self.analysis, tables, wanted, renames=True)
+        return tag
 
     async def _carry_out(self) -> str:
         session, transaction = self.session, self.session.transaction
@@ -58,13 +86,29 @@ class AlterTypePortal(PatientPortal):
             raise
         return tag
 
+    async def _relay(self) -> str:
+        """A domain's constraint PostgreSQL looks at in temporary tables too, with functions that may be users'."""
+        session, query = self.session, self.routed.query
+        assert query is not None
+        if query.utilityStmt.type != "ALTERDOMAINSTMT":
+            return await super()._relay()
+        name = quoted(query.utilityStmt.typeName)
+        [found] = await session.backend.run(Statement(_TABLES_OF_DOMAIN, (name,)))
+        domain, tables = found.rows[0]
+        watched = calls_users(query.utilityStmt, session.gateway.builtins) or await runs_functions(
+            session, (), [int(domain or 0)]
+        )
+        scanned = [int(oid) for oid in json.loads(tables or b"[]")]  # of the lake, these are empty
+        async with guarding(session, *scanned) if watched else nullcontext():
+            return await super()._relay()
+
     async def _change(self, written: dict[int, Relabelling]) -> str:
         """Have the type changed, once the files of all tables that it concerns are `written`: until then, it is undone,
         so that nobody waits."""
         session = self.session
         while True:
             await session.backend.run(SAVEPOINT)
-            tag = await patiently(session.backend, self._relay, partial(check, session))
+            tag = await self._patiently()
             found = {}
             for oid in await _tables_to_write_anew(session):
                 if oid not in written:
@@ -76,7 +120,7 @@ class AlterTypePortal(PatientPortal):
             for oid, (columns, new) in found.items():
                 await order_changes(session, oid)
                 written[oid] = Relabelling.of(session, columns, (await latest(session, oid)).table, new)
-                await written[oid].catch_up()
+                await until_little_is_left(written[oid].catch_up)
 
 
 class Relabelling(Reorganisation):

@@ -98,7 +98,12 @@ class UpsertPortal(StatementPortal):
                 loaded = more or await self._loaded(version)
                 self._check_visible(version, loaded)
             await self._forget()
-            await conclude(self, changing, version, outcome, result, sources=sources)
+            await conclude(self, changing, version, outcome, result, sources=sources, deletes=self._deletes)
+
+    @property
+    def _deletes(self) -> bool:
+        """Whether rows may be gone that no others came in place of."""
+        return False
 
     async def _version(self, oid: int, changing: Changing) -> TableVersion:
         version = await used(self.session, oid, self.analysis.mark, changing.mark)

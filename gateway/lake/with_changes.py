@@ -232,11 +232,6 @@ class WithChangesPortal(StatementPortal):
                 return
 
 
-def with_changes_portal(open_portal: Opener) -> Callable[[Exchange, Analysis, Routed, Binding], Portal]:
-    """What makes the portal."""
-    return lambda session, analysis, routed, binding: WithChangesPortal(session, analysis, routed, binding, open_portal)
-
-
 def _read(done: Mapping[str, str], query: Node) -> dict[str, str]:
     """Of what is done, what a query reads."""
     names = common_names(query)

@@ -144,13 +144,16 @@ BINARY: Final[Mapping[int, BinaryFunction]] = {
 assert set(BINARY) >= {*datatypes.BY_OID, datatypes.ANYENUM}, "a type has no binary form"
 
 
-def binary_cells(array: pa.Array, type_oid: int) -> pa.BinaryArray:
-    """A column in cells; what is under nulls means nothing. Raises 0A000 for a type that lake tables lack."""
+def binary_cells(array: pa.Array, type_oid: int, element_oid: int = 0) -> pa.BinaryArray:
+    """A column in cells; what is under nulls means nothing. Raises 0A000 for a type that lake tables lack.
+
+    `element_oid` is that of an array's elements where they are of a type that a user has made.
+    """
     if pa.types.is_null(array.type):
         return array.cast(pa.binary())
     element = datatypes.element_type(type_oid)
     if element is not None:
-        return _array_binary(array, element.oid)
+        return _array_binary(array, element.oid, element_oid or element.oid)
     function = BINARY.get(datatypes.kind_of(type_oid))
     if function is None:
         raise unsupported(f"a result column of the type with OID {type_oid}")
@@ -163,9 +166,9 @@ _ARRAY_HEADER: Final = np.dtype(
 _EMPTY_ARRAY_BYTES: Final = 12  # an array without elements has no dimensions
 
 
-def _array_binary(array: pa.Array, element_oid: int) -> pa.BinaryArray:
+def _array_binary(array: pa.Array, kept_oid: int, element_oid: int) -> pa.BinaryArray:
     starts, counts, elements = list_layout(array)
-    contents = binary_cells(elements, element_oid)
+    contents = binary_cells(elements, kept_oid)
     valid = valid_mask(elements)
     lengths = lengths_of(contents)
     total = len(elements)

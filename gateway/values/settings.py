@@ -19,11 +19,16 @@ class Format(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ResultColumn:
-    """One column of a result as RowDescription promises it: pg_type OID, typmod (-1 for none), format code."""
+    """One column of a result as RowDescription promises it: pg_type OID, typmod (-1 for none), format code.
+
+    An array of elements of a type that a user has made has the OIDs of both types besides (else 0).
+    """
 
     type_oid: int
     typmod: int = -1
     format: int = Format.TEXT
+    array_oid: int = 0
+    element_oid: int = 0
 
 
 @dataclass(frozen=True, slots=True)

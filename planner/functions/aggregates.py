@@ -10,6 +10,7 @@ from sqlglot import exp
 from catalog.datatypes import FLOAT8, INT8, NUMERIC, element_type, is_enumeration
 from catalog.errors import unsupported
 from planner import numerics
+from planner.functions import intervals
 from planner.functions.call import Build, Call, Row, row
 from planner.functions.comparison import comparable
 from planner.spark import (
@@ -26,6 +27,7 @@ from planner.spark import (
     raw,
     string,
     struct,
+    try_cast,
 )
 from planner.values import MISSING, Decimal, Value
 
@@ -157,11 +159,21 @@ def _string_agg(given: Call) -> Value:
 
 def _sum_of_intervals(given: Call) -> Value:
     parts = given.parts()
+    if parts.distinct:
+        raise unsupported(f"{given.signature} with DISTINCT")
+    (value,) = given.sql
+    # Fields too large for their type are NULL.
+    whole = parts("sum", field(value, "months"))
     sums = {
-        name: cast(parts("sum", field(given.sql[0], name)), kind)
-        for name, kind in (("months", "INT"), ("days", "INT"), ("microseconds", "BIGINT"))
+        "months": try_cast(whole, "INT"),
+        "days": try_cast(parts("sum", field(value, "days")), "INT"),
+        "microseconds": parts("try_sum", field(value, "microseconds")),
     }
-    return given.result(case((is_not_null(sums["months"]), struct(**sums))))
+    return given.result(case(
+        (parts("bool_or", intervals.beyond(value)), intervals.left_to_postgresql()),
+        (and_(*map(is_not_null, sums.values())), struct(**sums)),
+        (is_not_null(whole), intervals.left_to_postgresql()),
+    ))  # fmt: skip
 
 
 def _variance(root: bool, population: bool) -> Build:

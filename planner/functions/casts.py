@@ -169,8 +169,9 @@ def through_text(value: Value, type_oid: int, session: SessionValues) -> Value:
 
 
 _INTEGER_PATTERN: Final = r"^\s*[+-]?[0-9]+\s*$"
-# What PostgreSQL also accepts (and Spark does not): other bases and underscores.
-_OTHER_INTEGER_PATTERN: Final = r"^\s*[+-]?(0[xX][0-9a-fA-F_]+|0[oO][0-7_]+|0[bB][01_]+|[0-9][0-9_]*)\s*$"
+# What PostgreSQL also accepts (and Spark does not): other bases and underscores. And of what is wrong behind many
+# digits, it may say that it is out of range.
+_OTHER_INTEGER_PATTERN: Final = r"^\s*[+-]?((0[xX][0-9a-fA-F_]+|0[oO][0-7_]+|0[bB][01_]+|[0-9][0-9_]*)\s*$|[0-9]{5})"
 _BOUNDS: Final = {INT2: 2**15, INT4: 2**31, INT8: 2**63}
 
 
@@ -189,7 +190,7 @@ def _parsed_integer(sql: Expression, type_oid: int) -> Expression:
         ),
         (
             call("rlike", sql, string(_OTHER_INTEGER_PATTERN)),
-            raise_error("0A000", "an integer in another base or with underscores is not supported on lake tables"),
+            raise_error("0A000", "an integer in this form is not supported on lake tables"),
         ),
         (is_not_null(sql), raise_error_about("22P02", f'invalid input syntax for type {name}: "', sql, '"')),
     )
@@ -207,9 +208,10 @@ def _parsed_numeric(sql: Expression) -> Expression:
 
 
 def _parsed_date(sql: Expression) -> Expression:
-    # The calendar is checked by Spark; every other spelling that PostgreSQL knows is refused.
+    # What is no day of the calendar PostgreSQL refuses in its own words; it has no year 0, and knows other spellings.
+    parsed = try_cast(sql, "DATE")
     return case(
-        (call("rlike", sql, string("^[0-9]{4}-[0-9]{2}-[0-9]{2}$")), cast(sql, "DATE")),
+        (and_(call("rlike", sql, string("^(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}$")), is_not_null(parsed)), parsed),
         (
             is_not_null(sql),
             raise_error_about("0A000", 'the date "', sql, '" in this form is not supported on lake tables'),

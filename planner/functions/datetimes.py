@@ -13,6 +13,7 @@ from catalog.datatypes import DATE, FLOAT8, TIMESTAMP, TIMESTAMPTZ
 from catalog.errors import unsupported
 from planner import numerics
 from planner.datum import Infinite, Interval
+from planner.functions import intervals
 from planner.functions.call import Build, Call, Row, row
 from planner.functions.casts import on_value
 from planner.functions.comparison import is_infinity
@@ -152,6 +153,8 @@ def _add_interval(sign: int, swapped: bool = False) -> Build:
     def build(given: Call) -> Value:
         moment_, interval = given.arguments[::-1] if swapped else given.arguments
         result_type = TIMESTAMPTZ if moment_.type_oid == TIMESTAMPTZ else TIMESTAMP
+        if isinstance(interval.constant, Interval) and intervals.is_beyond(interval.constant):
+            raise unsupported(f"{given.signature} with an infinite interval")
         if result_type == TIMESTAMPTZ and given.session.time_zone not in FIXED_ZONES:
             constant = interval.constant
             if not (isinstance(constant, Interval) and constant.months == constant.days == 0):
@@ -168,7 +171,10 @@ def _add_interval(sign: int, swapped: bool = False) -> Build:
         def kept(positive: bool) -> Expression:
             return case((is_not_null(interval.sql), infinity(result_type, positive)))
 
-        return Value(finite(moment_, moved, kept), result_type)
+        sum_ = finite(moment_, moved, kept)
+        if not interval.is_constant:
+            sum_ = case((intervals.beyond(interval.sql), intervals.left_to_postgresql()), default=sum_)
+        return Value(sum_, result_type)
 
     return build
 
@@ -333,8 +339,12 @@ def _epoch_microseconds(value: Value) -> Expression:
 
 
 def _date_part(given: Call) -> Value:
-    found = _extract(given)
-    return Value(cast(found.sql, "DOUBLE"), FLOAT8)
+    found, value = cast(_extract(given).sql, "DOUBLE"), given.arguments[1]
+    if value.type_oid != DATE:
+        return Value(found, FLOAT8)
+    day = call("unix_date", value.sql)  # from 294277-01-01 on, but for infinity, no timestamp: 22008
+    far = and_(binary(">=", day, raw("106762940")), binary("<", day, raw(str(2**31 - 1))))
+    return Value(case((far, intervals.left_to_postgresql()), default=found), FLOAT8)
 
 
 # Fields of a timestamp with a fraction: how to compute them, and the decimal's precision and scale.

@@ -2,30 +2,61 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from catalog.errors import unsupported
 from planner import numerics
+from planner.datum import Interval
 from planner.functions.call import Build, Call, Row, row
 from planner.functions.casts import on
-from planner.spark import Expression, binary, call, case, cast, field, is_not_null, negative, raw, struct
+from planner.spark import Expression, and_, binary, call, case, cast, field, is_not_null, or_, raise_error, raw, struct
 from planner.values import Value
 
 _FIELDS: Final = ("months", "days", "microseconds")
 
 
-def _fieldwise(operator: str) -> Build:
+def beyond(interval: Expression) -> Expression:
+    """Whether an interval may be infinite: PostgreSQL keeps the infinities as the extremes of all three fields. Spark
+    would compute with these as with any."""
+    return call("in", field(interval, "months"), raw("2147483647"), raw("(-2147483648)"))
+
+
+def is_beyond(interval: Interval) -> bool:
+    """The same of a constant."""
+    return interval.months in (2**31 - 1, -(2**31))
+
+
+def left_to_postgresql() -> Expression:
+    """Fails when evaluated: PostgreSQL is to compute it, or to say in its own words why it cannot be."""
+    return raise_error("0A000", unsupported("an infinite interval, or one out of range,").message)
+
+
+def _fieldwise(function: str) -> Build:
     def build(given: Call) -> Value:
         left, right = given.sql
-        sums = {name: binary(operator, field(left, name), field(right, name)) for name in _FIELDS}
-        return given.result(case((is_not_null(sums["months"]), struct(**sums))))
+        return given.result(_within((left, right), {
+            name: call(function, field(left, name), field(right, name)) for name in _FIELDS
+        }))  # fmt: skip
 
     return build
 
 
 def _negative(given: Call) -> Value:
     (value,) = given.sql
-    return given.result(case((is_not_null(value), struct(**{name: negative(field(value, name)) for name in _FIELDS}))))
+    return given.result(_within((value,), {
+        name: call("try_subtract", raw("0L" if name == "microseconds" else "0"), field(value, name)) for name in _FIELDS
+    }))  # fmt: skip
+
+
+def _within(given: Sequence[Expression], fields: Mapping[str, Expression]) -> Expression:
+    """The interval of these fields, each NULL where it is out of range."""
+    return case(
+        (or_(*(beyond(each) for each in given)), left_to_postgresql()),
+        (and_(*map(is_not_null, fields.values())), struct(**fields)),
+        (and_(*map(is_not_null, given)), left_to_postgresql()),
+    )
 
 
 def _whole(unit: str, divisor: int, modulus: int | None) -> Build:
@@ -85,13 +116,14 @@ def _extract(given: Call) -> Value:
     build = _PARTS.get(str(unit).lower())
     if build is None:
         raise unsupported(f"extract({unit} from interval)")
-    return build(given)
+    found = build(given)
+    return replace(found, sql=case((beyond(given.sql[1]), left_to_postgresql()), default=found.sql))
 
 
 ROWS: Final[tuple[Row, ...]] = (
-    row("interval_pl(interval,interval)", _fieldwise("+"), "SELECT id, v + interval '1 mon 2 days 03:04:05' "
+    row("interval_pl(interval,interval)", _fieldwise("try_add"), "SELECT id, v + interval '1 mon 2 days 03:04:05' "
         "FROM intervals"),
-    row("interval_mi(interval,interval)", _fieldwise("-"), "SELECT id, v - interval '1 mon 2 days 03:04:05' "
+    row("interval_mi(interval,interval)", _fieldwise("try_subtract"), "SELECT id, v - interval '1 mon 2 days 03:04:05' "
         "FROM intervals"),
     row("interval_um(interval)", _negative, "SELECT id, -v FROM intervals"),
     row("extract(text,interval)", _extract,

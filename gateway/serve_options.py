@@ -1,0 +1,34 @@
+"""What `sluice serve` is given on its command line."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass
+from typing import Final
+
+from gateway.endpoint import in_url
+
+GRACE_SECONDS: Final = 8.0
+_EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What `sluice serve` was given. `catalog` is a postgresql:// URI, or None for the embedded one.
+
+    Without `maintenance`, this gateway does none in the background. `grace` is for how many seconds SIGTERM lets
+    statements go on.
+    """
+
+    host: str
+    port: int
+    catalog: str | None = None
+    spark: str = "local[*]"
+    data_path: str | None = None
+    maintenance: bool = True
+    grace: float = GRACE_SECONDS
+
+    @property
+    def address(self) -> str:
+        """By what `pg_sluice.nodes` tells it from others: a gateway that listens everywhere has its machine's name."""
+        return f"{socket.gethostname() if self.host in _EVERYWHERE else in_url(self.host)}:{self.port}"
