@@ -230,6 +230,35 @@ async def test_rename_add_and_drop_column_keep_ids(lake: CatalogUnderTest) -> No
     assert not table["path_is_relative"]
 
 
+async def test_rename_of_a_schema_takes_its_tables_along(lake: CatalogUnderTest) -> None:
+    names = (
+        "SELECT schema_name, table_name, t.begin_snapshot, t.end_snapshot FROM pg_ducklake.ducklake_table t"
+        " JOIN pg_ducklake.ducklake_schema USING (schema_id) ORDER BY t.begin_snapshot, t.table_id"
+    )
+    schemas = "SELECT schema_name FROM pg_ducklake.ducklake_schema WHERE end_snapshot IS NULL ORDER BY 1"
+    await lake.client.execute("CREATE SCHEMA one; CREATE TABLE one.t (a int)")
+    await lake.client.execute("ALTER SCHEMA one RENAME TO two")
+    assert [row[0] for row in await lake.superuser.fetch(schemas)] == ["main", "public", "two"]
+    await lake.client.execute("CREATE SCHEMA one; CREATE TABLE one.t (a int)")
+    assert [tuple(row) for row in await lake.superuser.fetch(names)] == [
+        ("one", "t", 1, 2), ("two", "t", 2, None), ("one", "t", 3, None),
+    ]  # fmt: skip
+    # In one transaction they change places.
+    await lake.client.execute(
+        "ALTER SCHEMA one RENAME TO three; ALTER SCHEMA two RENAME TO one; ALTER SCHEMA three RENAME TO two"
+    )
+    (
+        first,
+        *_,
+    ) = await lake.superuser.fetch("SELECT DISTINCT table_id FROM pg_ducklake.ducklake_table ORDER BY 1")
+    live = [tuple(row) for row in await lake.superuser.fetch(names) if row["end_snapshot"] is None]
+    assert live == [("one", "t", 4, None), ("two", "t", 4, None)]
+    where = "SELECT schema_name FROM pg_ducklake.ducklake_table t JOIN pg_ducklake.ducklake_schema USING (schema_id)"
+    assert await lake.superuser.fetchval(f"{where} WHERE table_id = {first[0]} AND t.end_snapshot IS NULL") == "one"
+    await lake.client.execute("ALTER SCHEMA one OWNER TO CURRENT_USER; DROP SCHEMA one, two CASCADE")
+    assert [row[0] for row in await lake.superuser.fetch(schemas)] == ["main", "public"]
+
+
 @pytest.mark.parametrize(
     "sql",
     [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from catalog.errors import SluiceError, SqlState
@@ -35,3 +37,20 @@ async def test_a_lost_connection_is_57p03_and_the_change_is_undone_by_others(lak
     await undo_abandoned(lake.url, relid)
     assert await lake.superuser.fetchval("SELECT count(*) FROM pg_sluice.element") == 0
     assert await lake.superuser.fetchval("SELECT error FROM pg_sluice.schema_change") == "the gateway died"
+
+
+async def test_nobody_undoes_what_is_at_work_and_only_one_what_is_not(lake: CatalogUnderTest) -> None:
+    await lake.client.execute("CREATE SCHEMA s; CREATE TABLE s.t (n integer)")
+    relid = await lake.superuser.fetchval("SELECT 's.t'::regclass::oid::bigint")
+    check = ChangingElement(
+        relid, 0, Element.CONSTRAINT, "positive", None, _DEFINITION, origin=State.ABSENT, state=State.ABSENT
+    )
+    change = await SchemaChange.begin(lake.url, Origin(relid, "ALTER …", "somebody", 1), [check])
+    await change.advance(check, State.CHECK)
+    await asyncio.gather(*(undo_abandoned(lake.url) for _ in range(3)))
+    assert await lake.superuser.fetchval("SELECT state FROM pg_sluice.element") == State.CHECK
+    await change.close()
+    await asyncio.gather(*(undo_abandoned(lake.url, relid if number % 2 else None) for number in range(6)))
+    assert await lake.superuser.fetch("SELECT FROM pg_sluice.element") == []
+    steps = await lake.superuser.fetch("SELECT kind FROM pg_sluice.schema_step ORDER BY step_id")
+    assert [kind for (kind,) in steps] == ["create table", "check constraint", "drop constraint"]

@@ -208,7 +208,16 @@ class Run:
         return different
 
 
-def run(gateway: str, postgres: str, schema: str, seed: int, statements: int, *, sessions: int = 3) -> Outcome:
+def run(
+    gateway: str,
+    postgres: str,
+    schema: str,
+    seed: int,
+    statements: int,
+    *,
+    sessions: int = 3,
+    make: type[Workload] = Workload,
+) -> Outcome:
     """Carry out so many, until something is wrong. The schema is there, empty, on both."""
     options = f"{_OPTIONS} -c search_path={schema}"
     with ExitStack() as stack:
@@ -223,7 +232,7 @@ def run(gateway: str, postgres: str, schema: str, seed: int, statements: int, *,
         work = Run(
             Model(model, schema),
             [
-                Session(f"s{number}", connection, Workload(chance, numbered=False))
+                Session(f"s{number}", connection, make(chance, numbered=False))
                 for number, connection in enumerate(connections, 1)
             ],
             chance,

@@ -1,7 +1,7 @@
 """Holds a change of a schema in each of its states, so that others can be seen to work beside it.
 
-A trigger in the catalog, put there by the superuser, pauses changes before their first step and after
-each; or fails them.
+Triggers in the catalog, put there by the superuser, pause changes before their first step and after
+each; or fail them.
 
 A golden file says what is to be seen: lines that set up, a blank one, `change: statement -> answer`, a blank one, and
 `state session: statement -> answer` for each state in turn, `after` when the change is over. `{schema}` is the test's.
@@ -10,7 +10,7 @@ A golden file says what is to be seen: lines that set up, a blank one, `change: 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from tests.servers import GatewayProcess, Server
 
 _WAIT_SECONDS_MAX = 60.0
 _POLL_SECONDS = 0.02
-AFTER = "after"
+AFTER, WAITS = "after", "waits"
 _STOP = """
 CREATE FUNCTION pg_sluice.test_stop() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -31,7 +31,7 @@ BEGIN
         NEW.paused := true;
         RETURN NEW;
     END IF;
-    IF NEW.state <> NEW.origin THEN
+    IF {when} THEN
         UPDATE pg_sluice.schema_change SET paused = true WHERE change_id = NEW.change_id AND finished IS NULL;
     END IF;
     RETURN NULL;
@@ -39,6 +39,21 @@ END $$;
 CREATE TRIGGER test_stop BEFORE INSERT ON pg_sluice.schema_change FOR EACH ROW EXECUTE FUNCTION pg_sluice.test_stop();
 CREATE TRIGGER test_stop AFTER UPDATE OF state ON pg_sluice.element
     FOR EACH ROW WHEN (NEW.state <> OLD.state) EXECUTE FUNCTION pg_sluice.test_stop();
+"""
+_ON_THE_WAY = """array_position(ARRAY['absent', 'delete', 'write', 'reorg', 'check', 'validate'], OLD.state)
+        < array_position(ARRAY['absent', 'delete', 'write', 'reorg', 'check', 'validate'], NEW.state)"""
+_ON_BOTH_WAYS = "NEW.state <> NEW.origin"
+# A step that cannot have its lock is tried again.
+_STOP_BACK = """
+CREATE FUNCTION pg_sluice.test_stop_back() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF (SELECT paused FROM pg_sluice.schema_change c WHERE c.change_id = NEW.change_id) THEN
+        RAISE EXCEPTION 'not yet' USING ERRCODE = 'lock_not_available';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER test_stop_back BEFORE UPDATE OF state ON pg_sluice.element
+    FOR EACH ROW WHEN (NEW.state <> OLD.state) EXECUTE FUNCTION pg_sluice.test_stop_back();
 """
 _FAIL = """
 CREATE FUNCTION pg_sluice.test_stop() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -48,7 +63,7 @@ END $$;
 CREATE TRIGGER test_stop AFTER UPDATE OF state ON pg_sluice.element FOR EACH ROW
     WHEN (OLD.state = '{before}' AND NEW.state = '{after}') EXECUTE FUNCTION pg_sluice.test_stop();
 """
-_REMOVE = "DROP FUNCTION pg_sluice.test_stop() CASCADE"
+_REMOVE = "DROP FUNCTION IF EXISTS pg_sluice.test_stop(), pg_sluice.test_stop_back() CASCADE"
 _NOW = """
 SELECT coalesce((SELECT state FROM pg_sluice.element e WHERE e.change_id = c.change_id AND e.state <> 'public'
                  ORDER BY e.state <> e.origin DESC, element_id DESC LIMIT 1), 'none'), paused
@@ -57,24 +72,26 @@ FROM pg_sluice.schema_change c WHERE finished IS NULL ORDER BY change_id DESC LI
 
 
 @contextmanager
-def _trigger(process: GatewayProcess, sql: str) -> Iterator[None]:
+def trigger(process: GatewayProcess, making: str, removing: str = _REMOVE) -> Iterator[None]:
+    """Meanwhile, there is in the catalog what this makes."""
     with psycopg.connect(process.catalog_url, autocommit=True) as catalog:
-        catalog.execute(sql.encode())
+        catalog.execute(making.encode())
     try:
         yield
     finally:
         with psycopg.connect(process.catalog_url, autocommit=True) as catalog:  # it may be another by now
-            catalog.execute(_REMOVE)
+            catalog.execute(removing.encode())
 
 
-def stopping(process: GatewayProcess) -> AbstractContextManager[None]:
-    """Meanwhile, changes stop in each state."""
-    return _trigger(process, _STOP)
+def stopping(process: GatewayProcess, *, back: bool = False) -> AbstractContextManager[None]:
+    """Meanwhile, changes stop in each state, and with `back` also in each through which they are undone."""
+    stop = _STOP.replace("{when}", _ON_BOTH_WAYS if back else _ON_THE_WAY)
+    return trigger(process, stop + _STOP_BACK if back else stop)
 
 
 def failing(process: GatewayProcess, before: str, after: str) -> AbstractContextManager[None]:
     """Meanwhile, no element gets from one state into the other."""
-    return _trigger(process, _FAIL.replace("{before}", before).replace("{after}", after))
+    return trigger(process, _FAIL.replace("{before}", before).replace("{after}", after))
 
 
 class Held:
@@ -82,17 +99,21 @@ class Held:
 
     def __init__(self, process: GatewayProcess, session: Session, statement: str) -> None:
         self._catalog_url = process.catalog_url
+        self._process_id = session.process_id
         self.answer: Future[str] = session.begin(statement)
 
-    def wait(self) -> str | None:
-        """The state in which it stops; None when it is over."""
+    def wait(self, others: Collection[int] = ()) -> str | None:
+        """The state in which it stops; None when it is over. `waits` where it waits for one of these processes."""
         deadline = time.monotonic() + _WAIT_SECONDS_MAX
         while not self.answer.done():
             assert time.monotonic() < deadline, "the change neither stops nor ends"
             with psycopg.connect(self._catalog_url) as catalog:
                 found = catalog.execute(_NOW).fetchone()
+                [blocking] = catalog.execute("SELECT pg_blocking_pids(%s)", [self._process_id]).fetchone() or ([],)
             if found is not None and found[1]:
                 return str(found[0])
+            if set(blocking) & set(others):
+                return WAITS
             time.sleep(_POLL_SECONDS)
         return None
 
@@ -149,7 +170,7 @@ def run(process: GatewayProcess, server: Server, schema: str, script: Script) ->
     try:
         for statement in script.setup:
             sessions["change"].connection.execute(statement.encode())
-        with stopping(process):
+        with stopping(process, back=True):
             held = Held(process, sessions["change"], script.change)
             for state, name, statement in script.lines:
                 if state != AFTER:

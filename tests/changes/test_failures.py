@@ -1,11 +1,10 @@
-"""Changes that fail, are cancelled or killed, in every state: what is there afterwards is what was there before."""
+"""Changes that fail or are cancelled, in every state: what is there afterwards is what was there before."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
-from pathlib import Path
 
 import psycopg
 import pytest
@@ -14,7 +13,7 @@ from catalog.embedded import binaries
 from catalog.states import PATHS, Direction, State, Work
 from tests.changes.stages import Held, failing, stopping
 from tests.isolation.schedule import Session
-from tests.servers import GatewayProcess, Server, run_sluice
+from tests.servers import GatewayProcess, Server
 
 _CHANGES = {
     Work.VALIDATION: "ALTER TABLE t ADD CONSTRAINT positive CHECK (n > 0)",
@@ -144,33 +143,3 @@ def test_the_table_is_dropped_meanwhile(gateway_process: GatewayProcess, schema:
             assert other.execute("DROP TABLE t") == "DROP TABLE"
             assert held.finish().startswith("ERROR 42P01")
         assert _unfinished(gateway_process) == []
-
-
-def test_killed_in_every_state(data_dir: Path) -> None:
-    with GatewayProcess(data_dir) as process:
-        server = process.server
-        for name in ("checked", "keyed"):
-            server.psql("-qc", f"CREATE TABLE {name} (id integer, n integer)")
-            server.psql("-qc", f"INSERT INTO {name} VALUES (1, 10), (2, 20)")
-        there = _schema_of(server, "public")
-        changes = [
-            ("ALTER TABLE checked ADD CONSTRAINT positive CHECK (n > 0)", PATHS[Work.VALIDATION, Direction.ADDING]),
-            ("ALTER TABLE keyed ADD CONSTRAINT once UNIQUE (n)", PATHS[Work.REORGANISATION, Direction.ADDING]),
-        ]
-        for statement, path in changes:
-            for state in path[:-1]:
-                session = Session(server, "public", messages=True)
-                with stopping(process):
-                    held = Held(process, session, statement)
-                    held.get_to(state)
-                    process.kill()
-                    process.start()
-                    server = process.server
-                assert held.answer.result(30).startswith("ERROR None")
-                session.connection.close()
-                assert _unfinished(process) == [], state
-                assert _schema_of(server, "public") == there, state
-        for statement, _ in changes:
-            server.psql("-qc", statement)
-    checked = run_sluice("check", "--data-dir", str(data_dir))
-    assert (checked.returncode, checked.stdout) == (0, "the lake is consistent\n")

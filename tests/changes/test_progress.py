@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
+import re
+import struct
 import subprocess
+import termios
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -82,6 +86,31 @@ def test_of_files_that_are_written(
         assert session.execute("ALTER TABLE t ALTER n TYPE text USING 'n' || n") == "ALTER TABLE"
     assert told[-1] == (2, 2, 4, 4)
     assert _seen(gateway, schema) == ["write files", "NULL", "2", "2", "4", "4", "NULL"]
+
+
+def test_of_indexes_where_postgresql_shows_its_own(
+    gateway_process: GatewayProcess, gateway: Server, session: Session, schema: str
+) -> None:
+    view = (
+        "SELECT pid, datname, relid::regclass::text, index_relid::regclass::text, command, phase, blocks_total,"
+        f" tuples_total FROM pg_stat_progress_create_index WHERE relid = '{schema}.t'::regclass"
+    )
+    rows = [str(session.process_id), gateway.database, f"{schema}.t"]
+    with stopping(gateway_process):
+        held = Held(gateway_process, session, "CREATE UNIQUE INDEX CONCURRENTLY once ON t (n)")
+        held.get_to(State.ABSENT)
+        assert gateway.query(view) == [[*rows, "-", "CREATE INDEX CONCURRENTLY", "initializing", "0", "0"]]
+        held.resume()
+        held.get_to(State.WRITE)
+        assert gateway.query(view)[0][3:6] == [
+            f"{schema}.once", "CREATE INDEX CONCURRENTLY", "waiting for writers before build"
+        ]  # fmt: skip
+        assert gateway.query(f"SELECT indisvalid FROM pg_index WHERE indexrelid = '{schema}.once'::regclass") == [["f"]]
+        held.resume()
+        held.get_to(State.REORG)
+        assert gateway.query(view)[0][5] == "building index: scanning table"
+        assert held.finish() == "CREATE INDEX"
+    assert gateway.query(view) == []
 
 
 def test_grows_while_many_rows_are_gone_through(gateway_process: GatewayProcess, session: Session) -> None:
@@ -175,6 +204,27 @@ def test_the_command_in_a_terminal(gateway_process: GatewayProcess, session: Ses
         while "\x1b[" not in said:  # it goes back over what it has written
             said += os.read(ours, 4096).decode()
         assert "failed: check" in said
+    finally:
+        watching.kill()
+        watching.wait()
+        os.close(ours)
+
+
+def test_the_command_draws_bars(gateway_process: GatewayProcess, session: Session) -> None:
+    for _ in range(4):
+        session.execute("INSERT INTO t SELECT g, g FROM generate_series(1, 600000) g")
+    ours, its = pty.openpty()
+    fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 240, 0, 0))
+    command = [str(SLUICE), "changes", "--watch", "--data-dir", str(gateway_process.data_dir)]
+    watching = subprocess.Popen(command, stdout=its, stdin=subprocess.DEVNULL, env={**os.environ, "COLUMNS": "240"})
+    try:
+        os.close(its)
+        said = os.read(ours, 4096).decode()
+        answer = session.begin("ALTER TABLE t ADD COLUMN f float8 DEFAULT random()")
+        while not (drawn := re.search(r"write files \[(#+)\.+\] (\d+)%, \d of 6 files", said)):
+            said += os.read(ours, 4096).decode()
+        assert len(drawn[1]) == int(drawn[2]) * 20 // 100
+        assert answer.result(120) == "ALTER TABLE"
     finally:
         watching.kill()
         watching.wait()

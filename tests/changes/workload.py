@@ -11,8 +11,9 @@ from __future__ import annotations
 import argparse
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import psycopg
 
@@ -54,6 +55,7 @@ class Workload:
     `numbered`: with columns that take their values from a sequence, which gives none twice, whoever asks.
     """
 
+    values_of: ClassVar[Mapping[str, tuple[str, ...]]] = _VALUES_OF
     chance: random.Random
     numbered: bool = True
     columns: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -85,7 +87,7 @@ class Workload:
 
     def _value(self, type_: str | None) -> str:
         """A value for a column, most often a good one."""
-        good = _VALUES_OF.get(type_ or "")
+        good = self.values_of.get(type_ or "")
         return self.chance.choice(good) if good and self._likely(0.85) else self.chance.choice(_ANY_VALUES)
 
     def _default(self, type_: str | None) -> str:
@@ -252,9 +254,11 @@ def alike(statement: str, answered: str, expected: str) -> bool:
     )
 
 
-def run(gateway: str, postgres: str, schema: str, seed: int, statements: int) -> Outcome:
+def run(
+    gateway: str, postgres: str, schema: str, seed: int, statements: int, *, make: type[Workload] = Workload
+) -> Outcome:
     """Carry out so many, until the two differ. The schema is there, empty, on both."""
-    workload, outcome = Workload(random.Random(seed)), Outcome()
+    workload, outcome = make(random.Random(seed)), Outcome()
     options = f"-c search_path={schema} -c client_min_messages=error -c timezone=UTC"
     with (
         psycopg.connect(gateway, autocommit=True, options=options) as ours,

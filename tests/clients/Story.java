@@ -11,6 +11,7 @@ import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.ResultSetMetaData;
 import java.sql.SQLException;
+import java.sql.Savepoint;
 import java.sql.Statement;
 import java.sql.Types;
 import java.time.LocalDate;
@@ -31,7 +32,9 @@ import org.postgresql.util.PSQLException;
  *
  * A line is fields between tabs, with \t, \n, \r, \\ for those characters and \N for null. `run SQL (TYPE VALUE)...`
  * executes a prepared statement; `batch SQL COUNT (TYPE...) (VALUE...)...` many rows of one; `copy SQL DATA` copies in;
- * `stream SQL FETCH_SIZE OTHER_SQL` reads a large result in portions; `columns SCHEMA TABLE` asks the metadata. Values come and go as PostgreSQL's texts; what is between is Java's.
+ * `stream SQL FETCH_SIZE OTHER_SQL` reads a large result in portions; `transact TABLE LEVEL commit|rollback` changes a
+ * table of numbers and texts without autocommit; `columns SCHEMA TABLE` asks the metadata. Values come and go as
+ * PostgreSQL's texts; what is between is Java's.
  */
 public final class Story {
     private static final PrintStream OUT = new PrintStream(System.out, true, StandardCharsets.UTF_8);
@@ -121,6 +124,9 @@ public final class Story {
                     connection.setAutoCommit(true);
                 }
             }
+            case "transact" -> {
+                transact(connection, sql, fields.get(2), fields.get(3).equals("commit"));
+            }
             case "columns" -> {
                 try (ResultSet columns = connection.getMetaData().getColumns(null, sql, fields.get(2), null)) {
                     while (columns.next()) {
@@ -132,6 +138,58 @@ public final class Story {
                 }
             }
             default -> throw new IllegalArgumentException(fields.get(0));
+        }
+    }
+
+    private static void transact(Connection connection, String table, String level, boolean commit) throws SQLException {
+        connection.setAutoCommit(false);
+        connection.setTransactionIsolation(Integer.parseInt(level));
+        try (PreparedStatement insert = connection.prepareStatement("INSERT INTO " + table + " VALUES (?, ?)");
+                Statement other = connection.createStatement();
+                PreparedStatement rows = connection.prepareStatement("SELECT n, t FROM " + table + " ORDER BY n")) {
+            for (int n = 1; n <= 10; n++) {
+                insert.setInt(1, n);
+                insert.setString(2, "row " + n);
+                insert.addBatch();
+            }
+            int inserted = 0;
+            for (int one : insert.executeBatch()) {
+                inserted += one;
+            }
+            Savepoint emptied = connection.setSavepoint("emptied");
+            int deleted = other.executeUpdate("DELETE FROM " + table);
+            connection.rollback(emptied);
+            Savepoint twice = connection.setSavepoint();
+            String refused = null;
+            try {
+                insert.setInt(1, 3);
+                insert.setString(2, "again");
+                insert.executeUpdate();
+            } catch (SQLException error) {
+                refused = error.getSQLState();
+                connection.rollback(twice);
+            }
+            // Rows that are changed while they are fetched are read as they were when the query began.
+            rows.setFetchSize(3);
+            StringBuilder seen = new StringBuilder();
+            try (ResultSet result = rows.executeQuery()) {
+                while (result.next()) {
+                    int n = result.getInt(1);
+                    seen.append(n).append(result.getString(2).equals("row " + n) ? " " : "? ");
+                    if (n % 5 == 0) {
+                        other.executeUpdate("UPDATE " + table + " SET t = 'changed' WHERE n > " + n);
+                    }
+                }
+            }
+            print("transacted", String.valueOf(inserted), String.valueOf(deleted), refused, seen.toString().trim(),
+                String.valueOf(connection.getTransactionIsolation()));
+            if (commit) {
+                connection.commit();
+            } else {
+                connection.rollback();
+            }
+        } finally {
+            connection.setAutoCommit(true);
         }
     }
 

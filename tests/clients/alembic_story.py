@@ -34,7 +34,9 @@ def show(what: str) -> None:
     with engine.connect() as connection:
         print(f"-- {what}: {MigrationContext.configure(connection).get_current_heads()}")
         inspector = sa.inspect(connection)
-        names = [*inspector.get_table_names(), *inspector.get_view_names()]
+        names = [
+            *inspector.get_table_names(), *inspector.get_view_names(), *inspector.get_materialized_view_names()
+        ]  # fmt: skip
         tables: list[tuple[str | None, str]] = [(None, name) for name in names]
         if "archive" in inspector.get_schema_names():
             tables += [("archive", name) for name in inspector.get_table_names("archive")]

@@ -30,6 +30,25 @@ def test_the_wrong_password(gateway: Server, role: str, password: str) -> None:
         psycopg.connect(gateway.url, user=role, password=password)
 
 
+def test_a_password_that_has_expired(gateway: Server, role: str) -> None:
+    """VALID UNTIL: the right password is a wrong one from then on, and nobody is told which of the two."""
+    gateway.psql("-qc", f"ALTER ROLE {role} VALID UNTIL '2020-01-01'")
+    with pytest.raises(psycopg.OperationalError, match=f'password authentication failed for user "{role}"'):
+        psycopg.connect(gateway.url, user=role, password="open sésame")
+    gateway.psql("-qc", f"ALTER ROLE {role} VALID UNTIL 'infinity'")
+    psycopg.connect(gateway.url, user=role, password="open sésame").close()
+
+
+@pytest.mark.parametrize(
+    ("rule", "reason"), [("NOLOGIN", "not permitted to log in"), ("CONNECTION LIMIT 0", "too many")]
+)
+def test_a_role_that_may_not_come_in(gateway: Server, role: str, rule: str, reason: str) -> None:
+    """PostgreSQL itself says so, in its own words, when the role's backend is opened."""
+    gateway.psql("-qc", f"ALTER ROLE {role} {rule}")
+    with pytest.raises(psycopg.OperationalError, match=reason):
+        psycopg.connect(gateway.url, user=role, password="open sésame")
+
+
 def test_a_role_that_is_not_there(gateway: Server) -> None:
     with pytest.raises(psycopg.OperationalError, match='role "nobody_at_all" does not exist'):
         psycopg.connect(gateway.url, user="nobody_at_all")

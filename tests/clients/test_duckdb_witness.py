@@ -100,6 +100,90 @@ def test_every_snapshot(gateway: Server, schema: str, witness: Witness) -> None:
         assert witness.table(f"{schema}.{table}", snapshot) == rows, (snapshot, table)
 
 
+def test_a_transaction_is_seen_as_a_whole(gateway: Server, schema: str, witness: Witness) -> None:
+    """Nothing of it before COMMIT; then everything in one snapshot, of all tables, and nothing that was undone."""
+    options = f"-c search_path={schema}"
+    with (
+        psycopg.connect(gateway.url, options=options) as connection,
+        psycopg.connect(gateway.url, options=options, autocommit=True) as other,
+    ):
+        for table in ("kept", "emptied"):
+            other.execute(f"CREATE TABLE {table} (n integer)".encode())
+            other.execute(f"INSERT INTO {table} VALUES (1), (2), (3)".encode())
+
+        def numbers(table: str, snapshot: int) -> list[int]:
+            name = f"{witness.lake}.{schema}.{table}"
+            return [n for (n,) in witness.rows(f"SELECT n FROM {name} AT (VERSION => {snapshot}) ORDER BY n")]
+
+        def seen(snapshot: int) -> list[object]:
+            named = f"schema_name = '{schema}' AND database_name = '{witness.lake}'"
+            tables = witness.rows(f"SELECT table_name FROM duckdb_tables() WHERE {named} ORDER BY 1")
+            return [[name for (name,) in tables], numbers("kept", snapshot), numbers("emptied", snapshot)]
+
+        before = witness.snapshot()
+        committed = [["emptied", "kept"], [1, 2, 3], [1, 2, 3]]
+        assert seen(before) == committed
+        for statement in (
+            "INSERT INTO kept VALUES (4)",
+            "UPDATE kept SET n = n + 10 WHERE n = 1",
+            "DELETE FROM emptied",
+            "CREATE TABLE made AS SELECT n FROM kept",
+            "SAVEPOINT s",
+            "DELETE FROM kept",
+            "INSERT INTO emptied VALUES (9)",
+            "ROLLBACK TO s",
+        ):
+            connection.execute(statement.encode())
+            assert witness.snapshot() == before
+            assert seen(before) == committed
+            assert other.execute("SELECT count(*), sum(n) FROM kept").fetchone() == (3, 6)
+        connection.commit()
+        after = witness.snapshot()
+        whole = [["emptied", "kept", "made"], [2, 3, 4, 11], []]
+        assert seen(after) == whole
+        assert numbers("made", after) == [2, 3, 4, 11]
+        between = [seen(snapshot)[1:] for snapshot in range(before, after + 1)]
+        assert [state for state in between if state not in (committed[1:], whole[1:])] == []
+
+
+def test_initial_defaults(gateway: Server, schema: str, witness: Witness) -> None:
+    """What rows have in columns that they were written without is DuckDB's own text of it."""
+    defaults = {
+        "bytea": r"'\x00ff415c27'",
+        "date": "'0044-03-15 BC'",
+        "timestamp": "'4713-01-01 00:00:00.25 BC'",
+        "timestamptz": "'0001-12-31 23:59:59+00 BC'",
+        "text": "'ends in BC'",
+        "time": "'24:00'",
+        "boolean": "false",
+        "double precision": "'-Infinity'",
+        "numeric(10, 2)": "-1.5",
+        "uuid": "'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'",
+        "varchar(9)": r"'\x41'",
+    }
+    added = ", ".join(f"ADD c{place} {kind} DEFAULT {value}" for place, (kind, value) in enumerate(defaults.items()))
+    with psycopg.connect(gateway.url, autocommit=True, options=f"-csearch_path={schema}") as connection:
+        connection.execute("CREATE TABLE visit (id integer)")
+        connection.execute("INSERT INTO visit VALUES (1)")
+        connection.execute(f"ALTER TABLE visit {added}")
+    columns = ", ".join(f"c{place}::text" for place, _ in enumerate(defaults))
+    witness.rows("SET TimeZone = 'UTC'")
+    [found] = witness.table(f"{schema}.visit", witness.snapshot(), f"hex(c0), {columns}")
+    assert found[0] == "00FF415C27"
+    assert found[2:] == (
+        "0044-03-15 (BC)",
+        "4713-01-01 (BC) 00:00:00.25",
+        "0001-12-31 (BC) 23:59:59+00",
+        "ends in BC",
+        "24:00:00",
+        "false",
+        "-inf",
+        "-1.50",
+        "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11",
+        r"\x41",
+    )
+
+
 def test_it_only_reads(witness: Witness) -> None:
     """Others read; only gateways write."""
     with pytest.raises(duckdb.Error, match="read-only"):

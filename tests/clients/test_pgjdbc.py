@@ -181,8 +181,8 @@ def test_metadata(java: Java, target_schema: str) -> None:
 # In simple mode the driver reads a result as a whole, on PostgreSQL too.
 @pytest.mark.parametrize("java", [TEXT, BINARY], indirect=True)
 def test_a_large_result_in_fetches(java: Java) -> None:
-    """setFetchSize without autocommit: 300 MB through a driver that has 64 MB, with other statements between."""
-    rows = 300_000
+    """setFetchSize without autocommit: 150 MB through a driver that has 64 MB, with other statements between."""
+    rows = 150_000
     query = "SELECT n, rpad(t, 1000, 'x') FROM wide"
     *_, lines = java.perform(
         [
@@ -193,3 +193,27 @@ def test_a_large_result_in_fetches(java: Java) -> None:
         memory="64m",
     )
     assert lines == [["streamed", str(rows), str(rows * (rows + 1) // 2), str(rows * 1000), str(rows // 50_000 * 10)]]
+
+
+# java.sql.Connection's numbers of READ COMMITTED, REPEATABLE READ and SERIALIZABLE.
+@pytest.mark.parametrize("level", ["2", "4", "8"])
+@pytest.mark.parametrize("java", [SIMPLE, TEXT, BINARY], indirect=True)
+def test_without_autocommit(java: Java, level: str) -> None:
+    """Batches, savepoints, an error that is undone, rows in portions of three while they change, and both ends."""
+    transacted = [["transacted", "10", "10", "23505", "1 2 3 4 5 6 7 8 9 10", level]]
+    count = ("run", "SELECT count(*), count(*) FILTER (WHERE t = 'changed') FROM numbered")
+    answers = java.perform(
+        [
+            ("run", "CREATE TABLE numbered (n integer PRIMARY KEY, t text)"),
+            ("transact", "numbered", level, "rollback"),
+            count,
+            ("transact", "numbered", level, "commit"),
+            count,
+        ]
+    )
+    assert answers[1:] == [
+        transacted,
+        [["row", "Long", "0", "Long", "0"]],
+        transacted,
+        [["row", "Long", "10", "Long", "5"]],
+    ]

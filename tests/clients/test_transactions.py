@@ -80,6 +80,27 @@ async def test_asyncpg_levels(
         await other.close()
 
 
+async def test_asyncpg_asks_for_the_level_by_one_prepared_statement(target: Server) -> None:
+    """Which it keeps: what it was told once is not what holds later."""
+    connection = await asyncpg.connect(target.url)
+    try:
+        shows = [
+            await connection.prepare(f"SHOW {what}")
+            for what in ("transaction_isolation", "TRANSACTION ISOLATION LEVEL")
+        ]
+        for level in ("read committed", "serializable", "repeatable read", "read committed", "serializable"):
+            await connection.execute(f"BEGIN ISOLATION LEVEL {level}")
+            for show in shows:
+                assert [dict(row) for row in await show.fetch()] == [{"transaction_isolation": level}]
+                assert show.get_statusmsg() == "SHOW"
+            await connection.execute("COMMIT AND CHAIN")
+            assert await shows[0].fetchval() == level
+            await connection.execute("ROLLBACK")
+            assert await shows[0].fetchval() == "read committed"
+    finally:
+        await connection.close()
+
+
 class Base(DeclarativeBase):
     """Models of this file; their schema is named when the engine is made."""
 

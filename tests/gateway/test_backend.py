@@ -9,7 +9,8 @@ import pytest
 
 from catalog.embedded import PORT, SUPERUSER, EmbeddedPostgres
 from catalog.errors import SqlState
-from gateway.backend import Address, Backend, BackendLostError, Statement
+from gateway.backend import Backend, BackendLostError, Statement
+from gateway.endpoint import Address
 from gateway.messages.backend import AuthenticationOk, BackendKeyData, ErrorResponse, ReadyForQuery
 
 _PORT = 5432

@@ -60,14 +60,11 @@ def test_binary_results_are_those_of_postgresql(numbers: Server) -> None:
     [
         ("SELECT ctid, c FROM computed_numbers c",),
         ("SELECT xmin, n FROM computed_numbers",),
-        ("SELECT n FROM computed_numbers c WHERE row_to_json(c) IS NOT NULL FOR UPDATE SKIP LOCKED",),
         ("SELECT 1 FROM computed_numbers c, computed_numbers d WHERE c = d FOR UPDATE OF c FOR SHARE OF d",),
         ("BEGIN", "DECLARE x CURSOR FOR SELECT n FROM computed_numbers c WHERE row_to_json(c) IS NOT NULL FOR UPDATE"),
         ("SELECT c, (SELECT max(t) FROM computed_numbers) FROM computed_numbers c FOR UPDATE SKIP LOCKED",),
         ("BEGIN", "DECLARE x CURSOR FOR SELECT c, set_config('a.b', 'x', false) FROM computed_numbers c", "FETCH x"),
-        ("UPDATE computed_numbers SET t = t || pg_try_advisory_lock(1)",),
         ("CREATE TABLE locked AS SELECT n, pg_try_advisory_lock(n) FROM computed_numbers",),
-        ("SELECT pg_advisory_lock(n) FROM computed_numbers FOR UPDATE",),
         ("SELECT lo_creat(n) FROM computed_numbers",),
     ],
 )  # fmt: skip

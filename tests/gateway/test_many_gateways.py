@@ -12,7 +12,10 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
+from catalog.states import State
+from tests.changes.stages import Held, stopping
 from tests.chaos.workload import check_lake
+from tests.isolation.schedule import Session
 from tests.servers import GatewayProcess, Server, open_directory, run_sluice, start_oracle
 
 # What a client of a gateway that lives may meet while the catalog starts again; it is to try again.
@@ -97,6 +100,38 @@ def test_a_change_on_one_dooms_a_transaction_on_the_other(gateways: tuple[Gatewa
         here.execute("INSERT INTO doomed VALUES (3)")
         here.commit()
         assert there.execute("SELECT n FROM doomed").fetchall() == [(3,)]
+
+
+@pytest.mark.parametrize("change", ["ALTER TABLE taken ADD UNIQUE (n)", "ALTER TABLE taken ADD CHECK (n > 0)"])
+@pytest.mark.parametrize("at_once", [True, False], ids=["by the next change", "by itself"])
+def test_a_change_whose_gateway_dies_is_undone_by_another(
+    gateways: tuple[GatewayProcess, GatewayProcess], change: str, *, at_once: bool
+) -> None:
+    one, other = gateways
+    one.server.psql("-qc", "CREATE TABLE taken (n integer)")
+    one.server.psql("-qc", "INSERT INTO taken VALUES (1), (2)")
+    session = Session(other.server, "public", messages=True)
+    left = (
+        "SELECT change_id::text FROM pg_sluice.schema_change WHERE finished IS NULL"
+        " UNION ALL SELECT conname FROM pg_constraint WHERE conrelid = 'taken'::regclass"
+        " UNION ALL SELECT indexrelid::regclass::text FROM pg_index WHERE indrelid = 'taken'::regclass"
+    )
+    with psycopg.connect(one.catalog_url, autocommit=True) as catalog:
+        with stopping(one):
+            held = Held(one, session, change)
+            held.get_to(State.REORG if "UNIQUE" in change else State.VALIDATE)
+            other.kill()
+        assert held.answer.result(_RESUME_SECONDS_MAX).startswith("ERROR None")
+        assert catalog.execute(left).fetchall()
+        if at_once:
+            one.server.psql("-qc", "ALTER TABLE taken ADD COLUMN m integer")
+        deadline = time.monotonic() + _RESUME_SECONDS_MAX
+        while catalog.execute(left).fetchall():
+            assert time.monotonic() < deadline, "the change is left"
+            time.sleep(0.1)
+        one.server.psql("-qc", change)
+    session.connection.close()
+    one.server.psql("-qc", "DROP TABLE taken")
 
 
 def test_rows_locked_through_one_are_locked_for_the_other(gateways: tuple[GatewayProcess, GatewayProcess]) -> None:

@@ -136,6 +136,21 @@ _SCRIPTS: dict[str, list[list[Message]]] = {
         [Query("ROLLBACK")],
     ],
     "an analysis that fails in a block": [[Query("BEGIN")], [Query("SELECT nothing")], [Query("COMMIT")]],
+    "notices": [
+        [Query("DROP TABLE IF EXISTS nowhere, neither")],
+        [Query(f"CREATE TABLE IF NOT EXISTS {_TABLE} (n integer)")],
+        [Query("DO $$ BEGIN RAISE NOTICE USING MESSAGE = 'm', DETAIL = 'd', HINT = 'h', ERRCODE = '01ABC', TABLE = 't',"
+               " COLUMN = 'c', CONSTRAINT = 'k', SCHEMA = 's', DATATYPE = 'y'; RAISE WARNING 'w';"
+               " RAISE INFO 'i'; END $$")],
+        [Query("SET client_min_messages = warning; DROP TABLE IF EXISTS nowhere; ROLLBACK")],
+        [Query("RESET client_min_messages")],
+        [Parse("", "DROP VIEW IF EXISTS nowhere"), _bind(), Execute(""),
+         Parse("", _SELECT), _bind(b"6"), Execute(""), Sync()],
+        [Query(f"SELECT n FROM {_TABLE} WHERE n = 3; DROP SCHEMA IF EXISTS nowhere; SELECT 4")],
+        [Query(f"CREATE VIEW wire_view AS SELECT n FROM {_TABLE}; CREATE VIEW wire_view_2 AS SELECT n FROM wire_view")],
+        [Query("DROP VIEW wire_view")],
+        [Query("DROP VIEW wire_view CASCADE")],
+    ],
     "copy out": [[Query(f"COPY (SELECT n, t FROM {_TABLE} WHERE n < 3 ORDER BY n) TO STDOUT")]],
 }  # fmt: skip
 
@@ -143,6 +158,47 @@ _SCRIPTS: dict[str, list[list[Message]]] = {
 @pytest.mark.parametrize("name", _SCRIPTS)
 def test_answers_as_postgresql_does(both: tuple[Server, Server], name: str) -> None:
     assert_same_answers(both, _SCRIPTS[name])
+
+
+_SETTINGS: list[list[Message]] = [
+    [Query("SET TimeZone = 'Europe/Berlin'")],
+    [Query("SET application_name = 'a name'; SET DateStyle = 'German'; SELECT 1")],
+    [Query(f"SET extra_float_digits = 0; SELECT n FROM {_TABLE} WHERE n = 3; SET IntervalStyle = iso_8601")],
+    [Query("BEGIN; SET LOCAL IntervalStyle = sql_standard; SET search_path = pg_catalog")],
+    [Query(f"SELECT n FROM public.{_TABLE} WHERE n = 3")],
+    [Query("ROLLBACK")],
+    [Query("BEGIN; SET TimeZone = 'Asia/Tokyo'; SAVEPOINT s; SET TimeZone = 'UTC'; ROLLBACK TO s")],
+    [Query(f"DELETE FROM {_TABLE} WHERE n = 1 / 0")],
+    [Query("COMMIT")],
+    [Parse("", "SET TimeZone = 'America/New_York'"), _bind(), Execute(""),
+     Parse("", _SELECT), _bind(b"6"), Execute(""), Sync()],
+    [Parse("", "SELECT set_config('DateStyle', $1, false)"), _bind(b"SQL, DMY"), Execute(""), Sync()],
+    [Query("SELECT set_config('TimeZone', 'UTC', true)")],
+    [Query("SET TimeZone = 'Nowhere'")],
+    [Query("DISCARD ALL")],
+    [Query("SET default_transaction_read_only = on; SET standard_conforming_strings = off")],
+    [Query("RESET ALL")],
+]  # fmt: skip
+
+
+def test_settings_that_are_reported(both: tuple[Server, Server]) -> None:
+    """What a client knows of them when it may speak again is what PostgreSQL has told it: the gateway tells it after
+    each statement of a query, PostgreSQL after all of them."""
+    told: list[list[dict[str, str]]] = []
+    said: list[list[list[Message]]] = []
+    for server in both:
+        with wire(server) as connection:
+            reported = {m.name: m.value for m in connection.greeting if isinstance(m, ParameterStatus)}
+            told.append([dict(reported)])
+            said.append([])
+            for messages in _SETTINGS:
+                answers = connection.ask(*messages)
+                reported |= {m.name: m.value for m in answers if isinstance(m, ParameterStatus)}
+                told[-1].append(dict(reported))
+                said[-1].append([m for m in answers if not isinstance(m, ParameterStatus)])
+    assert told[1] == told[0]
+    assert said[1] == said[0]
+    assert len({str(each) for each in told[0]}) > 8
 
 
 def test_startup_reports_what_postgresql_does(oracle: Server, gateway: Server) -> None:

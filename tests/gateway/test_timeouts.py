@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import select
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 import psycopg
 import pytest
 
 from tests.servers import Server
 
-# Minutes of work.
-_LONG = "SELECT count(*) FROM timed a, timed b WHERE a.n % 7 <> b.n % 11"
+_T = TypeVar("_T")
+_SENT_AWAY_SECONDS_MAX = 60.0
+# A long time's work. Spark looks for a cancel after some thousand rows of the one table, each of which meets only some
+# thousand of the other here; it would go on for as long as it takes otherwise, while others wait for the processors.
+_LONG = "SELECT count(*) FROM timed a JOIN timed b ON a.n % 20 = b.n % 20 WHERE a.n % 7 <> b.n % 11"
 # A second's work and more, on any machine; on PostgreSQL too.
 _SLOW = "SELECT count(*) FROM timed a, timed b WHERE a.n % 7 <> b.n % 11 AND a.n < 200"
 
@@ -33,6 +39,17 @@ def connected(server: Server, **settings: str) -> psycopg.Connection:
     """A connection with these settings, outside of a transaction block."""
     options = " ".join(f"-c {name}={value}" for name, value in settings.items())
     return psycopg.connect(server.url, autocommit=True, options=options)
+
+
+def on_both(servers: tuple[Server, Server], tell: Callable[[Server], _T]) -> list[_T]:
+    """What becomes of the same on each; at the same time, for most of it is waiting."""
+    with ThreadPoolExecutor(len(servers)) as threads:
+        return list(threads.map(tell, servers))
+
+
+def idle(connection: psycopg.Connection) -> None:
+    """Do nothing until the server says something, which it does to send the client away."""
+    assert select.select([connection], [], [], _SENT_AWAY_SECONDS_MAX)[0], "the client is left alone"
 
 
 def ended(connection: psycopg.Connection, statement: str) -> tuple[str | None, str | None, bool]:
@@ -58,15 +75,17 @@ def ended(connection: psycopg.Connection, statement: str) -> tuple[str | None, s
     ids=lambda statement: " ".join(statement.split()[:2]),
 )
 def test_statement_timeout(timed: tuple[Server, Server], statement: str) -> None:
-    told = []
-    for server in timed:
+    def tell(server: Server) -> tuple[str | None, str | None, bool]:
         with connected(server, statement_timeout="1500") as connection:
             begun = time.monotonic()
-            told.append(ended(connection, statement))
+            told = ended(connection, statement)
             assert time.monotonic() - begun < 20
             connection.execute("ROLLBACK")
             connection.execute("SET statement_timeout = 0")  # Spark may be busy with what it looks to end
             assert connection.execute("SELECT n FROM changed").fetchall() == [(1,)]
+            return told
+
+    told = on_both(timed, tell)
     assert told[1] == told[0] == ("57014", "canceling statement due to statement timeout", False)
 
 
@@ -81,95 +100,109 @@ def test_statement_timeout_of_copy(timed: tuple[Server, Server]) -> None:
 @pytest.mark.parametrize("first", [f"{_SLOW}", f"DECLARE c CURSOR FOR {_SLOW}", "UPDATE changed SET n = n", "BEGIN"])
 def test_a_client_that_idles_in_a_block(timed: tuple[Server, Server], first: str) -> None:
     """Not the backend that waits for Spark: the statement is done, then the client is sent away."""
-    told = []
-    for server in timed:
+
+    def tell(server: Server) -> tuple[object, tuple[str | None, str | None, bool]]:
         with connected(server, idle_in_transaction_session_timeout="2000") as connection:
             connection.execute("BEGIN")
             connection.execute(first.encode())
             if first.startswith("DECLARE"):
                 connection.execute("FETCH ALL FROM c")
             row = connection.execute("SHOW idle_in_transaction_session_timeout").fetchone()
-            time.sleep(3.5)
-            told.append((row, ended(connection, "SELECT 1")))
+            idle(connection)
+            return row, ended(connection, "SELECT 1")
+
+    told = on_both(timed, tell)
     assert told[1] == told[0]
     assert told[1][1][0] == "25P03"
 
 
 def test_a_client_that_idles_in_a_failed_block(timed: tuple[Server, Server]) -> None:
-    told = []
-    for server in timed:
+    def tell(server: Server) -> list[tuple[str | None, str | None, bool]]:
         with connected(server, idle_in_transaction_session_timeout="2000") as connection:
             connection.execute("BEGIN")
             before = ended(connection, "UPDATE changed SET n = 1 / (n - 1)")
-            time.sleep(3.5)
-            told.append((before, ended(connection, "SELECT 1")))
+            idle(connection)
+            return [before, ended(connection, "SELECT 1")]
+
+    told = on_both(timed, tell)
     assert told[1] == told[0]
     assert told[1][1][0] == "25P03"
 
 
 def test_a_client_that_idles_outside_of_a_block(timed: tuple[Server, Server]) -> None:
-    told = []
-    for server in timed:
+    def tell(server: Server) -> tuple[object, tuple[str | None, str | None, bool]]:
         with connected(server, idle_session_timeout="2000") as connection:
             connection.execute(_SLOW.encode())
             connection.execute("UPDATE changed SET n = n")
             row = connection.execute("SHOW idle_session_timeout").fetchone()
-            time.sleep(3.5)
-            told.append((row, ended(connection, "SELECT 1")))
+            idle(connection)
+            return row, ended(connection, "SELECT 1")
+
+    told = on_both(timed, tell)
     assert told[1] == told[0]
     assert told[1][1][0] == "57P05"
 
 
 def test_a_client_that_reads_slowly_does_not_idle(timed: tuple[Server, Server]) -> None:
     """Neither does one that lets a cursor rest no longer than it may."""
-    for server in timed:
+
+    def read(server: Server) -> int:
         with connected(server, idle_in_transaction_session_timeout="2000") as connection, connection.transaction():
             rows = 0
-            for row in connection.cursor().stream("SELECT a.n FROM timed a, timed b WHERE b.n <= 5"):
+            for row in connection.cursor().stream("SELECT rpad(a.n::text, 400, 'x') FROM timed a"):
                 rows += len(row)
-                if rows in (1, 500_000):
+                if rows in (1, 100_000):
                     time.sleep(3.0)
-            assert rows == 1_000_000
+            return rows
+
+    assert on_both(timed, read) == [200_000, 200_000]
 
 
 @pytest.mark.parametrize("block", ["BEGIN; ", ""], ids=["block", "alone"])
 @pytest.mark.parametrize("statement", [_LONG, f"UPDATE changed SET n = ({_LONG})"], ids=["select", "update"])
 def test_transaction_timeout_in_the_middle(timed: tuple[Server, Server], block: str, statement: str) -> None:
-    told = []
-    for server in timed:
+    def tell(server: Server) -> tuple[str | None, str | None, bool]:
         with connected(server, transaction_timeout="1500") as connection:
             begun = time.monotonic()
-            told.append(ended(connection, block + statement))
+            told = ended(connection, block + statement)
             assert time.monotonic() - begun < 20
         assert server.query("SELECT n FROM changed") == [["1"]]
+        return told
+
+    told = on_both(timed, tell)
     assert told[1] == told[0]
     assert told[1][0] == "25P04"
 
 
 def test_transaction_timeout_of_a_client_that_idles(timed: tuple[Server, Server]) -> None:
-    told = []
-    for server in timed:
+    def tell(server: Server) -> tuple[str | None, str | None, bool]:
         with connected(server, transaction_timeout="3000") as connection:
             connection.execute("SELECT 1")
             connection.execute("BEGIN")
             connection.execute("UPDATE changed SET n = 7")
-            time.sleep(4)
-            told.append(ended(connection, "COMMIT"))
+            idle(connection)
+            told = ended(connection, "COMMIT")
         assert server.query("SELECT n FROM changed") == [["1"]]
+        return told
+
+    told = on_both(timed, tell)
     assert told[1] == told[0]
     assert told[1][0] == "25P04"
 
 
 def test_a_backend_that_an_administrator_ends(timed: tuple[Server, Server]) -> None:
     """In the middle of a statement; told as PostgreSQL tells it, once."""
-    told = []
-    for server in timed:
+
+    def tell(server: Server) -> tuple[str | None, str | None, bool]:
         with connected(server) as connection, connected(server) as other:
             connection.execute("BEGIN")
             connection.execute("UPDATE changed SET n = 9")
             other.execute("SELECT pg_terminate_backend(%s)", [connection.info.backend_pid])
-            time.sleep(0.5)
-            told.append(ended(connection, "SELECT 1"))
+            idle(connection)
+            told = ended(connection, "SELECT 1")
         assert server.query("SELECT n FROM changed") == [["1"]]
+        return told
+
+    told = on_both(timed, tell)
     assert told[1] == told[0]
     assert told[1][0] == "57P01"

@@ -11,8 +11,9 @@ import pytest
 from gateway.messages.backend import ErrorResponse, ReadyForQuery
 from gateway.messages.frontend import Bind, Describe, Execute, Parse, Query, Sync
 from gateway.messages.layout import Message
+from tests.gateway.orphans import orphans
 from tests.gateway.wire import assert_same_answers, wire
-from tests.servers import GatewayProcess, Server, run_sluice
+from tests.servers import GatewayProcess, Server
 
 _TABLE = "wire_entries"
 
@@ -164,7 +165,7 @@ def test_a_wait_for_rows_ends_in_time(both: tuple[Server, Server], setting: str)
     assert told[1][1:] == told[0][1:]
 
 
-def test_a_client_that_goes_in_the_middle_is_rolled_back(
+def test_a_client_that_says_goodbye_in_the_middle_is_rolled_back(
     gateway_process: GatewayProcess, both: tuple[Server, Server]
 ) -> None:
     """Its rows are not seen, and its files do not stay."""
@@ -218,12 +219,6 @@ def test_what_a_transaction_drops_leaves_no_files(gateway_process: GatewayProces
     )
     assert gateway_process.server.query(f"SELECT n FROM {schema}.kept") == [["3"]]
     assert orphans(gateway_process, schema) == []
-
-
-def orphans(process: GatewayProcess, folder: str) -> list[str]:
-    """The files that `sluice check` finds below a folder of this name, and in no version of any table."""
-    checked = run_sluice("check", "--data-dir", str(process.data_dir))
-    return [line for line in checked.stdout.splitlines() if line.startswith("orphan: ") and folder in line]
 
 
 @pytest.mark.parametrize("prepare", [False, True], ids=["simple", "extended"])

@@ -42,9 +42,8 @@ def client(gateway: Server, schema: str) -> Iterator[psycopg.Connection[tuple[ob
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ("ALTER TABLE person ADD COLUMN moods mood[]", r"of type .*mood\[\]"),
         ("ALTER TABLE person ADD COLUMN pair int4range", "of type int4range"),
-        ("CREATE TABLE other (n positive[])", r"of type .*positive\[\]"),
+        ("CREATE TABLE other (p person[])", r"of type .*person\[\]"),
     ],
 )
 def test_columns_of_other_types_are_refused(

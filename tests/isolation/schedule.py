@@ -4,14 +4,17 @@ A schedule is a text file. Lines before the first blank one set up; then each li
 `-- …` is a comment. `{level}` stands for the isolation level under test. The transcript that `run` gives repeats each
 line with its answer: the rows, the command's tag, the SQLSTATE of an error, or `waits` where the statement waits for
 another session, and its answer once it comes. A golden schedule has the answers in it, `session: statement -> answer`,
-errors with what they say.
+errors with what they say. A line `session: until answered` is no statement: there the schedule waits for the answer to
+what the session waits with, which comes by itself (a deadlock, a timeout).
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from concurrent.futures import Future
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +24,7 @@ from tests.servers import Server
 
 _STEP_SECONDS_MAX = 60.0
 _POLL_SECONDS = 0.02
+_UNTIL_ANSWERED = "until answered"
 _BLOCKED = "SELECT pg_blocking_pids({0}) || pg_safe_snapshot_blocking_pids({0}) <> '{{}}'"
 
 
@@ -83,12 +87,39 @@ class Session:
             return cursor.statusmessage or ""
         return " ".join(str(row) for row in cursor.fetchall()) or "no rows"
 
+    def until_answered(self) -> None:
+        """Returns when what it waits with is answered, be it that it has been told already."""
+        if self.running is not None:
+            self.running[1].result(_STEP_SECONDS_MAX)
+
     def close(self) -> None:
         """End the session, and first what still runs."""
         if self.running is not None:
             self.connection.cancel()
             self.running[1].result(_STEP_SECONDS_MAX)
         self.connection.close()
+
+
+@contextmanager
+def own_schema(server: Server, name: str) -> Iterator[str]:
+    """An empty schema of that name, for as long."""
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {name}".encode())
+        try:
+            yield name
+        finally:
+            connection.execute(f"DROP SCHEMA {name} CASCADE".encode())
+
+
+def run_on_all(servers: Sequence[Server], name: str, schedule: Schedule) -> list[list[str]]:
+    """The transcript of each, in a schema of that name. At the same time, for much of a schedule is waiting."""
+
+    def transcript(server: Server) -> list[str]:
+        with own_schema(server, name) as schema:
+            return run(server, schema, schedule)
+
+    with ThreadPoolExecutor(len(servers)) as threads:
+        return list(threads.map(transcript, servers))
 
 
 def run(server: Server, schema: str, schedule: Schedule, *, messages: bool = False) -> list[str]:
@@ -105,14 +136,17 @@ def run(server: Server, schema: str, schedule: Schedule, *, messages: bool = Fal
         try:
             for name, statement in schedule.steps:
                 session = sessions[name]
-                if session.running is not None:
+                if statement == _UNTIL_ANSWERED:
+                    session.until_answered()
+                elif session.running is not None:
                     raise OrderImpossibleError(f"{name} still waits")
-                answer = session.begin(statement)
-                if _waits(control, session, answer):
-                    transcript.append(f"{name}: {statement} -> waits")
                 else:
-                    transcript.append(f"{name}: {statement} -> {answer.result()}")
-                    session.running = None
+                    answer = session.begin(statement)
+                    if _waits(control, session, answer):
+                        transcript.append(f"{name}: {statement} -> waits")
+                    else:
+                        transcript.append(f"{name}: {statement} -> {answer.result()}")
+                        session.running = None
                 transcript += _released(control, sessions)
         finally:
             for session in sessions.values():
@@ -123,13 +157,12 @@ def run(server: Server, schema: str, schedule: Schedule, *, messages: bool = Fal
 def _waits(control: psycopg.Connection, session: Session, answer: Future[str]) -> bool:
     """Whether the statement waits for another session; returns when it does, or when it is answered."""
     deadline = time.monotonic() + _STEP_SECONDS_MAX
-    while not answer.done():
+    while not wait([answer], _POLL_SECONDS).done:
         assert time.monotonic() < deadline, f"{session.running} neither answers nor waits"
         # The number stands in the text: with parameters, the statement would be prepared.
         row = control.execute(_BLOCKED.format(session.process_id).encode()).fetchone()
         if row == (True,) and not answer.done():
             return True
-        time.sleep(_POLL_SECONDS)
     return False
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.isolation.schedule import read, run
+from tests.isolation.schedule import read, run_on_all
 from tests.servers import Server
 
 _SCHEDULES = sorted((Path(__file__).parent.parent / "golden" / "isolation").glob("*.txt"))
@@ -15,11 +15,7 @@ _SCHEDULES = sorted((Path(__file__).parent.parent / "golden" / "isolation").glob
 @pytest.mark.parametrize("level", ["READ COMMITTED", "REPEATABLE READ"])
 @pytest.mark.parametrize("path", _SCHEDULES, ids=lambda path: path.stem)
 def test_same_transcript(oracle: Server, gateway: Server, path: Path, level: str) -> None:
-    transcripts = []
-    for server in (oracle, gateway):
-        schema = f"isolation_{path.stem.replace('-', '_')}"
-        server.psql("-qc", f"CREATE SCHEMA {schema}")
-        transcripts.append(run(server, schema, read(path, level)))
-        server.psql("-qc", f"SET client_min_messages = warning; DROP SCHEMA {schema} CASCADE")
+    schema = f"isolation_{path.stem.replace('-', '_')}"
+    transcripts = run_on_all((oracle, gateway), schema, read(path, level))
     assert transcripts[1] == transcripts[0]
     assert ("deadlock" in path.stem) == any("40P01" in line for line in transcripts[0])

@@ -5,15 +5,14 @@ more often than PostgreSQL's, what is committed is what some serial order gives.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from tests.isolation.orders import Orders, Step, read
-from tests.isolation.schedule import OrderImpossibleError, Schedule, run
+from tests.isolation.schedule import OrderImpossibleError, Schedule, own_schema, run
 from tests.servers import Server
 
 _GOLDEN = Path(__file__).parent.parent / "golden"
@@ -22,46 +21,53 @@ _SERIAL = sorted((_GOLDEN / "serial_orders").glob("*.txt"))
 _SCHEMA = "orders_of_statements"
 
 
-@contextmanager
-def _schema(server: Server) -> Iterator[str]:
-    server.psql("-qc", f"CREATE SCHEMA {_SCHEMA}")
-    try:
-        yield _SCHEMA
-    finally:
-        server.psql("-qc", f"SET client_min_messages = warning; DROP SCHEMA {_SCHEMA} CASCADE")
+def _on_postgresql(oracle: Server, orders: Orders, schedule: Schedule) -> list[str] | None:
+    """The transcript there; None for an order that is impossible."""
+    with own_schema(oracle, _SCHEMA) as schema:
+        try:
+            return run(oracle, schema, schedule)
+        except OrderImpossibleError:
+            assert orders.every, schedule
+            return None
 
 
-def _possible(oracle: Server, orders: Orders) -> dict[str, tuple[Schedule, list[str]]]:
-    """The orders that are possible on PostgreSQL, and their transcripts there."""
-    found = {}
-    for name, schedule in orders.schedules().items():
-        with _schema(oracle) as schema:
-            try:
-                found[name] = (schedule, run(oracle, schema, schedule))
-            except OrderImpossibleError:
-                assert orders.every, name
-    return found
+# PostgreSQL carries out the next orders while the gateway is at one: one after the other, for they have one schema.
 
 
 @pytest.mark.parametrize("path", _ALIKE, ids=lambda path: path.stem)
 def test_same_transcripts(oracle: Server, gateway: Server, path: Path) -> None:
-    possible = _possible(oracle, read(path))
-    for name, (schedule, expected) in possible.items():
-        with _schema(gateway) as schema:
-            assert run(gateway, schema, schedule) == expected, name
+    orders = read(path)
+    schedules = orders.schedules()
+    with ThreadPoolExecutor(1) as ahead:
+        expected = ahead.map(lambda schedule: _on_postgresql(oracle, orders, schedule), schedules.values())
+        for (name, schedule), transcript in zip(schedules.items(), expected, strict=True):
+            if transcript is not None:
+                with own_schema(gateway, _SCHEMA) as schema:
+                    assert run(gateway, schema, schedule) == transcript, name
 
 
 @pytest.mark.parametrize("path", _SERIAL, ids=lambda path: path.stem)
 def test_what_is_committed_has_a_serial_order(oracle: Server, gateway: Server, path: Path) -> None:
-    orders, serial = read(path), dict[frozenset[Step], list[_Outcome]]()
-    for name, (schedule, _) in _possible(oracle, orders).items():
+    orders, known = read(path), dict[frozenset[Step], list[_Outcome]]()
+    schedules = orders.schedules()
+
+    def serial_outcomes(schedule: Schedule) -> list[_Outcome] | None:
+        if _on_postgresql(oracle, orders, schedule) is None:
+            return None
         chosen = frozenset(schedule.steps)
-        if chosen not in serial:
-            serial[chosen] = _serial_outcomes(oracle, orders, schedule)
-        with _schema(gateway) as schema:
-            outcome = _outcome(orders, run(gateway, schema, schedule))
-        assert outcome.committed, name
-        assert outcome in serial[chosen], name
+        if chosen not in known:
+            known[chosen] = _serial_outcomes(oracle, orders, schedule)
+        return known[chosen]
+
+    with ThreadPoolExecutor(1) as ahead:
+        for (name, schedule), serial in zip(
+            schedules.items(), ahead.map(serial_outcomes, schedules.values()), strict=True
+        ):
+            if serial is not None:
+                with own_schema(gateway, _SCHEMA) as schema:
+                    outcome = _outcome(orders, run(gateway, schema, schedule))
+                assert outcome.committed, name
+                assert outcome in serial, name
 
 
 @dataclass(frozen=True)
@@ -80,7 +86,7 @@ def _serial_outcomes(oracle: Server, orders: Orders, schedule: Schedule) -> list
     for count in range(1, len(sessions) + 1):
         for chosen in itertools.permutations(sessions, count):
             serial = [step for session in chosen for step in steps if step[0] == session]
-            with _schema(oracle) as schema:
+            with own_schema(oracle, _SCHEMA) as schema:
                 transcript = run(oracle, schema, Schedule(orders.setup, (*serial, *orders.after)))
                 found.append(_outcome(orders, transcript))
     return found

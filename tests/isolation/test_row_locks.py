@@ -65,8 +65,10 @@ def test_privileges(target: Server, target_schema: str, jobs: str) -> None:
 @pytest.mark.parametrize(
     "statement",
     [
-        "COPY (SELECT id FROM job FOR UPDATE) TO STDOUT",
-        "CREATE TABLE made AS SELECT id FROM job FOR UPDATE",
+        "SELECT id FROM shown WHERE pg_advisory_lock(id) IS NOT NULL FOR UPDATE SKIP LOCKED",
+        "SELECT id FROM job WHERE pg_advisory_xact_lock(id) IS NOT NULL FOR UPDATE",
+        "BEGIN; DECLARE c CURSOR FOR SELECT id FROM job WHERE pg_advisory_lock(id) IS NOT NULL FOR UPDATE",
+        "MERGE INTO job j USING (SELECT id FROM job FOR UPDATE) s ON s.id = j.id WHEN MATCHED THEN DELETE",
         "BEGIN; LOCK TABLE shown",
     ],
 )
@@ -74,7 +76,7 @@ def test_what_is_refused_by_name(gateway: Server, schema: str, statement: str) -
     with psycopg.connect(gateway.url, autocommit=True, options=f"-csearch_path={schema}") as connection:
         connection.execute("CREATE TABLE job (id integer, state text)")
         connection.execute("CREATE VIEW shown AS SELECT id FROM job")
-        with pytest.raises(psycopg.errors.FeatureNotSupported, match=r"FOR UPDATE|LOCK TABLE|locks rows"):
+        with pytest.raises(psycopg.errors.FeatureNotSupported, match=r"FOR UPDATE|LOCK TABLE|locks rows|pg_advisory"):
             connection.execute(statement.encode())
 
 

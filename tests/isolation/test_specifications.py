@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.isolation.schedule import read, run
+from tests.isolation.schedule import read, run_on_all
 from tests.servers import Server
 
 _GOLDEN = Path(__file__).parent.parent / "golden"
@@ -79,10 +79,6 @@ def test_table_and_schedules_say_the_same() -> None:
 
 @pytest.mark.parametrize("name", _SERIALIZABLE)
 def test_same_transcript_at_serializable(oracle: Server, gateway: Server, name: str) -> None:
-    transcripts = []
-    for server in (oracle, gateway):
-        schema = f"serializable_{name.partition('/')[2].replace('-', '_')}"
-        server.psql("-qc", f"CREATE SCHEMA {schema}")
-        transcripts.append(run(server, schema, read(_GOLDEN / f"{name}.txt", "SERIALIZABLE")))
-        server.psql("-qc", f"SET client_min_messages = warning; DROP SCHEMA {schema} CASCADE")
+    schema = f"serializable_{name.partition('/')[2].replace('-', '_')}"
+    transcripts = run_on_all((oracle, gateway), schema, read(_GOLDEN / f"{name}.txt", "SERIALIZABLE"))
     assert transcripts[1] == transcripts[0]

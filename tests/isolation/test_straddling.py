@@ -12,31 +12,39 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from catalog.compatibility import COMPATIBILITY
-from catalog.states import STEPS
 from tests.isolation.schedule import answers, read, run
-from tests.servers import Server
+from tests.isolation.straddled import Claim, as_claimed, claims, shown, wanted
+from tests.servers import GatewayProcess, Server
 
-_SCHEDULES = sorted((Path(__file__).parent.parent / "golden" / "straddling").glob("*.txt"))
-# A type that its files hold already is widened; any other is another column.
-_NOT_MADE = {"change type"}
+_GOLDEN = Path(__file__).parent.parent / "golden"
+_SCHEDULES = sorted((_GOLDEN / "straddling").glob("*.txt"))
+# Those of tests/golden/changes hold a change in each of its states (tests/changes/test_stages.py).
+_CLAIMS = [
+    pytest.param(path, claim, id=f"{path.stem}: {claim.kind}")
+    for path in (*_SCHEDULES, *sorted((_GOLDEN / "changes").glob("*.txt")))
+    for claim in sorted(claims(path))
+]
 
 
 @pytest.mark.parametrize("path", _SCHEDULES, ids=lambda path: path.stem)
-def test_transcript(gateway: Server, schema: str, path: Path) -> None:
-    transcript = run(gateway, schema, read(path, "READ COMMITTED"), messages=True)
+def test_transcript(gateway_process: GatewayProcess, schema: str, path: Path) -> None:
+    with as_claimed(gateway_process, path):
+        transcript = run(gateway_process.server, schema, read(path, "READ COMMITTED"), messages=True)
     assert transcript == answers(path)
 
 
-def test_every_kind_of_change_that_can_be_made_is_straddled() -> None:
-    # tests/golden/changes holds a change in each of its states.
-    in_states = {step.kind for step in STEPS} - {"drop constraint"}
-    makeable = {rule.kind for rule in COMPATIBILITY} - in_states - _NOT_MADE
-    assert makeable <= {path.stem.replace("-", " ") for path in _SCHEDULES}
+def test_each_row_of_the_table_is_straddled_and_nothing_that_is_no_row() -> None:
+    said = {claim for param in _CLAIMS for claim in param.values if isinstance(claim, Claim)}
+    assert said == wanted()
 
 
-# Minutes of work.
-_LONG = "SELECT count(*) FROM t a, t b WHERE a.n % 7 <> b.n % 11"
+@pytest.mark.parametrize(("path", "claim"), _CLAIMS)
+def test_the_transcript_shows_what_it_says(path: Path, claim: Claim) -> None:
+    assert shown(path, claim)
+
+
+# A long time's work, in tasks that look every second whether they are cancelled.
+_LONG = "SELECT count(*) FROM t a JOIN t b ON a.n % 20 = b.n % 20 WHERE a.n % 7 <> b.n % 11"
 
 
 @pytest.mark.parametrize(

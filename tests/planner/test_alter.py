@@ -1,4 +1,4 @@
-"""The expressions by which ALTER TABLE gives columns another type."""
+"""The expressions by which ALTER TABLE gives columns other values."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from planner.alter import using_expressions
         ("ALTER TABLE t ADD CONSTRAINT u UNIQUE USING INDEX i", {}),
         ("ALTER TABLE t ALTER a SET DEFAULT 5, ALTER using TYPE int", {}),
         ("CREATE INDEX i ON t USING btree (a)", {}),
+        ("ALTER TABLE t ALTER a SET EXPRESSION AS (b + 1), ALTER COLUMN c SET STATISTICS 5", {"a": "(b + 1)"}),
         ("ALTER TABLE alter ALTER alter TYPE int USING alter + 1", {"alter": "alter + 1"}),
     ],
 )

@@ -216,6 +216,7 @@ def test_the_queries_of_with_recursive() -> None:
         ("EXPLAIN ANALYZE CREATE UNIQUE INDEX ON t (n)", "EXPLAIN ANALYZE  SELECT"),
         ("EXPLAIN CREATE INDEX ON t (n)", "EXPLAIN  SELECT"),
         ("EXPLAIN CREATE TABLE t AS SELECT 1", None),
+        ("EXPLAIN CREATE TABLE t (a integer)", "EXPLAIN  SELECT"),
         ('EXPLAIN SELECT 1 AS "alter table"', None),
         ("EXPLAIN ALTER SYSTEM SET work_mem = 1", None),
         ("EXPLAIN", None),
@@ -244,6 +245,10 @@ def test_changes_of_schemas_that_are_explained() -> None:
     assert is_schema_change("ALTER TABLE t ADD c text")
     assert is_schema_change("create unique index concurrently on t (n)")
     assert is_schema_change("drop materialized view m")
-    assert not is_schema_change("CREATE VIEW v AS SELECT 1")
+    assert is_schema_change("CREATE OR REPLACE VIEW v AS SELECT 1")
+    assert is_schema_change("CREATE TABLE t (a integer GENERATED ALWAYS AS (1) STORED)")
+    assert not is_schema_change("CREATE TABLE t (a) AS SELECT 1")
+    assert not is_schema_change("CREATE MATERIALIZED VIEW m AS SELECT 1")
+    assert not is_schema_change("CREATE FUNCTION f() RETURNS integer RETURN 1")
     assert not is_schema_change('"alter" table t')
     assert not is_schema_change("DROP ROLE r")

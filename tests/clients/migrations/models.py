@@ -16,6 +16,9 @@ customer = sa.Table(
     sa.Column("active", sa.Boolean, server_default=sa.true(), nullable=False),
     sa.Column("name", sa.Text, nullable=False),
     sa.Column("phone", sa.String(20), server_default="none"),
+    sa.Column(
+        "kind", sa.Enum("private", "business", "club", name="customer_kind"), server_default="private", nullable=False
+    ),
 )
 sa.Index("ix_customer_lower", sa.func.lower(customer.c.name))
 

@@ -18,13 +18,13 @@ INSERT INTO fruit VALUES (5, 'date', 9);
 ROLLBACK TO before_index;
 INSERT INTO fruit VALUES (5, 'elderberry', 1);
 ROLLBACK TO before_index;
-SELECT indexrelid::regclass FROM pg_index WHERE indrelid = 'fruit'::regclass ORDER BY 1;
+SELECT indexrelid::regclass FROM pg_index WHERE indrelid = 'fruit'::regclass ORDER BY indexrelid::regclass::text;
 INSERT INTO fruit VALUES (5, 'elderberry', 11);
 CREATE INDEX fruit_weight ON fruit (weight DESC);
 DELETE FROM fruit WHERE id = 1;
 COMMIT;
 SELECT * FROM fruit ORDER BY id;
-SELECT indexrelid::regclass, indisvalid FROM pg_index WHERE indrelid = 'fruit'::regclass ORDER BY 1;
+SELECT indexrelid::regclass, indisvalid FROM pg_index WHERE indrelid = 'fruit'::regclass ORDER BY indexrelid::regclass::text;
 SELECT conname, convalidated FROM pg_constraint WHERE conrelid = 'fruit'::regclass AND contype <> 't' ORDER BY 1;
 
 -- Taken back as a whole.

@@ -27,3 +27,14 @@ INSERT INTO book VALUES (5, 9);
 DELETE FROM author;
 COMMIT;
 SELECT * FROM book; SELECT * FROM author;
+-- what goes by CASCADE from elsewhere: the table is named nowhere
+INSERT INTO author VALUES (1);
+INSERT INTO book VALUES (7, 1);
+CREATE SEQUENCE number;
+ALTER TABLE book ALTER id SET DEFAULT nextval('number');
+INSERT INTO book (author) VALUES (1);
+DROP TABLE author CASCADE;
+INSERT INTO book VALUES (8, 8);
+DROP SEQUENCE number CASCADE;
+INSERT INTO book (author) VALUES (9);
+SELECT * FROM book ORDER BY id;

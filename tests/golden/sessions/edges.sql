@@ -31,3 +31,35 @@ SELECT ntile(0) OVER (ORDER BY id) FROM x;
 SELECT a.id FROM x a WHERE EXISTS (SELECT 1 FROM x b WHERE b.id = a.id AND EXISTS (SELECT 1 FROM x c WHERE c.id = b.id AND c.t = a.t)) ORDER BY 1;
 DELETE FROM x a WHERE EXISTS (SELECT 1 FROM x b WHERE b.id = a.id AND EXISTS (SELECT 1 FROM x c WHERE c.id = 2 AND c.t = a.t));
 SELECT id FROM x ORDER BY 1;
+-- Texts that are no values, in PostgreSQL's words.
+CREATE TABLE w (id int, t text);
+INSERT INTO w VALUES (1, '0000-05-05'), (2, '2024-02-30'), (3, '2023-02-29'), (4, '123456789012345678901234567890.5'), (5, '32768x'), (6, '327680x'), (7, '99999'),
+    (8, ' 0x1F '), (9, '1_000'), (10, '2024-02-29'), (11, '12 x'), (12, '0001-01-01'), (13, '');
+SELECT t::date FROM w WHERE id = 1;
+SELECT t::date FROM w WHERE id = 2;
+SELECT t::date FROM w WHERE id = 3;
+SELECT t::date FROM w WHERE id IN (10, 12) ORDER BY id;
+SELECT t::date FROM w WHERE id = 13;
+SELECT t::bigint FROM w WHERE id = 4;
+SELECT t::smallint FROM w WHERE id = 5;
+SELECT t::smallint FROM w WHERE id = 6;
+SELECT t::smallint FROM w WHERE id = 7;
+SELECT t::integer FROM w WHERE id IN (7, 8, 9) ORDER BY id;
+SELECT t::integer FROM w WHERE id = 11;
+SELECT t::integer FROM w WHERE id = 13;
+-- Beyond Java's clock and calendar.
+CREATE TABLE y (id int, h time, d date, ts timestamp);
+INSERT INTO y VALUES (1, '24:00', '5874897-12-31', '294246-12-31 23:59:59.999999'), (2, '23:59:59.999999', '4713-01-01 BC', '4713-01-01 BC');
+SELECT h::text, 'at ' || h FROM y ORDER BY id;
+SELECT d::timestamp FROM y WHERE id = 2;
+SELECT d::timestamp FROM y ORDER BY id DESC;
+SELECT d::timestamptz FROM y WHERE id = 1;
+SELECT d + interval '1 day' FROM y WHERE id = 1;
+SELECT ts + interval '1 mon' FROM y ORDER BY id;
+SELECT ts + interval '100 years' FROM y ORDER BY id DESC;
+COPY (SELECT h::text FROM y ORDER BY id) TO STDOUT;
+CREATE TABLE z AS SELECT id, h::text AS t FROM y;
+INSERT INTO z SELECT id + 2, h::text FROM y WHERE h::text = '24:00:00' RETURNING *;
+UPDATE z SET t = y.h::text || '!' FROM y WHERE y.id = z.id RETURNING z.*;
+DELETE FROM y WHERE h::text = '24:00:00' RETURNING *;
+SELECT * FROM z ORDER BY 1;

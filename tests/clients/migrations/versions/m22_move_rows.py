@@ -20,6 +20,7 @@ def upgrade() -> None:
     )
     op.execute("INSERT INTO archive.sale (id, sku) SELECT id, sku FROM sale WHERE customer_id = 3")
     op.execute("DELETE FROM sale WHERE id IN (SELECT id FROM archive.sale)")
+    op.execute("REFRESH MATERIALIZED VIEW sold_once")
 
 
 def downgrade() -> None:

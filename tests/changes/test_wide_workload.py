@@ -1,0 +1,23 @@
+"""Random changes of all kinds, in and out of transactions: the gateway and PostgreSQL say the same of each."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.changes.wide_workload import WideWorkload
+from tests.changes.workload import run
+from tests.servers import Server
+
+_STATEMENTS = 60
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_same_outcomes(oracle: Server, gateway: Server, seed: int) -> None:
+    schema = f"wide_{seed}"
+    for server in (oracle, gateway):
+        server.psql("-qc", f"CREATE SCHEMA {schema}")
+    outcome = run(gateway.url, oracle.url, schema, seed, _STATEMENTS, make=WideWorkload)
+    for server in (oracle, gateway):
+        server.psql("-qc", f"SET client_min_messages = warning; DROP SCHEMA {schema} CASCADE")
+    assert not outcome.different, "\n".join([*outcome.story, *outcome.different])
+    assert outcome.done.total() > outcome.refused.total() * 5

@@ -1,0 +1,11 @@
+"""Files that are in no version of any table, as `sluice check` tells them."""
+
+from __future__ import annotations
+
+from tests.servers import GatewayProcess, run_sluice
+
+
+def orphans(process: GatewayProcess, folder: str) -> list[str]:
+    """Those below a folder of this name."""
+    checked = run_sluice("check", "--data-dir", str(process.data_dir))
+    return [line for line in checked.stdout.splitlines() if line.startswith("orphan: ") and folder in line]

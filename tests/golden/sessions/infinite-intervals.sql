@@ -1,0 +1,41 @@
+-- Infinite intervals, and those at the ends of what there is: Spark would compute with their fields as with any.
+CREATE SCHEMA infinite_intervals;
+SET search_path = infinite_intervals;
+CREATE TABLE span (id int, v interval, ts timestamp, tz timestamptz, d date);
+INSERT INTO span VALUES (1, 'infinity', '2024-01-31', '2024-01-31 00:00+00', '2024-01-31'), (2, '-infinity', 'infinity', 'infinity', 'infinity'),
+    (3, '178000000 years', '2024-02-29', '2024-02-29 00:00+00', '2024-02-29'), (4, '2147483647 days', NULL, NULL, NULL),
+    (5, '-2562047788:00:54.775807', '-infinity', '-infinity', '-infinity'), (6, '1 mon 2 days', '2024-03-31', '2024-03-31 00:00+00', '2024-03-31'), (7, NULL, '2024-01-01', NULL, NULL);
+SELECT id, -v FROM span WHERE id <> 4 ORDER BY id;
+SELECT id, v + interval '1 day' FROM span WHERE id <> 4 ORDER BY id;
+SELECT id, v - interval '-1 day' FROM span WHERE id <> 4 ORDER BY id;
+SELECT id, interval '1 day' - v FROM span WHERE id < 3 ORDER BY id;
+SELECT v - v FROM span WHERE id = 1;
+SELECT v + v FROM span WHERE id = 3;
+SELECT v + interval '1 day' FROM span WHERE id = 4;
+SELECT v - interval '1 second' FROM span WHERE id = 5;
+SELECT id, extract(year from v), extract(month from v), extract(second from v) FROM span ORDER BY id;
+SELECT id, extract(epoch from v), date_part('day', v) FROM span ORDER BY id;
+SELECT sum(v) FROM span WHERE id IN (1, 6, 7);
+SELECT sum(v) FROM span WHERE id IN (2, 6);
+SELECT sum(v) FROM span WHERE id < 3;
+SELECT sum(v) FROM span WHERE id IN (4, 6);
+SELECT id, sum(v) OVER (ORDER BY id DESC) FROM span WHERE id IN (1, 6, 7) ORDER BY id;
+SELECT sum(v), sum(DISTINCT v) FROM (VALUES (interval '1 mon 2 days'), ('1 mon 3 days'), ('1 mon 2 days')) x (v), span WHERE id < 3;
+SELECT sum(v) FILTER (WHERE id > 5), count(v) FROM span;
+SELECT id, ts + interval 'infinity', tz - interval 'infinity', d + interval '-infinity' FROM span WHERE id IN (1, 3) ORDER BY id;
+SELECT s.id, s.ts + i.v FROM span s, span i WHERE i.id = 1 AND s.id IN (1, 3, 7) ORDER BY 1;
+SELECT s.id, s.ts - i.v FROM span s, span i WHERE i.id = 1 AND s.id IN (1, 3, 7) ORDER BY 1;
+SELECT s.ts - i.v FROM span s, span i WHERE i.id = 1 AND s.id = 2;
+SELECT s.d - i.v FROM span s, span i WHERE i.id = 2 AND s.id = 3;
+SET TimeZone = 'America/New_York';
+SELECT id, tz + interval 'infinity' FROM span WHERE id IN (1, 3) ORDER BY id;
+SELECT s.id, s.tz + i.v FROM span s, span i WHERE i.id = 1 AND s.id IN (1, 3, 7) ORDER BY 1;
+RESET TimeZone;
+UPDATE span SET v = -v WHERE id < 3 RETURNING id, v;
+INSERT INTO span SELECT id + 10, v + interval '1 hour' FROM span WHERE id < 3 ORDER BY id RETURNING id, v;
+CREATE TABLE sums AS SELECT id % 2 AS odd, sum(v) FROM span WHERE id IN (1, 2, 6) GROUP BY 1;
+SELECT * FROM sums ORDER BY 1;
+DELETE FROM span WHERE -v = '-infinity' RETURNING id;
+SELECT id, v FROM span ORDER BY v, id;
+SET client_min_messages = warning;
+DROP SCHEMA infinite_intervals CASCADE;

@@ -1,0 +1,24 @@
+-- Locking clauses in blocks whose changes of schemas are deferred, and what SHOW says of the level there.
+CREATE SCHEMA locked_in_blocks; SET search_path = locked_in_blocks;
+CREATE TABLE t (id integer PRIMARY KEY, doc jsonb);
+INSERT INTO t VALUES (1, '{"n": 1}'), (2, '{"n": 2}'), (3, '{"n": 3}');
+BEGIN;
+ALTER TABLE t ADD COLUMN m integer DEFAULT 7;
+COPY (SELECT id, m FROM t ORDER BY id FOR UPDATE) TO STDOUT;
+COPY (SELECT id, m FROM t WHERE doc @? '$.n ? (@ > 1)' ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED) TO STDOUT;
+SELECT id, m FROM t WHERE doc @? '$.n ? (@ > 1)' ORDER BY id FOR UPDATE SKIP LOCKED;
+INSERT INTO t VALUES (4, '{"n": 4}', 8);
+SELECT id, m FROM t WHERE doc @? '$.n ? (@ > 2)' ORDER BY id FOR SHARE SKIP LOCKED;
+CREATE TABLE made AS SELECT id, m FROM t WHERE id > 2 FOR UPDATE;
+SELECT * FROM made ORDER BY id;
+COMMIT;
+SELECT id, m FROM t ORDER BY id;
+BEGIN ISOLATION LEVEL SERIALIZABLE;
+SHOW transaction_isolation;
+ALTER TABLE t DROP COLUMN m;
+SHOW transaction_isolation;
+SELECT id FROM t WHERE doc @? '$.n ? (@ > 2)' ORDER BY id DESC LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED;
+SHOW TRANSACTION ISOLATION LEVEL \; SELECT count(*) FROM t;
+ROLLBACK;
+SET client_min_messages = warning;
+DROP SCHEMA locked_in_blocks CASCADE;

@@ -1,0 +1,94 @@
+-- Columns of arrays of enumerations and of domains.
+CREATE SCHEMA user_arrays;
+SET search_path = user_arrays;
+SET client_min_messages = warning;
+CREATE TYPE mood AS ENUM ('sad', 'ok', 'very happy', 'so "so"');
+CREATE DOMAIN percent AS numeric(5, 2) CHECK (VALUE BETWEEN 0 AND 100);
+CREATE DOMAIN word AS text NOT NULL CHECK (VALUE <> '');
+CREATE DOMAIN moods AS mood[];
+CREATE DOMAIN feeling AS mood CHECK (VALUE <> 'sad');
+CREATE TABLE t (id integer PRIMARY KEY, m mood[], p percent[], w word[], d moods, f feeling[] DEFAULT '{ok}');
+\d t
+INSERT INTO t VALUES (1, '{sad,ok}', '{1.5,100}', '{a,b}', '{ok}', DEFAULT), (2, ARRAY['very happy', NULL, 'so "so"']::mood[], '{}', NULL, NULL, '{}'),
+    (3, NULL, NULL, '{"x, y"}', ARRAY['sad']::mood[], ARRAY['so "so"']::feeling[]);
+INSERT INTO t VALUES (4, '{glad}');
+INSERT INTO t VALUES (4, '{ok}', '{101}');
+INSERT INTO t VALUES (4, '{ok}', '{1}', '{NULL}');
+INSERT INTO t VALUES (4, '{ok}', '{1}', '{a}', NULL, '{sad}');
+SELECT * FROM t ORDER BY id;
+SELECT id FROM t ORDER BY m, id;
+SELECT id FROM t ORDER BY m DESC NULLS LAST, id;
+SELECT id, m FROM t WHERE m = '{sad,ok}';
+SELECT id, m FROM t WHERE m < '{ok}' ORDER BY id;
+SELECT id FROM t WHERE 'ok' = ANY (m) ORDER BY id;
+SELECT id, m[1], p[2], w[1], cardinality(m), m || 'ok'::mood FROM t ORDER BY id;
+SELECT max(m), min(m), count(DISTINCT m), array_agg(m[1] ORDER BY id) FROM t;
+SELECT id, unnest(m) AS each FROM t ORDER BY each, id;
+SELECT count(*), sum(id) FROM t WHERE id > 1;
+SELECT id FROM t WHERE id = 2;
+UPDATE t SET m = m || '{ok}' WHERE id = 1 RETURNING *;
+UPDATE t SET id = 30 WHERE id = 3 RETURNING id;
+UPDATE t SET p = '{50,50.555}', f = DEFAULT WHERE id = 2 RETURNING p, f;
+UPDATE t SET p = '{500}' WHERE id = 2;
+INSERT INTO t (id, m) SELECT id + 100, m FROM t WHERE id < 10;
+INSERT INTO t (id, m) VALUES (1, '{sad}') ON CONFLICT (id) DO UPDATE SET m = t.m || excluded.m RETURNING *;
+MERGE INTO t USING (VALUES (2), (50)) v (k) ON id = k WHEN MATCHED THEN UPDATE SET w = '{merged}' WHEN NOT MATCHED THEN INSERT (id, w) VALUES (k, '{new}');
+MERGE INTO t USING t s ON t.id = s.id + 1 WHEN MATCHED AND s.m IS NOT NULL THEN UPDATE SET m = s.m || t.m RETURNING t.id, old.m, new.m;
+DELETE FROM t WHERE m = '{sad,ok,ok,sad}' RETURNING id, m;
+SELECT * FROM t ORDER BY id;
+COPY t TO STDOUT;
+COPY t (id, m, w) FROM STDIN;
+60	{ok,sad}	{"a b"}
+61	\N	{}
+\.
+COPY t (id, m) FROM STDIN;
+62	{glad}
+\.
+COPY (SELECT id, m, p FROM t ORDER BY id) TO STDOUT (FORMAT csv);
+CREATE TABLE copied AS SELECT id, m, p, w FROM t;
+SELECT * FROM copied ORDER BY id;
+CREATE TEMPORARY TABLE beside AS SELECT id, m FROM t;
+SELECT * FROM beside ORDER BY id;
+ALTER TABLE copied ADD COLUMN n mood[], ADD COLUMN o mood[] DEFAULT '{sad}';
+SELECT id, m, n, o FROM copied ORDER BY id;
+ALTER TABLE copied ALTER m TYPE text[];
+SELECT id, m FROM copied ORDER BY id;
+ALTER TABLE copied ALTER m TYPE mood[] USING m::mood[];
+UPDATE copied SET n = '{ok}' WHERE id = 2;
+ALTER TABLE copied ALTER o TYPE text[], ALTER o SET DEFAULT '{}';
+INSERT INTO copied (id, o) VALUES (99, '{wrong}');
+ALTER TABLE copied ALTER o DROP DEFAULT, ALTER o TYPE mood[] USING o::mood[];
+SELECT * FROM copied ORDER BY id;
+ALTER TYPE mood ADD VALUE 'new' BEFORE 'ok';
+INSERT INTO t (id, m) VALUES (70, '{new}');
+SELECT id, m FROM t WHERE m[1] < 'ok' ORDER BY m, id;
+BEGIN;
+INSERT INTO t (id, m) VALUES (71, '{new,ok}');
+SAVEPOINT s;
+UPDATE t SET m = NULL WHERE id = 70;
+SELECT id, m FROM t WHERE id >= 70 ORDER BY id;
+ROLLBACK TO s;
+SELECT id, m FROM t WHERE id >= 70 ORDER BY id;
+DECLARE c SCROLL CURSOR FOR SELECT m FROM t ORDER BY id;
+FETCH 3 FROM c;
+FETCH BACKWARD 2 FROM c;
+COMMIT;
+CREATE TABLE keyed (m mood[], n integer REFERENCES t);
+INSERT INTO keyed VALUES ('{ok}', 71);
+CREATE TABLE gone (id integer REFERENCES t ON UPDATE CASCADE ON DELETE SET DEFAULT DEFAULT 1, m mood[], w word[]);
+INSERT INTO gone VALUES (70, '{new}', '{a}');
+UPDATE t SET id = 700 WHERE id = 70;
+SELECT * FROM gone;
+DELETE FROM t WHERE id = 700;
+SELECT * FROM gone;
+PREPARE get (mood[]) AS SELECT id FROM t WHERE m = $1 ORDER BY id;
+EXECUTE get('{new,ok}');
+ALTER DOMAIN percent ADD CHECK (VALUE <> 13);
+SELECT count(*), count(m) FROM t WHERE m IS NULL OR w IS NOT NULL;
+CREATE TABLE kept AS SELECT id, m FROM t WHERE m IS NOT NULL;
+ALTER TABLE kept ALTER m SET NOT NULL;
+INSERT INTO kept VALUES (1000, NULL);
+VACUUM FULL t;
+ANALYZE t;
+SELECT id, m, p, w, d, f FROM t ORDER BY id;
+DROP SCHEMA user_arrays CASCADE;
