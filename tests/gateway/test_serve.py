@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import subprocess
+import sys
 import time
 from contextlib import closing
 from pathlib import Path
@@ -27,6 +28,26 @@ def test_what_it_takes_where_nothing_is_said() -> None:
     options = _parser().parse_args(["serve"])
     assert (options.data_dir, options.listen) == (Path("sluice-data"), ("127.0.0.1", 5433))
     assert (options.catalog, options.spark) == (None, "local[*]")
+
+
+_WITHOUT_A_JVM = """
+import logging, socket
+from threading import Thread
+from gateway.cli import _log_to_stderr
+from py4j.java_gateway import GatewayClient
+
+_log_to_stderr()
+jvm = socket.create_server(("127.0.0.1", 0))
+Thread(target=lambda: jvm.accept()[0].close()).start()
+GatewayClient(port=jvm.getsockname()[1]).send_command("m", retry=False)
+logging.warning("and others")
+"""
+
+
+def test_that_the_jvm_is_gone_is_no_line_of_the_log() -> None:
+    """Py4J logs it itself, when an object of a JVM is let go that has been stopped: several lines, to the root logger."""
+    done = subprocess.run([sys.executable, "-c", _WITHOUT_A_JVM], capture_output=True, text=True, check=True, timeout=60)
+    assert [line.partition(" root: ")[2] for line in done.stderr.splitlines()] == ["and others"]
 
 
 @pytest.mark.parametrize("listen", ["5433", "localhost:", ":5433", "localhost:65536", "localhost:http"])
