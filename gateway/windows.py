@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from catalog.datatypes import BOOL, INT2, INT4, INT8, TEXT, UNKNOWN
 from gateway.constraint_modes import stands_beside
 from planner.changed_settings import Resetting, changed_settings, configured_settings, resetting
-from planner.computable import acting_functions
+from planner.computable import LOCKS_AND_NOTICES, acting_functions
 from planner.counting import takes_numbers
 from planner.locking import first_strength
 from planner.nodes import Node, name_of, walk
@@ -42,16 +42,6 @@ _TRACELESS: Final = frozenset(
         "uuidv7",
     }
 )  # fmt: skip
-# Those that leave something, but nothing that has to do with tables.
-_ACTING: Final = frozenset(
-    {
-        f"pg_{attempt}advisory{scope}_lock{mode}"
-        for attempt in ("", "try_")
-        for scope in ("", "_xact")
-        for mode in ("", "_shared")
-    }
-    | {"pg_advisory_unlock", "pg_advisory_unlock_all", "pg_advisory_unlock_shared", "pg_notify"}
-)
 # Where a text may become the name of something in the catalog; and the types of what does not.
 _TYPED: Final = {"CONST": "consttype", "PARAM": "paramtype", "COERCEVIAIO": "resulttype"}
 _PLAIN_TYPES: Final = frozenset({BOOL, INT2, INT4, INT8, TEXT, UNKNOWN})
@@ -194,13 +184,13 @@ def acts_alone(routed: Routed, builtins: Builtins) -> bool:
     query = routed.query
     if routed.route is not Route.RELAY or query is None or relations(query):
         return False
-    if not _only_reads(query, builtins, _ACTING):
+    if not _only_reads(query, builtins, LOCKS_AND_NOTICES):
         return False
     for node in walk(query):
         if (field := _TYPED.get(node.type)) is not None and int(node.fields[field]) not in _PLAIN_TYPES:
             return False
     return all(
-        builtins.functions[oid].volatility == "i" or builtins.functions[oid].name in _ACTING for oid in functions(query)
+        builtins.functions[oid].volatility == "i" or builtins.functions[oid].name in LOCKS_AND_NOTICES for oid in functions(query)
     )
 
 

@@ -22,9 +22,9 @@ _HARMLESS: Final = frozenset(
         "pg_sleep", "pg_sleep_for", "random", "random_normal", "setseed", "timeofday", "uuidv4", "uuidv7",
     }
 )  # fmt: skip
-# Volatile functions that leave something behind, but read and write no tables.
-_LASTING: Final = frozenset(
-    {"pg_advisory_unlock", "pg_advisory_unlock_all", "pg_advisory_unlock_shared", "pg_notify", "set_config"}
+# Volatile functions that leave something behind, but nothing that has to do with tables.
+LOCKS_AND_NOTICES: Final = frozenset(
+    {"pg_advisory_unlock", "pg_advisory_unlock_all", "pg_advisory_unlock_shared", "pg_notify"}
     | {
         f"pg_{how}advisory_{level}lock{mode}"
         for how in ("", "try_")
@@ -32,6 +32,7 @@ _LASTING: Final = frozenset(
         for mode in ("", "_shared")
     }
 )
+_LASTING: Final = LOCKS_AND_NOTICES | {"set_config"}
 
 # Of those, what nothing undoes that undoes a transaction's work: locks of the session itself.
 _OF_SESSION: Final = frozenset(

@@ -8,7 +8,6 @@ meet the query's condition. Blocking.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
@@ -19,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pads
+from cachetools import LRUCache, cached
 
 from catalog.indexes import Index
 from catalog.model import Column, DataFile, Sidecar, Table
@@ -182,7 +182,7 @@ def _positions(
     if condition is None:
         return None
     try:
-        fragment = _fragments.get(files, sidecar.file.path)
+        fragment = _fragment(files, sidecar.file.path)
         chosen = fragment.subset(filter=coarse)
         if sum(group.num_rows for group in chosen.row_groups) > max(FOUND_MAX, sidecar.file.record_count // 4):
             return None
@@ -196,27 +196,9 @@ def _positions(
     return np.sort(found.to_numpy())
 
 
-class _Fragments:
-    """Sidecars that were looked into, with their footers. A sidecar never changes."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._kept: OrderedDict[tuple[str, str], pads.ParquetFileFragment] = OrderedDict()
-
-    def get(self, files: LakeFiles, path: str) -> pads.ParquetFileFragment:
-        key = (files.data_path, path)
-        with self._lock:
-            found = self._kept.get(key)
-            if found is not None:
-                self._kept.move_to_end(key)
-                return found
-        made = files.fragment(path)
-        made.ensure_complete_metadata()
-        with self._lock:
-            self._kept[key] = made
-            while len(self._kept) > _FRAGMENTS_MAX:
-                self._kept.popitem(last=False)
-        return made
-
-
-_fragments: Final = _Fragments()
+@cached(LRUCache(_FRAGMENTS_MAX), key=lambda files, path: (files.data_path, path), lock=Lock())
+def _fragment(files: LakeFiles, path: str) -> pads.ParquetFileFragment:
+    """A sidecar with its footer. Sidecars never change."""
+    found = files.fragment(path)
+    found.ensure_complete_metadata()
+    return found

@@ -7,12 +7,12 @@ there, and what is kept of a file that is gone is asked for by nobody. The least
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from threading import Lock
 from typing import Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from cachetools import LRUCache
 
 from catalog.model import DataFile
 from storage.arrow_types import FIELD_ID
@@ -39,33 +39,24 @@ class SmallFiles:
     """What `read` has read, up to so many bytes of memory. Safe in threads."""
 
     def __init__(self, bytes_max: int = _KEPT_BYTES_MAX) -> None:
-        self._bytes_max = bytes_max
-        self._bytes = 0
+        self._kept = LRUCache[tuple[str, str], FileRows](bytes_max, getsizeof=_size)
         self._lock = Lock()
-        self._kept: OrderedDict[tuple[str, str], FileRows] = OrderedDict()
 
     def read(self, files: LakeFiles, path: str) -> FileRows:
         """The rows of the file at a path. Errors as `LakeFiles.parquet`. Blocking."""
         key = (files.data_path, path)
         with self._lock:
             found = self._kept.get(key)
-            if found is not None:
-                self._kept.move_to_end(key)
-                return found
+        if found is not None:
+            return found
         with files.parquet(path) as parquet:
             rows = parquet.read(use_threads=False).combine_chunks()
             batches = rows.to_batches()
             batch = batches[0] if batches else pa.RecordBatch.from_pylist([], rows.schema)
             found = FileRows(batch, names_by_id(parquet))
-        size = _size(found)
-        if size > self._bytes_max // _SHARE_MIN:
-            return found
-        with self._lock:
-            if key not in self._kept:
+        if _size(found) <= self._kept.maxsize / _SHARE_MIN:
+            with self._lock:
                 self._kept[key] = found
-                self._bytes += size
-            while self._bytes > self._bytes_max:
-                self._bytes -= _size(self._kept.popitem(last=False)[1])
         return found
 
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable
 from functools import partial
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Self
 
 import pyarrow as pa
 
 from catalog.model import Table
+from storage.aside import aside
 from storage.parquet_writer import ParquetWriter
 from storage.write import WriteResult
-
-_T = TypeVar("_T")
 
 
 class WriterAside:
@@ -28,7 +26,7 @@ class WriterAside:
 
     async def write(self, batch: pa.RecordBatch) -> None:
         """Append rows in lake form."""
-        await _aside(partial(self._writer.write, batch))
+        await aside(partial(self._writer.write, batch))
 
     async def write_made(self, make: Callable[[], Iterable[pa.RecordBatch]]) -> None:
         """Append the rows that `make` makes, in lake form; it runs in the thread too."""
@@ -37,11 +35,11 @@ class WriterAside:
             for batch in make():
                 self._writer.write(batch)
 
-        await _aside(write)
+        await aside(write)
 
     async def finish(self) -> WriteResult:
         """The files, whole and synced."""
-        files = await _aside(self._writer.finish)
+        files = await aside(self._writer.finish)
         return WriteResult(data_files=files, row_count=sum(file.record_count for file in files))
 
     async def __aenter__(self) -> Self:
@@ -51,14 +49,4 @@ class WriterAside:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is not None:
-            await _aside(self._writer.abort)
-
-
-async def _aside(work: Callable[[], _T]) -> _T:
-    """Do it in a thread; where the awaiting task is cancelled, it is waited for: two threads never write at once."""
-    done = asyncio.ensure_future(asyncio.to_thread(work))
-    try:
-        return await asyncio.shield(done)
-    except asyncio.CancelledError:
-        await asyncio.wait([done])
-        raise
+            await aside(self._writer.abort)

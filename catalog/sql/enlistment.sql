@@ -28,8 +28,8 @@ CREATE SEQUENCE pg_sluice.dirty_id;
 ALTER TABLE pg_sluice.dirty ADD COLUMN dirty_id bigint NOT NULL DEFAULT pg_sluice.take_numbers('pg_sluice.dirty_id');
 
 
--- A table as transactions depend on it: by names, column IDs, constraints and UNIQUE indexes. NULL where there is none. Expressions are
--- node texts, in which objects stand by OID: renaming what a default calls does not change it.
+-- A table as transactions depend on it: by names, column IDs, constraints and UNIQUE indexes. NULL where there is
+-- none. Expressions are node texts, in which objects stand by OID: renaming what a default calls does not change it.
 CREATE FUNCTION pg_sluice.shape(shadow oid) RETURNS jsonb LANGUAGE sql STABLE SET search_path = pg_catalog AS $$
     SELECT jsonb_build_object(
         'schema', n.nspname, 'name', c.relname,
@@ -270,7 +270,9 @@ END $$;
 
 
 REVOKE ALL ON FUNCTION
-    pg_sluice.shape(oid), pg_sluice.is_on_its_way(oid, name), pg_sluice.is_not_null(pg_attribute), pg_sluice.steps_between(jsonb, jsonb), pg_sluice.record_steps(bigint, oid),
+    pg_sluice.shape(oid), pg_sluice.is_on_its_way(oid, name), pg_sluice.is_not_null(pg_attribute),
+    pg_sluice.steps_between(jsonb, jsonb), pg_sluice.record_steps(bigint, oid),
     pg_sluice.on_related(), pg_sluice.steps_since(jsonb) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION
-    pg_sluice.schema_mark(), pg_sluice.keep_own_mark(bigint), pg_sluice.hold_schema(text, oid[]), pg_sluice.hold_steps_since(text, jsonb, oid[]) TO PUBLIC;
+    pg_sluice.schema_mark(), pg_sluice.keep_own_mark(bigint), pg_sluice.hold_schema(text, oid[]),
+    pg_sluice.hold_steps_since(text, jsonb, oid[]) TO PUBLIC;

@@ -29,7 +29,7 @@ from gateway.lake.catching_up import until_little_is_left
 from gateway.lake.computed_keys import check_computable
 from gateway.lake.deferring import defer, may_defer, rewriting_before
 from gateway.lake.guarded import guarding, relay_rows, send_statement
-from gateway.lake.obligations import Obligation, look, meet, obligations, vouch
+from gateway.lake.obligations import Obligation, look, meet, nulls_found, obligations, vouch
 from gateway.lake.progress import watch
 from gateway.lake.rehearsal import send_own
 from gateway.lake.reorganise import Reorganisation, recompute
@@ -249,14 +249,7 @@ class AlterPortal(StatementPortal):
         """23502 where there are rows that PostgreSQL would not number."""
         version = await latest(self.session, self._relid)
         if version.row_count:
-            table, name = version.table, self._numbered_later[0]
-            raise SluiceError(
-                SqlState.NOT_NULL_VIOLATION,
-                f'column "{name}" of relation "{table.name}" contains null values',
-                schema=table.schema,
-                table=table.name,
-                column=name,
-            )
+            raise nulls_found(version.table.schema, version.table.name, self._numbered_later[0])
 
     async def _send(self) -> None:
         if self._sql == self.analysis.sql:

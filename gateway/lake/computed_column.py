@@ -37,6 +37,10 @@ if TYPE_CHECKING:
 _ROLLBACK: Final = Statement("ROLLBACK")
 _SOURCE: Final = "pg_temp.pg_sluice_rows"
 _MADE: Final = "pg_temp.pg_sluice_values"
+_TYPES: Final = """
+SELECT attname, pg_catalog.format_type(atttypid, atttypmod) FROM pg_catalog.pg_attribute
+WHERE attrelid = $1::pg_catalog.int8::pg_catalog.oid AND attnum > 0 AND NOT attisdropped
+"""
 _VOLATILE: Final = "SELECT pg_sluice.volatile_functions($1::pg_catalog.oid[])"
 _EMPTY: Final = Statement(f"TRUNCATE {_SOURCE}, {_MADE}")
 
@@ -89,6 +93,12 @@ class ComputedColumns:
             ),
             Statement(f"CREATE TEMPORARY TABLE pg_sluice_values (place bigint, {values})"),
         )
+
+
+async def column_types(session: Exchange, relid: int) -> dict[str, str]:
+    """The types of a table's columns, as PostgreSQL writes them, by the columns' names."""
+    [types] = await session.backend.run(Statement(_TYPES, (str(relid),)))
+    return {(name or b"").decode(): (each or b"").decode() for name, each in types.rows}
 
 
 async def has_row(session: Exchange, version: TableVersion, types: Mapping[str, str], condition: str) -> bool:

@@ -6,11 +6,11 @@ positions in its delete files.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
+from cachetools import LRUCache
 
 from catalog.constraints import Key
 from catalog.indexes import ComputedKey
@@ -26,29 +26,8 @@ if TYPE_CHECKING:
 _KEPT_ROWS_MAX: Final = 1_000_000
 
 
-class KeptKeys:
-    """The keys of files, by the key's form and the file's path; the least recently used go."""
-
-    def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[object, str], pa.Table] = OrderedDict()
-        self._rows = 0
-
-    def get(self, form: object, path: str) -> pa.Table | None:
-        """What is kept, if anything."""
-        found = self._kept.get((form, path))
-        if found is not None:
-            self._kept.move_to_end((form, path))
-        return found
-
-    def keep(self, form: object, path: str, rows: pa.Table) -> None:
-        """Keep this for the next."""
-        self._rows += rows.num_rows
-        self._kept[form, path] = rows
-        while self._rows > _KEPT_ROWS_MAX:
-            self._rows -= self._kept.popitem(last=False)[1].num_rows
-
-
-_kept: Final = KeptKeys()
+# The keys of files, by the key's form and the file's path.
+_kept: Final = LRUCache[tuple[object, str], pa.Table](_KEPT_ROWS_MAX, getsizeof=lambda rows: rows.num_rows)
 
 
 def columns_of(table: Table, key: Key | ComputedKey) -> Sequence[Column]:
@@ -66,13 +45,14 @@ async def given_keys(
         return None
     # Columns of another type have other IDs, and files of their own.
     form = (key.form, table.columns)
-    found = {each.file.path: _kept.get(form, each.file.path) for each in files}
+    found = {each.file.path: _kept.get((form, each.file.path)) for each in files}
     missing = [each.file for each in files if found[each.file.path] is None]
     if missing:
         computed = await computed_keys(session.gateway, table, key.form, missing, session.tag)
         for file in missing:
             found[file.path] = computed[file.path]
-            _kept.keep(form, file.path, computed[file.path])
+            if computed[file.path].num_rows <= _KEPT_ROWS_MAX:
+                _kept[form, file.path] = computed[file.path]
     return {path: rows for path, rows in found.items() if rows is not None}
 
 

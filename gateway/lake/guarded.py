@@ -73,12 +73,13 @@ async def guarding(session: Exchange, *filled: int, undone_in: int | None = None
     session.cursors.check_unread(filled)
     session.ran_functions = session.names_by_sql = True
     alone = backend.status == b"I"
-    *_, newest = await backend.run(*([BEGIN] if alone else []), _NEWEST)
-    questions = [Statement(_SCANS, (number_array(filled), newest.rows[0][0]))]
-    if undone_in is not None:
-        questions.append(Statement(_CHANGES, (str(undone_in),)))
+    oids = number_array(filled)
+    changes = [] if undone_in is None else [Statement(_CHANGES, (str(undone_in),))]
     try:
-        *before, _ = await backend.run(*questions, _SAVEPOINT)
+        # What is made from here on has been scanned by nobody: what is asked first need not leave it out.
+        questions = [_NEWEST, Statement(_SCANS, (oids, None)), *changes, _SAVEPOINT]
+        newest, *before, _ = (await backend.run(*([BEGIN] if alone else []), *questions))[-len(questions) :]
+        questions = [Statement(_SCANS, (oids, newest.rows[0][0])), *changes]
         try:
             yield
         except SluiceError as error:

@@ -18,7 +18,7 @@ from gateway.analysis import analyse
 from gateway.arrays import number_array
 from gateway.attention import attending
 from gateway.backend import Statement
-from gateway.lake.computed_column import has_row, may_be_asked
+from gateway.lake.computed_column import column_types, has_row, may_be_asked
 from gateway.lake.reading import read, runnable
 from gateway.portal import Binding
 from gateway.routing import route
@@ -36,11 +36,7 @@ if TYPE_CHECKING:
 _OBLIGATIONS: Final = "SELECT pg_sluice.obligations($1)"
 _IS_THERE: Final = "SELECT FROM pg_catalog.{} WHERE oid = $1::pg_catalog.int8::pg_catalog.oid"
 # Kinds whose errors name a column, and no constraint.
-_OF_COLUMN: Final = frozenset({"n", "dc", "dn"})
-_TYPES: Final = """
-SELECT attname, pg_catalog.format_type(atttypid, atttypmod) FROM pg_catalog.pg_attribute
-WHERE attrelid = $1::pg_catalog.int8::pg_catalog.oid AND attnum > 0 AND NOT attisdropped
-"""
+_OF_COLUMN: Final = frozenset({"dc", "dn"})
 _VOUCH: Final = "SELECT pg_sluice.vouch($1, $2::bigint[])"
 
 
@@ -78,15 +74,12 @@ class Obligation:
     def violation(self, key: Sequence[str | None]) -> SluiceError:
         """PostgreSQL's error for the offending key."""
         found = f"({', '.join(self.columns)})=({', '.join('null' if value is None else value for value in key)})"
+        if self.kind == "n":
+            return nulls_found(self.schema, self.table, self.columns[0])
         code, message, detail = {
             "c": (
                 SqlState.CHECK_VIOLATION,
                 f'check constraint "{self.name}" of relation "{self.table}" is violated by some row',
-                None,
-            ),
-            "n": (
-                SqlState.NOT_NULL_VIOLATION,
-                f'column "{", ".join(self.columns)}" of relation "{self.table}" contains null values',
                 None,
             ),
             "dc": (
@@ -121,6 +114,12 @@ class Obligation:
             column=self.columns[0] if self.kind in _OF_COLUMN else None,
             constraint=None if self.kind in _OF_COLUMN else self.name,
         )
+
+
+def nulls_found(schema: str, table: str, column: str) -> SluiceError:
+    """PostgreSQL's error for rows without a value in a column that is to have one in each."""
+    message = f'column "{column}" of relation "{table}" contains null values'
+    return SluiceError(SqlState.NOT_NULL_VIOLATION, message, schema=schema, table=table, column=column)
 
 
 async def obligations(session: Exchange) -> list[Obligation]:
@@ -236,9 +235,7 @@ async def _question(
         or not await may_be_asked(session, query)
     ):
         raise refusal
-    [types] = await session.backend.run(Statement(_TYPES, (str(wanted.relid),)))
-    named = {(name or b"").decode(): (each or b"").decode() for name, each in types.rows}
-    return Question(version, named, condition_of(wanted.query))
+    return Question(version, await column_types(session, wanted.relid), condition_of(wanted.query))
 
 
 async def look(session: Exchange, wanted: Obligation, progress: Progress | None = None) -> dict[int, int]:

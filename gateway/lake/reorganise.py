@@ -15,6 +15,7 @@ import asyncio
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
@@ -30,7 +31,7 @@ from gateway.analysis import SAVEPOINT, UNDO, analyse
 from gateway.arrays import number_array
 from gateway.attention import attending, check
 from gateway.backend import Statement
-from gateway.lake.computed_column import ComputedColumns, may_be_asked
+from gateway.lake.computed_column import ComputedColumns, column_types, may_be_asked
 from gateway.lake.insert_query import next_values, with_rules
 from gateway.lake.reading import read
 from gateway.lake.shadow import qualified
@@ -42,6 +43,7 @@ from planner.change import plan_update
 from planner.lexer import quoted
 from planner.plan import SparkQuery
 from storage.arrow_types import arrow_type
+from storage.aside import aside
 from storage.plan import FILE_COLUMN, POSITION_COLUMN, BoundScan, RunnableQuery, column_name
 from storage.reorganise import live_positions, lost_positions, rewritten, with_deletions
 
@@ -63,10 +65,6 @@ JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_attrdef'::pg_catalog.r
     AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass
 JOIN pg_catalog.pg_class s ON s.oid = d.refobjid AND s.relkind = 'S'
 WHERE f.adrelid = $1::pg_catalog.int8::pg_catalog.oid AND f.adnum = ANY ($2::pg_catalog.int2[])
-"""
-_TYPES: Final = """
-SELECT attname, pg_catalog.format_type(atttypid, atttypmod) FROM pg_catalog.pg_attribute
-WHERE attrelid = $1::pg_catalog.int8::pg_catalog.oid AND attnum > 0 AND NOT attisdropped
 """
 # Rows whose new values are in memory at a time.
 _ROWS_AT_ONCE: Final = 1_000_000
@@ -147,7 +145,7 @@ class Reorganisation:
             expressions = {column.attnum: defaults.get(str(column.attnum), "NULL") for column in added}
             found.plans.append(await found._planned(new, assignments, targets, expressions))
         await session.backend.run(*UNDO)
-        found._types = await found._asked(_TYPES) | {column_name(column.attnum): column.type for column in columns}
+        found._types = await column_types(session, relid) | {column_name(column.attnum): column.type for column in columns}
         changed = [column for column in columns if not column.added]
         if changed:
             found.plans.append(await found._planned_types(changed, using))
@@ -285,7 +283,7 @@ class Reorganisation:
         """Of `drawn`, the rows of the files are given the first, which are gone then."""
         written: list[DataFile] = []
         try:
-            await asyncio.to_thread(self._write, files, computed, drawn, written)
+            await aside(partial(self._write, files, computed, drawn, written))
         finally:
             self.written.update(self.new.path + file.path for file in written)
         self.completed.update(zip((file.path for file in files), written, strict=True))
