@@ -190,7 +190,8 @@ def acts_alone(routed: Routed, builtins: Builtins) -> bool:
         if (field := _TYPED.get(node.type)) is not None and int(node.fields[field]) not in _PLAIN_TYPES:
             return False
     return all(
-        builtins.functions[oid].volatility == "i" or builtins.functions[oid].name in LOCKS_AND_NOTICES for oid in functions(query)
+        builtins.functions[oid].volatility == "i" or builtins.functions[oid].name in LOCKS_AND_NOTICES
+        for oid in functions(query)
     )
 
 

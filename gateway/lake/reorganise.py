@@ -145,7 +145,9 @@ class Reorganisation:
             expressions = {column.attnum: defaults.get(str(column.attnum), "NULL") for column in added}
             found.plans.append(await found._planned(new, assignments, targets, expressions))
         await session.backend.run(*UNDO)
-        found._types = await column_types(session, relid) | {column_name(column.attnum): column.type for column in columns}
+        found._types = await column_types(session, relid) | {
+            column_name(column.attnum): column.type for column in columns
+        }
         changed = [column for column in columns if not column.added]
         if changed:
             found.plans.append(await found._planned_types(changed, using))
