@@ -45,7 +45,7 @@ logging.warning("and others")
 
 
 def test_that_the_jvm_is_gone_is_no_line_of_the_log() -> None:
-    """Py4J logs it itself, when an object of a JVM is let go that has been stopped: several lines, to the root logger."""
+    """Py4J logs it itself, when an object of a JVM is let go that has been stopped: many lines, to the root logger."""
     done = subprocess.run(
         [sys.executable, "-c", _WITHOUT_A_JVM], capture_output=True, text=True, check=True, timeout=60
     )
