@@ -2,7 +2,8 @@
 
 A key is one binary value: columns of one class (`pg_sluice.key_class`) are equal in PostgreSQL exactly when these are
 equal, whatever their scale, width or padding. NULL stands for a row that has no key. Files whose statistics exclude the
-wanted keys are not opened, nor are row groups; memory holds the wanted keys and one batch of rows.
+wanted keys are not opened. Where few keys are wanted, large files are read once, and from then on only where such rows
+may be (`storage/fingerprints.py`); else memory holds the wanted keys and one batch of rows.
 
 Blocking: call it in a thread.
 """
@@ -25,6 +26,7 @@ from catalog.model import Column, DataFile, DeleteFile, Table
 from storage import layout
 from storage.arrow_types import arrow_type
 from storage.files import LakeFiles
+from storage.fingerprints import WANTED_MAX, can_be_kept, fingerprints_of_file
 from storage.initial_default import initial_default
 from storage.plan import Comparison
 from storage.positions import deleted_positions
@@ -281,7 +283,10 @@ def find(  # noqa: PLR0917
     file_numbers, positions, matches = [], [], []
     for number, each in enumerate(chosen):
         deleted: npt.NDArray[np.int64] | None = None  # read where it matters
-        batches = _places(files, table, each.file, columns, given)
+        if given is None and _are_kept(each.file, wanted):
+            batches = _places_kept(files, table, each.file, columns, wanted, nulls_distinct=nulls_distinct)
+        else:
+            batches = _places(files, table, each.file, columns, given)
         for at, keys in _runs(batches, columns, len(wanted), nulls_distinct=nulls_distinct):
             found = pc.index_in(keys, wanted)
             rows = np.flatnonzero(found.is_valid().to_numpy(zero_copy_only=False))
@@ -301,6 +306,27 @@ def find(  # noqa: PLR0917
         np.concatenate(positions or empty),
         np.concatenate(matches or empty),
     )
+
+
+def _are_kept(file: DataFile, wanted: pa.Array) -> bool:
+    return not is_small(file) and len(wanted) <= WANTED_MAX and can_be_kept(file.record_count)
+
+
+def _places_kept(
+    files: LakeFiles, table: Table, file: DataFile, columns: Sequence[Column], wanted: pa.Array, *, nulls_distinct: bool
+) -> Iterator[tuple[npt.NDArray[np.int64], pa.RecordBatch]]:
+    """`_places` of those rows alone that may have a wanted key."""
+
+    def read() -> Iterator[tuple[npt.NDArray[np.int64], pa.Array]]:
+        for at, batch in _places(files, table, file, columns, None):
+            yield at, keys_of(columns, batch.columns, nulls_distinct=nulls_distinct)
+
+    made_of = tuple((each.column_id, each.type_oid, each.typmod, each.initial_default) for each in columns)
+    identity = (files.data_path, table.path, file.path, made_of, nulls_distinct)
+    positions = fingerprints_of_file(identity, read).places(wanted)
+    if len(positions):
+        rows = read_positions(files.data_path, table, file, columns, positions)
+        yield positions, rows.to_batches()[0]
 
 
 def _runs(

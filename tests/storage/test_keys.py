@@ -90,6 +90,14 @@ def _live(version: Any) -> list[LiveFile]:
     return [LiveFile(file, () if file.delete_file is None else (file.delete_file,)) for file in version.files]
 
 
+@pytest.fixture(params=["small", "large"])
+def _size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of large files, what is read is another thing that is kept."""
+    if request.param == "large":
+        monkeypatch.setattr(keys, "is_small", lambda _: False)
+
+
+@pytest.mark.usefixtures("_size")
 @pytest.mark.parametrize("batch", [1, 2, 1000])
 def test_find(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
     """Deleted rows are not found, and files whose statistics exclude the keys are not opened."""
@@ -111,6 +119,7 @@ def test_find(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int) -> No
     assert sorted(places) == sorted([(first, 2, 0), (second, 0, 0), (second, 1, 1)])
 
 
+@pytest.mark.usefixtures("_size")
 @pytest.mark.parametrize("chunk", [1, 2, 1000])
 @pytest.mark.parametrize(
     ("new", "expected"),
