@@ -1,27 +1,47 @@
 """Data files written anew with other columns, row for row: what is kept is copied, what is new is given.
 
-A new file has its rows where the old one had them, deleted ones too, so that whatever names rows by their positions
-stays true of it. Blocking: call it in a thread.
+A new file has the rows of one old file, or of several small ones, one after the other: deleted ones too, so that
+whatever names rows by their positions stays true of them. Blocking: call it in a thread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from catalog.model import DataFile, DeleteFile, Table
+from catalog.model import Column, DataFile, DeleteFile, Table
 from storage import layout
 from storage.files import LakeFiles
 from storage.keys import read_rows
 from storage.parquet_writer import ParquetWriter
 from storage.positions import deleted_positions, write_delete_file
+from storage.small_files import is_small
 
 _ONE_FILE_BYTES: Final = 2**62
 _EMPTY: Final = np.empty(0, np.int64)
+# Rows of small files are completed so many at a time.
+_BATCH_ROWS: Final = 100_000
+
+
+class Rewritten(NamedTuple):
+    """A new file, and the position in it of the first row of an old one."""
+
+    file: DataFile
+    first: int
+
+
+def packs(files: Iterable[DataFile]) -> Iterator[list[DataFile]]:
+    """Those that become one file: each by itself, but for small ones that follow each other. Pure."""
+    for small, run in groupby(files, is_small):
+        if small:
+            yield list(run)
+        else:
+            yield from ([file] for file in run)
 
 
 def lost_positions(data_path: str, table: Table, file: DataFile) -> npt.NDArray[np.int64]:
@@ -38,37 +58,78 @@ def live_positions(data_path: str, table: Table, file: DataFile) -> npt.NDArray[
     return np.flatnonzero(alive).astype(np.int64)
 
 
+def by_new_file(
+    files: Iterable[tuple[DataFile, Rewritten]],
+) -> list[tuple[DataFile, list[tuple[DataFile, int]]]]:
+    """Each new file with the old ones that it has the rows of, and the positions of their first ones. Pure."""
+    found: dict[str, tuple[DataFile, list[tuple[DataFile, int]]]] = {}
+    for old, (new, first) in files:
+        found.setdefault(new.path, (new, []))[1].append((old, first))
+    return list(found.values())
+
+
+def lost_since(
+    data_path: str, table: Table, new: DataFile, sources: Iterable[tuple[DataFile, int]]
+) -> npt.NDArray[np.int64]:
+    """The positions of a new file's rows that its sources, of which the first rows are at these positions, do not have
+    by now, ascending: rows are deleted, or a source is gone altogether."""
+    alive = np.zeros(new.record_count, np.bool_)
+    for file, first in sources:
+        alive[first : first + file.record_count] = True
+        alive[first + lost_positions(data_path, table, file)] = False
+    return np.flatnonzero(~alive).astype(np.int64)
+
+
 def rewritten(  # noqa: PLR0917
     data_path: str,
     old: Table,
     new: Table,
-    file: DataFile,
-    positions: npt.NDArray[np.int64],
+    files: Sequence[DataFile],
+    positions: Sequence[npt.NDArray[np.int64]],
     values: Mapping[int, pa.Array],
-) -> DataFile:
-    """A new file in place of one of the table `old`, with the columns of `new`, which has the same folder.
+) -> list[Rewritten]:
+    """A new file in place of these of the table `old`, with the columns of `new`, which has the same folder.
 
-    `values` are those of new columns, by attnum, in lake form, of the rows at `positions` (ascending); other rows have
-    NULL there. Other columns are read, by ID: those that the file lacks have their initial default.
+    `values` are those of new columns, by attnum, in lake form, of the rows at the `positions` (ascending) of each file;
+    other rows have NULL there. Other columns are read, by ID: those that a file lacks have their initial default.
     """
+    firsts = np.cumsum([0, *(file.record_count for file in files)])[:-1].tolist()
+    given = np.concatenate([first + each for first, each in zip(firsts, positions, strict=True)])
     known = {column.column_id for column in old.columns}
     kept = [column for column in new.columns if column.attnum not in values]
     counted = [] if any(column.column_id in known for column in kept) else old.columns[:1]
     writer = ParquetWriter(data_path, new, file_bytes=_ONE_FILE_BYTES)
     try:
         # Where nothing is in the file, one of its columns is read for the number of rows alone.
-        for first, batch in read_rows(LakeFiles(data_path), old, file, [*kept, *counted]):
-            writer.write(_completed(new, batch, first, positions, values))
+        first = 0
+        for batch in _batches(LakeFiles(data_path), old, files, [*kept, *counted]):
+            writer.write(_completed(new, batch, first, given, values))
+            first += batch.num_rows
         [written] = writer.finish()
     except BaseException:
         writer.abort()
         raise
-    return written
+    return [Rewritten(written, first) for first in firsts]
+
+
+def _batches(files: LakeFiles, table: Table, old: Sequence[DataFile], columns: Sequence[Column]) -> Iterator[pa.Table]:
+    """The columns of all rows of files, in their order."""
+    pending: list[pa.RecordBatch] = []
+    count = 0
+    for file in old:
+        for _, batch in read_rows(files, table, file, columns):
+            pending.append(batch)
+            count += batch.num_rows
+            if count >= _BATCH_ROWS:
+                yield pa.Table.from_batches(pending)
+                pending, count = [], 0
+    if pending:
+        yield pa.Table.from_batches(pending)
 
 
 def _completed(
     table: Table,
-    batch: pa.RecordBatch,
+    batch: pa.Table,
     first: int,
     positions: npt.NDArray[np.int64],
     values: Mapping[int, pa.Array],

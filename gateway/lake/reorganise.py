@@ -45,7 +45,7 @@ from planner.plan import SparkQuery
 from storage.arrow_types import arrow_type
 from storage.aside import aside
 from storage.plan import FILE_COLUMN, POSITION_COLUMN, BoundScan, RunnableQuery, column_name
-from storage.reorganise import live_positions, lost_positions, rewritten, with_deletions
+from storage.reorganise import Rewritten, by_new_file, live_positions, lost_since, packs, rewritten, with_deletions
 
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
@@ -68,8 +68,8 @@ WHERE f.adrelid = $1::pg_catalog.int8::pg_catalog.oid AND f.adnum = ANY ($2::pg_
 """
 # Rows whose new values are in memory at a time.
 _ROWS_AT_ONCE: Final = 1_000_000
-# Small files are written so many at a time: to go to a thread and back costs more than to write one.
-_FILES_AT_ONCE: Final = 64
+# Small files become one, so many at a time.
+_FILES_AT_ONCE: Final = 500
 _ROWS_WRITTEN: Final = 100_000
 
 
@@ -108,7 +108,7 @@ class Reorganisation:
     """Of one table. `plan` while the change is in place, `catch_up` when it is undone, `publish` when it is again.
 
     From the change on nobody else publishes to the table (catalog/sql/ddl.sql, `number_columns`): what `publish` finds
-    is what there is at COMMIT. `completed` are the new files, by the path of the old one;
+    is what there is at COMMIT. `completed` says what has become of an old file, by its path;
     `sequences` are those that the change makes, by attnum; it `draws` from others, by OID.
     """
 
@@ -118,7 +118,7 @@ class Reorganisation:
     old: Table
     new: Table
     plans: list[Plan] = field(default_factory=list)
-    completed: dict[str, DataFile] = field(default_factory=dict)
+    completed: dict[str, Rewritten] = field(default_factory=dict)
     written: set[str] = field(default_factory=set)
     progress: Progress = field(default_factory=Progress)
     sequences: dict[int, OwnedSequence] = field(default_factory=dict)
@@ -225,10 +225,10 @@ class Reorganisation:
         missing = [file for file in files if file.path not in self.completed]
         # Rows are numbered in the order in which they came, those of the session's own transaction last.
         missing.sort(key=lambda file: (file.data_file_id is None, file.data_file_id or 0))
-        done = self.completed.values()
+        done = {each.file.path: each.file for each in self.completed.values()}.values()
         done_rows, missing_rows = (sum(file.record_count for file in each) for each in (done, missing))
-        self.progress.begin("write files", len(done) + len(missing), done_rows + missing_rows)
-        self.progress.did(len(done), done_rows)
+        self.progress.begin("write files", len(self.completed) + len(missing), done_rows + missing_rows)
+        self.progress.did(len(self.completed), done_rows)
         for group in _groups(missing, len(missing), _ROWS_AT_ONCE):
             drawn = await self._draw(group)
             values = [await self._compute(plan, group) for plan in self.plans]
@@ -283,11 +283,11 @@ class Reorganisation:
         self, files: Sequence[DataFile], computed: Sequence[dict[str, pa.Table]], drawn: dict[int, np.ndarray]
     ) -> None:
         """Of `drawn`, the rows of the files are given the first, which are gone then."""
-        written: list[DataFile] = []
+        written: list[Rewritten] = []
         try:
             await aside(partial(self._write, files, computed, drawn, written))
         finally:
-            self.written.update(self.new.path + file.path for file in written)
+            self.written.update(self.new.path + each.file.path for each in written)
         self.completed.update(zip((file.path for file in files), written, strict=True))
 
     def _write(
@@ -295,30 +295,32 @@ class Reorganisation:
         files: Sequence[DataFile],
         computed: Sequence[dict[str, pa.Table]],
         drawn: dict[int, np.ndarray],
-        written: list[DataFile],
+        written: list[Rewritten],
     ) -> None:
-        """Append the new files to those `written`. Blocking."""
+        """Append what becomes of the files to what is `written`. Blocking."""
         path = self.session.gateway.data_path
-        for file in files:
-            positions = live_positions(path, self.old, file)
-            values = self._values([each.get(file.path) for each in computed], drawn, len(positions))
-            written.append(rewritten(path, self.old, self.new, file, positions, values))
+        for pack in packs(files):
+            positions = [live_positions(path, self.old, file) for file in pack]
+            counts = {file.path: len(each) for file, each in zip(pack, positions, strict=True)}
+            written += rewritten(path, self.old, self.new, pack, positions, self._values(computed, drawn, counts))
 
     def _values(
-        self, computed: Sequence[pa.Table | None], drawn: dict[int, np.ndarray], row_count: int
+        self, computed: Sequence[dict[str, pa.Table]], drawn: dict[int, np.ndarray], counts: Mapping[str, int]
     ) -> dict[int, pa.Array]:
-        """Of each column, by attnum, those of the live rows of a file."""
+        """Of each column, by attnum, those of the live rows of files; of each, by its path, there are so many."""
         values: dict[int, pa.Array] = {}
-        for plan, table in zip(self.plans, computed, strict=True):
-            count = 0 if table is None else table.num_rows
-            if count != row_count:
-                raise SluiceError(SqlState.INTERNAL_ERROR, f"{count} values were computed for {row_count} rows")
+        for plan, tables in zip(self.plans, computed, strict=True):
+            found = {path: tables[path] for path in counts if path in tables}
+            for path, count in counts.items():
+                if (made := found[path].num_rows if path in found else 0) != count:
+                    raise SluiceError(SqlState.INTERNAL_ERROR, f"{made} values were computed for {count} rows")
+            table = pa.concat_tables(found.values()) if found else None
             for attnum in plan.targets.values():
                 kind = arrow_type(self.new.column(attnum).form)
                 values[attnum] = pa.nulls(0, kind) if table is None else _one(table.column(column_name(attnum)), kind)
         for column in self.columns:
             if column.attnum in drawn:
-                numbers, drawn[column.attnum] = np.split(drawn[column.attnum], [row_count])
+                numbers, drawn[column.attnum] = np.split(drawn[column.attnum], [sum(counts.values())])
                 values[column.attnum] = _in_type(numbers, column, self.new)
         if values.keys() != {column.attnum for column in self.columns}:
             raise SluiceError(SqlState.INTERNAL_ERROR, f"values were computed for columns {sorted(values)} alone")
@@ -345,13 +347,12 @@ class Reorganisation:
                 await self.session.backend.run(sequence.taking_up())
 
     async def _stage(self, files: Sequence[DataFile]) -> None:
-        """The new file of each, with all that is deleted of the old one by now."""
+        """The new files of these, with all that is deleted of the old ones by now."""
         path, transaction = self.session.gateway.data_path, self.session.transaction
         new, deleted = [], []
-        for old in files:
-            file = self.completed[old.path]
+        for file, sources in by_new_file((old, self.completed[old.path]) for old in files):
             new.append(file)
-            lost = await asyncio.to_thread(lost_positions, path, self.new, old)
+            lost = await asyncio.to_thread(lost_since, path, self.new, file, sources)
             deletes = await asyncio.to_thread(with_deletions, path, self.new, file, None, lost) if len(lost) else None
             if deletes is not None:
                 self.written.add(self.new.path + deletes.path)

@@ -3,8 +3,8 @@
 The files that are there are written anew at once, outside of any window, and staged as all that the table has from then
 on: so the block reads, changes and adds rows of the new shape. Others go on with the old files. What they commit is
 made up for when the change is settled: rows that they add are written anew as well and checked against the block's,
-rows that they take away are taken away from the new files, where they are at the same positions. A row that both have
-taken away is a 40001. Compaction leaves the table alone meanwhile.
+rows that they take away are taken away from the new files too. A row that both have taken away is a 40001. Compaction
+leaves the table alone meanwhile.
 
 A second such change of a table starts from the files of the first. What others add passes through all of them, one
 after the other, and the last has it staged.
@@ -13,7 +13,7 @@ after the other, and the last has it staged.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -29,7 +29,7 @@ from gateway.lake.new_references import refuse_missing
 from gateway.lake.reorganise import Reorganisation
 from gateway.lake.uniqueness import refuse_duplicates
 from gateway.visibility import latest, staged
-from storage.reorganise import lost_positions, with_deletions
+from storage.reorganise import Rewritten, by_new_file, lost_positions, lost_since, with_deletions
 
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
@@ -97,36 +97,38 @@ class Rewriting:
         """What others have done that is in the files that are staged."""
         return self._at_first if self._reverted else self._merged
 
-    async def _write_added(self, published: Sequence[DataFile]) -> dict[str, DataFile]:
-        """What the files that others have added by now become, by path: rows that they have deleted are still there."""
+    async def _write_added(self, published: Sequence[DataFile]) -> list[tuple[DataFile, Rewritten]]:
+        """The files that others have added by now, and what they become: rows that are deleted are still there."""
         added = [file for file in published if file.path not in self.known]
-        return dict(zip((file.path for file in added), await self.write_anew(added), strict=True))
+        return list(zip(added, await self.write_anew(added), strict=True))
 
-    async def write_anew(self, added: Sequence[DataFile]) -> list[DataFile]:
+    async def write_anew(self, added: Sequence[DataFile]) -> list[Rewritten]:
         """What these published files become, one by one."""
         sources = added
         if self._before is not None:
-            made = await self._before.write_anew(added)
-            sources = [await self._source(new, file) for new, file in zip(made, added, strict=True)]
+            made = zip(added, await self._before.write_anew(added), strict=True)
+            sources = [await self._source(new, of) for new, of in by_new_file(made)]
         try:
             await self._columns.catch_up(sources)
         finally:
             self._session.transaction.written.update(self._columns.written)
-        return [self._columns.completed[file.path] for file in sources]
+        return [each for each in (self.became(file.path) for file in added) if each is not None]
 
-    async def _source(self, new: DataFile, published: DataFile) -> DataFile:
-        """What the Rewriting before has made of a published file, without the rows that are deleted of that."""
-        lost = await self._lost(published)
-        if new.path in self._columns.completed or not len(lost):
+    async def _source(self, new: DataFile, published: Sequence[tuple[DataFile, int]]) -> DataFile:
+        """What the Rewriting before has made of published files, without the rows that are deleted of these."""
+        if new.path in self._columns.completed:
             return new
-        return replace(new, delete_file=(await self._deletion(new, None, lost)).file)
+        lost = await self._lost_since(new, published)
+        return replace(new, delete_file=(await self._deletion(new, None, lost)).file) if len(lost) else new
 
-    def became(self, path: str) -> DataFile | None:
-        """The new file in place of a published one."""
-        if self._before is not None:
-            source = self._before.became(path)
-            return None if source is None else self._columns.completed.get(source.path)
-        return self._columns.completed.get(path)
+    def became(self, path: str) -> Rewritten | None:
+        """What a published file has become."""
+        if self._before is None:
+            return self._columns.completed.get(path)
+        source = self._before.became(path)
+        if source is None or (found := self._columns.completed.get(source.file.path)) is None:
+            return None
+        return Rewritten(found.file, found.first + source.first)
 
     async def merge(self) -> None:
         """Stage what others have done to the table's rows since. Raises 40001 where that cannot be told from what the
@@ -141,23 +143,33 @@ class Rewriting:
         if not fresh and not any(len(positions) for positions in gone.values()):
             return
         change = await staged(session, self.relid)
-        files = {file.path for file in change.data_files}
         deleted = {deletion.data_path: deletion for deletion in change.deleted}
-        for path, positions in gone.items():
-            file = self.became(path)
-            if len(positions) and (file is None or file.path not in files):
-                raise _changed_meanwhile()
-            if len(positions) and file is not None:
-                deleted[file.path] = await self._deletion(file, deleted.get(file.path), positions)
+        for file, positions in self._gone(gone, {file.path for file in change.data_files}):
+            deleted[file.path] = await self._deletion(file, deleted.get(file.path), positions)
         await session.transaction.stage(RowChange(self.relid, change.data_files, [*deleted.values()], truncate=True))
         if fresh:
-            deletions = [await self._deletion(new, None, lost[path]) for path, new in fresh.items() if len(lost[path])]
-            added = RowChange(self.relid, [*fresh.values()], deletions)
+            files = by_new_file(fresh)
+            dead = [(new, await self._lost_since(new, sources)) for new, sources in files]
+            deletions = [await self._deletion(new, None, positions) for new, positions in dead if len(positions)]
+            added = RowChange(self.relid, [new for new, _ in files], deletions)
             table = (await latest(session, self.relid)).table
             await refuse_duplicates(session, table, added)
             await refuse_missing(session, table, added)
             await session.transaction.stage(added)
         self._merged, self._reverted = lost, False
+
+    def _gone(
+        self, gone: Mapping[str, npt.NDArray[np.int64]], staged_paths: Collection[str]
+    ) -> list[tuple[DataFile, npt.NDArray[np.int64]]]:
+        """Where the rows are in new files that are gone of published ones."""
+        found: dict[str, tuple[DataFile, list[npt.NDArray[np.int64]]]] = {}
+        for path, positions in gone.items():
+            if len(positions):
+                became = self.became(path)
+                if became is None or became.file.path not in staged_paths:
+                    raise _changed_meanwhile()
+                found.setdefault(became.file.path, (became.file, []))[1].append(became.first + positions)
+        return [(file, np.concatenate(each)) for file, each in found.values()]
 
     async def _deletion(self, new: DataFile, own: Deletion | None, gone: npt.NDArray[np.int64]) -> Deletion:
         """Of a new file, with its rows at these positions gone, and those that the transaction has deleted itself."""
@@ -175,6 +187,9 @@ class Rewriting:
         if self.relid not in found:
             raise _changed_meanwhile()
         return () if self._emptied else found[self.relid].files
+
+    async def _lost_since(self, new: DataFile, sources: Sequence[tuple[DataFile, int]]) -> npt.NDArray[np.int64]:
+        return await asyncio.to_thread(lost_since, self._session.gateway.data_path, self._columns.old, new, sources)
 
     async def _lost(self, file: DataFile) -> npt.NDArray[np.int64]:
         return await asyncio.to_thread(lost_positions, self._session.gateway.data_path, self._columns.old, file)

@@ -241,3 +241,54 @@ def test_gateways_are_heard_while_rows_are_published(
         catalog.rollback()
         committing.join(60)
     assert other.execute("SELECT n, m FROM slow").fetchall() == [(1, 2)]
+
+
+def test_small_files_become_one(block: psycopg.Connection, other: psycopg.Connection) -> None:
+    """Those that are there, and those that come meanwhile, through two changes: each row keeps what is its own, though
+    others take some of each away before, in between and after."""
+
+    def rows(connection: psycopg.Connection) -> list[tuple[object, ...]]:
+        return connection.execute("SELECT id, n, name FROM t ORDER BY id").fetchall()
+
+    def files() -> int:
+        [(count,)] = other.execute("SELECT files FROM pg_sluice.table_sizes WHERE relation = 't'::regclass").fetchall()
+        return int(count)
+
+    for number in range(10, 20):
+        other.execute("INSERT INTO t VALUES (%s, %s, 'other')", [number, number * 10])
+    other.execute("DELETE FROM t WHERE id IN (2, 12)")
+    block.execute("ALTER TABLE t ALTER n TYPE text USING 'n' || n")
+    other.execute("DELETE FROM t WHERE id IN (3, 13)")
+    block.execute("UPDATE t SET name = 'own' WHERE id = 14")
+    block.execute("ALTER TABLE t ALTER name TYPE integer USING length(name)")
+    for number in range(20, 30):
+        other.execute("INSERT INTO t VALUES (%s, %s, 'later')", [number, number * 10])
+    other.execute("DELETE FROM t WHERE id IN (15, 22, 29)")
+    block.execute("DELETE FROM t WHERE id = 16")
+    before = files()
+    block.commit()
+    left = [
+        (10, 5),
+        (11, 5),
+        (14, 3),
+        (17, 5),
+        (18, 5),
+        (19, 5),
+        *((id_, 5) for id_ in range(20, 30) if id_ not in {22, 29}),
+    ]
+    assert rows(other) == [(1, "n10", 1), *((id_, f"n{id_ * 10}", length) for id_, length in left)]
+    assert files() <= 4 < before
+
+
+@pytest.mark.usefixtures("block")
+def test_small_files_become_one_at_once(other: psycopg.Connection) -> None:
+    for number in range(10, 20):
+        other.execute("INSERT INTO t VALUES (%s, %s, 'other')", [number, number * 10])
+    other.execute("DELETE FROM t WHERE id IN (2, 12)")
+    other.execute(
+        "ALTER TABLE t ALTER n TYPE text USING 'n' || n, ADD COLUMN place integer GENERATED ALWAYS AS IDENTITY"
+    )
+    expected = [(id_, f"n{id_ * 10}") for id_ in (1, 3, 10, 11, *range(13, 20))]
+    assert other.execute("SELECT id, n FROM t ORDER BY id").fetchall() == expected
+    assert other.execute("SELECT id, n FROM t ORDER BY place").fetchall() == expected
+    assert other.execute("SELECT count(DISTINCT place), max(place) FROM t").fetchall() == [(11, 11)]
