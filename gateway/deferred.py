@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Final, Protocol
 
 from catalog.errors import SluiceError, SqlState
@@ -33,6 +33,7 @@ from gateway.patience import patiently
 from gateway.sequences_of_changes import OwnedSequence, Owner, SequencesOfChanges
 from gateway.settings_of_changes import SettingsOfChanges, under
 from gateway.unguarded import past_guard
+from planner.lexer import tokens
 
 if TYPE_CHECKING:
     import numpy as np
@@ -62,6 +63,8 @@ _MARK: Final = "SELECT pg_sluice.keep_own_mark($1)"
 _WINDOWS_MAX: Final = 500
 # Classes of what PostgreSQL says where somebody else has taken a name, or something that was there, or refers to it.
 _TAKEN: Final = frozenset({"0A", "2B", "3F", "42", "55"})
+# First words of changes that may be about tables whose names they do not say.
+_BROAD: Final = (["grant"], ["revoke"], ["reassign"], ["drop", "owned"], ["alter", "default"])
 
 
 class Demands(Protocol):
@@ -148,6 +151,18 @@ class DeferredChange:
     calls_users: bool = False
     sets_modes: bool = False
 
+    def names(self, name: str) -> bool:
+        """Whether a table's name stands in it, or may."""
+        return any(table.name == name for table in self.tables) or any(
+            name.lower() in statement.sql.lower() for statement in self.statements
+        )
+
+    @property
+    def is_broad(self) -> bool:
+        """Whether it may be about tables whose names it does not say."""
+        beginnings = [[token.text for token in islice(tokens(each.sql), 2)] for each in self.statements]
+        return any(words[: len(broad)] == broad for words in beginnings for broad in _BROAD)
+
 
 class DeferredChanges:
     """One transaction's; `clear` when it ends. `enlistment` knows what others do to its tables."""
@@ -180,12 +195,11 @@ class DeferredChanges:
 
     def minds(self, name: str) -> bool:
         """Whether it makes a difference that a table of that name is made, or looked at, outside of a window."""
-        return any(
-            change.renames
-            or any(table.name == name for table in change.tables)
-            or any(name.lower() in statement.sql.lower() for statement in change.statements)
-            for change in self.pending
-        )
+        return any(change.renames or change.names(name) for change in self.pending)
+
+    def may_mean(self, name: str) -> bool:
+        """Whether a change may be about a new table of that name, if it is carried out after that is made."""
+        return any(change.is_broad or change.names(name) for change in self.pending)
 
     @property
     def recounts(self) -> bool:

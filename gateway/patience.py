@@ -1,7 +1,7 @@
 """Locks on shadows that a change of a schema needs, taken without keeping others waiting behind it.
 
 PostgreSQL queues: whoever waits for the lock of an altered table keeps off everybody who comes after him, even those
-who only read, for as long as somebody before him holds his (a cursor that is open, CREATE TABLE AS in a block). So a
+who only read, for as long as somebody before him holds his (a cursor that is open, CREATE VIEW in a block). So a
 change here tries for a moment, gives up, and tries again a moment later. A deadlock is found by PostgreSQL, which has
 to see both wait: where somebody waits for this transaction, it waits for once as long as that takes.
 """

@@ -136,7 +136,8 @@ async def current(session: Exchange, oid: int, pending: RowChange | None, *, at:
                 changes.append(change_from_json(json.loads(change)))
     if version is None:
         raise _dropped()
-    changes += [] if pending is None else [pending]
+    if pending is not None:
+        changes = [pending] if pending.truncate else [*changes, pending]
     files = [] if any(change.truncate for change in changes) else list(version.files)
     deletes: dict[str, tuple[DeleteFile, ...]] = {
         file.path: () if file.delete_file is None else (file.delete_file,) for file in files

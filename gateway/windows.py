@@ -47,6 +47,8 @@ _TYPED: Final = {"CONST": "consttype", "PARAM": "paramtype", "COERCEVIAIO": "res
 _PLAIN_TYPES: Final = frozenset({BOOL, INT2, INT4, INT8, TEXT, UNKNOWN})
 # Of these, EXPLAIN says what they would do; and of changes of schemas, which go nearly all these ways.
 _EXPLAINED: Final = frozenset({Route.SELECT, Route.INSERT, Route.UPDATE, Route.DELETE, Route.MERGE, Route.EXECUTE})
+# What a table may be made of.
+_OF_ROWS: Final = frozenset({Route.SELECT, Route.RELAY, Route.EXECUTE})
 _CHANGES: Final = frozenset(
     {Route.ALTER, Route.ALTER_SEQUENCE, Route.ALTER_TYPE, Route.SCHEMA_ONLY, Route.CREATE_TABLE, Route.RELAY}
 )
@@ -207,7 +209,7 @@ def _takes_numbers(routed: Routed, builtins: Builtins) -> bool:
     if routed.inner_routed is not None:
         return _takes_numbers(routed.inner_routed, builtins)
     if routed.query is None or is_utility(routed.query):
-        return routed.route is Route.COPY
+        return routed.route in (Route.COPY, Route.MATERIALIZED, Route.REFRESH)
     return takes_numbers(routed.query, builtins)
 
 
@@ -226,6 +228,8 @@ def runs_in_window(routed: Routed, builtins: Builtins) -> bool:
             | Route.UPDATE
             | Route.DELETE
             | Route.TRUNCATE
+            | Route.MATERIALIZED
+            | Route.REFRESH
         ):
             return True
         case Route.SELECT:
@@ -248,6 +252,9 @@ def runs_in_window(routed: Routed, builtins: Builtins) -> bool:
             return inner is not None and not acting_functions(inner.query, builtins)
         case Route.FETCH:
             return routed.cursor is not None
+        case Route.TABLE_AS:
+            inner = routed.inner_routed
+            return inner is not None and inner.route in _OF_ROWS and runs_in_window(inner, builtins)
         case Route.COPY:
             return routed.inner_routed is None or _copied_in_window(routed.inner_routed, builtins)
         case Route.RELAY:

@@ -207,12 +207,17 @@ def parenthesised(text: str) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class TableAs:
-    """CREATE TABLE … AS taken apart: the same without data, and its query. `offset` is where the query begins."""
+    """CREATE TABLE … AS taken apart: what is before the query, the query, and where it begins."""
 
-    without_data: str
+    head: str
     query: str
     offset: int
     with_data: bool
+
+    @property
+    def without_data(self) -> str:
+        """The same without data."""
+        return f"{self.head}{self.query} WITH NO DATA"
 
 
 def table_as(text: str) -> TableAs:
@@ -228,8 +233,7 @@ def table_as(text: str) -> TableAs:
         elif [token.text for token in items[-3:]] == ["with", "no", "data"]:
             end, with_data = items[-3].start, False
         offset = items[at].end
-        query = text[offset:end]
-        return TableAs(f"{text[:end]} WITH NO DATA", query, offset, with_data)
+        return TableAs(text[:offset], text[offset:end], offset, with_data)
     into = _find(items, 0, "into")
     last = into + 1
     while items[last].text in {"temporary", "temp", "unlogged", "local", "global", "table"}:
@@ -242,7 +246,7 @@ def table_as(text: str) -> TableAs:
     # Blanks in place of the INTO clause, so that positions in errors stay true.
     gap = " " * (items[last].end - items[into].start)
     query = text[: items[into].start] + gap + text[items[last].end :]
-    return TableAs(f"CREATE {kind} TABLE {target} AS {query} WITH NO DATA", query, 0, True)
+    return TableAs(f"CREATE {kind} TABLE {target} AS ", query, 0, True)
 
 
 @dataclass(frozen=True, slots=True)

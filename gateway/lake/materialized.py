@@ -26,16 +26,17 @@ from gateway.lake.computed import IN_ONE_PROCESS, Computing
 from gateway.lake.duplicate_rows import duplicate_row
 from gateway.lake.guarded import SCANS
 from gateway.lake.insert_query import insert_rows
+from gateway.lake.made_of_query import make
 from gateway.lake.reading import Reading, read
 from gateway.lake.shadow import qualified
 from gateway.lake.shadow_writer import ShadowWriter
-from gateway.lake.table_locks import EXCLUSIVE
+from gateway.lake.table_locks import EXCLUSIVE, lock_tables
 from gateway.lake.uniqueness import DuplicateKeyError, keep_keys
 from gateway.messages.backend import CommandComplete
 from gateway.portal import Binding, StatementPortal
 from gateway.visibility import lake_relations, used
 from planner.computable import acting_functions
-from planner.nodes import Node, name_of, parse
+from planner.nodes import parse
 from planner.references import relations, runs_unseen, views
 from planner.routes import main_query
 from planner.statements import table_as
@@ -46,11 +47,6 @@ if TYPE_CHECKING:
 
 # A materialized view has neither constraints nor defaults.
 _NO_RULES: Final = TableRules((), {}, frozenset(), frozenset())
-# A relation of that name where CREATE would put one.
-_IN_ITS_PLACE: Final = """
-SELECT c.oid::pg_catalog.int8 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-WHERE n.nspname = coalesce($1::pg_catalog.name, current_schema()) AND c.relname = $2::pg_catalog.name
-"""
 _DESCRIBE: Final = "SELECT description::text FROM pg_sluice.describe(ARRAY[$1::bigint::oid])"
 # Whether REFRESH may be carried out, by matview.c (the index: is_usable_unique_index).
 _ALLOWED: Final = """
@@ -76,25 +72,18 @@ class CreateMaterializedPortal(StatementPortal):
         into = query.utilityStmt.into
         tag = "CREATE MATERIALIZED VIEW"
         async with Changing(self, tag) as changing:
-            there = await self._made(into.rel) if query.utilityStmt.if_not_exists else None
-            [created] = await session.backend.run(Statement(table_as(self.analysis.sql).without_data))
-            session.client.send(*created.notices)
-            if there is None and not into.skipData:
-                oid = await self._made(into.rel)
-                assert oid is not None
-                [described] = await session.backend.run(Statement(_DESCRIBE, (str(oid),)))
+            parts, if_not_exists = table_as(self.analysis.sql), bool(query.utilityStmt.if_not_exists)
+            statement = Statement(parts.without_data)
+            made = await make(session, into.rel, parts, statement, if_not_exists=if_not_exists)
+            session.client.send(*made.notices)
+            if made.oid is not None and not into.skipData:
+                [described] = await session.backend.run(Statement(_DESCRIBE, (str(made.oid),)))
                 text = described.rows[0][0]
                 assert text is not None
                 version = TableVersion(table_from_description(json.loads(text)), 0, ())
                 tag = f"SELECT {await _fill(changing, version, concurrently=False)}"
             await changing.finish()
         session.client.send(CommandComplete(tag))
-
-    async def _made(self, target: Node) -> int | None:
-        schema = target.fields.get("schemaname")
-        names = (None if schema is None else name_of(schema), name_of(target.relname))
-        [found] = await self.session.backend.run(Statement(_IN_ITS_PLACE, names))
-        return int(found.rows[0][0] or 0) if found.rows else None
 
 
 class RefreshPortal(StatementPortal):
@@ -105,6 +94,9 @@ class RefreshPortal(StatementPortal):
         assert query is not None
         concurrently, no_data = bool(query.utilityStmt.concurrent), bool(query.utilityStmt.skipData)
         tag = "REFRESH MATERIALIZED VIEW"
+        if session.transaction.deferred.pending:  # who waits for somebody else's REFRESH keeps nobody waiting
+            async with session.transaction.deferred.stepping_out():
+                await session.backend.run(lock_tables(session.gateway.token, [oid], EXCLUSIVE))
         async with Changing(self, tag, oid, mode=EXCLUSIVE) as changing:
             parameters = (str(oid), str(concurrently), str(no_data))
             [allowed] = await session.backend.run(Statement(_ALLOWED, parameters))
@@ -123,7 +115,8 @@ class RefreshPortal(StatementPortal):
 
 async def _populate(session: Exchange, table: Table, *, populated: bool) -> None:
     if table.populated != populated:
-        await session.backend.run(Statement(_POPULATE, (session.gateway.token, str(table.oid), str(populated))))
+        parameters = (session.gateway.token, str(table.oid), str(populated))
+        await session.backend.run(Statement(_POPULATE, parameters, lasting=True))
 
 
 async def _fill(changing: Changing, version: TableVersion, *, concurrently: bool) -> int:

@@ -1,4 +1,5 @@
-"""CREATE TABLE … AS and SELECT … INTO: the shadow is made without data, then the rows go in as by INSERT … SELECT."""
+"""CREATE TABLE … AS and SELECT … INTO: the shadow is made without data (gateway/lake/made_of_query.py), then the rows
+go in as by INSERT … SELECT."""
 
 from __future__ import annotations
 
@@ -18,12 +19,12 @@ from gateway.lake.execute import executed_binding
 from gateway.lake.guarded import guarding
 from gateway.lake.insert_query import insert_rows
 from gateway.lake.locked_rows import with_subqueries_locked
+from gateway.lake.made_of_query import make
 from gateway.lake.reading import Reading, read
 from gateway.lake.shadow import qualified
 from gateway.lake.shadow_writer import ShadowWriter
-from gateway.messages.backend import CommandComplete, NoticeResponse
+from gateway.messages.backend import CommandComplete
 from gateway.portal import StatementPortal
-from gateway.routing import resolve
 from planner.nodes import Node, parse
 from planner.routes import Route, main_query
 from planner.statements import table_as
@@ -41,18 +42,17 @@ class TableAsPortal(StatementPortal):
         session, routed = self.session, self.routed
         assert routed.query is not None
         parts = table_as(self.analysis.sql)
-        target = routed.query.utilityStmt.into.rel
-        rows = 0
+        utility, binding, rows = routed.query.utilityStmt, self.binding, 0
+        types, formats = self.analysis.parameter_types, binding.parameter_formats
+        statement = Statement(parts.without_data, binding.parameters, types, formats)
         async with Changing(self, "CREATE TABLE AS") as changing:
-            if await resolve(session, target) is not None and routed.query.utilityStmt.if_not_exists:
-                session.client.send(*await self._create(parts.without_data))
+            made = await make(session, utility.into.rel, parts, statement, if_not_exists=bool(utility.if_not_exists))
+            session.client.send(*made.notices)
+            if made.oid is None:
                 await changing.finish()
                 session.client.send(CommandComplete("CREATE TABLE AS"))
                 return
-            session.client.send(*await self._create(parts.without_data))
-            oid = await resolve(session, target)
-            assert oid is not None
-            [described] = await session.backend.run(Statement(_DESCRIBE, (str(oid),)))
+            [described] = await session.backend.run(Statement(_DESCRIBE, (str(made.oid),)))
             text = described.rows[0][0]
             assert text is not None
             version = TableVersion(table_from_description(json.loads(text)), 0, ())
@@ -65,11 +65,6 @@ class TableAsPortal(StatementPortal):
         counted = parts.with_data or routed.inner_routed.route is Route.EXECUTE
         tag = f"SELECT {rows}" if counted else "CREATE TABLE AS"
         session.client.send(CommandComplete(tag))
-
-    async def _create(self, sql: str) -> list[NoticeResponse]:
-        binding, types = self.binding, self.analysis.parameter_types
-        results = await self.session.backend.run(Statement(sql, binding.parameters, types, binding.parameter_formats))
-        return results[0].notices
 
     async def _compute(
         self, query: Node, version: TableVersion, reading: Reading, refusal: SluiceError, sql: str

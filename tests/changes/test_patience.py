@@ -13,7 +13,6 @@ from tests.servers import GatewayProcess
 # What holds a lock on a table's shadow until its transaction ends.
 _HOLDING = {
     "a view": "CREATE VIEW v AS SELECT n FROM t",
-    "a copy": "CREATE TABLE copy AS SELECT n FROM t",
     "a cursor": "DECLARE c CURSOR FOR SELECT n FROM t",
     "a lock": "LOCK TABLE t IN ACCESS SHARE MODE",
 }

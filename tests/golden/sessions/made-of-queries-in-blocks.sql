@@ -1,0 +1,167 @@
+-- CREATE TABLE AS and SELECT INTO in blocks that have changed the tables of the query.
+CREATE SCHEMA made_of_queries;
+SET search_path = made_of_queries;
+CREATE TYPE mood AS ENUM ('sad', 'glad');
+CREATE DOMAIN size AS integer;
+CREATE TABLE item (id integer PRIMARY KEY, price numeric(10, 2), code character(4), name varchar(20) COLLATE "C",
+    mood mood, size size, sizes integer[], at timestamp(3));
+INSERT INTO item VALUES (1, 1.5, 'ab', 'one', 'sad', 5, '{1,2}', '2020-01-01 10:00:00.1234'),
+    (2, 2.5, 'cd', 'two', 'glad', 6, NULL, NULL), (3, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+
+-- Columns, names and types
+BEGIN;
+ALTER TABLE item ADD COLUMN added integer DEFAULT 7;
+CREATE TABLE copied AS SELECT * FROM item;
+SELECT * FROM copied ORDER BY id;
+\d copied
+CREATE TABLE renamed (a, "B c") AS SELECT id, added + 0.5 FROM item WITH DATA;
+SELECT * FROM renamed ORDER BY a;
+\d renamed
+CREATE TABLE IF NOT EXISTS renamed AS SELECT 1 AS other;
+CREATE TABLE IF NOT EXISTS fresh AS SELECT max(added) AS most, name COLLATE "POSIX" AS name FROM item GROUP BY name;
+\d fresh
+SELECT * FROM fresh ORDER BY name;
+CREATE TABLE emptied WITH (fillfactor = 70) AS SELECT added, added::bigint AS large FROM item WITH NO DATA;
+SELECT * FROM emptied;
+SELECT relpersistence, reloptions FROM pg_class WHERE relname = 'emptied';
+SELECT id, added INTO taken FROM item WHERE id < 3;
+SELECT * FROM taken ORDER BY id;
+INSERT INTO taken SELECT id + 10, added FROM item RETURNING *;
+ALTER TABLE taken ADD COLUMN more text DEFAULT 'x';
+SELECT * FROM taken ORDER BY id;
+CREATE TABLE again AS SELECT more, count(*) FROM taken JOIN item USING (added) GROUP BY more;
+SELECT * FROM again;
+SELECT count(*) FROM item;
+COMMIT;
+\d copied
+SELECT id, added FROM copied ORDER BY id;
+SELECT * FROM renamed ORDER BY a;
+SELECT * FROM fresh ORDER BY name;
+SELECT count(*) FROM emptied;
+SELECT * FROM taken ORDER BY id;
+SELECT * FROM again;
+SELECT id, added FROM item ORDER BY id;
+
+-- Savepoints and ROLLBACK
+BEGIN;
+ALTER TABLE item DROP COLUMN code;
+SAVEPOINT s;
+CREATE TABLE less AS SELECT * FROM item;
+SELECT id, price, added FROM less ORDER BY id;
+ROLLBACK TO s;
+SELECT * FROM less;
+ROLLBACK TO s;
+CREATE TABLE less AS SELECT id FROM item;
+SAVEPOINT t;
+ALTER TABLE item RENAME COLUMN name TO title;
+CREATE TABLE titles AS SELECT title, id FROM item;
+SELECT * FROM titles ORDER BY id;
+ROLLBACK TO t;
+SELECT count(*) FROM less;
+CREATE TABLE titles AS SELECT name FROM item;
+ROLLBACK;
+SELECT * FROM less;
+SELECT code FROM item ORDER BY id;
+
+-- Errors
+BEGIN;
+ALTER TABLE item ADD COLUMN m integer DEFAULT 1;
+SAVEPOINT s;
+CREATE TABLE item AS SELECT 1 AS one;
+ROLLBACK TO s;
+CREATE TABLE failing AS SELECT nothing FROM item;
+ROLLBACK TO s;
+CREATE TABLE failing AS SELECT m / 0 AS n FROM item;
+ROLLBACK TO s;
+CREATE TABLE failing (a, b) AS SELECT m FROM item;
+ROLLBACK TO s;
+CREATE TABLE failing AS SELECT id, id FROM item;
+ROLLBACK TO s;
+CREATE TABLE nowhere.failing AS SELECT id FROM item;
+ROLLBACK TO s;
+CREATE TABLE failing AS SELECT m FROM item;
+SELECT * FROM failing;
+COMMIT;
+SELECT * FROM failing;
+
+-- Names that the block gives and takes
+BEGIN;
+ALTER TABLE failing RENAME TO failed;
+CREATE TABLE failing AS SELECT m + 1 AS m FROM failed;
+SELECT * FROM failing;
+COMMIT;
+SELECT * FROM failed;
+SELECT * FROM failing;
+BEGIN;
+DROP TABLE failed;
+CREATE TABLE later AS SELECT count(*) FROM failing;
+SELECT * FROM later;
+CREATE TABLE failed AS SELECT * FROM later;
+SELECT * FROM failed;
+COMMIT;
+SELECT * FROM failed;
+BEGIN;
+CREATE TABLE failed_next AS SELECT * FROM failed;
+DROP TABLE failed;
+ALTER TABLE failed_next RENAME TO failed;
+SELECT * FROM failed;
+COMMIT;
+SELECT * FROM failed;
+BEGIN;
+ALTER TABLE item ADD COLUMN k integer;
+ALTER TYPE mood RENAME TO temper;
+CREATE TABLE tempers AS SELECT mood, size FROM item;
+SELECT * FROM tempers ORDER BY mood;
+\d tempers
+COMMIT;
+\d tempers
+CREATE ROLE made_of_queries_reader;
+BEGIN;
+ALTER DEFAULT PRIVILEGES IN SCHEMA made_of_queries GRANT SELECT ON TABLES TO made_of_queries_reader;
+ALTER TABLE item DROP COLUMN k;
+GRANT INSERT ON ALL TABLES IN SCHEMA made_of_queries TO made_of_queries_reader;
+CREATE TABLE granted AS SELECT id FROM item;
+SELECT has_table_privilege('made_of_queries_reader', 'granted', 'SELECT'),
+    has_table_privilege('made_of_queries_reader', 'granted', 'INSERT');
+COMMIT;
+SELECT has_table_privilege('made_of_queries_reader', 'granted', 'SELECT'),
+    has_table_privilege('made_of_queries_reader', 'granted', 'INSERT');
+BEGIN;
+ALTER SCHEMA made_of_queries RENAME TO made_elsewhere;
+CREATE TABLE made_elsewhere.moved AS SELECT id FROM made_elsewhere.item;
+SELECT * FROM made_elsewhere.moved ORDER BY id;
+ALTER SCHEMA made_elsewhere RENAME TO made_of_queries;
+COMMIT;
+SELECT * FROM moved ORDER BY id;
+
+-- What is prepared, what PostgreSQL computes, what takes numbers, files written anew
+PREPARE p AS SELECT id, m FROM item WHERE id < $1;
+CREATE SEQUENCE numbers;
+BEGIN;
+ALTER TABLE item ALTER COLUMN m TYPE text USING 'm' || m;
+DEALLOCATE p;
+PREPARE p AS SELECT id, m FROM item WHERE id < $1;
+CREATE TABLE executed AS EXECUTE p (3);
+SELECT * FROM executed ORDER BY id;
+CREATE TABLE computed AS SELECT to_json(i)::text AS j FROM (SELECT id, m FROM item) i;
+SELECT * FROM computed ORDER BY j;
+CREATE TABLE numbered AS SELECT nextval('numbers') AS n FROM item;
+SELECT * FROM numbered ORDER BY n;
+CREATE TABLE generated AS SELECT g, 'a' AS a FROM generate_series(1, 3) g;
+SELECT * FROM generated ORDER BY g;
+CREATE TABLE no_rows AS EXECUTE p (1) WITH NO DATA;
+SELECT * FROM no_rows;
+TRUNCATE generated;
+CREATE TABLE of_emptied AS SELECT * FROM generated;
+SELECT count(*) FROM of_emptied;
+CREATE TABLE locking AS SELECT id FROM item WHERE id = 1 FOR UPDATE;
+SELECT * FROM locking;
+COMMIT;
+SELECT id, m FROM item ORDER BY id;
+SELECT * FROM executed ORDER BY id;
+SELECT * FROM computed ORDER BY j;
+SELECT * FROM numbered ORDER BY n;
+SELECT count(*) FROM of_emptied;
+DROP OWNED BY made_of_queries_reader;
+DROP ROLE made_of_queries_reader;
+DROP SCHEMA made_of_queries CASCADE;
