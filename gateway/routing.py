@@ -290,7 +290,8 @@ async def _lock(session: Exchange, _: Analysis, query: Node) -> Routed:
         [read] = await session.backend.run(question, sync=session.simple)
         if await lake_relations(session, (int(oid) for (oid,) in read.rows if oid is not None)):
             raise unsupported("LOCK TABLE of a view")
-    return Routed(Route.LOCK if lake else Route.RELAY, query, tuple(oid for oid in found if oid in lake))
+    watched = lake or (beside and session.transaction.deferred.pending)
+    return Routed(Route.LOCK if watched else Route.RELAY, query, tuple(oid for oid in found if oid in lake))
 
 
 async def _vacuum(session: Exchange, _: Analysis, query: Node) -> Routed:

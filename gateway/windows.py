@@ -230,6 +230,7 @@ def runs_in_window(routed: Routed, builtins: Builtins) -> bool:
             | Route.TRUNCATE
             | Route.MATERIALIZED
             | Route.REFRESH
+            | Route.LOCK
         ):
             return True
         case Route.SELECT:

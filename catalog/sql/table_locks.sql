@@ -27,6 +27,14 @@ BEGIN
     END LOOP;
 END $$;
 
+CREATE FUNCTION pg_sluice.check_lock_mode(mode text) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+BEGIN
+    IF mode NOT IN ('ACCESS SHARE', 'ROW SHARE', 'ROW EXCLUSIVE', 'SHARE UPDATE EXCLUSIVE', 'SHARE',
+                    'SHARE ROW EXCLUSIVE', 'EXCLUSIVE', 'ACCESS EXCLUSIVE') THEN
+        RAISE EXCEPTION 'no such lock: %', mode USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+END $$;
+
 -- Take the locks of several tables, one after another. A table that is gone has none: what it was used for will tell.
 CREATE FUNCTION pg_sluice.lock_tables(token text, relids oid[], mode text, nowait boolean) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
@@ -34,10 +42,7 @@ DECLARE
     name text;
 BEGIN
     PERFORM pg_sluice.authorize(token);
-    IF mode NOT IN ('ACCESS SHARE', 'ROW SHARE', 'ROW EXCLUSIVE', 'SHARE UPDATE EXCLUSIVE', 'SHARE',
-                    'SHARE ROW EXCLUSIVE', 'EXCLUSIVE', 'ACCESS EXCLUSIVE') THEN
-        RAISE EXCEPTION 'no such lock: %', mode USING ERRCODE = 'invalid_parameter_value';
-    END IF;
+    PERFORM pg_sluice.check_lock_mode(mode);
     FOR name IN SELECT format('pg_sluice.table_lock_%s', r.table_id)
                 FROM unnest(relids) WITH ORDINALITY w (relid, n) JOIN pg_sluice.relation r USING (relid) ORDER BY n LOOP
         BEGIN
@@ -48,7 +53,21 @@ BEGIN
     END LOOP;
 END $$;
 
+-- Lock relations themselves, by whatever name they go, for who has been found to be allowed to: those that are there.
+CREATE FUNCTION pg_sluice.lock_relations(token text, relids oid[], mode text, nowait boolean) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+DECLARE
+    name regclass;
+BEGIN
+    PERFORM pg_sluice.authorize(token);
+    PERFORM pg_sluice.check_lock_mode(mode);
+    FOR name IN SELECT c.oid FROM unnest(relids) WITH ORDINALITY w (oid, n) JOIN pg_class c USING (oid) ORDER BY n LOOP
+        EXECUTE format('LOCK TABLE %s IN %s MODE %s', name, mode, CASE WHEN nowait THEN 'NOWAIT' END);
+    END LOOP;
+END $$;
+
 REVOKE ALL ON FUNCTION
-    pg_sluice.make_table_lock(bigint), pg_sluice.drop_table_locks(),
-    pg_sluice.lock_tables(text, oid[], text, boolean) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION pg_sluice.lock_tables(text, oid[], text, boolean) TO PUBLIC;
+    pg_sluice.make_table_lock(bigint), pg_sluice.drop_table_locks(), pg_sluice.check_lock_mode(text),
+    pg_sluice.lock_tables(text, oid[], text, boolean), pg_sluice.lock_relations(text, oid[], text, boolean) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION
+    pg_sluice.lock_tables(text, oid[], text, boolean), pg_sluice.lock_relations(text, oid[], text, boolean) TO PUBLIC;

@@ -1,4 +1,8 @@
-"""Locks on lake tables, in PostgreSQL's modes: what LOCK TABLE takes, and what it waits for (table_locks.sql)."""
+"""Locks on lake tables, in PostgreSQL's modes: what LOCK TABLE takes, and what it waits for (table_locks.sql).
+
+In a block with deferred changes of schemas the client's locks are taken outside of any window, so that they last and
+others wait for these alone. Tables go by their OIDs there, for they may have other names in the window.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +15,16 @@ from gateway.backend import Statement
 from gateway.lake.guarded import relay_statement
 from gateway.messages.backend import CommandComplete
 from gateway.portal import StatementPortal
+from gateway.routing import resolve
 
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
 
 _LOCK: Final = "SELECT pg_sluice.lock_tables($1, $2::oid[], $3, $4)"
+_LOCK_RELATIONS: Final = "SELECT pg_sluice.lock_relations($1, $2::oid[], $3, $4)"
 # What LOCK TABLE needs in any mode, and what is enough besides in the weakest ones (LockTableAclCheck in lockcmds.c).
 _PRIVILEGES: Final = "UPDATE, DELETE, TRUNCATE, MAINTAIN"
-_ALSO: Final = {"ACCESS SHARE": ", SELECT", "ROW SHARE": ", INSERT", "ROW EXCLUSIVE": ", INSERT"}
+_ALSO: Final = {"ACCESS SHARE": ", SELECT, INSERT", "ROW SHARE": ", INSERT", "ROW EXCLUSIVE": ", INSERT"}
 _ALLOWED: Final = """
 SELECT coalesce(bool_and(pg_catalog.has_table_privilege(relid, $2)), true)
 FROM pg_catalog.unnest($1::pg_catalog.oid[]) relid
@@ -47,6 +53,10 @@ def lock_tables(token: str, oids: Iterable[int], mode: str, *, nowait: bool = Fa
     return Statement(_LOCK, (token, number_array(oids), mode, str(nowait)), lasting=True)
 
 
+def _lock_relations(token: str, oids: Iterable[int], mode: str, *, nowait: bool) -> Statement:
+    return Statement(_LOCK_RELATIONS, (token, number_array(oids), mode, str(nowait)), lasting=True)
+
+
 async def may(session: Exchange, oids: Iterable[int], privileges: str) -> bool:
     """Whether the client has one of these privileges on each of the tables; where not, PostgreSQL says so, and nobody
     waits for the client, nor the client for anybody."""
@@ -58,13 +68,20 @@ class LockTablePortal(StatementPortal):
     """LOCK TABLE: waits for who has used the tables, then keeps everybody else off them."""
 
     async def run(self) -> None:
-        session = self.session
+        session, deferred = self.session, self.session.transaction.deferred
         assert self.routed.query is not None
         statement = self.routed.query.utilityStmt
         mode, nowait = MODES[statement.mode], bool(statement.nowait)
-        if session.transaction.open and await may(session, self.routed.lake, _PRIVILEGES + _ALSO.get(mode, "")):
+        found = [await resolve(session, relation) for relation in statement.relations]
+        oids = [oid for oid in found if oid is not None]  # of what is not there, PostgreSQL says so
+        allowed = session.transaction.open and await may(session, oids, _PRIVILEGES + _ALSO.get(mode, ""))
+        if allowed and len(oids) == len(found):
+            locks = [lock_tables(session.gateway.token, oids, mode, nowait=nowait)]
+            if deferred.pending:
+                locks.append(_lock_relations(session.gateway.token, oids, mode, nowait=nowait))
             try:
-                await session.backend.run(lock_tables(session.gateway.token, self.routed.lake, mode, nowait=nowait))
+                async with deferred.stepping_out():
+                    await session.backend.run(*locks)
             except SluiceError as error:
                 if nowait and error.sqlstate == SqlState.LOCK_NOT_AVAILABLE:
                     name = statement.relations[0].relname
