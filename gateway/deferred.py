@@ -20,6 +20,7 @@ closed. When the transaction commits, everything is *settled*: carried out once 
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -61,6 +62,9 @@ _TEMPORARY: Final = Statement(
 _MARK: Final = "SELECT pg_sluice.keep_own_mark($1)"
 # Each window in which a sequence goes on from where it was leaves a lock at the backend until the transaction ends.
 _WINDOWS_MAX: Final = 500
+_WORD: Final = re.compile(r"\w+")
+# Words of changes that reach what they do not name.
+_FAR: Final = tuple(map(frozenset, (("drop", "cascade"), ("owned",), ("privileges",), ("schema",))))
 # Classes of what PostgreSQL says where somebody else has taken a name, or something that was there, or refers to it.
 _TAKEN: Final = frozenset({"0A", "2B", "3F", "42", "55"})
 # First words of changes that may be about tables whose names they do not say.
@@ -200,6 +204,16 @@ class DeferredChanges:
     def may_mean(self, name: str) -> bool:
         """Whether a change may be about a new table of that name, if it is carried out after that is made."""
         return any(change.is_broad or change.names(name) for change in self.pending)
+
+    def mentions(self, names: Iterable[str]) -> bool:
+        """Whether any of these may mean something else outside of a window."""
+        named = [(name.lower(), frozenset(_WORD.findall(name.lower()))) for name in names]
+        for change in self.pending:
+            text = " ".join((*(each.sql for each in change.statements), *(each.name for each in change.tables))).lower()
+            words = frozenset(_WORD.findall(text))
+            if any(far <= words for far in _FAR) or any(own <= words if own else name in text for name, own in named):
+                return True
+        return False
 
     @property
     def recounts(self) -> bool:

@@ -151,6 +151,8 @@ async def _relayed(session: Exchange, query: Node) -> Routed:
     that, and where it locks what others use."""
     transaction, utility = session.transaction, query.utilityStmt
     if transaction.open and not transaction.implicit:
+        if transaction.deferred.pending and utility.type in routes.MADE_BESIDE:
+            return Routed(Route.MADE, query, late=True)
         repeated = transaction.deferred.pending and utility.type in routes.REPEATABLE
         if repeated or await _shared(session, routes.locked(utility)) is not None:
             return Routed(Route.SCHEMA_ONLY, query, late=True)

@@ -231,6 +231,7 @@ def runs_in_window(routed: Routed, builtins: Builtins) -> bool:
             | Route.MATERIALIZED
             | Route.REFRESH
             | Route.LOCK
+            | Route.MADE
         ):
             return True
         case Route.SELECT:

@@ -36,6 +36,7 @@ class Route(Enum):
     ALTER_SEQUENCE = "alter sequence"  # that others have too, in a block
     ALTER_TYPE = "alter type"  # an enumeration, or a domain
     CREATE_TABLE = "create table"  # that refers to others
+    MADE = "made beside"  # MADE_BESIDE, in a block that has deferred changes
     CONCURRENTLY = "concurrently"
     VACUUM = "vacuum"  # and ANALYZE
     CLUSTER = "cluster"
@@ -78,10 +79,18 @@ UTILITY_ROUTES: Final[Mapping[str, Route]] = {
 # Those that can be carried out, undone and carried out again, and touch no table's rows nor its columns.
 REPEATABLE: Final = frozenset(
     {
-        "ALTERDEFAULTPRIVILEGESSTMT", "ALTEROBJECTSCHEMASTMT", "ALTEROWNERSTMT", "ALTERSTATSSTMT", "COMMENTSTMT",
-        "CREATESTATSSTMT", "GRANTSTMT", "RENAMESTMT", "VIEWSTMT",
+        "ALTERCOLLATIONSTMT", "ALTERDEFAULTPRIVILEGESSTMT", "ALTERFUNCTIONSTMT", "ALTEROBJECTDEPENDSSTMT",
+        "ALTEROBJECTSCHEMASTMT", "ALTEROPERATORSTMT", "ALTEROPFAMILYSTMT", "ALTEROWNERSTMT", "ALTERSTATSSTMT",
+        "ALTERTSCONFIGURATIONSTMT", "ALTERTSDICTIONARYSTMT", "ALTERTYPESTMT", "COMMENTSTMT", "CREATECASTSTMT",
+        "CREATECONVERSIONSTMT", "CREATEOPCLASSSTMT", "CREATEOPFAMILYSTMT", "CREATESTATSSTMT", "CREATETRANSFORMSTMT",
+        "GRANTSTMT", "RENAMESTMT", "VIEWSTMT",
     }
 )  # fmt: skip
+
+# They make something new that is no table, or a function in the place of another, which nobody has to wait for.
+MADE_BESIDE: Final = frozenset(
+    {"COMPOSITETYPESTMT", "CREATEDOMAINSTMT", "CREATEFUNCTIONSTMT", "CREATERANGESTMT", "DEFINESTMT"}
+)
 
 # What they lock is named in these fields: a view or a sequence, which others then wait for who use it.
 _LOCKED: Final[Mapping[str, str]] = {

@@ -22,6 +22,7 @@ from gateway.lake.guarded import GuardedPortal
 from gateway.lake.indexes import PlainlyPortal, alter_portal
 from gateway.lake.insert import InsertRowsPortal
 from gateway.lake.insert_query import InsertQueryPortal
+from gateway.lake.made_beside import MadeBesidePortal
 from gateway.lake.materialized import CreateMaterializedPortal, RefreshPortal
 from gateway.lake.merge import MergePortal
 from gateway.lake.schema_only import SchemaOnlyPortal
@@ -147,6 +148,7 @@ _PORTALS: Final[dict[Route, Callable[[Exchange, Analysis, Routed, Binding], Port
     Route.TRUNCATE: TruncatePortal,
     Route.LOCK: LockTablePortal,
     Route.CREATE_TABLE: CreateTablePortal,
+    Route.MADE: MadeBesidePortal,
     Route.ALTER: alter_portal,
     Route.SCHEMA_ONLY: SchemaOnlyPortal,
     Route.ALTER_SEQUENCE: AlterSequencePortal,

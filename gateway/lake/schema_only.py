@@ -53,11 +53,12 @@ class SchemaOnlyPortal(StatementPortal):
         return tag
 
     async def _defer(self) -> str:
-        session = self.session
+        session, query = self.session, self.routed.query
         await session.transaction.deferred.open()
         before = [(await latest(session, oid)).table for oid in self.routed.lake]
         tag = await self._patiently()
-        await defer(session, self.analysis, before, await obligations(session), renames=True)
+        renames = query is None or query.utilityStmt.type != "COMMENTSTMT"
+        await defer(session, self.analysis, before, await obligations(session), renames=renames)
         return tag
 
     async def _patiently(self) -> str:
