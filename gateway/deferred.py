@@ -221,6 +221,11 @@ class DeferredChanges:
         return any(change.recounts for change in self.pending)
 
     @property
+    def changes_sequences(self) -> bool:
+        """Whether sequences are made, or give other numbers, by what is deferred."""
+        return any(change.recounts or change.sequences for change in self.pending)
+
+    @property
     def is_worn_out(self) -> bool:
         """Whether there have been so many windows that there had better be no more."""
         return self._taken_up > _WINDOWS_MAX

@@ -38,6 +38,7 @@ from gateway.retrying import must_be_alike, run_retrying
 from gateway.routing import route
 from gateway.simple_query import IN_BLOCKS_ONLY, in_blocks_only, no_transaction
 from gateway.states import State
+from gateway.temporary_rows import changes_rows
 from gateway.windows import Place
 from planner.changed_settings import Resetting, resetting
 from planner.routes import Route
@@ -115,7 +116,7 @@ class ExtendedQuery(Exchange):
             self, message.query, name=message.statement, parameter_types=message.parameter_types, sync=False
         )
         routed = await route(self, analysis)
-        place = await windows.judge(self, routed)
+        place = await windows.judge(self, analysis, routed)
         check(self)
         if routed.is_relayed:
             pending = self.transaction.deferred.pending
@@ -142,6 +143,8 @@ class ExtendedQuery(Exchange):
             if not await self._settle():
                 return
             prepared = await renewed(self, message.statement, prepared)
+            if prepared is not None and self.transaction.deferred.is_open:
+                await windows.judge(self, prepared.analysis, prepared.routed)
         if prepared is None or prepared.relayed:
             await self._forget_portal(message.portal)
             if self._publishing.get(message.statement) and not self.transaction.open and not self.unsynced:
@@ -206,6 +209,8 @@ class ExtendedQuery(Exchange):
         command = self._commands.get(message.statement)
         if deferred.is_worn_out:
             await deferred.settle()
+        elif prepared is not None and changes_rows(prepared.routed):
+            await deferred.open()  # it is judged anew
         elif place is Place.BESIDE:
             await deferred.close()
         elif isinstance(command, ConstraintModes):

@@ -267,7 +267,8 @@ async def _alter(session: Exchange, _: Analysis, query: Node) -> Routed:
 async def _truncate(session: Exchange, _: Analysis, query: Node) -> Routed:
     found = [await resolve(session, relation) for relation in query.utilityStmt.relations]
     lake = await lake_relations(session, (oid for oid in found if oid))
-    return Routed(Route.TRUNCATE if lake else Route.RELAY, query, tuple(oid for oid in found if oid in lake))
+    lake_targets = tuple(oid for oid in found if oid in lake)
+    return Routed(Route.TRUNCATE if lake else Route.RELAY, query, lake_targets, late=not lake)
 
 
 async def _explain(session: Exchange, analysis: Analysis, query: Node) -> Routed:
@@ -324,7 +325,7 @@ async def _copy(session: Exchange, analysis: Analysis, query: Node) -> Routed:
         lake = await lake_relations(session, [oid] if oid else [])
         if not lake and utility.is_from and await runs_functions(session, [oid] if oid else []):
             raise unsupported("COPY into a table whose triggers or constraints call functions made by users")
-        return Routed(Route.COPY if lake else Route.RELAY, query, tuple(lake))
+        return Routed(Route.COPY if lake else Route.RELAY, query, tuple(lake), late=not lake)
     start, end = statements.parenthesised(analysis.sql)
     routed = await _inner(session, analysis, start, analysis.sql[start:end])
     assert routed.inner_routed is not None

@@ -145,7 +145,7 @@ async def _answer_one(session: Exchange, statement: Statement, raw: bytes, *, al
             await transaction.hold_schemas(lake)
         analysis = await analysed(session, statement.text, name="pg_sluice", sync=True)
         routed = await route(session, analysis)
-        await windows.judge(session, routed)
+        await windows.judge(session, analysis, routed)
         if routed.publishes:  # at the level of the gateway's own blocks, whatever the client's default is
             await transaction.begin()
         if routed.route is Route.RELAY:

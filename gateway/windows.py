@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.datatypes import BOOL, INT2, INT4, INT8, TEXT, UNKNOWN
 from gateway.constraint_modes import stands_beside
+from gateway.temporary_rows import changes_rows, step_out
 from planner.changed_settings import Resetting, changed_settings, configured_settings, resetting
 from planner.computable import LOCKS_AND_NOTICES, acting_functions
 from planner.counting import takes_numbers
@@ -22,6 +23,7 @@ from planner.routes import Route, command, is_utility
 from planner.statements import Statement, constraint_modes, needs_no_analysis
 
 if TYPE_CHECKING:
+    from gateway.analysis import Analysis
     from gateway.exchange import Exchange
     from gateway.routing import Routed
     from planner.builtins import Builtins
@@ -130,7 +132,7 @@ class Place(Enum):
     SETTLED = "once all is settled"
 
 
-async def judge(session: Exchange, routed: Routed) -> Place:
+async def judge(session: Exchange, analysis: Analysis, routed: Routed) -> Place:
     """A statement that was analysed is carried out next: see to it that it can be where it is to be."""
     deferred = session.transaction.deferred
     if not deferred.pending:
@@ -148,6 +150,8 @@ async def judge(session: Exchange, routed: Routed) -> Place:
     made = _made_alone(routed)
     if made is not None and not any(map(deferred.minds, made)):
         await deferred.close()
+        return Place.BESIDE
+    if changes_rows(routed) and await step_out(session, analysis, routed):
         return Place.BESIDE
     await deferred.settle()
     return Place.SETTLED
