@@ -151,6 +151,11 @@ class DataFile:
     row_id_start: int | None = None
     delete_file: DeleteFile | None = None
 
+    @property
+    def live_count(self) -> int:
+        """How many of its rows are not deleted."""
+        return self.record_count - (self.delete_file.delete_count if self.delete_file else 0)
+
 
 @dataclass(frozen=True, slots=True)
 class Sidecar:
@@ -176,4 +181,4 @@ class TableVersion:
     @property
     def row_count(self) -> int:
         """Live rows: those written less those deleted."""
-        return sum(f.record_count - (f.delete_file.delete_count if f.delete_file else 0) for f in self.files)
+        return sum(file.live_count for file in self.files)

@@ -286,16 +286,20 @@ def _generate(
     generated = statement.context.generated.get(table.oid, {})
     computed = {}
     for attnum, source in generated.items():
-        tree = nodes.parse(source)
-        used = {node.varattno for node in walk(tree) if node.type == "VAR"}
+        used = columns_used(source)
         if not is_due(attnum, used):
             continue
         if used & numbered:
             raise unsupported("a generated column computed from a sequence's value")
         translator = table_translator(statement, table, lambda number: values[number])
-        computed[attnum] = in_column(translator.value(tree), table.column(attnum))
+        computed[attnum] = in_column(translator.value(nodes.parse(source)), table.column(attnum))
     values.update(computed)
     return set(computed)
+
+
+def columns_used(source: str) -> set[int]:
+    """The attnums of the columns that a generated column, by its expression, is computed from."""
+    return {node.varattno for node in walk(nodes.parse(source)) if node.type == "VAR"}
 
 
 def table_translator(statement: Statement, table: Table, columns: Callable[[int], Value]) -> Translator:

@@ -40,13 +40,9 @@ def prune(
     kept: list[DataFile] = []
     skipped: list[DataFile] = []
     for file in files:
-        may_hold = _has_rows(file) and all(_may_hold(file, column, each) for column, each in conditions)
+        may_hold = file.live_count > 0 and all(_may_hold(file, column, each) for column, each in conditions)
         (kept if may_hold else skipped).append(file)
     return tuple(kept), tuple(skipped)
-
-
-def _has_rows(file: DataFile) -> bool:
-    return file.delete_file is None or file.delete_file.delete_count < file.record_count
 
 
 def _may_hold(file: DataFile, column: Column, comparison: Comparison) -> bool:

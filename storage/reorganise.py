@@ -13,12 +13,14 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from catalog.model import Column, DataFile, DeleteFile, Table
 from storage import layout
 from storage.files import LakeFiles
 from storage.keys import read_rows
 from storage.parquet_writer import ParquetWriter
+from storage.plan import FILE_COLUMN, POSITION_COLUMN
 from storage.positions import deleted_positions, write_delete_file
 from storage.small_files import is_small
 
@@ -158,3 +160,30 @@ def with_deletions(
     written = write_delete_file(files, table.path, file, np.union1d(lost, positions), None)
     files.sync([layout.join(table.path, written.path)])
     return written
+
+
+def of_sources(values: pa.Table, files: Sequence[DataFile]) -> Iterator[tuple[str, pa.Table]]:
+    """Of the values of the live rows of files, one after the other, those of each, by its path."""
+    first = 0
+    for file in files:
+        yield file.path, values.slice(first, file.live_count)
+        first += file.live_count
+
+
+def by_file(computed: pa.Table) -> dict[str, pa.Table]:
+    """The rows of each file, ascending by position. Blocking."""
+    computed = computed.sort_by([(FILE_COLUMN, "ascending"), (POSITION_COLUMN, "ascending")]).combine_chunks()
+    runs = pc.run_end_encode(in_one_piece(computed.column(FILE_COLUMN), pa.string()))
+    starts = [0, *runs.run_ends.to_pylist()]
+    names = runs.values.to_pylist()
+    return {
+        name: computed.slice(start, end - start) for name, start, end in zip(names, starts, starts[1:], strict=False)
+    }
+
+
+def in_one_piece(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
+    """A column in one piece, of this type."""
+    whole = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    if isinstance(whole, pa.ChunkedArray):
+        whole = pa.concat_arrays(whole.chunks)
+    return whole if whole.type == kind else whole.cast(kind)

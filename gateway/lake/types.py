@@ -130,7 +130,7 @@ class Relabelling(Reorganisation):
     def of(cls, session: Exchange, columns: Sequence[ComputedColumn], old: Table, new: Table) -> Relabelling:
         """Of all these columns."""
         places = {column.attnum: column.attnum for column in columns}
-        plan = Plan(None, old, "", places, {}, may_be_asked=False)
+        plan = Plan(None, old, "", places, {}, may_be_asked=False, source=old, types={})
         return cls(session, old.oid, columns, old, new, plans=[plan])
 
     async def _compute(self, plan: Plan, files: Sequence[DataFile]) -> dict[str, pa.Table]:
