@@ -145,6 +145,49 @@ BEGIN
 END $$;
 
 
+-- While rows of the lake are copied into a shadow, inside the savepoint that will undo it: what is not validated, or still
+-- on its way, binds new rows and not those that are there. `suspend_unvalidated` says what it has suspended, or NULL; from
+-- `resume_unvalidated` on, which is given that, rows are new again.
+CREATE FUNCTION pg_sluice.suspend_unvalidated(token text, shadow oid) RETURNS jsonb LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog AS $$
+DECLARE
+    given jsonb;
+BEGIN
+    PERFORM pg_sluice.authorize(token);
+    SELECT jsonb_build_object(
+        'relid', shadow::bigint,
+        'checks', coalesce((SELECT jsonb_agg(oid::bigint) FROM pg_constraint
+                            WHERE conrelid = shadow AND contype = 'c' AND conenforced AND NOT convalidated), '[]'),
+        'columns', coalesce((SELECT jsonb_agg(conkey[1]) FROM pg_constraint
+                             WHERE conrelid = shadow AND contype = 'n' AND NOT convalidated), '[]'),
+        'indexes', coalesce((SELECT jsonb_agg(indexrelid::bigint) FROM pg_index
+                             WHERE indrelid = shadow AND indisready AND NOT indisvalid), '[]')) INTO given;
+    IF given -> 'checks' || (given -> 'columns') || (given -> 'indexes') = '[]' THEN
+        RETURN NULL;
+    END IF;
+    PERFORM pg_sluice.set_unvalidated(given, false);
+    RETURN given;
+END $$;
+
+CREATE FUNCTION pg_sluice.resume_unvalidated(token text, suspended jsonb) RETURNS void LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog AS $$
+BEGIN
+    PERFORM pg_sluice.authorize(token);
+    PERFORM pg_sluice.set_unvalidated(suspended, true);
+END $$;
+
+CREATE FUNCTION pg_sluice.set_unvalidated(given jsonb, bind boolean) RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog AS $$
+BEGIN
+    UPDATE pg_constraint SET conenforced = bind WHERE oid IN (
+        SELECT value::oid FROM jsonb_array_elements_text(given -> 'checks'));
+    UPDATE pg_index SET indisready = bind WHERE indexrelid IN (
+        SELECT value::oid FROM jsonb_array_elements_text(given -> 'indexes'));
+    -- PostgreSQL looks at a table's constraints anew where one of its columns has changed.
+    UPDATE pg_attribute SET attnotnull = CASE WHEN given -> 'columns' @> to_jsonb(attnum) THEN bind ELSE attnotnull END
+        WHERE attrelid = (given ->> 'relid')::oid AND (attnum = 1 OR given -> 'columns' @> to_jsonb(attnum));
+END $$;
+
 -- Put rows into a shadow as the table's owner, who is the one that the actions of foreign keys act as, inside the savepoint
 -- that will undo it. `cells` has the values of the first column, then those of the second, and so on, as text of `types`.
 -- Only a function that the owner owns acts as the owner; the savepoint undoes that too.

@@ -26,13 +26,13 @@ from catalog.model import Column, TableVersion
 from gateway.analysis import SAVEPOINT, UNDO
 from gateway.arrays import number_array
 from gateway.attention import check
-from gateway.backend import BackendLostError, Statement
+from gateway.backend import BackendLostError, Result, Statement
 from gateway.enlistment import SchemaChangedError, hold_schema
 from gateway.kept_answers import KeptAnswers
 from gateway.lake.effects import LastingEffects
 from gateway.lake.guarded import relay_rows, send_statement
 from gateway.lake.reading import Reading, runnable
-from gateway.lake.shadow import copy_rows, put_rows, qualified
+from gateway.lake.shadow import copy_rows, put_rows, qualified, resume, suspending
 from gateway.read_only import SET as READ_ONLY
 from gateway.visibility import rules
 from planner.computable import acting_functions, functions_of_users, is_computable, session_locking_functions
@@ -213,13 +213,17 @@ class Computing:
             _, *answers = await backend.run(SAVEPOINT, *held)
             for version, answer in zip(versions.values(), answers, strict=True):
                 session.transaction.enlistment.confirm_held(version.table, answer)
+            suspended: Sequence[Result] = ()
             if self._effects is not None:
-                await self._effects.begin()
+                await self._effects.begin()  # which may keep all that is done here
+            else:
+                suspended = await backend.run(*(suspending(session, load.version.table) for load in wanted))
             await backend.run(_NOT_IDLE)
             for load in wanted:
                 generated = kept_rules[load.version.table.oid].generated
                 columns = [column for column in load.version.table.columns if column.attnum not in generated]
                 await self._load(load, columns)
+            await resume(session, suspended)
             if self._effects is not None:
                 await self._effects.end_copying()
             check(session)

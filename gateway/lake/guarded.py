@@ -31,9 +31,12 @@ if TYPE_CHECKING:
 _SCANS: Final = "SELECT pg_sluice.shadow_scans($1::oid[], $2::bigint)"
 _NEWEST: Final = Statement("SELECT pg_sluice.newest_table()")
 SCANS: Final = Statement(_SCANS, ("{}", None))
+# To suspend what is not validated updates these three catalogs; what makes or drops anything does more to them.
 _CHANGES: Final = """
-SELECT pg_catalog.sum(pg_catalog.pg_stat_get_xact_tuples_inserted(oid) + pg_catalog.pg_stat_get_xact_tuples_updated(oid)
-                      + pg_catalog.pg_stat_get_xact_tuples_deleted(oid))
+SELECT pg_catalog.sum(pg_catalog.pg_stat_get_xact_tuples_inserted(oid) + pg_catalog.pg_stat_get_xact_tuples_deleted(oid)
+                      + CASE WHEN oid NOT IN ('pg_catalog.pg_constraint'::regclass, 'pg_catalog.pg_index'::regclass,
+                                              'pg_catalog.pg_attribute'::regclass)
+                        THEN pg_catalog.pg_stat_get_xact_tuples_updated(oid) ELSE 0 END)
 FROM pg_catalog.pg_class
 WHERE relkind = 'r' AND oid <> $1::bigint::oid
     AND relnamespace NOT IN ('pg_sluice'::regnamespace, 'pg_ducklake'::regnamespace)

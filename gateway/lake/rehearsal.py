@@ -33,8 +33,10 @@ from gateway.lake.shadow import (
     placed_to_lake_form,
     put_rows,
     qualified,
+    resume,
     rows_of_bodies,
     shadow_rows,
+    suspending,
     to_lake_form,
 )
 from gateway.messages import frontend
@@ -165,7 +167,9 @@ async def begin(
         await session.backend.run(_STATEMENT)
         return _NO_MARK
     rows = loaded.rows.select([column.name for column in columns])
-    [may_insert] = await session.backend.run(Statement(_MAY_INSERT, (str(table.oid),)))
+    may_insert, suspended = await session.backend.run(
+        Statement(_MAY_INSERT, (str(table.oid),)), suspending(session, table)
+    )
     try:
         if may_insert.rows[0][0] == b"t":
             await copy_rows(session, qualified(table), columns, rows)
@@ -175,8 +179,8 @@ async def begin(
     except SluiceError as error:
         if error.sqlstate[:2] != _INTEGRITY_CLASS:
             raise
-        # The shadow does not tell rows that are there from new ones.
-        raise unsupported("this statement over rows that a NOT VALID constraint forbids") from error
+        raise unsupported("this statement over rows that a constraint of a domain forbids") from error
+    await resume(session, [suspended])
     return await loaded_mark(session, table)
 
 

@@ -19,7 +19,7 @@ from catalog.errors import unsupported
 from catalog.model import Column, Table
 from gateway.analysis import SAVEPOINT, UNDO
 from gateway.arrays import number_array
-from gateway.backend import Statement
+from gateway.backend import Result, Statement
 from gateway.backend_copies import copy_in
 from gateway.copy import BinaryReader, CopyFormat, CopyOptions, CopyWriter
 from gateway.enlistment import SchemaChangedError, hold_schema
@@ -37,6 +37,8 @@ COPY_TRAILER: Final = b"\xff\xff"
 _PUT_AS_OWNER: Final = (
     "SELECT pg_sluice.put_as_owner($1, $2::bigint::oid, $3::text[], $4::oid[], $5::integer, $6::text[])"
 )
+_SUSPEND: Final = "SELECT pg_sluice.suspend_unvalidated($1, $2::bigint::oid)"
+_RESUME: Final = "SELECT pg_sluice.resume_unvalidated($1, $2::pg_catalog.jsonb)"
 # Rows whose values go in one array.
 _PUT_ROWS: Final = 20_000
 
@@ -54,6 +56,18 @@ async def begin_shadow(session: Exchange, table: Table) -> None:
     except SchemaChangedError:
         await session.backend.run(*UNDO)
         raise
+
+
+def suspending(session: Exchange, table: Table) -> Statement:
+    """Rows that are there may break what is not validated: to be asked inside the savepoint, before these are copied."""
+    return Statement(_SUSPEND, (session.gateway.token, str(table.oid)))
+
+
+async def resume(session: Exchange, answers: Sequence[Result]) -> None:
+    """The rows are copied, others are new: these are the answers to `suspending`."""
+    suspended = [value for answer in answers for (value,) in answer.rows if value is not None]
+    if suspended:
+        await session.backend.run(*(Statement(_RESUME, (session.gateway.token, value)) for value in suspended))
 
 
 async def take_shadow_rows(session: Exchange, table: Table) -> list[pa.RecordBatch]:
