@@ -64,7 +64,7 @@ class ShadowIndex:
 @dataclass(frozen=True, slots=True)
 class Passing:
     """An element that passes its states one commit after another, from `origin` on. It goes by the constraint's name,
-    or by that of the column which gets NOT NULL."""
+    or by that of the column which gets a new NOT NULL."""
 
     kind: Element
     relid: int

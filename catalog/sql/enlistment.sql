@@ -40,6 +40,8 @@ CREATE FUNCTION pg_sluice.shape(shadow oid) RETURNS jsonb LANGUAGE sql STABLE SE
                     FROM jsonb_array_elements(pg_sluice.labels((pg_sluice.kept_type(a.atttypid, -1)).type_oid))
                         WITH ORDINALITY e),
                 'nullable', NOT pg_sluice.is_not_null(a),
+                'not_null', (SELECT k.oid::bigint FROM pg_constraint k WHERE k.conrelid = shadow AND k.contype = 'n'
+                             AND k.conkey[1] = a.attnum AND k.convalidated),
                 'default', (SELECT regexp_replace(d.adbin::text, ':location -?\d+', '', 'g') FROM pg_attrdef d
                             WHERE d.adrelid = shadow AND d.adnum = a.attnum) || a.attgenerated::text,
                 'identity', nullif(a.attidentity, '')))
@@ -88,14 +90,16 @@ RETURNS TABLE (kind text, subject text, detail jsonb) LANGUAGE sql IMMUTABLE SET
         SELECT key::bigint AS id, b.value AS old, n.value AS new
         FROM jsonb_each(before -> 'columns') b FULL JOIN jsonb_each(now -> 'columns') n USING (key)
     ), con AS (
-        SELECT key::bigint AS id, b.value AS old, n.value AS new
+        -- A NOT NULL that is validated is told by its column alone.
+        SELECT key::bigint AS id, b.value AS old, n.value AS new, n.value IS NULL AND EXISTS (
+            SELECT FROM col WHERE col.new ->> 'not_null' = key) AS published
         FROM jsonb_each(before -> 'constraints') b FULL JOIN jsonb_each(now -> 'constraints') n USING (key)
     ), step (place, id, kind, subject, detail) AS (
         SELECT 1, 0, 'rename table', before ->> 'name', '{}'::jsonb
             WHERE before ->> 'name' <> now ->> 'name'
         UNION ALL SELECT 2, 0, 'move table', before ->> 'name', '{}'
             WHERE before ->> 'schema' <> now ->> 'schema'
-        UNION ALL SELECT 3, id, 'drop constraint', old ->> 'name', '{}' FROM con WHERE new IS NULL
+        UNION ALL SELECT 3, id, 'drop constraint', old ->> 'name', '{}' FROM con WHERE new IS NULL AND NOT published
         UNION ALL SELECT 4, id, CASE WHEN (SELECT true FROM col n WHERE n.old IS NULL
                 AND n.new -> 'attnum' = col.old -> 'attnum') THEN 'rewrite column' ELSE 'drop column' END,
                 old ->> 'name', '{}' FROM col WHERE new IS NULL
@@ -109,6 +113,7 @@ RETURNS TABLE (kind text, subject text, detail jsonb) LANGUAGE sql IMMUTABLE SET
         UNION ALL SELECT 7, id, CASE WHEN (new ->> 'nullable')::boolean THEN 'drop not null' ELSE 'set not null' END,
                 old ->> 'name', '{}' FROM col
             WHERE old -> 'nullable' <> new -> 'nullable'
+                AND NOT EXISTS (SELECT FROM con WHERE published AND col.new ->> 'not_null' = con.id::text)
         UNION ALL SELECT 8, id, CASE WHEN had.value IS NULL THEN 'set default' WHEN has.value IS NULL THEN 'drop default'
                                 ELSE 'change default' END, old ->> 'name', '{}'
             FROM col CROSS JOIN LATERAL (VALUES (coalesce(old ->> 'identity', old ->> 'default'))) had (value)
@@ -123,8 +128,8 @@ RETURNS TABLE (kind text, subject text, detail jsonb) LANGUAGE sql IMMUTABLE SET
             WHERE old ->> 'name' <> new ->> 'name'
         UNION ALL SELECT 11, id, CASE WHEN (new ->> 'valid')::boolean THEN 'add constraint' ELSE 'check constraint' END,
                 new ->> 'name', '{}' FROM con WHERE old IS NULL
-        UNION ALL SELECT 12, id, 'publish constraint', new ->> 'name', '{}' FROM con
-            WHERE NOT (old ->> 'valid')::boolean AND (new ->> 'valid')::boolean
+        UNION ALL SELECT 12, id, 'publish constraint', coalesce(new, old) ->> 'name', '{}' FROM con
+            WHERE published OR NOT (old ->> 'valid')::boolean AND (new ->> 'valid')::boolean
         -- One that PostgreSQL has made anew was there before.
         UNION ALL SELECT 13, n.key::bigint, 'add index', n.value ->> 'name', '{}' FROM jsonb_each(now -> 'indexes') n
             WHERE NOT EXISTS (SELECT FROM jsonb_each(before -> 'indexes') b WHERE b.key = n.key OR b.value = n.value)

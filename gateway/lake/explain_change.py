@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from catalog.compatibility import SchemaStep
@@ -115,14 +115,13 @@ class ExplainChangePortal(StatementPortal):
         in_log = {(each.relid, each.step.subject) for each in changes if each.step.kind == INDEX}
         made = [each for each in made if (each.relid, each.step.subject) not in in_log]
         passing = [
-            Passing(Element(each["kind"]), each["relid"], each["of_column"] or each["name"], State(each["origin"]))
+            Passing(Element(each["kind"]), each["relid"], _subject(each), State(each["origin"]))
             for each in found["elements"]
         ]
         looked = {
-            (each["relid"], each["columns"][0] if each["kind"] == "n" else each["name"]): [
-                oid for oid in (each["relid"], each["parent_relid"]) if oid
-            ]
+            (each["relid"], subject): [oid for oid in (each["relid"], each["parent_relid"]) if oid]
             for each in found["obligations"]
+            for subject in ([each["name"], each["columns"][0]] if each["kind"] == "n" else [each["name"]])
         }
         touched = {oid for oids in looked.values() for oid in oids} | {each["relid"] for each in found["columns"]}
         touched |= {element.relid for element in passing}
@@ -162,6 +161,12 @@ class ExplainChangePortal(StatementPortal):
             await session.backend.run(*UNDO)
             await asyncio.sleep(_RETRY_SECONDS)
             check(session)
+
+
+def _subject(element: Mapping[str, Any]) -> str:
+    """What the step is about by which an element comes: of a NOT NULL that is new, its column."""
+    subject: str = (element["of_column"] if element["origin"] == State.ABSENT else None) or element["name"]
+    return subject
 
 
 def _said(notice: NoticeResponse) -> str:
