@@ -20,27 +20,24 @@ closed. When the transaction commits, everything is *settled*: carried out once 
 
 from __future__ import annotations
 
-import re
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from itertools import chain, islice
-from typing import TYPE_CHECKING, Final, Protocol
+from itertools import chain
+from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState
 from gateway.arrays import number_array
 from gateway.backend import Backend, BackendLostError, Statement
+from gateway.deferred_change import DeferredChange, Demands, NoDemands
 from gateway.patience import patiently
 from gateway.sequences_of_changes import OwnedSequence, Owner, SequencesOfChanges
 from gateway.settings_of_changes import SettingsOfChanges, under
 from gateway.unguarded import past_guard
-from planner.lexer import tokens
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from catalog.model import Table
     from gateway.enlistment import Enlistment
 
 NAME: Final = "sluice.deferred"
@@ -62,110 +59,8 @@ _TEMPORARY: Final = Statement(
 _MARK: Final = "SELECT pg_sluice.keep_own_mark($1)"
 # Each window in which a sequence goes on from where it was leaves a lock at the backend until the transaction ends.
 _WINDOWS_MAX: Final = 500
-_WORD: Final = re.compile(r"\w+")
-# Words of changes that reach what they do not name.
-_FAR: Final = tuple(map(frozenset, (("drop", "cascade"), ("owned",), ("privileges",), ("schema",))))
 # Classes of what PostgreSQL says where somebody else has taken a name, or something that was there, or refers to it.
 _TAKEN: Final = frozenset({"0A", "2B", "3F", "42", "55"})
-# First words of changes that may be about tables whose names they do not say.
-_BROAD: Final = (["grant"], ["revoke"], ["reassign"], ["drop", "owned"], ["alter", "default"])
-
-
-class Demands(Protocol):
-    """What a change demands of rows that are there.
-
-    Before the transaction's changes are settled each is asked to `prepare`, outside of a window. They are carried out
-    in a window once more, and each is asked to `note` what it demands there, beside what is `noted` already. With all
-    of them in place, each is asked to `merge` what others have done to files that it writes anew; only then to
-    `look_again`, where its demands are still there and rows may have changed. `locking` is what has to be locked then,
-    for all of them at once. Each is asked to `meet` its demands when it has been carried out for good. Of what was
-    `rolled_back` something may be left in what it keeps.
-
-    The files of the table that is `rewritten` are others from then on; tables that it `empties` have no rows.
-    """
-
-    @property
-    def rewritten(self) -> int | None: ...
-
-    @property
-    def empties(self) -> frozenset[int]: ...
-
-    @property
-    def locking(self) -> Sequence[Statement]: ...
-
-    async def prepare(self) -> None: ...
-
-    def rolled_back(self) -> None: ...
-
-    async def note(self, noted: set[tuple[int, int]]) -> None: ...
-
-    async def merge(self) -> None: ...
-
-    async def look_again(self) -> None: ...
-
-    async def meet(self) -> None: ...
-
-
-class NoDemands:
-    """A change that no row has to be looked at for."""
-
-    rewritten: int | None = None
-    empties: frozenset[int] = frozenset()
-    locking: Sequence[Statement] = ()
-
-    async def prepare(self) -> None:
-        """Nothing takes long."""
-
-    def rolled_back(self) -> None:
-        """Nothing is left of it."""
-
-    async def note(self, noted: set[tuple[int, int]]) -> None:
-        """It adds no constraint."""
-
-    async def merge(self) -> None:
-        """It writes no files."""
-
-    async def look_again(self) -> None:
-        """There was no look."""
-
-    async def meet(self) -> None:
-        """There is nothing to meet."""
-
-
-@dataclass(frozen=True, slots=True)
-class DeferredChange:
-    """`statements` change tables. `own` is the mark of the transaction's own changes (SchemaMark) after it. `renames`:
-    it may give names of tables free, or take them. `settings` are those that it was made under. It makes `sequences`,
-    or has them begin from their start; one that `recounts` writes a sequence anew whose numbers go on from where others
-    are: those taken from it in a window would be given out twice. `in_windows` stands for the statements there, where
-    less will do. `savepoints`: how many the client had set by then. It `calls_users`' functions when it is carried out.
-    It is SET CONSTRAINTS where it `sets_modes`.
-    """
-
-    statements: tuple[Statement, ...]
-    tables: tuple[Table, ...]
-    own: int
-    renames: bool
-    demands: Demands
-    settings: dict[str, str | None]
-    sequences: tuple[OwnedSequence, ...] = ()
-    recounts: bool = False
-    in_windows: tuple[Statement, ...] | None = None
-    savepoints: int = 0
-    calls_users: bool = False
-    sets_modes: bool = False
-
-    def names(self, name: str) -> bool:
-        """Whether a table's name stands in it, or may."""
-        return any(table.name == name for table in self.tables) or any(
-            name.lower() in statement.sql.lower() for statement in self.statements
-        )
-
-    @property
-    def is_broad(self) -> bool:
-        """Whether it may be about tables whose names it does not say."""
-        beginnings = [[token.text for token in islice(tokens(each.sql), 2)] for each in self.statements]
-        return any(words[: len(broad)] == broad for words in beginnings for broad in _BROAD)
 
 
 class DeferredChanges:
@@ -207,13 +102,8 @@ class DeferredChanges:
 
     def mentions(self, names: Iterable[str]) -> bool:
         """Whether any of these may mean something else outside of a window."""
-        named = [(name.lower(), frozenset(_WORD.findall(name.lower()))) for name in names]
-        for change in self.pending:
-            text = " ".join((*(each.sql for each in change.statements), *(each.name for each in change.tables))).lower()
-            words = frozenset(_WORD.findall(text))
-            if any(far <= words for far in _FAR) or any(own <= words if own else name in text for name, own in named):
-                return True
-        return False
+        wanted = list(names)
+        return any(change.mentions(wanted) for change in self.pending)
 
     @property
     def recounts(self) -> bool:

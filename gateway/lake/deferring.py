@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from gateway.analysis import SchemaMark
 from gateway.backend import Statement
-from gateway.deferred import DeferredChange
+from gateway.deferred_change import DeferredChange
 from gateway.lake.obligations import (
     Look,
     Obligation,

@@ -59,7 +59,7 @@ async def begin_shadow(session: Exchange, table: Table) -> None:
 
 
 def suspending(session: Exchange, table: Table) -> Statement:
-    """Rows that are there may break what is not validated: to be asked inside the savepoint, before these are copied."""
+    """Rows that are there may break what is not validated: to be asked in the savepoint, before these are copied."""
     return Statement(_SUSPEND, (session.gateway.token, str(table.oid)))
 
 

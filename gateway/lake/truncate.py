@@ -17,7 +17,7 @@ from gateway.analysis import SAVEPOINT, UNDO, SchemaMark
 from gateway.arrays import number_array
 from gateway.attention import check
 from gateway.backend import Result, Statement
-from gateway.deferred import DeferredChange, NoDemands
+from gateway.deferred_change import DeferredChange, NoDemands
 from gateway.enlistment import SchemaChangedError
 from gateway.lake.changing import Changing
 from gateway.lake.deferring import MARK, may_defer
