@@ -258,15 +258,24 @@ def runs_in_window(routed: Routed, builtins: Builtins) -> bool:
             return inner is not None and not acting_functions(inner.query, builtins)
         case Route.FETCH:
             return routed.cursor is not None
-        case Route.TABLE_AS:
-            inner = routed.inner_routed
-            return inner is not None and inner.route in _OF_ROWS and runs_in_window(inner, builtins)
+        case Route.TABLE_AS | Route.TEMPORARY:
+            return _made_in_window(routed, builtins)
         case Route.COPY:
             return routed.inner_routed is None or _copied_in_window(routed.inner_routed, builtins)
         case Route.RELAY:
             return query is not None and _only_reads(query, builtins)
         case _:
             return False
+
+
+def _made_in_window(routed: Routed, builtins: Builtins) -> bool:
+    """Whether a table is made of rows that can be read there: a temporary one of the lake's, without their locks."""
+    inner = routed.inner_routed
+    if inner is None or inner.route not in _OF_ROWS or not runs_in_window(inner, builtins):
+        return False
+    read = inner.inner_routed if inner.route is Route.EXECUTE else inner
+    assert read is not None
+    return routed.route is Route.TABLE_AS or (read.route is Route.SELECT and first_strength(read.query) is None)
 
 
 def _copied_in_window(inner: Routed, builtins: Builtins) -> bool:

@@ -59,9 +59,11 @@ class Made:
     notices: list[NoticeResponse]
 
 
-async def make(session: Exchange, target: Node, parts: TableAs, statement: Statement, *, if_not_exists: bool) -> Made:
-    """Make what `statement` makes, which is `parts` without data. The window is open afterwards where anything is
-    deferred."""
+async def make(
+    session: Exchange, target: Node, parts: TableAs, statement: Statement, *, if_not_exists: bool, in_block: bool
+) -> Made:
+    """Make what `statement` makes, which is `parts` without data. `in_block`: in the client's own, where the window is
+    open afterwards if anything is deferred."""
     deferred, run = session.transaction.deferred, session.backend.run
     look = Statement(_LOOK, _place(target))
     if if_not_exists:
@@ -69,7 +71,7 @@ async def make(session: Exchange, target: Node, parts: TableAs, statement: State
         if there.rows:
             [created] = await run(statement)
             return Made(None, created.notices)
-    if session.transaction.implicit or not session.transaction.open:
+    if not in_block:
         [created, made] = await run(statement, look)
         return Made(_oid(made.rows), created.notices)
     await deferred.open()

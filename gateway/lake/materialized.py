@@ -73,8 +73,8 @@ class CreateMaterializedPortal(StatementPortal):
         tag = "CREATE MATERIALIZED VIEW"
         async with Changing(self, tag) as changing:
             parts, if_not_exists = table_as(self.analysis.sql), bool(query.utilityStmt.if_not_exists)
-            statement = Statement(parts.without_data)
-            made = await make(session, into.rel, parts, statement, if_not_exists=if_not_exists)
+            statement, in_block = Statement(parts.without_data), not session.transaction.implicit
+            made = await make(session, into.rel, parts, statement, if_not_exists=if_not_exists, in_block=in_block)
             session.client.send(*made.notices)
             if made.oid is not None and not into.skipData:
                 [described] = await session.backend.run(Statement(_DESCRIBE, (str(made.oid),)))

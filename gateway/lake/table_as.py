@@ -46,7 +46,10 @@ class TableAsPortal(StatementPortal):
         types, formats = self.analysis.parameter_types, binding.parameter_formats
         statement = Statement(parts.without_data, binding.parameters, types, formats)
         async with Changing(self, "CREATE TABLE AS") as changing:
-            made = await make(session, utility.into.rel, parts, statement, if_not_exists=bool(utility.if_not_exists))
+            if_not_exists, in_block = bool(utility.if_not_exists), not session.transaction.implicit
+            made = await make(
+                session, utility.into.rel, parts, statement, if_not_exists=if_not_exists, in_block=in_block
+            )
             session.client.send(*made.notices)
             if made.oid is None:
                 await changing.finish()

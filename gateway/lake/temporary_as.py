@@ -2,7 +2,7 @@
 
 The table is PostgreSQL's own, made without data by the client's statement. What Spark computes is then copied into it
 as it comes, however many rows that are. What Spark cannot compute, PostgreSQL makes by the statement itself, over
-copies of the rows that it may need (`gateway.lake.computed`).
+copies of the rows that it may need (`gateway.lake.computed`); what a block has deferred is settled for that.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from gateway.lake.computed import Computing
 from gateway.lake.computed_rows import spark_rows
 from gateway.lake.execute import executed_binding
 from gateway.lake.locked_query import locked_stream
+from gateway.lake.made_of_query import make
 from gateway.lake.reading import Reading, read
 from gateway.lake.shadow import copy_values
 from gateway.lake.table_locks import ROW_SHARE
@@ -73,15 +74,20 @@ class TemporaryTablePortal(StatementPortal):
         try:
             if not inner.columns:
                 raise unsupported("a row without columns")
-            stream = await spark_rows(session, routed, reading, session.tag)
+            stream = await spark_rows(session, routed, reading, session.tag, leaves_window=True)
         except SluiceError as refusal:
             if refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED:
                 raise
+            if session.transaction.deferred.pending:
+                await session.transaction.deferred.settle()
+                await self.run()
+                return
             await self._compute(inner, routed, binding, reading, refusal)
             return
         try:
+            in_block = session.transaction.open and not session.transaction.implicit
             async with in_transaction(session):
-                count = await self._fill(inner, stream)
+                count = await self._fill(inner, stream, in_block=in_block)
         finally:
             await stream.close()
         session.client.send(CommandComplete(f"SELECT {count}"))
@@ -93,7 +99,7 @@ class TemporaryTablePortal(StatementPortal):
             while stream is None:
                 stream = await locked_stream(session, routed, await read(session, inner, binding, routed.lake))
             try:
-                count = await self._fill(inner, stream)
+                count = await self._fill(inner, stream, in_block=not session.transaction.implicit)
             finally:
                 await stream.close()
             await changing.finish()
@@ -109,22 +115,25 @@ class TemporaryTablePortal(StatementPortal):
 
     async def _made(self) -> Result:
         """PostgreSQL makes the table, without data."""
-        sql, binding = table_as(self.analysis.sql).without_data, self.binding
-        statement = Statement(sql, binding.parameters, self.analysis.parameter_types, binding.parameter_formats)
-        [result] = await self.session.backend.run(statement)
+        [result] = await self.session.backend.run(self._making())
         return result
+
+    def _making(self) -> Statement:
+        sql, binding = table_as(self.analysis.sql).without_data, self.binding
+        return Statement(sql, binding.parameters, self.analysis.parameter_types, binding.parameter_formats)
 
     async def _told(self, result: Result) -> None:
         self.session.client.send(*result.notices, CommandComplete("CREATE TABLE AS"))
 
-    async def _fill(self, inner: Analysis, stream: RowStream) -> int:
-        """Make the table and copy the rows into it; their number."""
+    async def _fill(self, inner: Analysis, stream: RowStream, *, in_block: bool) -> int:
+        """Make the table and copy the rows into it, outside of any window; their number."""
         assert self.routed.query is not None
         session, target = self.session, self.routed.query.utilityStmt.into.rel
-        made = await self._made()
+        parts, making = table_as(self.analysis.sql), self._making()
+        made = await make(session, target, parts, making, if_not_exists=False, in_block=in_block)
+        await session.transaction.deferred.close()
         session.client.send(*made.notices)
-        oid = await resolve(session, target.replaced(schemaname=_TEMPORARY))
-        [named] = await session.backend.run(Statement(_COLUMNS, (str(oid),)))
+        [named] = await session.backend.run(Statement(_COLUMNS, (str(made.oid),)))
         names = [(name or b"").decode() for (name,) in named.rows]
         types = [ResultColumn(field.type_oid, field.typmod) for field in inner.columns or ()]
         count = 0

@@ -60,6 +60,20 @@ def test_a_table(  # noqa: PLR0917
     ]
 
 
+@pytest.mark.parametrize("prepare", [False, True], ids=["simple", "extended"])
+def test_a_temporary_table(
+    gateway_process: GatewayProcess, block: psycopg.Connection, other: psycopg.Connection, prepare: bool
+) -> None:
+    block.execute(_BEFORE.encode())
+    block.execute("CREATE TEMPORARY TABLE made AS SELECT id, m FROM t", prepare=prepare)
+    _nobody_waits(gateway_process, block, other)
+    joined = "SELECT id, made.m + t.m FROM made JOIN t USING (id) ORDER BY id"
+    assert block.execute(joined.encode()).fetchall() == [(1, 14), (2, 14), (3, 14)]
+    _nobody_waits(gateway_process, block, other)
+    block.commit()
+    assert block.execute(joined.encode()).fetchall() == [(1, 14), (2, 14), (3, 14)]
+
+
 def test_others_change_the_table_beside_it(block: psycopg.Connection, other: psycopg.Connection) -> None:
     """What the block has read to make its own, it has merely read."""
     block.execute("CREATE TABLE made AS SELECT id, n FROM t")
