@@ -163,6 +163,54 @@ SELECT * FROM computed ORDER BY j;
 SELECT * FROM numbered ORDER BY n;
 SELECT count(*) FROM of_emptied;
 
+-- Numbers of a sequence that the block makes, domains and labels that it changes, keys of what is made
+BEGIN;
+ALTER TABLE item ADD COLUMN number serial;
+CREATE TABLE counted AS SELECT number, nextval('item_number_seq') AS next FROM item;
+SELECT * FROM counted ORDER BY number;
+INSERT INTO item (id) VALUES (4) RETURNING number;
+ALTER TABLE counted ADD PRIMARY KEY (number);
+ALTER TABLE item ADD FOREIGN KEY (number) REFERENCES counted NOT VALID;
+SAVEPOINT s;
+INSERT INTO counted SELECT number, 0 FROM item;
+ROLLBACK TO s;
+INSERT INTO item (id, number) VALUES (5, 90);
+ROLLBACK TO s;
+ALTER DOMAIN size ADD CONSTRAINT small CHECK (value < 10);
+CREATE TABLE sized AS SELECT id, size FROM item;
+INSERT INTO sized VALUES (9, 10);
+ROLLBACK TO s;
+CREATE TABLE sized AS SELECT id, size FROM item;
+ALTER DOMAIN size ADD CONSTRAINT small CHECK (value < 6);
+ROLLBACK TO s;
+ALTER DOMAIN size ADD CONSTRAINT small CHECK (value < 10);
+CREATE TABLE sized AS SELECT id, size FROM item;
+SELECT * FROM sized ORDER BY id;
+COMMIT;
+SELECT * FROM counted ORDER BY number;
+SELECT id, number FROM item ORDER BY id;
+INSERT INTO sized VALUES (9, 10);
+
+-- Nothing is deferred
+BEGIN;
+CREATE TABLE lonely AS SELECT nothing FROM item;
+SELECT 1;
+ROLLBACK;
+BEGIN;
+SAVEPOINT s;
+CREATE TABLE lonely AS SELECT 1 / (id - 1) AS n FROM item;
+ROLLBACK TO s;
+CREATE TABLE lonely AS SELECT id FROM item;
+CREATE TABLE IF NOT EXISTS lonely AS SELECT 1;
+ALTER TABLE lonely RENAME TO alone;
+ALTER TABLE item ADD COLUMN last integer;
+CREATE TABLE lonely AS SELECT count(*) FROM alone;
+SELECT * FROM lonely;
+COMMIT;
+SELECT * FROM alone ORDER BY id;
+BEGIN \; CREATE TABLE several AS SELECT id FROM item \; SELECT count(*) FROM several \; COMMIT;
+CREATE TABLE one_more AS SELECT id FROM several \; SELECT count(*) FROM one_more;
+
 -- Temporary tables
 BEGIN;
 ALTER TABLE item ADD COLUMN t integer DEFAULT 9;
