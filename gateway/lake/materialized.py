@@ -2,8 +2,9 @@
 
 The shadow is made WITH NO DATA and stays empty. The query that PostgreSQL keeps is computed by Spark, else by
 PostgreSQL over copied rows, and its rows are staged as new files in place of all old ones: so who reads has the rows
-of before or of after, and waits for nobody. As in PostgreSQL, the query runs by the owner's rights and with
-`pg_catalog, pg_temp` as its search path. Two who refresh the same view do so one after the other.
+of before or of after, and waits for nobody. CONCURRENTLY, they are compared with those that are there: what is gone is
+deleted by its positions, and what is new is staged alone. As in PostgreSQL, the query runs by the owner's rights and
+with `pg_catalog, pg_temp` as its search path. Two who refresh the same view do so one after the other.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from catalog.publish import RowChange
 from catalog.store import TableRules, table_from_description
 from gateway.analysis import SAVEPOINT, UNDO, Analysis
 from gateway.arrays import number_array
+from gateway.attention import attending
 from gateway.backend import BackendLostError, Result, Statement
 from gateway.enlistment import analysed
 from gateway.lake.changing import Changing
@@ -28,6 +30,7 @@ from gateway.lake.guarded import SCANS
 from gateway.lake.insert_query import insert_rows
 from gateway.lake.made_of_query import make
 from gateway.lake.reading import Reading, read
+from gateway.lake.row_locks import Strength
 from gateway.lake.shadow import qualified
 from gateway.lake.shadow_writer import ShadowWriter
 from gateway.lake.table_locks import EXCLUSIVE, lock_tables
@@ -36,10 +39,21 @@ from gateway.messages.backend import CommandComplete
 from gateway.portal import Binding, StatementPortal
 from gateway.visibility import lake_relations, used
 from planner.computable import acting_functions
+from planner.difference import lacking
 from planner.nodes import parse
 from planner.references import relations, runs_unseen, views
 from planner.routes import main_query
 from planner.statements import table_as
+from storage.plan import (
+    FILE_COLUMN,
+    POSITION_COLUMN,
+    BoundScan,
+    RunnableDelete,
+    RunnableInsert,
+    RunnableQuery,
+    Scan,
+    column_name,
+)
 from storage.write import WriteResult
 
 if TYPE_CHECKING:
@@ -81,7 +95,7 @@ class CreateMaterializedPortal(StatementPortal):
                 text = described.rows[0][0]
                 assert text is not None
                 version = TableVersion(table_from_description(json.loads(text)), 0, ())
-                tag = f"SELECT {await _fill(changing, version, concurrently=False)}"
+                tag = f"SELECT {await _fill(changing, version)}"
             await changing.finish()
         session.client.send(CommandComplete(tag))
 
@@ -107,8 +121,11 @@ class RefreshPortal(StatementPortal):
             if no_data:
                 changing.add(RowChange(oid, truncate=True))
                 await _populate(session, version.table, populated=False)
+            elif concurrently:
+                while not await _exchange(changing, version):
+                    version = await used(session, oid, self.analysis.mark, changing.mark)
             else:
-                await _fill(changing, version, concurrently=concurrently)
+                await _fill(changing, version)
             await changing.finish()
         session.client.send(CommandComplete(tag))
 
@@ -119,7 +136,7 @@ async def _populate(session: Exchange, table: Table, *, populated: bool) -> None
         await session.backend.run(Statement(_POPULATE, parameters, lasting=True))
 
 
-async def _fill(changing: Changing, version: TableVersion, *, concurrently: bool) -> int:
+async def _fill(changing: Changing, version: TableVersion) -> int:
     """The rows of the view's query in place of those that are there; their number."""
     session, table = changing.session, version.table
     result = await _computed(session, version)
@@ -128,19 +145,57 @@ async def _fill(changing: Changing, version: TableVersion, *, concurrently: bool
     try:
         await keep_keys(session, table, change, None, ())
     except DuplicateKeyError as error:
-        if not concurrently:
-            raise error.of_index() from None
-        row = await duplicate_row(session, replace(version, files=tuple(result.data_files)))
-        if row is None:
-            raise
-        raise SluiceError(
-            SqlState.CARDINALITY_VIOLATION,
-            f'new data for materialized view "{table.name}" contains duplicate rows without any null columns',
-            detail=f"Row: {row}",
-        ) from None
+        raise error.of_index() from None
     changing.add(change)
     await _populate(session, table, populated=True)
     return result.row_count
+
+
+async def _exchange(changing: Changing, version: TableVersion) -> bool:
+    """Those rows in and out in which the view's query differs from what is there. False where the files of these have
+    been replaced meanwhile: it is to be done again."""
+    session, table = changing.session, version.table
+    engine, written = session.gateway.engine, session.transaction.written
+    made = await _computed(session, version)
+    try:
+        fresh = replace(version, files=tuple(made.data_files))
+        columns = tuple(column.attnum for column in table.columns)
+        scans = tuple(
+            BoundScan(Scan(name, table.oid, columns, needs_position=True), each)
+            for name, each in (("there", version), ("made", fresh))
+        )
+        key = next(each.attnums for each in table.keys if each.public and not each.deferrable)
+        gone = RunnableQuery(lacking(table, key, (FILE_COLUMN, POSITION_COLUMN), "there", "made"), scans)
+        new = RunnableQuery(lacking(table, key, [*map(column_name, columns)], "made", "there"), scans)
+        async with attending(session):
+            deleted = await engine.delete(RunnableDelete(gone, version), session.tag)
+        if not await changing.claim(deleted, version, Strength.UPDATE):
+            return False
+        written.update(path.lstrip("/") for path in deleted.paths(table.path))
+        async with attending(session):
+            added = await engine.insert(RunnableInsert(new, table), session.tag)
+        written.update(path.lstrip("/") for path in added.paths(table.path))
+        if made.row_count - added.row_count != version.row_count - deleted.row_count:
+            await _refuse_duplicates(session, fresh)  # of one row that stays, several are the same
+        try:
+            await changing.wrote(replace(deleted, data_files=added.data_files), version)
+        except DuplicateKeyError:
+            await _refuse_duplicates(session, fresh)
+            raise
+    finally:
+        await engine.discard(made, table.path)
+    return True
+
+
+async def _refuse_duplicates(session: Exchange, fresh: TableVersion) -> None:
+    """21000 where a row of new data without NULLs is there twice."""
+    row = await duplicate_row(session, fresh)
+    if row is not None:
+        raise SluiceError(
+            SqlState.CARDINALITY_VIOLATION,
+            f'new data for materialized view "{fresh.table.name}" contains duplicate rows without any null columns',
+            detail=f"Row: {row}",
+        ) from None
 
 
 async def _computed(session: Exchange, version: TableVersion) -> WriteResult:

@@ -59,7 +59,7 @@ async def begin_shadow(session: Exchange, table: Table) -> None:
 
 
 def suspending(session: Exchange, table: Table) -> Statement:
-    """Rows that are there may break what is not validated: to be asked in the savepoint, before these are copied."""
+    """To be asked inside the savepoint, before rows that are there are copied: they may break what is not validated."""
     return Statement(_SUSPEND, (session.gateway.token, str(table.oid)))
 
 

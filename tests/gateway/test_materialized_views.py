@@ -122,6 +122,34 @@ def test_what_is_undone_leaves_nothing(gateway_process: GatewayProcess, schema: 
     assert _faults(gateway_process, schema) == []
 
 
+def test_concurrently_only_the_difference_is_written(gateway_process: GatewayProcess, schema: str) -> None:
+    """Nothing at all where nothing has changed: so whoever has read the view may go on."""
+    server = gateway_process.server
+    live = (
+        "SELECT record_count FROM pg_ducklake.ducklake_data_file f JOIN pg_sluice.relation r USING (table_id)"
+        " WHERE r.relid = %s::regclass AND end_snapshot IS NULL ORDER BY 1"
+    )
+    with _connect(server, schema) as connection, _connect(server, schema) as reader:
+        connection.execute("CREATE TABLE t AS SELECT i AS id, i AS n FROM generate_series(1, 1000) i")
+        connection.execute("CREATE MATERIALIZED VIEW m AS SELECT * FROM t")
+        connection.execute("CREATE UNIQUE INDEX ON m (id)")
+        connection.execute("CREATE TABLE beside (id integer)")
+        before = _files(gateway_process, schema)
+        reader.execute("BEGIN ISOLATION LEVEL SERIALIZABLE")
+        assert reader.execute("SELECT count(*) FROM m").fetchall() == [(1000,)]
+        connection.execute("REFRESH MATERIALIZED VIEW CONCURRENTLY m")
+        assert _files(gateway_process, schema) == before
+        reader.execute("INSERT INTO beside VALUES (1)")
+        reader.execute("COMMIT")
+        connection.execute("UPDATE t SET n = 0 WHERE id = 7")
+        connection.execute("DELETE FROM t WHERE id = 8")
+        connection.execute("REFRESH MATERIALIZED VIEW CONCURRENTLY m")
+        assert connection.execute("SELECT count(*), sum(n) FROM m").fetchall() == [(999, 500_485)]
+    with psycopg.connect(gateway_process.catalog_url) as catalog:
+        assert catalog.execute(live.encode(), [f"{schema}.m"]).fetchall() == [(1,), (1000,)]
+    assert _faults(gateway_process, schema) == []
+
+
 def test_as_it_was(gateway: Server, schema: str) -> None:
     with _connect(gateway, schema) as connection:
 
