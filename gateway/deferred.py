@@ -96,9 +96,14 @@ class DeferredChanges:
         """Whether it makes a difference that a table of that name is made, or looked at, outside of a window."""
         return any(change.renames or change.names(name) for change in self.pending)
 
-    def may_mean(self, name: str) -> bool:
-        """Whether a change may be about a new table of that name, if it is carried out after that is made."""
-        return any(change.is_broad or change.names(name) for change in self.pending)
+    def names(self, name: str) -> bool:
+        """Whether a table's name stands in any of them, or may."""
+        return any(change.names(name) for change in self.pending)
+
+    @property
+    def is_broad(self) -> bool:
+        """Whether any may be about tables whose names it does not say."""
+        return any(change.is_broad for change in self.pending)
 
     def mentions(self, names: Iterable[str]) -> bool:
         """Whether any of these may mean something else outside of a window."""

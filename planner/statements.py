@@ -219,6 +219,17 @@ class TableAs:
         """The same without data."""
         return f"{self.head}{self.query} WITH NO DATA"
 
+    def head_for(self, name: str) -> str:
+        """The head with another name, quoted, in the place of the table's own."""
+        items = list(tokens(self.head))
+        start = _find(items, 0, "table") + 1
+        if [item.text for item in items[start : start + 3]] == ["if", "not", "exists"]:
+            start += 3
+        last = start
+        while items[last + 1].text == ".":
+            last += 2
+        return f"{self.head[: items[start].start]}{name}{self.head[items[last].end :]}"
+
 
 def table_as(text: str) -> TableAs:
     """CREATE TABLE … AS query [WITH [NO] DATA], or SELECT … INTO table …, taken apart."""

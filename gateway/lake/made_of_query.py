@@ -3,8 +3,9 @@
 PostgreSQL would hold the locks of what the query names until the block ends, and what the block has deferred
 (gateway/deferred.py) is there in a window alone. So the statement is tried in one, and undone: its errors and notices
 are PostgreSQL's, and the columns are known by it. Then it is made for good outside of any: a table of these columns
-alone, a view by the same text. Where that is not the same (the query needs what the block has changed, names are taken
-or given otherwise), what was deferred is settled, and the statement carried out as it is.
+alone, a view by the same text. Where the block has given or taken the table's name, it is made under another one, and a
+change that is deferred gives it its own. Where what comes of that is not the same (a view needs what the block has
+changed, types have other names), what was deferred is settled, and the statement carried out as it is.
 """
 
 from __future__ import annotations
@@ -16,15 +17,21 @@ from typing import TYPE_CHECKING, Final
 from catalog.errors import SluiceError, SqlState
 from gateway.analysis import SAVEPOINT, UNDO
 from gateway.backend import BackendLostError, Statement
+from gateway.lake.deferring import defer
+from gateway.visibility import latest
+from planner.lexer import quoted
 from planner.nodes import name_of
+from planner.statements import table_as
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Sequence
 
+    from gateway.analysis import Analysis
     from gateway.exchange import Exchange
     from gateway.messages.backend import NoticeResponse
     from planner.nodes import Node
-    from planner.statements import TableAs
+
+Rows = list[tuple[bytes | None, ...]]
 
 # What is there of that name where CREATE would put it: its columns, and of a view what it is defined by.
 _LOOK: Final = """
@@ -49,6 +56,10 @@ WHERE c.relname = $2::pg_catalog.name AND CASE WHEN $3::pg_catalog.bool THEN n.o
 """
 # Classes of what PostgreSQL says where a name is not there, or is taken.
 _NAMING: Final = frozenset({"0A", "2B", "3F", "42"})
+_RELEASE: Final = Statement("RELEASE SAVEPOINT pg_sluice")
+_TRUE: Final = str(True)
+# Of a name, before what makes it another's.
+_NAME_BYTES: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +71,10 @@ class Made:
 
 
 async def make(
-    session: Exchange, target: Node, parts: TableAs, statement: Statement, *, if_not_exists: bool, in_block: bool
+    session: Exchange, analysis: Analysis, statement: Statement, target: Node, *, if_not_exists: bool, in_block: bool
 ) -> Made:
-    """Make what `statement` makes, which is `parts` without data. `in_block`: in the client's own, where the window is
-    open afterwards if anything is deferred."""
+    """Make what `statement` makes, which is the one that was analysed without its data. `in_block`: in the client's
+    own, where the window is open afterwards if anything is deferred."""
     deferred, run = session.transaction.deferred, session.backend.run
     look = Statement(_LOOK, _place(target))
     if if_not_exists:
@@ -76,7 +87,7 @@ async def make(
         return Made(_oid(made.rows), created.notices)
     await deferred.open()
     [_, created, wanted, *_] = await run(SAVEPOINT, statement, look, *UNDO)
-    oid = await _made_outside(session, name_of(target.relname), look, wanted.rows, _spelled(parts, statement))
+    oid = await _Making(session, analysis, statement, target, wanted.rows).make()
     if oid is None:
         await deferred.settle()
         [_, made] = await run(statement, look)
@@ -86,61 +97,93 @@ async def make(
 
 
 def _place(target: Node) -> tuple[str | None, str, str]:
+    """What `_LOOK` asks for."""
     schema = None if (named := target.fields.get("schemaname")) is None else name_of(named)
     return schema, name_of(target.relname), str(target.relpersistence == "t" or schema == "pg_temp")
 
 
-def _oid(rows: list[tuple[bytes | None, ...]]) -> int:
+def _oid(rows: Rows) -> int:
     return int(rows[0][0] or 0)
 
 
-def _spelled(parts: TableAs, statement: Statement) -> Callable[[tuple[bytes | None, ...]], Statement]:
-    """From what was looked at to what makes the same, naming no more than that needs."""
+class _Making:
+    """Makes outside of any window what is to be there as it is `wanted`."""
 
-    def spelled(found: tuple[bytes | None, ...]) -> Statement:
-        _, columns, view = found
-        if view is not None:
-            return statement
-        nulls = (
-            f"NULL::{kind}{f' COLLATE {collation}' if collation else ''} AS {name}"
-            for name, kind, collation, *_ in json.loads(columns or b"")
-        )
-        return Statement(f"{parts.head} SELECT {', '.join(nulls)} WITH NO DATA")
+    def __init__(self, session: Exchange, analysis: Analysis, statement: Statement, target: Node, wanted: Rows) -> None:
+        self._session = session
+        self._analysis = analysis
+        self._statement = statement
+        self._target = target
+        self._schema, self._name, self._temporary = _place(target)
+        self._wanted = wanted
 
-    return spelled
+    async def make(self) -> int | None:
+        """Its OID; None, with nothing done, where it would be another, or what was deferred would meet it."""
+        deferred = self._session.transaction.deferred
+        if deferred.is_broad:
+            return None
+        if not deferred.names(self._name):
+            oid = await self._make(self._name)
+            if oid is not None:
+                return oid
+        is_view = self._wanted[0][2] is not None
+        return None if is_view or self._temporary == _TRUE else await self._make_under_another_name()
 
-
-async def _made_outside(
-    session: Exchange,
-    name: str,
-    look: Statement,
-    wanted: list[tuple[bytes | None, ...]],
-    spelled: Callable[[tuple[bytes | None, ...]], Statement],
-) -> int | None:
-    """Make it outside of any window; None, with nothing done, where it would not be what is `wanted`, or where what was
-    deferred would meet it."""
-    deferred, run = session.transaction.deferred, session.backend.run
-    if deferred.may_mean(name):
-        return None
-    await deferred.close()
-    await run(SAVEPOINT)
-    try:
-        [_, made] = await run(spelled(wanted[0]), look)
-        is_same = [row[1:] for row in made.rows] == [row[1:] for row in wanted]
-        if is_same and deferred.pending:
+    async def _make_under_another_name(self) -> int | None:
+        """The block has given or taken the name. There the table gets it by a change that is deferred."""
+        session, deferred = self._session, self._session.transaction.deferred
+        begin = self._name.encode()[:_NAME_BYTES].decode(errors="ignore")
+        other = f"{begin}_{session.backend.process_id}_{len(deferred.pending)}"
+        renaming = Statement(f"ALTER TABLE {self._placed(other)} RENAME TO {quoted(self._name)}")
+        oid = await self._make(other, renaming)
+        if oid is not None:
             await deferred.open()
-            [seen] = await run(look)
-            is_same = seen.rows == made.rows
-            await deferred.close()
-    except BackendLostError:
-        raise
-    except SluiceError as error:
-        if error.sqlstate[:2] not in _NAMING and error.sqlstate != SqlState.SERIALIZATION_FAILURE:
+            table = (await latest(session, oid)).table
+            await session.backend.run(renaming)
+            await defer(session, self._analysis, [table], (), renames=True, statements=[renaming])
+        return oid
+
+    async def _make(self, name: str, *then: Statement) -> int | None:
+        """Make it under that name; `then` is to be done in each window."""
+        deferred, run = self._session.transaction.deferred, self._session.backend.run
+        await deferred.close()
+        await run(SAVEPOINT)
+        try:
+            oid = await self._tried(name, then)
+        except BackendLostError:
             raise
-        await deferred.abandon()
-        is_same = False
-    if not is_same:
-        await run(*UNDO)
-        return None
-    await run(Statement("RELEASE SAVEPOINT pg_sluice"))
-    return _oid(made.rows)
+        except SluiceError as error:
+            if error.sqlstate[:2] not in _NAMING and error.sqlstate != SqlState.SERIALIZATION_FAILURE:
+                raise
+            await deferred.abandon()
+            oid = None
+        await run(*(UNDO if oid is None else (_RELEASE,)))
+        return oid
+
+    async def _tried(self, name: str, then: Sequence[Statement]) -> int | None:
+        deferred, run = self._session.transaction.deferred, self._session.backend.run
+        [_, made] = await run(self._making(name), Statement(_LOOK, (self._schema, name, self._temporary)))
+        if [row[1:] for row in made.rows] != [row[1:] for row in self._wanted]:
+            return None
+        if deferred.pending or then:
+            await deferred.open()
+            *_, seen = await run(*then, Statement(_LOOK, _place(self._target)))
+            await deferred.close()
+            if seen.rows != made.rows:
+                return None
+        return _oid(made.rows)
+
+    def _making(self, name: str) -> Statement:
+        """What makes it under that name, and names no more than that needs."""
+        _, columns, view = self._wanted[0]
+        if view is not None:
+            return self._statement
+        nulls = (
+            f"NULL::{kind}{f' COLLATE {collation}' if collation else ''} AS {column}"
+            for column, kind, collation, *_ in json.loads(columns or b"")
+        )
+        head = table_as(self._analysis.sql).head_for(self._placed(name))
+        return Statement(f"{head} SELECT {', '.join(nulls)} WITH NO DATA")
+
+    def _placed(self, name: str) -> str:
+        return ".".join(quoted(part) for part in (self._schema, name) if part is not None)

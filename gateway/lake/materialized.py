@@ -86,9 +86,15 @@ class CreateMaterializedPortal(StatementPortal):
         into = query.utilityStmt.into
         tag = "CREATE MATERIALIZED VIEW"
         async with Changing(self, tag) as changing:
-            parts, if_not_exists = table_as(self.analysis.sql), bool(query.utilityStmt.if_not_exists)
-            statement, in_block = Statement(parts.without_data), not session.transaction.implicit
-            made = await make(session, into.rel, parts, statement, if_not_exists=if_not_exists, in_block=in_block)
+            statement, in_block = Statement(table_as(self.analysis.sql).without_data), not session.transaction.implicit
+            made = await make(
+                session,
+                self.analysis,
+                statement,
+                into.rel,
+                if_not_exists=bool(query.utilityStmt.if_not_exists),
+                in_block=in_block,
+            )
             session.client.send(*made.notices)
             if made.oid is not None and not into.skipData:
                 [described] = await session.backend.run(Statement(_DESCRIBE, (str(made.oid),)))

@@ -48,7 +48,7 @@ class TableAsPortal(StatementPortal):
         async with Changing(self, "CREATE TABLE AS") as changing:
             if_not_exists, in_block = bool(utility.if_not_exists), not session.transaction.implicit
             made = await make(
-                session, utility.into.rel, parts, statement, if_not_exists=if_not_exists, in_block=in_block
+                session, self.analysis, statement, utility.into.rel, if_not_exists=if_not_exists, in_block=in_block
             )
             session.client.send(*made.notices)
             if made.oid is None:

@@ -129,8 +129,8 @@ class TemporaryTablePortal(StatementPortal):
         """Make the table and copy the rows into it, outside of any window; their number."""
         assert self.routed.query is not None
         session, target = self.session, self.routed.query.utilityStmt.into.rel
-        parts, making = table_as(self.analysis.sql), self._making()
-        made = await make(session, target, parts, making, if_not_exists=False, in_block=in_block)
+        making = self._making()
+        made = await make(session, self.analysis, making, target, if_not_exists=False, in_block=in_block)
         await session.transaction.deferred.close()
         session.client.send(*made.notices)
         [named] = await session.backend.run(Statement(_COLUMNS, (str(made.oid),)))

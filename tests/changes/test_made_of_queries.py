@@ -86,6 +86,28 @@ def test_others_change_the_table_beside_it(block: psycopg.Connection, other: psy
     assert other.execute("SELECT to_regclass('again') IS NULL, count(*) FROM made").fetchall() == [(True, 3)]
 
 
+def test_a_table_in_the_place_of_another(
+    gateway_process: GatewayProcess, block: psycopg.Connection, other: psycopg.Connection, schema: str
+) -> None:
+    """Others have that of before until the block commits."""
+    rows = "SELECT * FROM t ORDER BY id"
+    before = other.execute(rows.encode()).fetchall()
+    block.execute("ALTER TABLE t RENAME TO t_before")
+    block.execute("CREATE TABLE t AS SELECT id, 5 AS five FROM t_before")
+    block.execute("INSERT INTO t VALUES (4, 4)")
+    for _ in range(2):
+        assert block.execute(rows.encode()).fetchall() == [(1, 5), (2, 5), (3, 5), (4, 4)]
+        assert not locks(gateway_process, block, f"{schema}.t")
+        assert other.execute(rows.encode()).fetchall() == before
+    other.execute("UPDATE t SET n = 11 WHERE id = 1")
+    block.execute("DROP TABLE t_before")
+    assert not locks(gateway_process, block, f"{schema}.t")
+    block.commit()
+    assert other.execute(rows.encode()).fetchall() == [(1, 5), (2, 5), (3, 5), (4, 4)]
+    question = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
+    assert other.execute(question.encode()).fetchall() == [("t",)]
+
+
 def test_a_name_that_others_take_meanwhile(block: psycopg.Connection, other: psycopg.Connection) -> None:
     block.execute(_BEFORE.encode())
     other.execute("CREATE TABLE made (id integer)")

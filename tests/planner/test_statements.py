@@ -99,6 +99,19 @@ def test_table_as() -> None:
     assert (parts.query, parts.with_data) == (" select 1 as as_", True)
 
 
+@pytest.mark.parametrize(
+    ("text", "head"),
+    [
+        ("create table x (a) with (fillfactor = 7) as select 1", "create table y (a) with (fillfactor = 7) as"),
+        ('create unlogged table if not exists d . s."X y"as select 1', "create unlogged table if not exists yas"),
+        ("select 1 into temp table s.x from t", "CREATE temp TABLE y AS "),
+        ("create table if as table t", "create table y as"),
+    ],
+)
+def test_table_as_under_another_name(text: str, head: str) -> None:
+    assert table_as(text).head_for("y") == head
+
+
 def test_select_into_keeps_positions() -> None:
     text = "select a into temp s.x from t"
     parts = table_as(text)

@@ -163,6 +163,52 @@ SELECT * FROM computed ORDER BY j;
 SELECT * FROM numbered ORDER BY n;
 SELECT count(*) FROM of_emptied;
 
+-- A table in the place of another
+CREATE TABLE report AS SELECT 1 AS one;
+BEGIN;
+DROP TABLE IF EXISTS report;
+CREATE TABLE report AS SELECT id, m FROM item;
+SELECT * FROM report ORDER BY id;
+INSERT INTO report VALUES (50, 'x');
+SAVEPOINT s;
+DROP TABLE report;
+CREATE TABLE report (two) AS SELECT count(*) FROM item;
+SELECT * FROM report;
+ROLLBACK TO s;
+ALTER TABLE report ADD PRIMARY KEY (id);
+INSERT INTO report VALUES (50, 'y');
+ROLLBACK TO s;
+CREATE TABLE report AS SELECT 1;
+ROLLBACK TO s;
+\d report
+ALTER TABLE report RENAME TO "Report\s";
+CREATE TABLE report AS SELECT max(m) AS most FROM "Report\s";
+SELECT * FROM report;
+COMMIT;
+SELECT * FROM report;
+SELECT * FROM "Report\s" ORDER BY id;
+\d report
+BEGIN;
+ALTER TABLE report RENAME TO report_old;
+SELECT most, most AS again INTO report FROM report_old;
+UPDATE report SET again = 'b';
+SELECT * FROM report;
+DROP TABLE report_old;
+CREATE TABLE IF NOT EXISTS report AS SELECT 1;
+CREATE TABLE made_of_queries.report_old WITH (fillfactor = 60) AS SELECT 2 AS two WITH NO DATA;
+ALTER TABLE report_old ADD COLUMN three integer;
+INSERT INTO report_old VALUES (2, 3);
+SELECT * FROM report_old;
+COMMIT;
+SELECT * FROM report;
+SELECT * FROM report_old;
+SELECT relname, reloptions FROM pg_class WHERE relname ~ '^report' ORDER BY relname;
+BEGIN;
+DROP TABLE report;
+CREATE TABLE report AS SELECT 1 AS one;
+ROLLBACK;
+SELECT * FROM report;
+
 -- Numbers of a sequence that the block makes, domains and labels that it changes, keys of what is made
 BEGIN;
 ALTER TABLE item ADD COLUMN number serial;
