@@ -270,8 +270,11 @@ def failing_at_commit(process: GatewayProcess) -> Iterator[None]:
 
 
 @contextmanager
-def all_halted(process: GatewayProcess, operations: Sequence[Operation], stop: int) -> Iterator[list[Future[str]]]:
-    """All of them under way at once, each at the place of that number where it stops, or in its commit."""
+def all_halted(
+    process: GatewayProcess, operations: Sequence[Operation], stop: int, *, in_blocks: bool = False
+) -> Iterator[list[Future[str]]]:
+    """All of them under way at once, each at the place of that number where it stops, or in its commit: where they are
+    `in_blocks`, in that of a block."""
     sessions = [Session(process.server, each.schema, messages=True) for each in operations]
     making = _HALT.replace("{superuser}", SUPERUSER).replace("{stop}", str(stop))
     try:
@@ -280,10 +283,13 @@ def all_halted(process: GatewayProcess, operations: Sequence[Operation], stop: i
             psycopg.connect(process.catalog_url, autocommit=True) as holder,  # who lets go first
         ):
             holder.execute(f"SELECT pg_advisory_lock({_HELD})")
-            answers = [
-                session.begin(of_schema(each.statement, each))
-                for session, each in zip(sessions, operations, strict=True)
-            ]
+            answers = []
+            for session, each in zip(sessions, operations, strict=True):
+                statement = of_schema(each.statement, each)
+                if in_blocks:
+                    session.execute("BEGIN")
+                    assert _one_line(session.execute(statement)) == of_schema(each.answer, each), each.name
+                answers.append(session.begin("COMMIT" if in_blocks else statement))
             _wait_until_halted(holder, operations, answers)
             yield answers
     finally:

@@ -62,9 +62,26 @@ def test_failed(process: GatewayProcess) -> None:
     assert _everything(process) == there
 
 
-def _kill(process: GatewayProcess, operations: Sequence[Operation], stop: int) -> None:
+# Changes that a block defers, which its COMMIT carries out: of every area, those that write files, look at rows, or
+# take something away.
+_IN_BLOCKS = {
+    "columns": {
+        "add with a random identifier", "add generated", "add serial", "add with constraints", "drop cascade",
+        "set expression", "several clauses",
+    },
+    "types": {"integer to bigint", "text to integer", "by a user's function", "primary key", "in several clauses"},
+    "constraints": {
+        "add check by a user's function", "add foreign key", "validate not null", "change the primary key",
+        "several clauses",
+    },
+    "tables": {"drop cascade", "rename", "truncate", "truncate cascade"},
+    "views": {"create or replace", "drop cascade", "refresh concurrently", "drop the table below, cascade"},
+}  # fmt: skip
+
+
+def _kill(process: GatewayProcess, operations: Sequence[Operation], stop: int, *, in_blocks: bool = False) -> None:
     there = _everything(process)
-    with all_halted(process, operations, stop) as answers:
+    with all_halted(process, operations, stop, in_blocks=in_blocks) as answers:
         process.kill()
         process.start()
     assert all(answer.result(30).startswith("ERROR None") for answer in answers)
@@ -84,3 +101,9 @@ def test_killed_in_its_commit(process: GatewayProcess) -> None:
     _kill(
         process, [each for each in indexes.operations if not each.fails], max(len(each.states) for each in _OPERATIONS)
     )
+
+
+def test_blocks_killed_in_their_commit(process: GatewayProcess) -> None:
+    operations = [each for area in _AREAS for each in area.operations if each.name in _IN_BLOCKS.get(area.name, ())]
+    assert len(operations) == sum(map(len, _IN_BLOCKS.values()))
+    _kill(process, operations, max(len(each.states) for each in _OPERATIONS), in_blocks=True)
