@@ -142,8 +142,9 @@ class ExtendedQuery(Exchange):
         if prepared is not None or (message.statement and self.names_by_sql and self.backend.status != b"E"):
             if not await self._settle():
                 return
+            judged = prepared is not None and changes_rows(prepared.routed) and self.transaction.deferred.is_open
             prepared = await renewed(self, message.statement, prepared)
-            if prepared is not None and self.transaction.deferred.is_open:
+            if prepared is not None and judged:
                 await windows.judge(self, prepared.analysis, prepared.routed)
         if prepared is None or prepared.relayed:
             await self._forget_portal(message.portal)
