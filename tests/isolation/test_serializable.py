@@ -65,6 +65,11 @@ def test_appends_never_fail(target: Server, target_schema: str) -> None:
     assert transcript[-1].endswith("(1,) (2,) (3,) (4,) (11,) (12,)")
 
 
+def test_a_transactions_own_tables_never_fail_it(target: Server, target_schema: str) -> None:
+    transcript = run(target, target_schema, read(_GOLDEN.parent / "serializable" / "own-tables.txt", "SERIALIZABLE"))
+    assert not [line for line in transcript if "ERROR" in line]
+
+
 def test_a_statement_outside_of_a_block_has_the_sessions_level(target: Server, target_schema: str) -> None:
     transcript = run(target, target_schema, read(_GOLDEN.parent / "serializable" / "alone.txt", "SERIALIZABLE"))
     assert len([line for line in transcript if "ERROR 40001" in line]) == 1
