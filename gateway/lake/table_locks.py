@@ -72,10 +72,10 @@ class LockTablePortal(StatementPortal):
         assert self.routed.query is not None
         statement = self.routed.query.utilityStmt
         mode, nowait = MODES[statement.mode], bool(statement.nowait)
-        found = [await resolve(session, relation) for relation in statement.relations]
-        oids = [oid for oid in found if oid is not None]  # of what is not there, PostgreSQL says so
-        allowed = session.transaction.open and await may(session, oids, _PRIVILEGES + _ALSO.get(mode, ""))
-        if allowed and len(oids) == len(found):
+        # Outside of a block, and of what is not there, PostgreSQL says so.
+        found = [await resolve(session, each) for each in statement.relations] if session.transaction.open else [None]
+        oids = [oid for oid in found if oid is not None]
+        if len(oids) == len(found) and await may(session, oids, _PRIVILEGES + _ALSO.get(mode, "")):
             locks = [lock_tables(session.gateway.token, oids, mode, nowait=nowait)]
             if deferred.pending:
                 locks.append(_lock_relations(session.gateway.token, oids, mode, nowait=nowait))

@@ -73,18 +73,19 @@ def test_what_stays_refused(numbers: Server, statements: tuple[str, ...]) -> Non
     assert (sqlstate, _REFUSED in message) == ("0A000", True)
 
 
-def test_rows_that_a_constraint_forbids_stay_refused(gateway: Server, schema: str) -> None:
-    """PostgreSQL would judge the copies as if they were new."""
+def test_rows_that_a_domain_forbids_stay_refused(gateway: Server, schema: str) -> None:
+    """PostgreSQL would judge the copies as if they were new: of a domain, what is not validated binds them too."""
     set_up = (
         f"SET search_path = {schema}",
-        "CREATE TABLE t (n integer, s text)",
+        "CREATE DOMAIN d AS integer",
+        "CREATE TABLE t (n d, s text)",
         "INSERT INTO t VALUES (1, 'a'), (2, 'b')",
-        "ALTER TABLE t ADD CHECK (n > 1) NOT VALID",
+        "ALTER DOMAIN d ADD CHECK (value > 1) NOT VALID",
     )
     for change in ("DELETE FROM t WHERE row_to_json(t) IS NULL", "SELECT row_to_json(t) FROM t"):
         sqlstate, message = sqlstate_of(gateway, *set_up, change)
         assert (sqlstate, _REFUSED in message) == ("0A000", True)
-        gateway.psql("-qc", f"DROP TABLE {schema}.t")
+        gateway.psql("-qc", f"DROP DOMAIN {schema}.d CASCADE; DROP TABLE {schema}.t")
 
 
 @pytest.fixture(scope="module")
