@@ -42,7 +42,7 @@ class Fingerprints(NamedTuple):
 
 
 def can_be_kept(row_count: int) -> bool:
-    """Whether the keys of a file of so many rows are few enough."""
+    """Whether the keys of so many rows, of one file or of several, are few enough."""
     return row_count * _ROW_BYTES <= _KEPT_BYTES_MAX
 
 

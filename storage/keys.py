@@ -281,9 +281,12 @@ def find(  # noqa: PLR0917
     names = {file.path for file in kept}
     chosen = [each for each in live if each.file.path in names]
     file_numbers, positions, matches = [], [], []
+    large = [each.file for each in chosen if not is_small(each.file)]
+    # What would drive out of memory what the next look wants is read as it is.
+    are_kept = given is None and len(wanted) <= WANTED_MAX and can_be_kept(sum(file.record_count for file in large))
     for number, each in enumerate(chosen):
         deleted: npt.NDArray[np.int64] | None = None  # read where it matters
-        if given is None and _are_kept(each.file, wanted):
+        if are_kept and not is_small(each.file):
             batches = _places_kept(files, table, each.file, columns, wanted, nulls_distinct=nulls_distinct)
         else:
             batches = _places(files, table, each.file, columns, given)
@@ -306,10 +309,6 @@ def find(  # noqa: PLR0917
         np.concatenate(positions or empty),
         np.concatenate(matches or empty),
     )
-
-
-def _are_kept(file: DataFile, wanted: pa.Array) -> bool:
-    return not is_small(file) and len(wanted) <= WANTED_MAX and can_be_kept(file.record_count)
 
 
 def _places_kept(

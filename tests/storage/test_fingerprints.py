@@ -113,3 +113,7 @@ def test_what_is_too_much_is_looked_for_in_the_file(tmp_path: Path, monkeypatch:
     assert can_be_kept(1)
     assert not can_be_kept(2)
     assert _find(tmp_path, live, of, [2]) == [(1, 2)]
+    monkeypatch.setattr(module, "_KEPT_BYTES_MAX", 24)
+    assert can_be_kept(2)
+    both = [*live, *(LiveFile(file) for file in write(tmp_path, of, rows(of, (3,))).files)]
+    assert _find(tmp_path, both, of, [1]) == [(0, 1)], "one of them would drive the other out"
