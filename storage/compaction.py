@@ -84,8 +84,7 @@ def _lacks(column: Column, file: DataFile) -> bool:
 
 
 def _deleted_share(file: DataFile) -> float:
-    deleted = 0 if file.delete_file is None else file.delete_file.delete_count
-    return deleted / max(file.record_count, 1)
+    return (file.record_count - file.live_count) / max(file.record_count, 1)
 
 
 def _dropped_share(file: DataFile, known: frozenset[int]) -> float:
