@@ -18,7 +18,8 @@ WHERE datname = current_database() AND query LIKE '%pg_sluice.schema_change%' AN
 """
 
 
-async def test_a_lost_connection_is_57p03_and_the_change_is_undone_by_others(lake: CatalogUnderTest) -> None:
+async def _adding_a_check(lake: CatalogUnderTest) -> tuple[int, ChangingElement, SchemaChange]:
+    """A table, and a change of it that is in CHECK."""
     await lake.client.execute("CREATE SCHEMA s; CREATE TABLE s.t (n integer)")
     relid = await lake.superuser.fetchval("SELECT 's.t'::regclass::oid::bigint")
     check = ChangingElement(
@@ -26,6 +27,11 @@ async def test_a_lost_connection_is_57p03_and_the_change_is_undone_by_others(lak
     )
     change = await SchemaChange.begin(lake.url, Origin(relid, "ALTER …", "somebody", 1), [check])
     await change.advance(check, State.CHECK)
+    return relid, check, change
+
+
+async def test_a_lost_connection_is_57p03_and_the_change_is_undone_by_others(lake: CatalogUnderTest) -> None:
+    relid, check, change = await _adding_a_check(lake)
     await change.proceed()
     assert await lake.superuser.fetchval("SELECT state FROM pg_sluice.element") == State.CHECK
     assert [ended for (ended,) in await lake.superuser.fetch(_TERMINATE)] == [True]
@@ -40,13 +46,7 @@ async def test_a_lost_connection_is_57p03_and_the_change_is_undone_by_others(lak
 
 
 async def test_nobody_undoes_what_is_at_work_and_only_one_what_is_not(lake: CatalogUnderTest) -> None:
-    await lake.client.execute("CREATE SCHEMA s; CREATE TABLE s.t (n integer)")
-    relid = await lake.superuser.fetchval("SELECT 's.t'::regclass::oid::bigint")
-    check = ChangingElement(
-        relid, 0, Element.CONSTRAINT, "positive", None, _DEFINITION, origin=State.ABSENT, state=State.ABSENT
-    )
-    change = await SchemaChange.begin(lake.url, Origin(relid, "ALTER …", "somebody", 1), [check])
-    await change.advance(check, State.CHECK)
+    relid, _, change = await _adding_a_check(lake)
     await asyncio.gather(*(undo_abandoned(lake.url) for _ in range(3)))
     assert await lake.superuser.fetchval("SELECT state FROM pg_sluice.element") == State.CHECK
     await change.close()

@@ -22,7 +22,7 @@ from pathlib import Path
 import psycopg
 
 from catalog.embedded import SUPERUSER, binaries
-from tests.changes.stages import AFTER, WAITS, Held, stopping, trigger
+from tests.changes.stages import AFTER, STOP_TRIGGERS, WAITS, Held, stopping, trigger
 from tests.isolation.schedule import Session
 from tests.servers import GatewayProcess, Server
 
@@ -74,10 +74,8 @@ BEGIN
     END IF;
     RETURN NULL;
 END $$;
-CREATE TRIGGER test_stop BEFORE INSERT ON pg_sluice.schema_change FOR EACH ROW EXECUTE FUNCTION pg_sluice.test_stop();
-CREATE TRIGGER test_stop AFTER UPDATE OF state ON pg_sluice.element
-    FOR EACH ROW WHEN (NEW.state <> OLD.state) EXECUTE FUNCTION pg_sluice.test_stop();
 """
+    + STOP_TRIGGERS
 )
 _REMOVE_AT_COMMIT = """
 DROP FUNCTION IF EXISTS pg_sluice.test_stop() CASCADE;

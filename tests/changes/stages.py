@@ -24,7 +24,14 @@ from tests.servers import GatewayProcess, Server
 _WAIT_SECONDS_MAX = 60.0
 _POLL_SECONDS = 0.02
 AFTER, WAITS = "after", "waits"
-_STOP = """
+# Where a change can stop: as it begins, and at each of its steps.
+STOP_TRIGGERS = """
+CREATE TRIGGER test_stop BEFORE INSERT ON pg_sluice.schema_change FOR EACH ROW EXECUTE FUNCTION pg_sluice.test_stop();
+CREATE TRIGGER test_stop AFTER UPDATE OF state ON pg_sluice.element
+    FOR EACH ROW WHEN (NEW.state <> OLD.state) EXECUTE FUNCTION pg_sluice.test_stop();
+"""
+_STOP = (
+    """
 CREATE FUNCTION pg_sluice.test_stop() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF TG_TABLE_NAME = 'schema_change' THEN
@@ -36,10 +43,9 @@ BEGIN
     END IF;
     RETURN NULL;
 END $$;
-CREATE TRIGGER test_stop BEFORE INSERT ON pg_sluice.schema_change FOR EACH ROW EXECUTE FUNCTION pg_sluice.test_stop();
-CREATE TRIGGER test_stop AFTER UPDATE OF state ON pg_sluice.element
-    FOR EACH ROW WHEN (NEW.state <> OLD.state) EXECUTE FUNCTION pg_sluice.test_stop();
 """
+    + STOP_TRIGGERS
+)
 _ON_THE_WAY = """array_position(ARRAY['absent', 'delete', 'write', 'reorg', 'check', 'validate'], OLD.state)
         < array_position(ARRAY['absent', 'delete', 'write', 'reorg', 'check', 'validate'], NEW.state)"""
 _ON_BOTH_WAYS = "NEW.state <> NEW.origin"
