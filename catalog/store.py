@@ -42,6 +42,7 @@ _LAKE: Final = "SELECT relid::bigint FROM pg_sluice.relation WHERE relid = ANY (
 _SHARED: Final = """
 SELECT EXISTS (SELECT FROM pg_class WHERE oid = $1::bigint::oid AND relkind IN ('v', 'S') AND relpersistence <> 't')
 """
+_SHARED_TYPE: Final = "SELECT EXISTS (SELECT FROM pg_type WHERE oid = $1::bigint::oid)"
 
 # The tables' last snapshots, and what each has become since the one that is kept (NULL for none). Since one that has
 # expired, nobody knows.
@@ -235,6 +236,11 @@ class Store:
     async def is_shared(self, relation_oid: int) -> bool:
         """Whether it is a view or a sequence that is committed, and no session's own."""
         shared: bool = await self.pool.fetchval(_SHARED, relation_oid)
+        return shared
+
+    async def is_shared_type(self, type_oid: int) -> bool:
+        """Whether the type is committed."""
+        shared: bool = await self.pool.fetchval(_SHARED_TYPE, type_oid)
         return shared
 
     async def newest_snapshot(self) -> int:

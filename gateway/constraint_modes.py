@@ -18,10 +18,9 @@ from gateway.arrays import text_array
 from gateway.backend import Statement
 from gateway.messages import frontend
 from gateway.pending_checks import forget_pending
-from planner.statements import Statement as SourceStatement
 
 if TYPE_CHECKING:
-    from gateway.exchange import Exchange
+    from gateway.exchange import Exchange, Sent
     from planner.statements import ConstraintModes
 
 NAME: Final = "sluice.constraints"
@@ -50,11 +49,11 @@ _ALL_DEFERRED: Final = "SET CONSTRAINTS ALL DEFERRED"
 KEEP_OWN: Final = Statement("SET CONSTRAINTS pg_sluice.pg_sluice_publish DEFERRED")
 
 
-async def relay_modes(session: Exchange, statement: SourceStatement, raw: bytes, modes: ConstraintModes) -> bool:
+async def relay_modes(session: Exchange, sent: Sent, modes: ConstraintModes) -> bool:
     """SET CONSTRAINTS as a simple query; False where the backend has refused it."""
     if await prepare_modes(session, modes):
-        raw = frontend.Query(_ALL_DEFERRED).encode()
-    good = await session.relay_query(raw, statement.offset)
+        sent = sent._replace(raw=frontend.Query(_ALL_DEFERRED).encode())
+    good = await session.relay_query(*sent)
     if good and session.transaction.open:
         await keep_modes(session, modes)
     return good

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from catalog.errors import SluiceError
 from gateway.backend import Backend
@@ -27,6 +28,13 @@ from gateway.session_timeouts import SessionTimeouts
 from gateway.states import Action, Machine, State
 from gateway.transaction import Transaction
 from planner.statements import Statement
+
+
+class Sent(NamedTuple):
+    """A query message for the backend, and where its text begins in the client's query string."""
+
+    raw: bytes
+    offset: int
 
 
 class Exchange:

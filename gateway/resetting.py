@@ -9,7 +9,7 @@ from gateway.arrays import text_array
 from gateway.backend import Result, Statement
 
 if TYPE_CHECKING:
-    from gateway.exchange import Exchange
+    from gateway.exchange import Exchange, Sent
 
 _OWN: Final = (constraint_modes.NAME, deferred.NAME)
 _ASK: Final = Statement(
@@ -19,10 +19,10 @@ _ASK: Final = Statement(
 _SET: Final = "SELECT pg_catalog.set_config($1, $2, true)"
 
 
-async def relay_reset_all(session: Exchange, raw: bytes, offset: int) -> bool:
+async def relay_reset_all(session: Exchange, sent: Sent) -> bool:
     """RESET ALL as a simple query; False where the backend has refused it."""
     kept = await own_settings(session)
-    good = await session.relay_query(raw, offset)
+    good = await session.relay_query(*sent)
     if good and session.transaction.open:
         await restore(session, kept)
     return good

@@ -6,7 +6,7 @@ transaction block, the gateway opens a block at the backend, and ends it before 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from catalog.datatypes import TEXT
 from catalog.errors import SluiceError, SqlState
@@ -15,7 +15,7 @@ from gateway.analysis import SAVEPOINT, UNDO
 from gateway.attention import check
 from gateway.constraint_modes import relay_modes
 from gateway.enlistment import analysed
-from gateway.exchange import Exchange, shift
+from gateway.exchange import Exchange, Sent, shift
 from gateway.framing import Frame
 from gateway.lake import open_portal
 from gateway.messages import frontend
@@ -37,9 +37,6 @@ from planner.changed_settings import Resetting, resetting
 from planner.routes import Route
 from planner.statements import Statement, constraint_modes, setting, split
 from planner.transaction_commands import Shown, TransactionCommand, shown, transaction_command
-
-if TYPE_CHECKING:
-    from gateway.exchange import Exchange
 
 IN_BLOCKS_ONLY: Final = (
     TransactionCommand.SAVEPOINT,
@@ -89,8 +86,10 @@ async def answer(session: Exchange, frame: Frame) -> None:
         await _check_syntax(session, frame)
     for number, statement in enumerate(statements, 1):
         session.ends_with_statement = number == len(statements)
-        raw = frame.data if alone else await session.encoding.encoded(frontend.Query(statement.text))
-        if not await _answer_one(session, statement, raw, alone=alone):
+        sent = Sent(frame.data, 0)  # byte for byte, with whatever stands before it
+        if not alone:
+            sent = Sent(await session.encoding.encoded(frontend.Query(statement.text)), statement.offset)
+        if not await _answer_one(session, statement, sent, alone=alone):
             return
         await session.transaction.deferred.close()
 
@@ -119,14 +118,14 @@ async def _check_syntax(session: Exchange, frame: Frame) -> None:
         raise refusal
 
 
-async def _answer_one(session: Exchange, statement: Statement, raw: bytes, *, alone: bool) -> bool:
+async def _answer_one(session: Exchange, statement: Statement, sent: Sent, *, alone: bool) -> bool:
     """One statement; False where it failed at the backend (the error has been sent)."""
     command = transaction_command(statement)
     transaction = session.transaction
     if session.backend.status == b"E":
-        return await _answer_failed(session, statement, raw)
+        return await _answer_failed(session, sent)
     if command is not None:
-        return await _command(session, statement, command, raw, alone=alone)
+        return await _command(session, command, sent, alone=alone)
     if not alone:
         await transaction.begin()
     await transaction.pin((statement,))
@@ -134,9 +133,9 @@ async def _answer_one(session: Exchange, statement: Statement, raw: bytes, *, al
     await windows.enter(session, (statement,))
     check(session)
     if windows.needs_no_look(session, statement):
-        return await _relay(session, statement, raw)
+        return await _relay(session, statement, sent)
     good = True
-    own = frontend.Query(statement.text).encode() if session.encoding.converts else raw
+    own = frontend.Query(statement.text).encode()
     lake: tuple[int, ...] = ()
 
     async def open_analysed(hold: bool) -> Portal | None:
@@ -149,7 +148,7 @@ async def _answer_one(session: Exchange, statement: Statement, raw: bytes, *, al
         if routed.publishes:  # at the level of the gateway's own blocks, whatever the client's default is
             await transaction.begin()
         if routed.route is Route.RELAY:
-            good = await session.relay_query(raw, statement.offset)
+            good = await session.relay_query(*sent)
             return None
         lake = routed.lake
         session.client.send(*analysis.notices)
@@ -168,29 +167,27 @@ async def _answer_one(session: Exchange, statement: Statement, raw: bytes, *, al
     return good
 
 
-async def _answer_failed(session: Exchange, statement: Statement, raw: bytes) -> bool:
+async def _answer_failed(session: Exchange, sent: Sent) -> bool:
     """A statement of a transaction that has failed: most likely one that ends it, or goes back to a savepoint."""
-    good = await session.relay_query(raw, statement.offset)
+    good = await session.relay_query(*sent)
     await session.transaction.regained()
     return good
 
 
-async def _relay(session: Exchange, statement: Statement, raw: bytes) -> bool:
+async def _relay(session: Exchange, statement: Statement, sent: Sent) -> bool:
     """A statement that PostgreSQL answers, whatever it is."""
     await as_of.check_setting(session, statement)
     if shown(statement) is not None and (level := session.transaction.untold_level) is not None:
         session.client.send(_LEVEL, DataRow((level.encode(),)), CommandComplete("SHOW"))
         return True
     if (modes := constraint_modes(statement)) is not None:
-        return await relay_modes(session, statement, raw, modes)
+        return await relay_modes(session, sent, modes)
     if resetting(statement) is Resetting.SETTINGS and session.transaction.open:
-        return await relay_reset_all(session, raw, statement.offset)
-    return await session.relay_query(raw, statement.offset)
+        return await relay_reset_all(session, sent)
+    return await session.relay_query(*sent)
 
 
-async def _command(
-    session: Exchange, statement: Statement, command: TransactionCommand, raw: bytes, *, alone: bool
-) -> bool:
+async def _command(session: Exchange, command: TransactionCommand, sent: Sent, *, alone: bool) -> bool:
     """A statement about the transaction itself."""
     transaction = session.transaction
     if command in IN_BLOCKS_ONLY and not alone and (transaction.implicit or not transaction.open):
@@ -205,7 +202,7 @@ async def _command(
         await transaction.prepare_client_commit()
     # A block of the gateway's own becomes the client's: PostgreSQL does not warn there.
     hidden = SqlState.ACTIVE_SQL_TRANSACTION if transaction.implicit and command is TransactionCommand.BEGIN else None
-    good = await session.relay_query(raw, statement.offset, hidden)
+    good = await session.relay_query(*sent, hidden)
     await transaction.after(command, good=good)
     return good
 

@@ -21,6 +21,7 @@ from planner.nodes import Node, name_of, walk
 from planner.references import functions, relations
 from planner.routes import Route, command, is_utility
 from planner.statements import Statement, constraint_modes, needs_no_analysis
+from planner.transaction_commands import transaction_command
 
 if TYPE_CHECKING:
     from gateway.analysis import Analysis
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from gateway.routing import Routed
     from planner.builtins import Builtins
     from planner.statements import ConstraintModes
-from planner.transaction_commands import transaction_command
 
 # First words of statements that PostgreSQL answers without a look at any table, and that a window would undo in vain.
 _BESIDE: Final = frozenset({

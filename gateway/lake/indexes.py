@@ -52,6 +52,14 @@ class PlainlyPortal(SchemaOnlyPortal):
         _check_drop(query.utilityStmt)
         await super().run()
 
+    async def _carry_out(self) -> str:
+        query = self.routed.query
+        assert query is not None
+        if query.utilityStmt.fields.get("relation") or query.utilityStmt.type != "REINDEXSTMT":
+            return await super()._carry_out()
+        # All tables of a schema: PostgreSQL takes a transaction for each.
+        return await self._relay()
+
     async def _relay(self) -> str:
         tag = await super()._relay()
         self._answers[:] = map(_concurrently, self._answers)

@@ -30,6 +30,7 @@ from gateway.lake.schema_only import SchemaOnlyPortal
 from gateway.routing import quoted
 from gateway.unseen import runs_functions
 from gateway.visibility import latest
+from planner.nodes import name_of
 from planner.references import calls_users
 from storage.arrow_types import arrow_type
 from storage.plan import column_name
@@ -47,6 +48,7 @@ SELECT pg_catalog.to_regtype($1)::pg_catalog.oid, pg_catalog.json_agg(DISTINCT a
     FILTER (WHERE a.attrelid IS NOT NULL)
 FROM over d LEFT JOIN pg_catalog.pg_attribute a ON a.atttypid = d.oid
 """
+_TYPE: Final = "SELECT pg_catalog.to_regtype($1)::pg_catalog.oid::pg_catalog.int8"
 _WRITTEN_ANEW: Final = "SELECT pg_sluice.tables_to_write_anew($1)"
 
 
@@ -59,12 +61,28 @@ class AlterTypePortal(SchemaOnlyPortal):
         assert query is not None
         if query.utilityStmt.fields.get("oldVal"):
             return await self._carry_out()
+        if query.utilityStmt.type == "ALTERENUMSTMT" and await self._is_own(query.utilityStmt.typeName):
+            return await self._relay()
         await session.transaction.deferred.open()
         tag = await self._patiently()
         wanted = await obligations(session)
         tables = [(await latest(session, oid)).table for oid in sorted({each.relid for each in wanted})]
         await defer(session, self.analysis, tables, wanted, renames=True)
         return tag
+
+    async def _is_own(self, name: Sequence[str]) -> bool:
+        """Whether it is the block's own type, which is there outside of windows: then there is none from here on.
+
+        PostgreSQL lets a transaction use labels that it has added to a type which it has made, if no savepoint lies
+        between the two; a window is one.
+        """
+        deferred = self.session.transaction.deferred
+        if deferred.minds(name_of(name[-1])):
+            return False
+        await deferred.close()
+        [found] = await self.session.backend.run(Statement(_TYPE, (quoted(name),)))
+        oid = found.rows[0][0]
+        return oid is not None and not await self.session.gateway.store.is_shared_type(int(oid))
 
     async def _carry_out(self) -> str:
         session, transaction = self.session, self.session.transaction
