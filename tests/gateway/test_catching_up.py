@@ -28,7 +28,10 @@ class Clock:
     [
         ([0.0], 1),
         ([30.0, 5.0, 0.8, 0.1, 0.1], 4),
-        ([5.0], 20),  # others add as much as is done: it ends all the same
+        ([30.0, 5.0, 0.8, 0.9, 0.7, 0.1], 6),  # one took longer by chance
+        ([30.0, 5.0, 0.5, 0.6, 0.5, 0.4, 0.1], 5),  # it gets no shorter
+        ([5.0], 3),  # others add as much as is done
+        ([100.0 - number for number in range(90)], 20),  # nearly as much
     ],
 )
 async def test_rounds(monkeypatch: pytest.MonkeyPatch, work: list[float], rounds: int) -> None:
