@@ -120,9 +120,12 @@ class Session(ExtendedQuery):
             raise
         except SluiceError as error:
             await self._fail(error)
-        except Exception as fault:  # noqa: BLE001  the session's last resort: the client hears of it, and so does the log
+        except Exception as fault:
             _LOG.exception("unexpected error")
-            await self._fail(SluiceError(SqlState.INTERNAL_ERROR, f"{type(fault).__name__}: {fault}"))
+            # Nobody knows what the backend has still to say to whom: the next statement must not be told it.
+            said = SluiceError(SqlState.INTERNAL_ERROR, f"{type(fault).__name__}: {fault}", severity="FATAL")
+            self.backend.abort(said)
+            raise BackendLostError(said) from fault
         if kind is frontend.Query or kind is frontend.FunctionCall:
             await self._leave_window()
             await self._end_own_block()

@@ -355,6 +355,7 @@ BEGIN
         -- As late as can be: from here on until the end of COMMIT no gateway's heartbeat is answered.
         PERFORM pg_sluice.write_update(snapshot, version);
         DELETE FROM pg_sluice.dirty;
+        DELETE FROM pg_sluice.ddl_scan;
     END IF;
     SELECT array_agg(DISTINCT change) INTO changes FROM unnest(schema_changes || row_changes) change
         WHERE change IS NOT NULL;

@@ -215,25 +215,6 @@ BEGIN
 END $$;
 
 
--- How often this transaction has scanned a shadow or an index of one, but for those that are `filled`: more than before a
--- statement that PostgreSQL alone ran means that the statement read an empty table in place of the lake. A table that the
--- statement itself has made, after the one that was the `newest` then, has no other rows than its shadow.
-CREATE FUNCTION pg_sluice.shadow_scans(filled oid[] DEFAULT '{}', newest bigint DEFAULT NULL) RETURNS bigint
-LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog AS $$
-    WITH counted AS (
-        SELECT r.relid FROM pg_sluice.relation r WHERE r.relid <> ALL (filled) AND NOT coalesce(
-            r.table_id > newest AND NOT EXISTS (SELECT FROM pg_sluice.published_shape s WHERE s.relid = r.relid), false)
-    )
-    SELECT coalesce(sum(pg_stat_get_xact_numscans(o)), 0)::bigint FROM (
-        SELECT relid FROM counted UNION ALL SELECT indexrelid FROM pg_index JOIN counted ON relid = indrelid
-    ) AS scanned (o)
-$$;
-
--- The ID of the table that was made last, by anybody.
-CREATE FUNCTION pg_sluice.newest_table() RETURNS bigint LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog AS $$
-    SELECT pg_sequence_last_value('pg_sluice.catalog_id')
-$$;
-
 -- Those of these functions that may do more than to compute, by name; aggregates do what their functions do.
 CREATE FUNCTION pg_sluice.volatile_functions(called oid[]) RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog AS $$

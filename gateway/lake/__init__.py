@@ -18,7 +18,7 @@ from gateway.lake.cursor import DeclarePortal, FetchPortal
 from gateway.lake.execute import ExecutePortal
 from gateway.lake.explain import ExplainPortal
 from gateway.lake.explain_change import ExplainChangePortal
-from gateway.lake.guarded import GuardedPortal
+from gateway.lake.guarded_statement import GuardedPortal
 from gateway.lake.indexes import PlainlyPortal, alter_portal
 from gateway.lake.insert import InsertRowsPortal
 from gateway.lake.insert_query import InsertQueryPortal

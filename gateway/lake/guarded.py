@@ -21,7 +21,7 @@ from gateway.messages import backend as answers
 from gateway.messages import frontend
 from gateway.messages.backend import CommandComplete
 from gateway.messages.layout import Message
-from gateway.portal import Binding, StatementPortal
+from gateway.portal import Binding
 from gateway.transaction import BEGIN
 
 if TYPE_CHECKING:
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 
 _SCANS: Final = "SELECT pg_sluice.shadow_scans($1::oid[], $2::bigint)"
 _NEWEST: Final = Statement("SELECT pg_sluice.newest_table()")
+# Scans that DDL makes are no functions' (catalog/sql/scans.sql).
+_WATCHED, _UNWATCHED = (
+    Statement(f"SELECT pg_catalog.set_config('sluice.watched', '{state}', true)") for state in ("on", "off")
+)
 SCANS: Final = Statement(_SCANS, ("{}", None))
 # To suspend what is not validated updates these three catalogs; what makes or drops anything does more to them.
 _CHANGES: Final = """
@@ -55,16 +59,6 @@ _HEAD_BYTES: Final = 5
 _OF_NO_SHADOW: Final = (SqlState.LOCK_NOT_AVAILABLE, SqlState.FEATURE_NOT_SUPPORTED)
 
 
-class GuardedPortal(StatementPortal):
-    """Relays a statement inside a transaction, and looks before it commits."""
-
-    async def run(self) -> None:
-        async with guarding(self.session):
-            tag = await relay_statement(self.session, self.binding)
-        if tag:
-            self.session.client.send(CommandComplete(tag))
-
-
 @asynccontextmanager
 async def guarding(session: Exchange, *filled: int, undone_in: int | None = None) -> AsyncIterator[None]:
     """Around what the backend carries out, in a transaction: 0A000 where a function has read a lake table.
@@ -80,8 +74,8 @@ async def guarding(session: Exchange, *filled: int, undone_in: int | None = None
     changes = [] if undone_in is None else [Statement(_CHANGES, (str(undone_in),))]
     try:
         # What is made from here on has been scanned by nobody: what is asked first need not leave it out.
-        questions = [_NEWEST, Statement(_SCANS, (oids, None)), *changes, _SAVEPOINT]
-        newest, *before, _ = (await backend.run(*([BEGIN] if alone else []), *questions))[-len(questions) :]
+        questions = [_NEWEST, Statement(_SCANS, (oids, None)), *changes, _WATCHED, _SAVEPOINT]
+        newest, *before, _, _ = (await backend.run(*([BEGIN] if alone else []), *questions))[-len(questions) :]
         questions = [Statement(_SCANS, (oids, newest.rows[0][0])), *changes]
         try:
             yield
@@ -92,7 +86,7 @@ async def guarding(session: Exchange, *filled: int, undone_in: int | None = None
                 _, after_error = await backend.run(_UNDO, questions[0])
                 _check_scans(session, before[0], after_error)
             raise
-        _, *after, _ = await backend.run(_RELEASE, *questions, KEEP_OWN)
+        _, *after, _, _ = await backend.run(_RELEASE, *questions, _UNWATCHED, KEEP_OWN)
         _check_scans(session, before[0], after[0])
         if after[-1].rows != before[-1].rows:
             raise unsupported("a function that changes a table while it makes rows of another")

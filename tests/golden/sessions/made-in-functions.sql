@@ -38,4 +38,60 @@ ROLLBACK;
 SELECT * FROM d;
 DO $$ BEGIN CREATE TABLE f (id integer PRIMARY KEY); DROP TABLE f; END $$;
 SELECT to_regclass('f');
+-- constraints and indexes over rows that are there, as tools write them that want to run twice; they are looked at when
+-- the statement has been carried out, so errors have no CONTEXT
+\set SHOW_CONTEXT never
+CREATE TABLE parent (id integer PRIMARY KEY);
+CREATE TABLE child (id integer, parent integer, n integer);
+INSERT INTO parent VALUES (1), (2);
+INSERT INTO child VALUES (1, 1, 10), (2, 2, 20);
+INSERT INTO child VALUES (3, NULL, 20);
+DO $$ BEGIN
+    ALTER TABLE child ADD CONSTRAINT of_parent FOREIGN KEY (parent) REFERENCES parent;
+EXCEPTION WHEN duplicate_object THEN NULL;
+END $$;
+DO $$ BEGIN
+    ALTER TABLE child ADD CONSTRAINT of_parent FOREIGN KEY (parent) REFERENCES parent;
+EXCEPTION WHEN duplicate_object THEN NULL;
+END $$;
+INSERT INTO child VALUES (4, 9, 40);
+DELETE FROM parent WHERE id = 1;
+DO $$ BEGIN ALTER TABLE child ADD CONSTRAINT once UNIQUE (n); END $$;
+DO $$ BEGIN ALTER TABLE child ADD CONSTRAINT once UNIQUE (id), ADD CHECK (n > 5), ALTER id SET NOT NULL; END $$;
+DO $$ BEGIN ALTER TABLE child ADD CHECK (n > 15); END $$;
+DO $$ BEGIN ALTER TABLE child ALTER parent SET NOT NULL; END $$;
+DO $$ BEGIN ALTER TABLE child ADD CONSTRAINT later CHECK (n < 100) NOT VALID; ALTER TABLE child VALIDATE CONSTRAINT later; END $$;
+DO $$ BEGIN
+    IF NOT EXISTS (SELECT FROM pg_indexes WHERE schemaname = 'made' AND indexname = 'by_both') THEN
+        CREATE UNIQUE INDEX by_both ON child (n, id);
+        CREATE INDEX by_n ON child (n) WHERE id > 1;
+    END IF;
+END $$;
+INSERT INTO child VALUES (1, 2, 50);
+INSERT INTO child VALUES (5, 2, 3);
+CREATE PROCEDURE restrict_it() LANGUAGE plpgsql AS $$ BEGIN ALTER TABLE child ADD CHECK (id < 4); END $$;
+CALL restrict_it();
+CREATE FUNCTION widen(name text) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+    EXECUTE format('ALTER TABLE %I ADD COLUMN extra integer NOT NULL DEFAULT 7', name);
+    EXECUTE format('ALTER TABLE %I ADD CHECK (extra = 7)', name);
+    RETURN name;
+END $$;
+SELECT widen('child');
+SELECT * FROM child ORDER BY id;
+UPDATE child SET extra = 8;
+\d child
+BEGIN;
+UPDATE child SET n = -n WHERE id = 1;
+SAVEPOINT s;
+DO $$ BEGIN ALTER TABLE child DROP CONSTRAINT child_n_check; ALTER TABLE child ADD CHECK (n > 0); END $$;
+ROLLBACK TO s;
+DO $$ BEGIN ALTER TABLE child DROP CONSTRAINT child_n_check; ALTER TABLE child ADD CHECK (n <> 0); END $$;
+UPDATE child SET n = 0;
+ROLLBACK TO s;
+DO $$ BEGIN ALTER TABLE child DROP CONSTRAINT child_n_check; ALTER TABLE child ADD CHECK (n > -20); END $$;
+COMMIT;
+UPDATE child SET n = -n WHERE id = 1;
+UPDATE child SET n = -n - 30 WHERE id = 1;
+SELECT * FROM child ORDER BY id;
 DROP SCHEMA made CASCADE;

@@ -1,0 +1,83 @@
+-- Scans of shadows. A function that reads a lake table finds it empty, and its reads are in no tree: so they are counted.
+
+-- Scans that PostgreSQL itself made of a shadow to carry out DDL from within a function: for a constraint, or an index. The
+-- rows that are there are looked at by the gateway (obligations.sql).
+CREATE TABLE pg_sluice.ddl_scan (relid oid NOT NULL, scans bigint NOT NULL);
+
+
+-- How often this transaction has scanned each shadow, or an index of one.
+CREATE FUNCTION pg_sluice.scans_of_each() RETURNS TABLE (relid oid, scans bigint) LANGUAGE sql
+SET search_path = pg_catalog AS $$
+    SELECT r.relid, pg_stat_get_xact_numscans(r.relid)
+        + (SELECT coalesce(sum(pg_stat_get_xact_numscans(i.indexrelid)), 0)::bigint FROM pg_index i WHERE i.indrelid = r.relid)
+    FROM pg_sluice.relation r
+$$;
+
+-- How often this transaction has scanned shadows, but for those that are `filled`, and for DDL: more than before a
+-- statement that PostgreSQL alone ran means that the statement read an empty table in place of the lake. A table that the
+-- statement itself has made, after the one that was the `newest` then, has no other rows than its shadow.
+CREATE FUNCTION pg_sluice.shadow_scans(filled oid[] DEFAULT '{}', newest bigint DEFAULT NULL) RETURNS bigint
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog AS $$
+    WITH counted AS (
+        SELECT r.relid FROM pg_sluice.relation r WHERE r.relid <> ALL (filled) AND NOT coalesce(
+            r.table_id > newest AND NOT EXISTS (SELECT FROM pg_sluice.published_shape s WHERE s.relid = r.relid), false)
+    )
+    SELECT coalesce(sum(pg_stat_get_xact_numscans(o)), 0)::bigint
+        - (SELECT coalesce(sum(d.scans), 0)::bigint FROM pg_sluice.ddl_scan d JOIN counted USING (relid))
+    FROM (SELECT relid FROM counted UNION ALL SELECT indexrelid FROM pg_index JOIN counted ON relid = indrelid) AS scanned (o)
+$$;
+
+-- The ID of the table that was made last, by anybody.
+CREATE FUNCTION pg_sluice.newest_table() RETURNS bigint LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog AS $$
+    SELECT pg_sequence_last_value('pg_sluice.catalog_id')
+$$;
+
+
+-- While functions are watched (gateway/lake/guarded.py), which says so by a setting: what was scanned before a command.
+CREATE FUNCTION pg_sluice.before_ddl() RETURNS event_trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+BEGIN
+    IF current_setting('sluice.watched', true) = 'on' THEN
+        PERFORM set_config('sluice.scanned', (SELECT coalesce(jsonb_object_agg(relid, scans), '{}')
+                                              FROM pg_sluice.scans_of_each() WHERE scans > 0)::text, true);
+    END IF;
+END $$;
+
+-- What the command has scanned of the tables that it changed, and of those that these refer to. A command within another
+-- leaves that one without an excuse.
+CREATE FUNCTION pg_sluice.after_ddl() RETURNS event_trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+DECLARE
+    before jsonb := nullif(current_setting('sluice.scanned', true), '')::jsonb;
+BEGIN
+    IF before IS NULL OR current_setting('sluice.watched', true) IS DISTINCT FROM 'on' THEN
+        RETURN;
+    END IF;
+    PERFORM set_config('sluice.scanned', '', true);
+    INSERT INTO pg_sluice.ddl_scan
+        WITH changed AS (
+            SELECT coalesce(i.indrelid, c.objid) AS relid FROM pg_event_trigger_ddl_commands() c
+            LEFT JOIN pg_index i ON i.indexrelid = c.objid WHERE c.classid = 'pg_class'::regclass
+        )
+        SELECT s.relid, s.scans - coalesce((before ->> s.relid::text)::bigint, 0)
+        FROM pg_sluice.scans_of_each() s
+        WHERE s.scans > coalesce((before ->> s.relid::text)::bigint, 0)
+            AND s.relid IN (SELECT relid FROM changed
+                            UNION SELECT k.confrelid FROM pg_constraint k JOIN changed ON relid = k.conrelid WHERE k.contype = 'f')
+            AND NOT EXISTS (SELECT FROM changed WHERE pg_sluice.may_call_users(relid));
+END $$;
+
+-- Whether what a table's columns, constraints and indexes are made of are functions of users, or may be: of these, a
+-- command may have run some.
+CREATE FUNCTION pg_sluice.may_call_users(changed oid) RETURNS boolean LANGUAGE sql STABLE SET search_path = pg_catalog AS $$
+    SELECT EXISTS (
+        SELECT FROM pg_depend d
+        WHERE d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass) AND d.refobjid >= 16384
+            AND (d.classid, d.objid) IN (
+                SELECT 'pg_constraint'::regclass::oid, k.oid FROM pg_constraint k WHERE k.conrelid = changed
+                UNION ALL SELECT 'pg_attrdef'::regclass, f.oid FROM pg_attrdef f WHERE f.adrelid = changed
+                UNION ALL SELECT 'pg_class'::regclass, i.indexrelid FROM pg_index i WHERE i.indrelid = changed))
+        OR EXISTS (
+            SELECT FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+            WHERE a.attrelid = changed AND a.attnum > 0 AND NOT a.attisdropped AND t.typtype = 'd')
+$$;
