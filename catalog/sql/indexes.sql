@@ -4,7 +4,8 @@
 -- so sidecars belong to no snapshot, and come and go by themselves.
 
 -- `index_id` is what sidecars go by. It stays where PostgreSQL makes the same index anew, under another OID; an index over
--- other columns or expressions gets another. `unused` says why an index has no sidecars, where it can have none.
+-- other columns or expressions gets another. `unused` says why an index has no sidecars, where it can have none. `labels`
+-- are the keys of a UNIQUE one over expressions, or over some rows, as errors spell them.
 CREATE SEQUENCE pg_sluice.index_id;
 CREATE TABLE pg_sluice.lake_index (
     index_id bigint PRIMARY KEY DEFAULT pg_sluice.take_numbers('pg_sluice.index_id'),
@@ -12,7 +13,8 @@ CREATE TABLE pg_sluice.lake_index (
     index_oid oid UNIQUE NOT NULL,
     name name NOT NULL,
     form jsonb NOT NULL,
-    unused text
+    unused text,
+    labels text[]
 );
 CREATE INDEX lake_index_relid ON pg_sluice.lake_index (relid);
 
@@ -152,6 +154,10 @@ BEGIN
         WHERE i.indrelid = shadow AND NOT EXISTS (SELECT FROM pg_sluice.lake_index x WHERE x.index_oid = i.indexrelid);
     UPDATE pg_sluice.lake_index x SET name = c.relname FROM pg_class c
         WHERE x.relid = shadow AND c.oid = x.index_oid AND c.relname <> x.name;
+    UPDATE pg_sluice.lake_index x SET labels = l.labels
+        FROM pg_index i CROSS JOIN LATERAL (SELECT pg_sluice.index_labels(i) AS labels) l
+        WHERE x.relid = shadow AND i.indexrelid = x.index_oid AND i.indisunique
+            AND (i.indexprs IS NOT NULL OR i.indpred IS NOT NULL) AND l.labels IS DISTINCT FROM x.labels;
     DELETE FROM pg_sluice.index_known n WHERE n.relid = shadow
         AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indexrelid = n.index_oid);
 END $$;

@@ -73,15 +73,19 @@ SET search_path = pg_catalog AS $$
     WHERE i.indrelid = shadow AND i.indisunique AND i.indisready AND i.indexprs IS NULL AND i.indpred IS NULL
 $$;
 
--- Those over expressions, or over some rows only, with what they are over (indexes.sql).
+-- Those over expressions, or over some rows only, with what they are over (indexes.sql). To spell an expression takes the
+-- table's lock, which another session's may hold; so it is done where the transaction itself has changed the table, and
+-- when that is published.
 CREATE FUNCTION pg_sluice.computed_keys(shadow oid) RETURNS jsonb LANGUAGE sql STABLE
 SET search_path = pg_catalog AS $$
     SELECT jsonb_agg(jsonb_build_object(
-        'oid', c.oid::bigint, 'name', c.relname, 'labels', to_jsonb(pg_sluice.index_labels(i)),
+        'oid', c.oid::bigint, 'name', c.relname, 'labels', to_jsonb(CASE
+            WHEN x.labels IS NULL OR EXISTS (SELECT FROM pg_sluice.dirty d WHERE d.relid = shadow) THEN pg_sluice.index_labels(i)
+            ELSE x.labels END),
         'form', pg_sluice.index_form(i), 'nulls_distinct', NOT i.indnullsnotdistinct, 'public', i.indisvalid,
-        'index_id', (SELECT x.index_id FROM pg_sluice.lake_index x WHERE x.index_oid = i.indexrelid
-                     AND x.form = pg_sluice.index_form(i))) ORDER BY c.oid)
+        'index_id', x.index_id) ORDER BY c.oid)
     FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+    LEFT JOIN pg_sluice.lake_index x ON x.index_oid = i.indexrelid AND x.form = pg_sluice.index_form(i)
     WHERE i.indrelid = shadow AND i.indisunique AND i.indisready AND (i.indexprs IS NOT NULL OR i.indpred IS NOT NULL)
 $$;
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import psycopg
 import pytest
 
 from tests.changes.wide_workload import WideWorkload
-from tests.changes.workload import run
+from tests.changes.workload import drop, run
 from tests.servers import Server
 
 _STATEMENTS = 60
@@ -18,6 +19,7 @@ def test_same_outcomes(oracle: Server, gateway: Server, seed: int) -> None:
         server.psql("-qc", f"CREATE SCHEMA {schema}")
     outcome = run(gateway.url, oracle.url, schema, seed, _STATEMENTS, make=WideWorkload)
     for server in (oracle, gateway):
-        server.psql("-qc", f"SET client_min_messages = warning; DROP SCHEMA {schema} CASCADE")
+        with psycopg.connect(server.url, autocommit=True) as connection:
+            drop(connection, schema)
     assert not outcome.different, "\n".join([*outcome.story, *outcome.different])
     assert outcome.done.total() > outcome.refused.total() * 5

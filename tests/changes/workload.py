@@ -34,6 +34,7 @@ _VALUES_OF = {
 _ANY_VALUES = ("0", "1", "NULL", "NULL", "'7'", "'seven'", "'2026-01-02'", "1.5", "DEFAULT", "true")
 _TYPES = tuple(_VALUES_OF)
 REFUSED = "0A000"
+OTHER_SCHEMAS = ("o", "p")
 _INTEGRITY = {"42710", "23502", "23503", "23505", "23514", "22001", "22P02", "22003", "22007"}
 _DONE = {"ALTER TABLE"}
 _COLUMNS_OF = """
@@ -52,7 +53,8 @@ WHERE c.relnamespace = current_schema()::regnamespace AND k.contype <> 't' GROUP
 class Workload:
     """`statement` gives the next one; `columns` (name → type) and `constraints` are what there is, by table.
 
-    `numbered`: with columns that take their values from a sequence, which gives none twice, whoever asks.
+    `numbered`: with columns that take their values from a sequence, which gives none twice, whoever asks. `schema` is
+    where it works.
     """
 
     values_of: ClassVar[Mapping[str, tuple[str, ...]]] = _VALUES_OF
@@ -60,6 +62,7 @@ class Workload:
     numbered: bool = True
     columns: dict[str, dict[str, str]] = field(default_factory=dict)
     constraints: dict[str, list[str]] = field(default_factory=dict)
+    schema: str = ""
 
     def look(self, connection: psycopg.Connection) -> None:
         """Learn what there is."""
@@ -258,7 +261,7 @@ def run(
     gateway: str, postgres: str, schema: str, seed: int, statements: int, *, make: type[Workload] = Workload
 ) -> Outcome:
     """Carry out so many, until the two differ. The schema is there, empty, on both."""
-    workload, outcome = make(random.Random(seed)), Outcome()
+    workload, outcome = make(random.Random(seed), schema=schema), Outcome()
     options = f"-c search_path={schema} -c client_min_messages=error -c timezone=UTC"
     with (
         psycopg.connect(gateway, autocommit=True, options=options) as ours,
@@ -302,6 +305,12 @@ def run(
     return outcome
 
 
+def drop(connection: psycopg.Connection, schema: str) -> None:
+    """The schema and what a workload has made beside it."""
+    for name in (schema, *(f"{schema}_{suffix}" for suffix in OTHER_SCHEMAS)):
+        connection.execute(f"SET client_min_messages = error; DROP SCHEMA IF EXISTS {name} CASCADE".encode())
+
+
 def by_hand(description: str | None, prefix: str, run: Callable[[str, str, str, int, int], Outcome]) -> None:
     """Seeds one after another, each in a schema of its own that is made anew; `run` carries out one."""
     parser = argparse.ArgumentParser(description=description.splitlines()[0] if description else None)
@@ -317,7 +326,7 @@ def by_hand(description: str | None, prefix: str, run: Callable[[str, str, str, 
         schema = f"{prefix}_{seed}"
         for url in (chosen.gateway, chosen.postgres):
             with psycopg.connect(url, autocommit=True, options="-c client_min_messages=error") as control:
-                control.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE".encode())
+                drop(control, schema)
                 control.execute(f"CREATE SCHEMA {schema}".encode())
         outcome = run(chosen.gateway, chosen.postgres, schema, seed, chosen.statements)
         refused += outcome.refused
