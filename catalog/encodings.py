@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-import asyncpg
-
-from catalog.errors import SluiceError
 from catalog.pool import Pool
 
 _CONVERT: Final = "SELECT pg_catalog.convert($1, $2::text::name, $3::text::name)"
@@ -24,10 +21,7 @@ WHERE t.oid = $1::bigint::oid
 
 async def convert(pool: Pool, data: bytes, source: str, target: str) -> bytes:
     """The text in `target`; 22021 where it is none in `source`, 22P05 where `target` lacks a character."""
-    try:
-        converted: bytes = await pool.fetchval(_CONVERT, data, source, target)
-    except asyncpg.DataError as error:
-        raise SluiceError(str(error.sqlstate), error.args[0]) from error
+    converted: bytes = await pool.fetchval(_CONVERT, data, source, target)
     return converted
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-import asyncpg
-
 from catalog.errors import SluiceError, SqlState
 from catalog.pool import Pool
 
@@ -23,6 +21,7 @@ SETTINGS: Final[tuple[tuple[str, str, str, str], ...]] = (
     ("sluice.compaction_waste", "float8", "0.2", "A file is written anew that has lost this share of rows or columns."),
     ("sluice.compaction_rest", "float8", "1", "A gateway rests for so many times as long as a merge took."),
 )
+_DATA_EXCEPTION: Final = "22"
 _VALUES: Final = "SELECT name, value FROM pg_sluice.maintenance_settings"
 _SECONDS: Final = "SELECT extract(epoch FROM $1::text::interval)::float8"
 
@@ -52,5 +51,7 @@ async def maintenance_settings(pool: Pool) -> MaintenanceSettings:
             waste=float(found["compaction_waste"]),
             rest=float(found["compaction_rest"]),
         )
-    except (ValueError, asyncpg.DataError) as error:
+    except (ValueError, SluiceError) as error:
+        if isinstance(error, SluiceError) and not error.sqlstate.startswith(_DATA_EXCEPTION):
+            raise
         raise SluiceError(SqlState.INVALID_PARAMETER_VALUE, f"a setting of maintenance is wrong: {error}") from error

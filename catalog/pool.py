@@ -1,6 +1,7 @@
 """Connections of the gateway's own to the catalog, of which several statements share a few.
 
-Contract: where the catalog cannot be reached, or ends a connection, that is 57P03, which clients may try again.
+Contract: where the catalog cannot be reached, or ends a connection, that is 57P03, which clients may try again; what it
+refuses is a SluiceError with its own SQLSTATE.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ FAULTS: Final = (SluiceError, *UNREACHABLE, asyncpg.PostgresError)
 _INTERVENTIONS: Final = frozenset({"57", "08"})
 
 
-def log_fault(log: logging.Logger, what: str, fault: Exception) -> None:
+def log_fault(log: logging.Logger, what: str, fault: BaseException) -> None:
     """A catalog that restarts, or cannot be reached, is told of in a line; whatever else, with where it came from."""
     if isinstance(fault, UNREACHABLE) or (isinstance(fault, SluiceError) and fault.sqlstate[:2] in _INTERVENTIONS):
         log.warning("%s: %s", what, fault)
@@ -43,12 +44,14 @@ def log_fault(log: logging.Logger, what: str, fault: Exception) -> None:
 
 @contextmanager
 def reaching() -> Iterator[None]:
-    """Any such fault of asyncpg's is 57P03."""
+    """What asyncpg raises, as a SluiceError."""
     try:
         yield
     except UNREACHABLE as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise SluiceError(SqlState.CANNOT_CONNECT_NOW, f"cannot reach the catalog: {reason}") from error
+    except asyncpg.PostgresError as error:
+        raise SluiceError(error.sqlstate or SqlState.INTERNAL_ERROR, str(error.args[0])) from error
 
 
 class Pool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from catalog.gateways import Gateways
+from catalog.pool import log_fault
 from catalog.store import Store
 from gateway.endpoint import Address
 from gateway.indexing import Indexing
@@ -78,4 +79,4 @@ class GatewayContext:
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (fault := task.exception()) is not None:
-            _LOG.error("something that nobody waits for has failed", exc_info=fault)
+            log_fault(_LOG, "something that nobody waits for has failed", fault)

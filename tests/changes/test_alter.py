@@ -54,7 +54,7 @@ def test_the_lake_as_it_was_before_the_type_changed(connection: psycopg.Connecti
 
 @pytest.mark.parametrize(
     "change",
-    ["ADD CHECK (n > 0)", "ALTER n TYPE text", "ALTER n TYPE integer USING n + 1", "ADD m float8 DEFAULT random()"],
+    ["ALTER n TYPE text", "ALTER n TYPE integer USING n + 1", "ADD m float8 DEFAULT random()"],
 )
 def test_a_function_that_alters_rows_that_are_there_is_refused(connection: psycopg.Connection, change: str) -> None:
     connection.execute("CREATE TABLE t (n integer)")

@@ -96,7 +96,7 @@ def test_a_file_that_fails_leaves_nothing(own: GatewayProcess, session: Session)
     with psycopg.connect(own.catalog_url, autocommit=True) as catalog:
         catalog.execute(_NO_SIDECAR.encode())
         try:
-            assert session.execute(_CREATE).startswith("ERROR ")
+            assert session.execute(_CREATE) == "ERROR P0001 no sidecars today"
         finally:
             catalog.execute("DROP FUNCTION pg_sluice.test_no_sidecar() CASCADE")
     assert session.execute("SELECT count(*) FROM pg_indexes WHERE tablename = 't'") == "(0,)"

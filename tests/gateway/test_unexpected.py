@@ -33,7 +33,7 @@ def test_the_session_is_ended(faulty: GatewayProcess, in_block: bool) -> None:
     process_id = connection.info.backend_pid
     if in_block:
         connection.execute("BEGIN")
-    with pytest.raises(psycopg.OperationalError, match="nobody thought of this") as raised:
+    with pytest.raises(psycopg.errors.InternalError_, match="nobody thought of this") as raised:
         connection.execute("DO $$ BEGIN END $$")
     assert raised.value.sqlstate == "XX000"
     assert connection.closed
