@@ -44,6 +44,8 @@ CREATE FUNCTION pg_sluice.shape(shadow oid) RETURNS jsonb LANGUAGE sql STABLE SE
                              AND k.conkey[1] = a.attnum AND k.convalidated),
                 'default', (SELECT regexp_replace(d.adbin::text, ':location -?\d+', '', 'g') FROM pg_attrdef d
                             WHERE d.adrelid = shadow AND d.adnum = a.attnum) || a.attgenerated::text,
+                'default_text', (SELECT pg_get_expr(d.adbin, d.adrelid) FROM pg_attrdef d
+                                 WHERE d.adrelid = shadow AND d.adnum = a.attnum),
                 'identity', nullif(a.attidentity, '')))
             FROM pg_attribute a JOIN pg_sluice.attribute l ON l.relid = a.attrelid AND l.attnum = a.attnum
             WHERE a.attrelid = shadow AND NOT a.attisdropped), '{}'),
@@ -119,6 +121,8 @@ RETURNS TABLE (kind text, subject text, detail jsonb) LANGUAGE sql IMMUTABLE SET
             FROM col CROSS JOIN LATERAL (VALUES (coalesce(old ->> 'identity', old ->> 'default'))) had (value)
             CROSS JOIN LATERAL (VALUES (coalesce(new ->> 'identity', new ->> 'default'))) has (value)
             WHERE old IS NOT NULL AND new IS NOT NULL AND had.value IS DISTINCT FROM has.value
+                -- What a wider type casts in another way is the same value.
+                AND NOT (old -> 'type' <> new -> 'type' AND old -> 'default_text' = new -> 'default_text')
         UNION ALL SELECT 9, id, CASE WHEN (new ->> 'computed')::boolean THEN 'add computed column'
                 WHEN (new ->> 'nullable')::boolean OR new ->> 'default' IS NOT NULL
                 OR new ->> 'identity' IS NOT NULL THEN 'add column' ELSE 'add required column' END,

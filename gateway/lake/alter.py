@@ -59,6 +59,8 @@ _HAS_REFERENCES: Final = (
     " WHERE contype = 'f' AND $1::bigint::oid IN (conrelid, confrelid))"
 )
 _VOUCH_COLUMNS: Final = "SELECT pg_sluice.vouch_columns($1, $2::bigint::oid)"
+# Where rows have come since, to a table that had none: 40001, and the statement is carried out anew.
+_VOUCH_FOR_NO_ROWS: Final = "SELECT pg_sluice.vouch_for_no_rows($1, $2::bigint::oid)"
 _SETTINGS: Final = Statement(f"SELECT {STATEMENT_TIMEOUT}, pg_catalog.current_setting('client_min_messages')")
 RELEASE: Final = Statement("RELEASE SAVEPOINT pg_sluice")
 
@@ -331,7 +333,9 @@ class AlterPortal(StatementPortal):
         try:
             await session.backend.run(Statement(_CONCLUDE, (session.gateway.token, str(change.change_id))))
             await self._relay()
-            if columns is not None:
+            if columns is None:
+                await session.backend.run(Statement(_VOUCH_FOR_NO_ROWS, (session.gateway.token, str(self._relid))))
+            else:
                 await columns.publish()
             left = await obligations(session)
             added = [each for each in left if any(each.is_of(of.relid, of.name) for of in change.elements)]

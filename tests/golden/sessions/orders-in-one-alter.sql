@@ -71,6 +71,17 @@ ALTER TABLE t ADD a int, SET SCHEMA public;
 INSERT INTO t (id) VALUES (9);
 SELECT id, n, s, v, w, z FROM t ORDER BY id;
 \d t
+-- a wider type, of which no file is written, beside what looks at the rows
+CREATE TABLE wide (id int NOT NULL, n int, s varchar(3));
+INSERT INTO wide VALUES (1, 1, 'a'), (2, 2, 'b');
+CREATE UNIQUE INDEX wide_id ON wide (id);
+ALTER TABLE wide ADD PRIMARY KEY USING INDEX wide_id, ALTER id TYPE bigint;
+ALTER TABLE wide ALTER n TYPE bigint, ADD CHECK (n > 1);
+ALTER TABLE wide ALTER n TYPE bigint, ADD CHECK (n > 0), ALTER s TYPE text, ADD UNIQUE (n), ALTER s SET NOT NULL;
+ALTER TABLE wide ALTER id TYPE numeric, ADD CHECK (id < 2);
+INSERT INTO wide VALUES (5000000000, 5000000000, 'longer than three');
+SELECT * FROM wide ORDER BY id;
+\d wide
 -- in a block
 BEGIN;
 ALTER TABLE t ADD e int GENERATED ALWAYS AS (f + v) STORED, ADD f int DEFAULT 10, ALTER v TYPE int USING v + 100;
