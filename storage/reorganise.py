@@ -115,7 +115,12 @@ def rewritten(  # noqa: PLR0917
 
 
 def _batches(files: LakeFiles, table: Table, old: Sequence[DataFile], columns: Sequence[Column]) -> Iterator[pa.Table]:
-    """The columns of all rows of files, in their order."""
+    """The columns of all rows of files, in their order. Of no columns, the rows have nothing but their number."""
+    if not columns:
+        for file in old:
+            for first in range(0, file.record_count, _BATCH_ROWS):
+                yield pa.table({"": pa.nulls(min(_BATCH_ROWS, file.record_count - first))})
+        return
     pending: list[pa.RecordBatch] = []
     count = 0
     for file in old:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import psycopg
 from psycopg.pq import TransactionStatus
 
-from tests.changes.workload import REFUSED, Outcome, Workload, alike, answer, by_hand
+from tests.changes.workload import REFUSED, Outcome, Way, Workload, alike, answer, by_hand
 
 # What a transaction may be told for the sake of another.
 _RETRIED = {"40001", "40P01", "55P03"}
@@ -145,8 +145,9 @@ class Run:
             self.outcome.story.append(f"{session.name}: {error.sqlstate} {error}")
             wrong = self._given_up(session, str(error.sqlstate))
             return wrong if error.sqlstate in _RETRIED else f"{error.sqlstate} where it looks at what there is"
-        told, words = answer(session.connection, statement)
-        self.outcome.story.append(f"{session.name}: {statement};  -- {told} {words}")
+        way = self.chance.choice((Way.SIMPLE, Way.PREPARED))
+        told, words = answer(session.connection, statement, way)
+        self.outcome.story.append(f"{session.name}: {statement};  -- {way.value}: {told} {words}")
         self.outcome.done[told.split(" ")[0]] += 1
         if told == REFUSED:
             self.outcome.refused[words] += 1

@@ -13,6 +13,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import ClassVar
 
 import psycopg
@@ -239,10 +240,18 @@ class Outcome:
     done: Counter[str] = field(default_factory=Counter)
 
 
-def answer(connection: psycopg.Connection, statement: str) -> tuple[str, str]:
-    """A tag with the rows in order, or an SQLSTATE; and in words."""
+class Way(Enum):
+    """How a statement is sent: as a simple query, or by the extended protocol, where it may have a name for ever."""
+
+    SIMPLE = "simple"
+    UNNAMED = "unnamed"
+    PREPARED = "prepared"
+
+
+def answer(connection: psycopg.Connection, statement: str, way: Way = Way.SIMPLE) -> tuple[str, str]:
+    """A tag with the rows in order, or an SQLSTATE; and in words. What is unnamed comes in binary."""
     try:
-        cursor = connection.execute(statement.encode())
+        cursor = connection.execute(statement.encode(), prepare=way is Way.PREPARED, binary=way is Way.UNNAMED)
     except psycopg.Error as error:
         return error.sqlstate or "lost", str(error.diag.message_primary)
     rows = [] if cursor.description is None else sorted(map(str, cursor.fetchall()))
@@ -276,20 +285,21 @@ def run(
                 workload.look(asked)
             statement = workload.statement(status)
             alone = status is psycopg.pq.TransactionStatus.IDLE and statement != "BEGIN"
-            answered, words = answer(ours, statement)
+            way = workload.chance.choice((Way.SIMPLE, Way.SIMPLE, Way.UNNAMED, Way.PREPARED))
+            answered, words = answer(ours, statement, way)
             if answered == REFUSED:
                 outcome.refused[words] += 1
                 if not alone:
                     for each in (ours, model):
                         each.execute("ROLLBACK")
                 continue
-            expected, expected_words = answer(model, statement)
+            expected, expected_words = answer(model, statement, way)
             outcome.done[expected.split(" ")[0]] += 1
-            outcome.story.append(f"{statement};  -- {expected}")
+            outcome.story.append(f"{statement};  -- {way.value}: {expected}")
             same = alike(statement, answered, expected)
             if not same or ours.info.transaction_status != model.info.transaction_status:
                 outcome.different.append(
-                    f"seed {seed}, statement {number}: {statement}\n  gateway    {answered} {words}\n"
+                    f"seed {seed}, statement {number}, {way.value}: {statement}\n  gateway    {answered} {words}\n"
                     f"  PostgreSQL {expected} {expected_words}"
                 )
                 break
