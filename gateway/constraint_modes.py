@@ -53,7 +53,7 @@ async def relay_modes(session: Exchange, sent: Sent, modes: ConstraintModes) -> 
     """SET CONSTRAINTS as a simple query; False where the backend has refused it."""
     if await prepare_modes(session, modes):
         sent = sent._replace(raw=frontend.Query(_ALL_DEFERRED).encode())
-    good = await session.relay_query(*sent)
+    good = await session.relay_query(sent.raw, sent.offset)
     if good and session.transaction.open:
         await keep_modes(session, modes)
     return good

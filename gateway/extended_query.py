@@ -12,7 +12,7 @@ from typing import Final
 
 from catalog.errors import SluiceError, SqlState
 from gateway import as_of, windows
-from gateway.analysis import UNDO
+from gateway.analysis import SAVEPOINT, UNDO
 from gateway.attention import check
 from gateway.backend import Backend, BackendLostError
 from gateway.backend import Statement as OwnStatement
@@ -21,6 +21,7 @@ from gateway.constraint_modes import keep_modes, prepare_modes
 from gateway.context import GatewayContext
 from gateway.enlistment import analysed
 from gateway.exchange import Exchange, is_notice
+from gateway.failing import fail, give_locks_back
 from gateway.framing import Frame
 from gateway.lake import open_portal
 from gateway.lake.cursor import ExecutedCursorPortal, bind_portal, present_cursor
@@ -31,19 +32,20 @@ from gateway.messages.backend import ErrorResponse, NoticeResponse, ReadyForQuer
 from gateway.messages.layout import Message
 from gateway.parameters import bind_in_utf8, canonical_parameters
 from gateway.portal import Binding, Portal, result_formats, run_portal
-from gateway.prepared import Prepared, check_bind, renewed
+from gateway.prepared import Prepared, check_bind, described, renewed
 from gateway.read_only import exports_snapshot
-from gateway.resetting import own_settings, restore
+from gateway.relayed_command import Preparing, RelayedCommand, prepares, relayed_command
+from gateway.resetting import relay_reset_all
 from gateway.retrying import must_be_alike, run_retrying
 from gateway.routing import route
 from gateway.simple_query import IN_BLOCKS_ONLY, in_blocks_only, no_transaction
 from gateway.states import State
 from gateway.temporary_rows import changes_rows
 from gateway.windows import Place
-from planner.changed_settings import Resetting, resetting
+from planner.changed_settings import Resetting
 from planner.routes import Route
-from planner.statements import ConstraintModes, Statement, constraint_modes, setting, split
-from planner.transaction_commands import Shown, TransactionCommand, shown, transaction_command
+from planner.statements import ConstraintModes, Statement, setting, split
+from planner.transaction_commands import Shown, TransactionCommand
 
 # The answer that ends each relayed message of the extended protocol.
 _ENDS: Final = {
@@ -57,9 +59,6 @@ _ENDS: Final = {
         answers.PortalSuspended.type,
     ),
 }
-_Command = TransactionCommand | ConstraintModes | Resetting | Shown
-# A statement that makes the backend's transaction fail, for an error that the backend does not know of.
-_FAIL: Final = OwnStatement("SELECT pg_catalog.int4div(1, 0)")
 
 
 class ExtendedQuery(Exchange):
@@ -74,8 +73,8 @@ class ExtendedQuery(Exchange):
         self._bound: dict[str, tuple[Prepared, Binding]] = {}  # what the portals were made of
         self._outstanding: list[tuple[int, ...]] = []
         # What relayed statements and portals do to the transaction, by name.
-        self._commands: dict[str, _Command] = {}
-        self._portal_commands: dict[str, _Command] = {}
+        self._commands: dict[str, RelayedCommand] = {}
+        self._portal_commands: dict[str, RelayedCommand] = {}
         # Where relayed statements are carried out, in a block that has deferred changes.
         self._places: dict[str, Place] = {}
         # Whether statements are relayed that change what the lake's catalog says.
@@ -94,9 +93,7 @@ class ExtendedQuery(Exchange):
         self.note_names(statements)
         self._commands.pop(message.statement, None)
         if len(statements) == 1:
-            [statement] = statements
-            command: _Command | None = transaction_command(statement) or constraint_modes(statement)
-            command = command or resetting(statement) or shown(statement)
+            command = relayed_command(statements[0])
             if command is not None:
                 self._commands[message.statement] = command
         await self.transaction.pin(statements)
@@ -200,7 +197,7 @@ class ExtendedQuery(Exchange):
         await windows.enter(self, statements)
         if len(statements) == 1 and windows.is_beside(statements[0]):
             self._places[name] = Place.BESIDE
-        elif len(statements) == 1 and windows.prepares(statements[0]):
+        elif len(statements) == 1 and prepares(statements[0]):
             self._places[name] = Place.WINDOW
         return True
 
@@ -236,13 +233,23 @@ class ExtendedQuery(Exchange):
         elif message.kind == b"P" and self.cursors.is_stood_in_for(message.name):
             if await self._settle():
                 await self._describe_cursor(frame, message.name)
+        elif message.kind == b"P":
+            self._relay(frame)
         else:
-            if message.kind == b"S":
-                self._check_named(message.name)
-                if self._places.get(message.name) is not Place.BESIDE:
-                    if not await self._settle():
-                        return
-                    await self.transaction.deferred.see()
+            await self._describe_statement(frame, message)
+
+    async def _describe_statement(self, frame: Frame, message: frontend.Describe) -> None:
+        self._check_named(message.name)
+        in_window = self._places.get(message.name) is not Place.BESIDE
+        of_lake = self.backend.status == b"T" and (message.name in self._prepared or self.names_by_sql)
+        if (in_window or of_lake) and not await self._settle():
+            return
+        if in_window:
+            await self.transaction.deferred.see()
+        if of_lake:
+            for answer in await described(self.backend, message):
+                await self.pass_on(answer)
+        else:
             self._relay(frame)
 
     async def _describe_cursor(self, frame: Frame, name: str) -> None:
@@ -290,14 +297,19 @@ class ExtendedQuery(Exchange):
         finally:
             self.ends_with_statement = False
 
-    async def _execute_at_backend(self, frame: Frame, command: _Command | None) -> None:
+    async def _execute_at_backend(self, frame: Frame, command: RelayedCommand | None) -> None:
         """A portal that the backend has, of a statement that does `command`."""
         if command is Resetting.SETTINGS and self.transaction.open:
-            await self._execute_reset_all(frame)
+            if await self._settle():
+                await relay_reset_all(self, lambda: self._relay_to_end(frame))
         elif isinstance(command, Shown) and (level := self.transaction.untold_level) is not None:
             if await self._settle():
                 self.client.send(answers.DataRow((level.encode(),)), answers.CommandComplete("SHOW"))
-        elif command is None or isinstance(command, Resetting | Shown):
+        elif isinstance(command, Preparing) and self.backend.status == b"T":
+            if await self._settle():  # a portal that was bound outside of the savepoint would keep its locks
+                await self.backend.run(SAVEPOINT, OwnStatement(command.sql), *UNDO)
+                self.client.send(answers.CommandComplete("PREPARE"))
+        elif command is None or isinstance(command, Resetting | Shown | Preparing):
             check(self)
             self.unsynced = True
             self._holds_portal = False
@@ -340,18 +352,8 @@ class ExtendedQuery(Exchange):
             await keep_modes(self, modes)
             self.client.send(answers.CommandComplete("SET CONSTRAINTS"))
             return
-        self._relay(frame)
-        if await self._settle() and self.transaction.open:
+        if await self._relay_to_end(frame) and self.transaction.open:
             await keep_modes(self, modes)
-
-    async def _execute_reset_all(self, frame: Frame) -> None:
-        """A relayed RESET ALL, in a block."""
-        if not await self._settle():
-            return
-        kept = await own_settings(self)
-        self._relay(frame)
-        if await self._settle():
-            await restore(self, kept)
 
     async def _execute_command(self, frame: Frame, command: TransactionCommand) -> None:
         """A relayed statement about the transaction itself: the gateway must know at once what came of it."""
@@ -379,8 +381,7 @@ class ExtendedQuery(Exchange):
 
     async def _execute_failed(self, frame: Frame) -> None:
         """A relayed statement about a transaction that has failed: what comes after it may be in one that works."""
-        self._relay(frame)
-        if await self._settle():
+        if await self._relay_to_end(frame):
             await self._end_implicit_transaction()
             await self.transaction.regained()
 
@@ -404,30 +405,13 @@ class ExtendedQuery(Exchange):
         """Tell the client, and bring the backend's transaction into the same state."""
         self._outstanding.clear()
         if self.backend.status == b"T" or self.unsynced:
-            await self._run_failing(_FAIL)
+            await fail(self.backend)
         elif self.machine.state is State.EXTENDED_QUERY:
             await self._end_implicit_transaction()
         if self.backend.status == b"E":
-            await self._give_locks_back()
+            await give_locks_back(self)
         self.machine.sent(ErrorResponse)
         self.client.send_error(error)
-
-    async def _give_locks_back(self) -> None:
-        """A statement has failed, maybe within a savepoint of the gateway's own: PostgreSQL would have given all of its
-        locks back at once."""
-        undone = await self._run_failing(*UNDO)
-        if await self.transaction.deferred.abandon() or undone:
-            await self._run_failing(_FAIL)
-
-    async def _run_failing(self, *statements: OwnStatement) -> bool:
-        """Carry out what may fail, or is there to fail; whether it did not."""
-        try:
-            await self.backend.run(*statements)
-        except BackendLostError:
-            raise
-        except SluiceError:
-            return False
-        return True
 
     async def _leave_window(self) -> None:
         """At the end of a query or pipeline: others may have the locks that its statements needed."""
@@ -435,7 +419,7 @@ class ExtendedQuery(Exchange):
         if not deferred.is_open:
             return
         if self.backend.status == b"E":
-            await self._give_locks_back()
+            await give_locks_back(self)
             return
         try:
             await deferred.close()
@@ -450,6 +434,10 @@ class ExtendedQuery(Exchange):
     def _relay(self, frame: Frame) -> None:
         self.backend.send(frame.data)
         self._outstanding.append(_ENDS[frame.type])
+
+    async def _relay_to_end(self, frame: Frame) -> bool:
+        self._relay(frame)
+        return await self._settle()
 
     async def _settle(self, hidden: str | None = None) -> bool:
         """Wait for the answers of all relayed messages; False after an error: the machine skips until Sync.

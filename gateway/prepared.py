@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError
-from gateway.analysis import Analysis
-from gateway.backend import CLOSES, Backend, Statement
+from gateway.analysis import SAVEPOINT, UNDO, Analysis
+from gateway.backend import CLOSES, Backend, Statement, encode_statement
 from gateway.enlistment import analysed
 from gateway.framing import Frame
 from gateway.messages import backend as answers
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _NAME: Final = "pg_sluice"
 # Evaluates the arguments of EXECUTE, by PostgreSQL's own rules for them.
 _ARGUMENTS: Final = "pg_sluice_arguments"
+_DESCRIPTIONS: Final = (answers.ParameterDescription.type, answers.RowDescription.type, answers.NoData.type)
 
 
 @dataclass(slots=True)
@@ -73,16 +74,48 @@ async def renewed(session: Exchange, name: str, known: Prepared | None) -> Prepa
 async def check_bind(backend: Backend, message: frontend.Bind, *, sync: bool) -> None:
     """Let the backend bind its own statement, as `message` says, to a portal of the gateway's; nothing is carried out.
 
-    What is wrong with the parameters, or that the result would be another one than was described, it says itself.
+    What is wrong with the parameters, or that the result would be another one than was described, it says itself. It
+    locks the shadows for that, and in a block keeps no lock.
     """
     bind = replace(message, portal=_NAME)
     close = frontend.Close(b"P", _NAME)
-    await _exchange(backend, (close, bind, close), sync=sync, ends=2)
+    await _exchange(backend, (close, bind, close), sync=sync, undone=backend.status == b"T", ends=2)
+
+
+async def described(backend: Backend, message: frontend.Describe) -> list[Frame]:
+    """In a block, what the backend says of its prepared statement, in the client's encoding; it keeps no lock."""
+    around = [encode_statement(each) for each in (SAVEPOINT, *UNDO)]
+    backend.send(b"".join((around[0], message.encode(), *around[1:], frontend.Flush().encode())))
+    frames: list[Frame] = []
+    closed = 0
+    while closed < CLOSES * len(around):
+        item = await backend.next()
+        assert isinstance(item, Frame)
+        if item.type == answers.ErrorResponse.type:
+            raise answers.ErrorResponse.decode(item.body, strict=False).to_error()
+        if item.type == answers.CloseComplete.type:
+            closed += 1
+        elif closed == CLOSES and item.type in _DESCRIPTIONS:
+            frames.append(item)
+        elif item.type in (answers.ParameterStatus.type, answers.NotificationResponse.type):
+            backend.forward(item.data)
+    return frames
 
 
 async def bind(backend: Backend, message: frontend.Bind) -> None:
     """Let the backend bind its own statement as `message` says, and keep the portal."""
     await _exchange(backend, (message,), sync=True)
+
+
+async def prepare(backend: Backend, name: str, sql: str, types: tuple[int, ...]) -> None:
+    """Let the backend have a statement of the client's by a name of the gateway's. In a block, it keeps no lock."""
+    messages = frontend.Close(b"S", name), frontend.Parse(name, sql, types)
+    await _exchange(backend, messages, sync=True, undone=backend.status == b"T")
+
+
+async def deallocate(backend: Backend, name: str) -> None:
+    """The backend forgets it."""
+    await _exchange(backend, (frontend.Close(b"S", name),), sync=True)
 
 
 async def evaluated(backend: Backend, name: str, types: tuple[int, ...], text: str, offset: int) -> list[bytes | None]:
@@ -91,9 +124,7 @@ async def evaluated(backend: Backend, name: str, types: tuple[int, ...], text: s
     if not types and not text:
         return []
     values = ", ".join(f"${number}" for number in range(1, len(types) + 1))
-    close = frontend.Close(b"S", _ARGUMENTS)
-    parse = frontend.Parse(_ARGUMENTS, f"SELECT {values}", types)
-    await _exchange(backend, (close, parse), sync=True)
+    await prepare(backend, _ARGUMENTS, f"SELECT {values}", types)
     call = f"EXECUTE {_ARGUMENTS}"
     try:
         [result] = await backend.run(Statement(call + text, result_format=1))
@@ -103,7 +134,7 @@ async def evaluated(backend: Backend, name: str, types: tuple[int, ...], text: s
             error.fields["P"] = str(int(error.fields["P"]) - len(call) + offset)
         raise
     finally:
-        await _exchange(backend, (close,), sync=True)
+        await deallocate(backend, _ARGUMENTS)
     return list(result.rows[0])
 
 
@@ -112,12 +143,19 @@ async def _exchange(
     messages: tuple[frontend.Parse | frontend.Bind | frontend.Close, ...],
     *,
     sync: bool,
+    undone: bool = False,
     ends: int = 0,
 ) -> None:
-    """Send messages whose answers say nothing but whether they were good; without `sync`, `ends` are the Closes."""
+    """Send messages whose answers say nothing but whether they were good; without `sync`, `ends` are the Closes.
+
+    If `undone`, that is in a savepoint, to which the block goes back.
+    """
+    sent = [message.encode() for message in messages]
+    if undone:
+        sent = [encode_statement(SAVEPOINT), *sent, *map(encode_statement, UNDO)]
+        ends += CLOSES * (1 + len(UNDO))
     ends += CLOSES * sum(map(bool, backend.switching))
-    last = frontend.Sync() if sync else frontend.Flush()
-    backend.send_in_utf8(b"".join(message.encode() for message in messages), last)
+    backend.send_in_utf8(b"".join(sent), frontend.Sync() if sync else frontend.Flush())
     error: SluiceError | None = None
     closed = 0
     while True:

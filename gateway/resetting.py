@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
 from gateway import constraint_modes, deferred
 from gateway.arrays import text_array
-from gateway.backend import Result, Statement
+from gateway.backend import Statement
 
 if TYPE_CHECKING:
-    from gateway.exchange import Exchange, Sent
+    from gateway.exchange import Exchange
 
 _OWN: Final = (constraint_modes.NAME, deferred.NAME)
 _ASK: Final = Statement(
@@ -19,21 +20,10 @@ _ASK: Final = Statement(
 _SET: Final = "SELECT pg_catalog.set_config($1, $2, true)"
 
 
-async def relay_reset_all(session: Exchange, sent: Sent) -> bool:
-    """RESET ALL as a simple query; False where the backend has refused it."""
-    kept = await own_settings(session)
-    good = await session.relay_query(*sent)
-    if good and session.transaction.open:
-        await restore(session, kept)
-    return good
-
-
-async def own_settings(session: Exchange) -> Result:
-    """Before RESET ALL, what `restore` needs after it."""
+async def relay_reset_all(session: Exchange, relay: Callable[[], Awaitable[bool]]) -> bool:
+    """RESET ALL, which `relay` sends; False where the backend has refused it."""
     [kept] = await session.backend.run(_ASK)
-    return kept
-
-
-async def restore(session: Exchange, kept: Result) -> None:
-    """They are as they were."""
-    await session.backend.run(*(Statement(_SET, (name, value)) for name, value in kept.rows))
+    good = await relay()
+    if good and session.transaction.open:
+        await session.backend.run(*(Statement(_SET, (name, value)) for name, value in kept.rows))
+    return good

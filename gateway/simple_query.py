@@ -30,6 +30,7 @@ from gateway.messages.backend import (
 )
 from gateway.portal import Binding, Portal
 from gateway.read_only import exports_snapshot
+from gateway.relayed_command import prepares
 from gateway.resetting import relay_reset_all
 from gateway.retrying import run_retrying
 from gateway.routing import route
@@ -74,6 +75,7 @@ async def answer(session: Exchange, frame: Frame) -> None:
             and setting(statement, as_of.NAME) is None
             and constraint_modes(statement) is None
             and resetting(statement) is None
+            and not prepares(statement)
             and not exports_snapshot(statement)
             for statement in statements
         )
@@ -86,9 +88,11 @@ async def answer(session: Exchange, frame: Frame) -> None:
         await _check_syntax(session, frame)
     for number, statement in enumerate(statements, 1):
         session.ends_with_statement = number == len(statements)
-        sent = Sent(frame.data, 0)  # byte for byte, with whatever stands before it
-        if not alone:
-            sent = Sent(await session.encoding.encoded(frontend.Query(statement.text)), statement.offset)
+        if alone:  # byte for byte, with whatever stands before and behind it
+            sent = Sent(frame.data, 0, frontend.Query(text[statement.offset :]).encode())
+        else:
+            own = frontend.Query(statement.text)
+            sent = Sent(await session.encoding.encoded(own), statement.offset, own.encode())
         if not await _answer_one(session, statement, sent, alone=alone):
             return
         await session.transaction.deferred.close()
@@ -135,7 +139,6 @@ async def _answer_one(session: Exchange, statement: Statement, sent: Sent, *, al
     if windows.needs_no_look(session, statement):
         return await _relay(session, statement, sent)
     good = True
-    own = frontend.Query(statement.text).encode()
     lake: tuple[int, ...] = ()
 
     async def open_analysed(hold: bool) -> Portal | None:
@@ -148,11 +151,11 @@ async def _answer_one(session: Exchange, statement: Statement, sent: Sent, *, al
         if routed.publishes:  # at the level of the gateway's own blocks, whatever the client's default is
             await transaction.begin()
         if routed.route is Route.RELAY:
-            good = await session.relay_query(*sent)
+            good = await session.relay_query(sent.raw, sent.offset)
             return None
         lake = routed.lake
         session.client.send(*analysis.notices)
-        return await open_portal(session, analysis, routed, Binding(raw_query=own))
+        return await open_portal(session, analysis, routed, Binding(raw_query=sent.rest))
 
     portal: Portal | None = None
     try:
@@ -169,7 +172,7 @@ async def _answer_one(session: Exchange, statement: Statement, sent: Sent, *, al
 
 async def _answer_failed(session: Exchange, sent: Sent) -> bool:
     """A statement of a transaction that has failed: most likely one that ends it, or goes back to a savepoint."""
-    good = await session.relay_query(*sent)
+    good = await session.relay_query(sent.raw, sent.offset)
     await session.transaction.regained()
     return good
 
@@ -183,8 +186,14 @@ async def _relay(session: Exchange, statement: Statement, sent: Sent) -> bool:
     if (modes := constraint_modes(statement)) is not None:
         return await relay_modes(session, sent, modes)
     if resetting(statement) is Resetting.SETTINGS and session.transaction.open:
-        return await relay_reset_all(session, sent)
-    return await session.relay_query(*sent)
+        return await relay_reset_all(session, lambda: session.relay_query(sent.raw, sent.offset))
+    if prepares(statement) and session.backend.status == b"T":
+        await session.backend.run(SAVEPOINT)
+        good = await session.relay_query(sent.raw, sent.offset)
+        if good:
+            await session.backend.run(*UNDO)
+        return good
+    return await session.relay_query(sent.raw, sent.offset)
 
 
 async def _command(session: Exchange, command: TransactionCommand, sent: Sent, *, alone: bool) -> bool:
@@ -202,7 +211,7 @@ async def _command(session: Exchange, command: TransactionCommand, sent: Sent, *
         await transaction.prepare_client_commit()
     # A block of the gateway's own becomes the client's: PostgreSQL does not warn there.
     hidden = SqlState.ACTIVE_SQL_TRANSACTION if transaction.implicit and command is TransactionCommand.BEGIN else None
-    good = await session.relay_query(*sent, hidden)
+    good = await session.relay_query(sent.raw, sent.offset, hidden)
     await transaction.after(command, good=good)
     return good
 

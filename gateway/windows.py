@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.datatypes import BOOL, INT2, INT4, INT8, TEXT, UNKNOWN
 from gateway.constraint_modes import stands_beside
+from gateway.relayed_command import prepares
 from gateway.temporary_rows import changes_rows, step_out
 from planner.changed_settings import Resetting, changed_settings, configured_settings, resetting
 from planner.computable import LOCKS_AND_NOTICES, acting_functions
@@ -65,11 +66,6 @@ def is_beside(statement: Statement) -> bool:
         # DISCARD PLANS, and DISCARD ALL, which is refused in a block
         or (statement.first_word == "discard" and resetting(statement) is None)
     )
-
-
-def prepares(statement: Statement) -> bool:
-    """Whether it is PREPARE: what was prepared in a window outlives it."""
-    return statement.first_word == "prepare" and transaction_command(statement) is None
 
 
 def needs_no_look(session: Exchange, statement: Statement) -> bool:

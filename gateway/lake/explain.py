@@ -14,17 +14,16 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState, unsupported
 from gateway.backend import Statement
-from gateway.framing import Frame
 from gateway.lake.computed import loads
 from gateway.lake.execute import executed_binding
 from gateway.lake.reading import Reading, read, runnable
 from gateway.lake.temporary_change import CHANGED, check_target
 from gateway.messages import backend as answers
-from gateway.messages import frontend
 from gateway.messages.backend import CommandComplete, DataRow, FieldDescription
 from gateway.messages.layout import Message
 from gateway.outgoing import Copies
 from gateway.portal import Binding, Portal, StatementPortal
+from gateway.prepared import deallocate, prepare
 from planner.change import current_of, plan_delete, plan_insert, plan_update
 from planner.explain import Plan, Reads, as_json, as_lines, postgres_plan, spark_plan
 from planner.locking import plan_locking, strongest
@@ -201,7 +200,7 @@ class ExplainPortal(StatementPortal):
         """Carry the statement out; how many rows it gave or changed."""
         session, client = self.session, self.session.client
         # The backend takes part in some statements, so it needs to have this one by a name.
-        await self._told(frontend.Close(b"S", _EXPLAINED), frontend.Parse(_EXPLAINED, inner.sql, inner.parameter_types))
+        await prepare(session.backend, _EXPLAINED, inner.sql, inner.parameter_types)
         binding = Binding(_EXPLAINED, bound.parameters, bound.parameter_formats, (), bound.canonical)
         silent = _Silent(session)
         session.client = silent  # type: ignore[assignment]
@@ -213,24 +212,9 @@ class ExplainPortal(StatementPortal):
                 await portal.close()
         finally:
             session.client = client
-        await self._told(frontend.Close(b"S", _EXPLAINED))
+        await deallocate(session.backend, _EXPLAINED)
         count = silent.tag.rpartition(" ")[2]
         return int(count) if count.isdigit() else 0  # of a table that is there already
-
-    async def _told(self, *messages: Message) -> None:
-        """Send the backend messages that bring nothing but an error."""
-        backend = self.session.backend
-        backend.send_in_utf8(b"".join(message.encode() for message in messages), frontend.Sync())
-        error: SluiceError | None = None
-        while True:
-            item = await backend.next()
-            if isinstance(item, Frame):
-                if item.type == answers.ReadyForQuery.type:
-                    break
-                if item.type == answers.ErrorResponse.type:
-                    error = answers.ErrorResponse.decode(item.body, strict=False).to_error()
-        if error is not None:
-            raise error
 
 
 def _reads(data_path: str, bound: BoundScan) -> Reads:
