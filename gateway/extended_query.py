@@ -136,7 +136,8 @@ class ExtendedQuery(Exchange):
             if not await self._settle():
                 return
             await self._enter_bind(message, prepared)
-        if prepared is not None or (message.statement and self.names_by_sql and self.backend.status != b"E"):
+        looked = prepared is not None or (message.statement and self.names_by_sql and self.backend.status != b"E")
+        if looked:
             if not await self._settle():
                 return
             judged = prepared is not None and changes_rows(prepared.routed) and self.transaction.deferred.is_open
@@ -145,6 +146,8 @@ class ExtendedQuery(Exchange):
                 await windows.judge(self, prepared.analysis, prepared.routed)
         if prepared is None or prepared.relayed:
             await self._forget_portal(message.portal)
+            if looked and not (self.transaction.open or self.unsynced or self._holds_portal):
+                await self._end_implicit_transaction()  # BEGIN ISOLATION LEVEL … asks that nothing was queried before
             if self._publishing.get(message.statement) and not self.transaction.open and not self.unsynced:
                 if not await self._settle():
                     return

@@ -316,6 +316,15 @@ _SCRIPTS: dict[str, list[Sequence[Message]]] = {
         [Bind("", "s", (), (b"1",), (0, 0)), Execute(""), Sync()],
         [Bind("", "s", (), (b"x",)), Execute(""), Sync()],
     ],
+    "what asks that nothing was queried before, where names may have been given by SQL": [
+        [Query("DEALLOCATE ALL")],
+        [Parse("b", "BEGIN ISOLATION LEVEL SERIALIZABLE"), Sync()],
+        [Bind("", "b"), Describe(b"P", ""), Execute(""), Sync()],
+        [*_do("SHOW transaction_isolation"), Sync()],
+        [Query("ROLLBACK")],
+        [*_do("SELECT 1"), Bind("", "b"), Execute(""), Sync()],
+        [Query("ROLLBACK")],
+    ],
 }  # fmt: skip
 
 
