@@ -136,7 +136,7 @@ class ExtendedQuery(Exchange):
             if not await self._settle():
                 return
             await self._enter_bind(message, prepared)
-        looked = prepared is not None or (message.statement and self.names_by_sql and self.backend.status != b"E")
+        looked = prepared is not None or (bool(message.statement) and self.names_by_sql and self.backend.status != b"E")
         if looked:
             if not await self._settle():
                 return
@@ -145,19 +145,7 @@ class ExtendedQuery(Exchange):
             if prepared is not None and judged:
                 await windows.judge(self, prepared.analysis, prepared.routed)
         if prepared is None or prepared.relayed:
-            await self._forget_portal(message.portal)
-            if looked and not (self.transaction.open or self.unsynced or self._holds_portal):
-                await self._end_implicit_transaction()  # BEGIN ISOLATION LEVEL … asks that nothing was queried before
-            if self._publishing.get(message.statement) and not self.transaction.open and not self.unsynced:
-                if not await self._settle():
-                    return
-                await self._end_implicit_transaction()
-                await self.transaction.begin()
-            if message.statement in self._commands:
-                self._portal_commands[message.portal] = self._commands[message.statement]
-            self._holds_portal = True
-            check(self)
-            self._relay(frame)
+            await self._bind_relayed(frame, message, looked=looked)
             return
         if message.portal and message.portal in self._portals:
             raise SluiceError("42P03", f'cursor "{message.portal}" already exists')
@@ -181,6 +169,22 @@ class ExtendedQuery(Exchange):
             self._bound[message.portal] = (prepared, binding)
         check(self)
         self.send_noted(answers.BindComplete())
+
+    async def _bind_relayed(self, frame: Frame, message: frontend.Bind, *, looked: bool) -> None:
+        """`looked`: the backend was asked what the statement is."""
+        await self._forget_portal(message.portal)
+        if looked and not (self.transaction.open or self.unsynced or self._holds_portal):
+            await self._end_implicit_transaction()  # BEGIN ISOLATION LEVEL … asks that nothing was queried before
+        if self._publishing.get(message.statement) and not self.transaction.open and not self.unsynced:
+            if not await self._settle():
+                return
+            await self._end_implicit_transaction()
+            await self.transaction.begin()
+        if message.statement in self._commands:
+            self._portal_commands[message.portal] = self._commands[message.statement]
+        self._holds_portal = True
+        check(self)
+        self._relay(frame)
 
     async def _enter_parse(self, name: str, statements: Sequence[Statement]) -> bool:
         """In a block that is READ ONLY or has deferred changes: savepoints and windows are as the statement needs them.
