@@ -45,7 +45,7 @@ CREATE FUNCTION pg_sluice.shape(shadow oid) RETURNS jsonb LANGUAGE sql STABLE SE
                 'default', (SELECT regexp_replace(d.adbin::text, ':location -?\d+', '', 'g') FROM pg_attrdef d
                             WHERE d.adrelid = shadow AND d.adnum = a.attnum) || a.attgenerated::text,
                 'default_text', (SELECT pg_get_expr(d.adbin, d.adrelid) FROM pg_attrdef d
-                                 WHERE d.adrelid = shadow AND d.adnum = a.attnum),
+                                 WHERE d.adrelid = shadow AND d.adnum = a.attnum) || a.attgenerated::text,
                 'identity', nullif(a.attidentity, '')))
             FROM pg_attribute a JOIN pg_sluice.attribute l ON l.relid = a.attrelid AND l.attnum = a.attnum
             WHERE a.attrelid = shadow AND NOT a.attisdropped), '{}'),
@@ -118,11 +118,12 @@ RETURNS TABLE (kind text, subject text, detail jsonb) LANGUAGE sql IMMUTABLE SET
                 AND NOT EXISTS (SELECT FROM con WHERE published AND col.new ->> 'not_null' = con.id::text)
         UNION ALL SELECT 8, id, CASE WHEN had.value IS NULL THEN 'set default' WHEN has.value IS NULL THEN 'drop default'
                                 ELSE 'change default' END, old ->> 'name', '{}'
-            FROM col CROSS JOIN LATERAL (VALUES (coalesce(old ->> 'identity', old ->> 'default'))) had (value)
-            CROSS JOIN LATERAL (VALUES (coalesce(new ->> 'identity', new ->> 'default'))) has (value)
+            -- What a wider type casts in another way is the same default.
+            FROM col CROSS JOIN LATERAL (
+                VALUES (CASE WHEN old -> 'type' = new -> 'type' THEN 'default' ELSE 'default_text' END)) compared (field)
+            CROSS JOIN LATERAL (VALUES (coalesce(old ->> 'identity', old ->> field))) had (value)
+            CROSS JOIN LATERAL (VALUES (coalesce(new ->> 'identity', new ->> field))) has (value)
             WHERE old IS NOT NULL AND new IS NOT NULL AND had.value IS DISTINCT FROM has.value
-                -- What a wider type casts in another way is the same value.
-                AND NOT (old -> 'type' <> new -> 'type' AND old -> 'default_text' = new -> 'default_text')
         UNION ALL SELECT 9, id, CASE WHEN (new ->> 'computed')::boolean THEN 'add computed column'
                 WHEN (new ->> 'nullable')::boolean OR new ->> 'default' IS NOT NULL
                 OR new ->> 'identity' IS NOT NULL THEN 'add column' ELSE 'add required column' END,
