@@ -33,12 +33,12 @@ from planner.statements import Statement
 class Sent(NamedTuple):
     """A query message for the backend, and where its text begins in the client's query string.
 
-    `rest` is the same in UTF-8 from where the statement begins, for what is carried out with more around it.
+    `text` is the same from where the statement begins, for what is carried out with more around it.
     """
 
     raw: bytes
     offset: int
-    rest: bytes
+    text: str
 
 
 class Exchange:

@@ -255,7 +255,7 @@ class ExtendedQuery(Exchange):
             await self.transaction.deferred.see()
         if of_lake:
             for answer in await described(self.backend, message):
-                await self.pass_on(answer)
+                self.send_noted(answer)
         else:
             self._relay(frame)
 

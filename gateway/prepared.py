@@ -17,6 +17,8 @@ from gateway.enlistment import analysed
 from gateway.framing import Frame
 from gateway.messages import backend as answers
 from gateway.messages import frontend
+from gateway.messages.backend import decode_backend
+from gateway.messages.layout import Message
 from gateway.routing import Routed, prepared_text, route
 
 if TYPE_CHECKING:
@@ -82,24 +84,9 @@ async def check_bind(backend: Backend, message: frontend.Bind, *, sync: bool) ->
     await _exchange(backend, (close, bind, close), sync=sync, undone=backend.status == b"T", ends=2)
 
 
-async def described(backend: Backend, message: frontend.Describe) -> list[Frame]:
-    """In a block, what the backend says of its prepared statement, in the client's encoding; it keeps no lock."""
-    around = [encode_statement(each) for each in (SAVEPOINT, *UNDO)]
-    backend.send(b"".join((around[0], message.encode(), *around[1:], frontend.Flush().encode())))
-    frames: list[Frame] = []
-    closed = 0
-    while closed < CLOSES * len(around):
-        item = await backend.next()
-        assert isinstance(item, Frame)
-        if item.type == answers.ErrorResponse.type:
-            raise answers.ErrorResponse.decode(item.body, strict=False).to_error()
-        if item.type == answers.CloseComplete.type:
-            closed += 1
-        elif closed == CLOSES and item.type in _DESCRIPTIONS:
-            frames.append(item)
-        elif item.type in (answers.ParameterStatus.type, answers.NotificationResponse.type):
-            backend.forward(item.data)
-    return frames
+async def described(backend: Backend, message: frontend.Describe) -> list[Message]:
+    """In a block, what the backend says of its prepared statement; it keeps no lock."""
+    return await _exchange(backend, (message,), sync=False, undone=True)
 
 
 async def bind(backend: Backend, message: frontend.Bind) -> None:
@@ -140,13 +127,13 @@ async def evaluated(backend: Backend, name: str, types: tuple[int, ...], text: s
 
 async def _exchange(
     backend: Backend,
-    messages: tuple[frontend.Parse | frontend.Bind | frontend.Close, ...],
+    messages: tuple[frontend.Parse | frontend.Bind | frontend.Describe | frontend.Close, ...],
     *,
     sync: bool,
     undone: bool = False,
     ends: int = 0,
-) -> None:
-    """Send messages whose answers say nothing but whether they were good; without `sync`, `ends` are the Closes.
+) -> list[Message]:
+    """Send messages whose answers are descriptions, or whether they were good; without `sync`, `ends` are the Closes.
 
     If `undone`, that is in a savepoint, to which the block goes back.
     """
@@ -156,6 +143,7 @@ async def _exchange(
         ends += CLOSES * (1 + len(UNDO))
     ends += CLOSES * sum(map(bool, backend.switching))
     backend.send_in_utf8(b"".join(sent), frontend.Sync() if sync else frontend.Flush())
+    descriptions: list[Message] = []
     error: SluiceError | None = None
     closed = 0
     while True:
@@ -171,7 +159,10 @@ async def _exchange(
             closed += 1
             if not sync and closed == ends:
                 break
+        elif item.type in _DESCRIPTIONS:
+            descriptions.append(decode_backend(item.type, item.body))
         elif item.type in (answers.ParameterStatus.type, answers.NotificationResponse.type):
             backend.forward(item.data)
     if error is not None:
         raise error
+    return descriptions

@@ -30,14 +30,14 @@ from gateway.messages.backend import (
 )
 from gateway.portal import Binding, Portal
 from gateway.read_only import exports_snapshot
-from gateway.relayed_command import prepares
+from gateway.relayed_command import Preparing, relayed_command
 from gateway.resetting import relay_reset_all
 from gateway.retrying import run_retrying
 from gateway.routing import route
-from planner.changed_settings import Resetting, resetting
+from planner.changed_settings import Resetting
 from planner.routes import Route
-from planner.statements import Statement, constraint_modes, setting, split
-from planner.transaction_commands import Shown, TransactionCommand, shown, transaction_command
+from planner.statements import ConstraintModes, Statement, setting, split
+from planner.transaction_commands import Shown, TransactionCommand, transaction_command
 
 IN_BLOCKS_ONLY: Final = (
     TransactionCommand.SAVEPOINT,
@@ -70,12 +70,8 @@ async def answer(session: Exchange, frame: Frame) -> None:
         and not session.transaction.deferred.pending
         and all(
             windows.needs_no_look(session, statement)
-            and transaction_command(statement) is None
-            and shown(statement) is None
+            and relayed_command(statement) is None
             and setting(statement, as_of.NAME) is None
-            and constraint_modes(statement) is None
-            and resetting(statement) is None
-            and not prepares(statement)
             and not exports_snapshot(statement)
             for statement in statements
         )
@@ -89,10 +85,10 @@ async def answer(session: Exchange, frame: Frame) -> None:
     for number, statement in enumerate(statements, 1):
         session.ends_with_statement = number == len(statements)
         if alone:  # byte for byte, with whatever stands before and behind it
-            sent = Sent(frame.data, 0, frontend.Query(text[statement.offset :]).encode())
+            sent = Sent(frame.data, 0, text[statement.offset :])
         else:
-            own = frontend.Query(statement.text)
-            sent = Sent(await session.encoding.encoded(own), statement.offset, own.encode())
+            raw = await session.encoding.encoded(frontend.Query(statement.text))
+            sent = Sent(raw, statement.offset, statement.text)
         if not await _answer_one(session, statement, sent, alone=alone):
             return
         await session.transaction.deferred.close()
@@ -155,7 +151,7 @@ async def _answer_one(session: Exchange, statement: Statement, sent: Sent, *, al
             return None
         lake = routed.lake
         session.client.send(*analysis.notices)
-        return await open_portal(session, analysis, routed, Binding(raw_query=sent.rest))
+        return await open_portal(session, analysis, routed, Binding(raw_query=frontend.Query(sent.text).encode()))
 
     portal: Portal | None = None
     try:
@@ -180,20 +176,21 @@ async def _answer_failed(session: Exchange, sent: Sent) -> bool:
 async def _relay(session: Exchange, statement: Statement, sent: Sent) -> bool:
     """A statement that PostgreSQL answers, whatever it is."""
     await as_of.check_setting(session, statement)
-    if shown(statement) is not None and (level := session.transaction.untold_level) is not None:
+    command, in_block = relayed_command(statement), session.backend.status == b"T"
+    if isinstance(command, Shown) and (level := session.transaction.untold_level) is not None:
         session.client.send(_LEVEL, DataRow((level.encode(),)), CommandComplete("SHOW"))
         return True
-    if (modes := constraint_modes(statement)) is not None:
-        return await relay_modes(session, sent, modes)
-    if resetting(statement) is Resetting.SETTINGS and session.transaction.open:
+    if isinstance(command, ConstraintModes):
+        return await relay_modes(session, sent, command)
+    if command is Resetting.SETTINGS and session.transaction.open:
         return await relay_reset_all(session, lambda: session.relay_query(sent.raw, sent.offset))
-    if prepares(statement) and session.backend.status == b"T":
-        await session.backend.run(SAVEPOINT)
-        good = await session.relay_query(sent.raw, sent.offset)
-        if good:
-            await session.backend.run(*UNDO)
-        return good
-    return await session.relay_query(sent.raw, sent.offset)
+    if not (isinstance(command, Preparing) and in_block):
+        return await session.relay_query(sent.raw, sent.offset)
+    await session.backend.run(SAVEPOINT)
+    good = await session.relay_query(sent.raw, sent.offset)
+    if good:
+        await session.backend.run(*UNDO)
+    return good
 
 
 async def _command(session: Exchange, command: TransactionCommand, sent: Sent, *, alone: bool) -> bool:

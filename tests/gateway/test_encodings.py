@@ -175,6 +175,9 @@ def test_the_extended_protocol(both: tuple[Server, Server]) -> None:
         bound("SELECT s FROM t ORDER BY id"),
         bound("SELECT s FROM t ORDER BY id", results=1),
         bound("SELECT array_agg(s) FROM t", results=1),
+        "BEGIN",
+        bound('SELECT s AS "é" FROM t WHERE id = $1', "1", name="ê"),
+        "ROLLBACK",
     ])  # fmt: skip
 
 
