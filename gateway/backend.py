@@ -35,6 +35,7 @@ from gateway.messages.backend import (
 )
 from gateway.messages.copy import CopyData
 from gateway.messages.layout import Message
+from gateway.own_context import without_own_context
 from gateway.scram import MECHANISM, ClientKeys, ScramClient
 from gateway.switched_encoding import TO_UTF8, back, switched
 
@@ -274,6 +275,8 @@ class Backend:
             self.changed_schema = int(dict(NoticeResponse.decode(item.body, strict=False).fields)["D"])
             item = await self._item()
         if isinstance(item, Frame):
+            if item.type == ErrorResponse.type:
+                return without_own_context(item)
             if item.type == ReadyForQuery.type:
                 self.status = item.data[5:6]
             elif item.type == ParameterStatus.type:

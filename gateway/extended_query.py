@@ -94,6 +94,8 @@ class ExtendedQuery(Exchange):
         self._commands.pop(message.statement, None)
         if len(statements) == 1:
             command = relayed_command(statements[0])
+            if isinstance(command, Preparing):
+                command = Preparing(message.query)  # which pg_prepared_statements tells, comments and all
             if command is not None:
                 self._commands[message.statement] = command
         await self.transaction.pin(statements)

@@ -212,6 +212,21 @@ BEGIN
 END $$;
 
 
+-- Columns whose values nobody has computed are refused, but for those that are gone again.
+CREATE FUNCTION pg_sluice.refuse_rewriting() RETURNS void LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog AS $$
+DECLARE
+    unmet name;
+BEGIN
+    SELECT c.relname INTO unmet FROM pg_sluice.column_obligation o JOIN pg_class c ON c.oid = o.relid
+        LEFT JOIN pg_attribute a ON a.attrelid = o.relid AND a.attnum = o.attnum AND NOT a.attisdropped
+        WHERE o.attnum = 0 OR a.attnum IS NOT NULL LIMIT 1;
+    IF FOUND THEN
+        PERFORM pg_sluice.refuse(format('rewriting table "%s" from within a function', unmet));
+    END IF;
+END $$;
+
+
 -- At COMMIT, with the table locked: what was not looked at is refused. A constraint that is gone again demands nothing,
 -- nor does one of a table without rows.
 CREATE FUNCTION pg_sluice.refuse_unmet() RETURNS void LANGUAGE plpgsql
@@ -231,12 +246,7 @@ BEGIN
         PERFORM pg_sluice.refuse(format('creating index "%s" from within a function', unmet));
     END IF;
     DELETE FROM pg_sluice.index_obligation;
-    SELECT c.relname INTO unmet FROM pg_sluice.column_obligation o JOIN pg_class c ON c.oid = o.relid
-        LEFT JOIN pg_attribute a ON a.attrelid = o.relid AND a.attnum = o.attnum AND NOT a.attisdropped
-        WHERE o.attnum = 0 OR a.attnum IS NOT NULL LIMIT 1;
-    IF FOUND THEN
-        PERFORM pg_sluice.refuse(format('rewriting table "%s" from within a function', unmet));
-    END IF;
+    PERFORM pg_sluice.refuse_rewriting();
     DELETE FROM pg_sluice.column_obligation;
 END $$;
 
@@ -250,4 +260,5 @@ REVOKE ALL ON FUNCTION
 GRANT EXECUTE ON FUNCTION
     pg_sluice.obligations(text), pg_sluice.vouch(text, bigint[]), pg_sluice.vouch_all(text),
     pg_sluice.column_obligations(text, oid), pg_sluice.vouch_columns(text, oid),
-    pg_sluice.vouch_for_no_rows(text, oid), pg_sluice.recompute_columns(text, oid, jsonb) TO PUBLIC;
+    pg_sluice.vouch_for_no_rows(text, oid), pg_sluice.recompute_columns(text, oid, jsonb),
+    pg_sluice.refuse_rewriting() TO PUBLIC;

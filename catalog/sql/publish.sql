@@ -383,5 +383,6 @@ GRANT EXECUTE ON FUNCTION pg_sluice.tables_to_write_anew(text),
     pg_sluice.note_updates(text, oid), pg_sluice.noted_updates(text),
     pg_sluice.suspend_unvalidated(text, oid), pg_sluice.resume_unvalidated(text, jsonb),
     pg_sluice.put_as_owner(text, oid, text[], oid[], integer, text[]),
-    pg_sluice.shadow_scans(oid[], bigint), pg_sluice.newest_table(), pg_sluice.volatile_functions(oid[]),
+    pg_sluice.shadow_scans(oid[], bigint), pg_sluice.shadow_writes(oid[]), pg_sluice.newest_table(),
+    pg_sluice.volatile_functions(oid[]),
     pg_sluice.set_replication_role(text, text), pg_sluice.shadow_changes(oid[]), pg_sluice.take_copies(text, oid) TO PUBLIC;

@@ -1,4 +1,5 @@
--- Scans of shadows. A function that reads a lake table finds it empty, and its reads are in no tree: so they are counted.
+-- Scans of shadows. A function that reads a lake table finds it empty, and its reads are in no tree: so they are counted,
+-- and so are the rows that it writes there.
 
 -- Scans that PostgreSQL itself made of a shadow to carry out DDL from within a function: for a constraint, or an index. The
 -- rows that are there are looked at by the gateway (obligations.sql).
@@ -25,6 +26,14 @@ LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog AS $$
     SELECT coalesce(sum(pg_stat_get_xact_numscans(o)), 0)::bigint
         - (SELECT coalesce(sum(d.scans), 0)::bigint FROM pg_sluice.ddl_scan d JOIN counted USING (relid))
     FROM (SELECT relid FROM counted UNION ALL SELECT indexrelid FROM pg_index JOIN counted ON relid = indrelid) AS scanned (o)
+$$;
+
+-- The shadows, but those that are `filled`, into which this transaction has put rows, and how many, those that were undone
+-- too: more than before a statement that PostgreSQL alone ran means that the lake does not have what it wrote.
+CREATE FUNCTION pg_sluice.shadow_writes(filled oid[]) RETURNS TABLE (name name, rows bigint)
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog AS $$
+    SELECT c.relname, pg_stat_get_xact_tuples_inserted(c.oid) FROM pg_sluice.relation r JOIN pg_class c ON c.oid = r.relid
+    WHERE r.relid <> ALL (filled) AND pg_stat_get_xact_tuples_inserted(c.oid) > 0 ORDER BY c.oid
 $$;
 
 -- The ID of the table that was made last, by anybody.

@@ -4,8 +4,7 @@ They are made by users, or PostgreSQL's own that lock, notify and set (`planner.
 
 Nothing is undone: the copies are put into the shadows past all triggers, and taken out again once the query is over.
 What the functions do elsewhere is then PostgreSQL's own, with its errors. What they do with the lake cannot be: where
-they have changed the copies or locked any, it is refused after the fact, as is writing another table of the lake, at
-COMMIT.
+they have changed the copies or locked any, or written another table of the lake, it is refused after the fact.
 
 The shadows stay locked until the transaction ends, as PostgreSQL's tables would.
 
@@ -22,9 +21,11 @@ from catalog.errors import unsupported
 from catalog.model import TableVersion
 from gateway.arrays import number_array
 from gateway.backend import Statement
+from gateway.lake.guarded import REFUSE_REWRITING, check_written, written
 from gateway.visibility import versions
 
 if TYPE_CHECKING:
+    from gateway.backend import Result
     from gateway.exchange import Exchange
 
 _BEGIN: Final = Statement("SAVEPOINT pg_sluice_effects")
@@ -48,10 +49,10 @@ class LastingEffects:
         self._session = session
         self._read_again = read_again
         self._copied = copied
-        self._changes = Statement(_CHANGES, (number_array(copied),))
+        self._changes = Statement(_CHANGES, (number_array(copied),)), written(copied)
         self._settings: list[bytes | None] = []
         self._role: bytes | None = None
-        self._before: list[list[bytes | None]] = []
+        self._before: tuple[Result, ...] = ()
 
     async def begin(self) -> None:
         """The savepoint has begun that the rows are to be copied in."""
@@ -63,15 +64,17 @@ class LastingEffects:
         """All rows are copied, the client's statement is next."""
         role = Statement(_ROLE, (self._session.gateway.token, self._role))
         idle = Statement(_IDLE, (self._settings[0],))
-        *_, before, _ = await self._session.backend.run(role, idle, self._changes, _BEGIN)
-        self._before = [list(row) for row in before.rows]
+        _, _, *before, _ = await self._session.backend.run(role, idle, *self._changes, _BEGIN)
+        self._before = tuple(before)
 
     async def take_copies(self) -> None:
         """The statement is over. 0A000 where its functions have done what cannot last."""
         session, token = self._session, self._session.gateway.token
-        _, after = await session.backend.run(_END, self._changes)
-        if [list(row) for row in after.rows] != self._before:
+        _, changed, wrote = await session.backend.run(_END, *self._changes)
+        if changed.rows != self._before[0].rows:
             raise unsupported("a function that changes a lake table of its query")
+        check_written(self._before[1], wrote)
+        await session.backend.run(REFUSE_REWRITING)
         taken = await session.backend.run(*(Statement(_TAKE, (token, str(oid))) for oid in self._copied))
         if any(result.rows[0][0] != b"t" for result in taken):
             raise unsupported("a function that locks rows of a lake table")

@@ -1,7 +1,8 @@
 """Statements that PostgreSQL runs but whose reads are not in their tree: DO, CALL, functions made by users.
 
-A function that reads a lake table would find its shadow, which is empty, and answer wrongly without an error. So the
-scans of shadows are counted around the statement, and one that made any is refused after the fact.
+A function that reads a lake table would find its shadow, which is empty, and answer wrongly without an error; rows that
+it writes would be in the shadow alone, and missing from the next answer. So scans of shadows, and rows that are put
+there, are counted around the statement, and one that made any is refused after the fact.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ _WATCHED, _UNWATCHED = (
     Statement(f"SELECT pg_catalog.set_config('sluice.watched', '{state}', true)") for state in ("on", "off")
 )
 SCANS: Final = Statement(_SCANS, ("{}", None))
+REFUSE_REWRITING: Final = Statement("SELECT pg_sluice.refuse_rewriting()")
+_WRITES: Final = "SELECT name, rows FROM pg_sluice.shadow_writes($1::oid[])"
 # To suspend what is not validated updates these three catalogs; what makes or drops anything does more to them.
 _CHANGES: Final = """
 SELECT pg_catalog.sum(pg_catalog.pg_stat_get_xact_tuples_inserted(oid) + pg_catalog.pg_stat_get_xact_tuples_deleted(oid)
@@ -61,22 +64,22 @@ _OF_NO_SHADOW: Final = (SqlState.LOCK_NOT_AVAILABLE, SqlState.FEATURE_NOT_SUPPOR
 
 @asynccontextmanager
 async def guarding(session: Exchange, *filled: int, undone_in: int | None = None) -> AsyncIterator[None]:
-    """Around what the backend carries out, in a transaction: 0A000 where a function has read a lake table.
+    """Around what the backend carries out, in a transaction: 0A000 where a function has read or written a lake table.
 
-    Those that are `filled` (OIDs) have rows, and may be read. Where all of it is going to be undone, for the rows that
-    it makes in one shadow, 0A000 too where a function has changed anything else.
+    Those that are `filled` (OIDs) have rows, and may be. Where all of it is going to be undone, for the rows that it
+    makes in one shadow, 0A000 too where a function has changed anything else.
     """
     backend = session.backend
     session.cursors.check_unread(filled)
     session.ran_functions = session.names_by_sql = True
     alone = backend.status == b"I"
     oids = number_array(filled)
-    changes = [] if undone_in is None else [Statement(_CHANGES, (str(undone_in),))]
+    changes = written(filled) if undone_in is None else Statement(_CHANGES, (str(undone_in),))
     try:
         # What is made from here on has been scanned by nobody: what is asked first need not leave it out.
-        questions = [_NEWEST, Statement(_SCANS, (oids, None)), *changes, _WATCHED, _SAVEPOINT]
+        questions = [_NEWEST, Statement(_SCANS, (oids, None)), changes, _WATCHED, _SAVEPOINT]
         newest, *before, _, _ = (await backend.run(*([BEGIN] if alone else []), *questions))[-len(questions) :]
-        questions = [Statement(_SCANS, (oids, newest.rows[0][0])), *changes]
+        questions = [Statement(_SCANS, (oids, newest.rows[0][0])), changes]
         try:
             yield
         except SluiceError as error:
@@ -88,7 +91,9 @@ async def guarding(session: Exchange, *filled: int, undone_in: int | None = None
             raise
         _, *after, _, _ = await backend.run(_RELEASE, *questions, _UNWATCHED, KEEP_OWN)
         _check_scans(session, before[0], after[0])
-        if after[-1].rows != before[-1].rows:
+        if undone_in is None:
+            check_written(before[1], after[1])
+        elif after[1].rows != before[1].rows:
             raise unsupported("a function that changes a table while it makes rows of another")
         if alone:
             await backend.run(Statement("COMMIT"))
@@ -102,6 +107,17 @@ def _check_scans(session: Exchange, before: Result, after: Result) -> None:
     if after.rows != before.rows:
         session.cursors.read_unseen()
         raise unsupported("a function that reads a lake table")
+
+
+def written(filled: Collection[int]) -> Statement:
+    """Asks for the rows that the transaction has put into shadows, but those that are `filled`: see `check_written`."""
+    return Statement(_WRITES, (number_array(filled),))
+
+
+def check_written(before: Result, after: Result) -> None:
+    """0A000 where rows have been put into a shadow since."""
+    for name, _ in (row for row in after.rows if row not in before.rows):
+        raise unsupported(f'writing table "{(name or b"").decode()}" from within a function or procedure')
 
 
 def guarding_functions(

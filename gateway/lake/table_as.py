@@ -131,7 +131,8 @@ class TableAsPortal(StatementPortal):
             binding.parameter_formats,
         )
         try:
-            async with guarding(session) if inner_routed.route is Route.GUARDED else nullcontext():
+            watched = inner_routed.route is Route.GUARDED
+            async with guarding(session, undone_in=table.oid) if watched else nullcontext():
                 await backend.run(statement)
         except SluiceError as error:
             error.fields.pop("P", None)

@@ -294,6 +294,12 @@ _SCRIPTS: dict[str, list[Sequence[Message]]] = {
         [Bind("", "e"), Execute(""), Sync()],
         [Parse("s", "SELECT 1"), Bind("", "s"), Execute(""), Bind("", "e"), Execute(""), Sync()],
     ],
+    "PREPARE by the protocol, in a block": [
+        _BEGIN,
+        [*_do(f"/* before */ PREPARE s AS {_QUERY}; -- behind"), Sync()],
+        [Query("SELECT statement FROM pg_prepared_statements; EXECUTE s")],
+        [*_do(f"/* before */ PREPARE e AS SELECT nothing FROM {_TABLE}"), Sync()],
+    ],
     "a second statement of one name": [
         [Parse("s", _QUERY), Sync()],
         [Parse("s", "SELECT 1"), Sync()],

@@ -1,4 +1,5 @@
-"""Functions that PostgreSQL runs beside statements on what is not in the lake: none reads a shadow unnoticed."""
+"""Functions that PostgreSQL runs beside statements on what is not in the lake: none reads a shadow unnoticed, or writes
+into one."""
 
 from __future__ import annotations
 
@@ -27,6 +28,15 @@ CREATE TEMP TABLE child (n integer REFERENCES parent ON DELETE SET NULL);
 INSERT INTO parent VALUES (1);
 INSERT INTO child VALUES (1);
 CREATE TRIGGER child_trigger BEFORE UPDATE ON child FOR EACH ROW EXECUTE FUNCTION tells();
+CREATE FUNCTION adds() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN INSERT INTO visit VALUES (1); RETURN 1; END $$;
+CREATE FUNCTION visits() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.n := adds(); RETURN NEW; END $$;
+CREATE TABLE visit (n integer, m integer);
+INSERT INTO visit VALUES (7);
+CREATE VIEW visited AS SELECT n FROM visit OFFSET 0;
+CREATE TRIGGER visited_trigger INSTEAD OF INSERT ON visited FOR EACH ROW EXECUTE FUNCTION visits();
+CREATE TEMP TABLE seen (n bigint);
+CREATE TRIGGER seen_trigger BEFORE INSERT ON seen FOR EACH ROW EXECUTE FUNCTION visits();
+CREATE FUNCTION sees() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN INSERT INTO noted VALUES (2); RETURN 2; END $$;
 CREATE TEMP TABLE doubled (n bigint);
 CREATE TRIGGER doubled_trigger BEFORE INSERT ON doubled FOR EACH ROW EXECUTE FUNCTION doubles();
 """
@@ -63,3 +73,28 @@ def test_others_run(gateway: Server, schema: str) -> None:
         "INSERT INTO doubled VALUES (4); UPDATE noted SET n = 3; SELECT n FROM doubled UNION ALL SELECT n FROM noted"
     )
     assert gateway.psql("-qAt", sql=f"{made}\n{wanted};").stdout.split() == ["8", "3"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "what"),
+    [
+        ("INSERT INTO visited VALUES (2)", 'writing table "visit" from within a function or procedure'),
+        ("INSERT INTO seen VALUES (2)", 'writing table "visit" from within a function or procedure'),
+        ("SELECT adds()", 'writing table "visit" from within a function or procedure'),
+        ("SELECT adds(), name FROM city", 'writing table "visit" from within a function or procedure'),
+        ("DO 'BEGIN INSERT INTO visit VALUES (2); END'", 'writing table "visit" from within a function or procedure'),
+        ("DO 'BEGIN ALTER TABLE visit ADD k serial; END'", 'rewriting table "visit" from within a function'),
+        ("DO 'BEGIN ALTER TABLE visit ALTER m TYPE text; END'", 'rewriting table "visit" from within a function'),
+        ("CREATE TABLE made AS SELECT adds()", "a function that changes a table while it makes rows of another"),
+        ("CREATE TABLE made AS SELECT sees()", "a function that changes a table while it makes rows of another"),
+    ],
+)
+@pytest.mark.parametrize("begin", ["", "BEGIN", "BEGIN; ALTER TABLE city ADD people integer"])
+def test_one_that_changes_a_lake_table_is_refused_at_once(
+    gateway: Server, schema: str, begin: str, statement: str, what: str
+) -> None:
+    """At COMMIT it would be too late: what comes before that would not have the rows, or without the values."""
+    path = f"SET search_path = {schema}"
+    state, message = sqlstate_of(gateway, path, _MADE, *filter(None, [begin]), statement)
+    assert (state, message) == ("0A000", f"{what} is not supported on lake tables")
+    assert gateway.psql("-qAtc", f"{path}; SELECT * FROM visit").stdout == "7|\n"

@@ -25,7 +25,8 @@ from tests.servers import Server
 _STEP_SECONDS_MAX = 60.0
 _POLL_SECONDS = 0.02
 _UNTIL_ANSWERED = "until answered"
-_BLOCKED = "SELECT pg_blocking_pids({0}) || pg_safe_snapshot_blocking_pids({0}) <> '{{}}'"
+# What waits for anybody else, the gateway's own steps among them, does so for a moment, and its answer is waited for.
+_BLOCKED = "SELECT pg_blocking_pids({0}) || pg_safe_snapshot_blocking_pids({0}) && ARRAY[{1}]"
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,7 @@ def run(server: Server, schema: str, schedule: Schedule, *, messages: bool = Fal
             name: Session(server, schema, messages=messages)
             for name in dict.fromkeys(name for name, _ in schedule.steps)
         }
+        others = ", ".join(str(session.process_id) for session in sessions.values())
         transcript: list[str] = []
         try:
             for name, statement in schedule.steps:
@@ -142,35 +144,36 @@ def run(server: Server, schema: str, schedule: Schedule, *, messages: bool = Fal
                     raise OrderImpossibleError(f"{name} still waits")
                 else:
                     answer = session.begin(statement)
-                    if _waits(control, session, answer):
+                    if _waits(control, session, answer, others):
                         transcript.append(f"{name}: {statement} -> waits")
                     else:
                         transcript.append(f"{name}: {statement} -> {answer.result()}")
                         session.running = None
-                transcript += _released(control, sessions)
+                transcript += _released(control, sessions, others)
         finally:
             for session in sessions.values():
                 session.close()
     return transcript
 
 
-def _waits(control: psycopg.Connection, session: Session, answer: Future[str]) -> bool:
-    """Whether the statement waits for another session; returns when it does, or when it is answered."""
+def _waits(control: psycopg.Connection, session: Session, answer: Future[str], others: str) -> bool:
+    """Whether the statement waits for a session of the schedule, of those whose numbers `others` lists; returns when it
+    does, or when it is answered."""
     deadline = time.monotonic() + _STEP_SECONDS_MAX
     while not wait([answer], _POLL_SECONDS).done:
         assert time.monotonic() < deadline, f"{session.running} neither answers nor waits"
         # The number stands in the text: with parameters, the statement would be prepared.
-        row = control.execute(_BLOCKED.format(session.process_id).encode()).fetchone()
+        row = control.execute(_BLOCKED.format(session.process_id, others).encode()).fetchone()
         if row == (True,) and not answer.done():
             return True
     return False
 
 
-def _released(control: psycopg.Connection, sessions: dict[str, Session]) -> list[str]:
+def _released(control: psycopg.Connection, sessions: dict[str, Session], others: str) -> list[str]:
     """The answers of statements that waited and do so no longer."""
     found = []
     for name, session in sessions.items():
-        if session.running is not None and not _waits(control, session, session.running[1]):
+        if session.running is not None and not _waits(control, session, session.running[1], others):
             statement, answer = session.running
             found.append(f"{name}: {statement} -> {answer.result()}")
             session.running = None

@@ -1,0 +1,55 @@
+"""The CONTEXT of errors: what is in Sluice's own functions is left out, what is in the client's is not."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+
+from gateway.framing import Frame
+from gateway.messages.backend import ErrorResponse
+from gateway.own_context import without_own_context
+from tests.servers import Server
+
+_FIELDS = (("S", "ERROR"), ("C", "0A000"), ("M", "function pg_sluice.refuse"))
+_OWN = (
+    "PL/pgSQL function pg_sluice.refuse(text) line 3 at RAISE\n"
+    "SQL statement \"SELECT pg_sluice.refuse(format('column \"%s\"', n),\n  'SQL')\"\n"
+    "PL/pgSQL function pg_sluice.on_ddl() line 55 at PERFORM"
+)
+_CLIENTS = 'SQL statement "CREATE TABLE t ()\nINHERITS (s)"\nPL/pgSQL function public.f() line 1 at SQL statement'
+_INNER = "PL/pgSQL function public.g() line 2 at RAISE"
+
+
+@pytest.mark.parametrize(
+    ("context", "left"),
+    [
+        (None, None),
+        (_CLIENTS, _CLIENTS),
+        (_OWN, None),
+        (f"{_OWN}\n{_CLIENTS}", _CLIENTS),
+        (f"{_INNER}\n{_OWN}", _INNER),
+        (f"{_CLIENTS}\n{_OWN}\n{_CLIENTS}", f"{_CLIENTS}\n{_CLIENTS}"),
+    ],
+)
+def test_what_is_left(context: str | None, left: str | None) -> None:
+    def error(text: str | None) -> bytes:
+        return ErrorResponse((*_FIELDS, *([("W", text)] if text else []), ("R", "exec_stmt_raise"))).encode()
+
+    assert without_own_context(Frame(ErrorResponse.type, error(context))).data == error(left)
+
+
+def test_refusals(gateway: Server, schema: str) -> None:
+    """As if PostgreSQL itself refused what the client or its function does."""
+    statement = f"CREATE TABLE {schema}.child () INHERITS ({schema}.parent)"
+    with psycopg.connect(gateway.url, autocommit=True) as connection:
+        connection.execute(f"CREATE TABLE {schema}.parent (n integer)".encode())
+        for sql, context in (
+            (statement, None),
+            (
+                f"DO $$ BEGIN {statement}; END $$",
+                f'SQL statement "{statement}"\nPL/pgSQL function inline_code_block line 1 at SQL statement',
+            ),
+        ):
+            with pytest.raises(psycopg.errors.FeatureNotSupported, match="INHERITS is not supported") as raised:
+                connection.execute(sql.encode())
+            assert raised.value.diag.context == context
