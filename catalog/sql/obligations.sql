@@ -99,12 +99,15 @@ DECLARE
 BEGIN
     SELECT string_agg(format('t.%I', a.attname), ', ' ORDER BY u.n),
            string_agg(format('t.%I IS NOT NULL', a.attname), ' AND ' ORDER BY u.n),
-           string_agg('p.' || quote_ident(p.attname) || ' = t.' || quote_ident(a.attname), ' AND ' ORDER BY u.n),
+           -- By the collation of the key that is referred to, as PostgreSQL does.
+           string_agg('p.' || quote_ident(p.attname) || ' = t.' || quote_ident(a.attname)
+                      || coalesce(' COLLATE ' || l.oid::regcollation::text, ''), ' AND ' ORDER BY u.n),
            min('p.' || quote_ident(p.attname) || ' IS NULL') FILTER (WHERE u.n = 1)
         INTO listed, there, joined, parent_missing
         FROM unnest(k.conkey, k.confkey) WITH ORDINALITY u (attnum, parent_attnum, n)
         JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = u.attnum
-        LEFT JOIN pg_attribute p ON p.attrelid = k.confrelid AND p.attnum = u.parent_attnum;
+        LEFT JOIN pg_attribute p ON p.attrelid = k.confrelid AND p.attnum = u.parent_attnum
+        LEFT JOIN pg_collation l ON l.oid = p.attcollation AND a.attcollation <> p.attcollation;
     RETURN CASE k.contype
         WHEN 'c' THEN format('SELECT 1 FROM %s WHERE (%s) IS FALSE LIMIT 1', k.conrelid::regclass,
                              pg_get_expr(k.conbin, k.conrelid))
