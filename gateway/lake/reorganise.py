@@ -41,6 +41,7 @@ from gateway.routing import route
 from gateway.sequences_of_changes import OwnedSequence, owned_sequences
 from gateway.visibility import latest, rules
 from planner.change import columns_used, plan_update
+from planner.functions.local_times import spark_zone
 from planner.lexer import quoted
 from planner.plan import SparkQuery
 from storage.arrow_types import arrow_type
@@ -242,8 +243,9 @@ class Reorganisation:
         context = with_rules(reading.context, table, replace(kept, generated=kept.generated & targets.keys()))
         assert routed.query is not None
         asked = await may_be_asked(session, routed.query)
-        narrowed = None
+        narrowed, zone = None, ""
         try:
+            zone = spark_zone(context.session.time_zone)
             query = plan_update(routed.query, context, targets).query
         except SluiceError as refusal:
             if refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED or not asked:
@@ -254,7 +256,7 @@ class Reorganisation:
         types = await column_types(session, self.relid) | {
             column_name(column.attnum): column.type for column in self.columns
         }
-        return Plan(narrowed, table, context.session.time_zone, targets, expressions, asked, source, types)
+        return Plan(narrowed, table, zone, targets, expressions, asked, source, types)
 
     # ── computing ───────────────────────────────────────────────────────────────────────────────────────
 
