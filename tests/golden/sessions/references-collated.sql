@@ -1,0 +1,23 @@
+-- Foreign keys between columns of different collations: rows are compared in that of the key, whatever plan PostgreSQL takes.
+CREATE SCHEMA collated;
+SET search_path = collated;
+CREATE TABLE p (f1 text COLLATE "C" PRIMARY KEY);
+INSERT INTO p VALUES ('foo'), ('bar');
+CREATE TABLE c (f2 text COLLATE "POSIX");
+INSERT INTO c VALUES ('foo'), ('baz');
+SET enable_seqscan TO 0;
+SET enable_hashjoin TO 0;
+SET enable_nestloop TO 0;
+ALTER TABLE c ADD FOREIGN KEY (f2) REFERENCES p;
+DELETE FROM c WHERE f2 = 'baz';
+ALTER TABLE c ADD FOREIGN KEY (f2) REFERENCES p;
+INSERT INTO c VALUES ('nix');
+INSERT INTO c VALUES ('bar');
+DELETE FROM p WHERE f1 = 'bar';
+ALTER TABLE c DROP CONSTRAINT c_f2_fkey;
+BEGIN;
+ALTER TABLE c ADD FOREIGN KEY (f2) REFERENCES p ON UPDATE CASCADE ON DELETE CASCADE;
+UPDATE p SET f1 = f1 || 'x';
+DELETE FROM p WHERE f1 = 'foox';
+COMMIT;
+SELECT * FROM c;
