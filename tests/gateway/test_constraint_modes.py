@@ -64,11 +64,16 @@ def test_nobody_takes_the_guard_away(connection: psycopg.Connection, statement: 
     assert caught.value.sqlstate in {"42704", "42501", "2BP01", "42710", "0A000"}
     connection.rollback()
     connection.execute("ALTER TABLE t DISABLE TRIGGER USER, DISABLE TRIGGER ALL")
-    connection.execute("CALL writes()")
-    with pytest.raises(psycopg.errors.FeatureNotSupported):
-        connection.commit()
-    with pytest.raises(psycopg.errors.FeatureNotSupported):
-        connection.execute("DO $$ BEGIN TRUNCATE t; END $$")
+    connection.commit()
+    guards = connection.execute("""
+        SELECT tgname, tgenabled::text, tgfoid::regproc::text FROM pg_trigger
+        WHERE tgrelid = 't'::regclass AND tgname LIKE 'pg_sluice%' ORDER BY 1
+    """).fetchall()
+    assert guards == [(name, "O", "refuse_shadow_change") for name in ("pg_sluice_guard", "pg_sluice_guard_truncate")]
+    for refused in ("CALL writes()", "DO $$ BEGIN TRUNCATE t; END $$"):
+        with pytest.raises(psycopg.errors.FeatureNotSupported):
+            connection.execute(refused.encode())
+        connection.rollback()
 
 
 @pytest.mark.parametrize(
