@@ -6,14 +6,18 @@ By the newest version of each table; CHECK is for PostgreSQL and Spark to judge,
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
 from catalog.constraints import ForeignKey
-from catalog.model import TableVersion
+from catalog.model import Column, Table, TableVersion
 from storage.check import Finding
-from storage.keys import LiveFile, bounds_of, distinct, duplicate, find, key_chunks
+from storage.files import LakeFiles
+from storage.keys import LiveFile, bounds_of, distinct, duplicate, find, key_chunks, read_rows
+from storage.positions import deleted_positions
+
+_NONE: Final = np.empty(0, np.int64)
 
 
 def check_constraints(data_path: str, versions: Iterable[TableVersion]) -> list[Finding]:
@@ -35,20 +39,25 @@ def live_files(version: TableVersion) -> list[LiveFile]:
 
 
 def _nulls(data_path: str, version: TableVersion) -> Iterator[Finding]:
-    """A column is asked for the rows that have no NULL in it: there must be as many as there are rows."""
     for column in version.table.columns:
         suspected = [
             each
             for each in live_files(version)
             if (statistics := each.file.statistics.get(column.column_id)) is None or statistics.null_count > 0
         ]
-        if not column.not_null or column.form.children or not suspected:
-            continue
-        rows = replace(version, files=tuple(each.file for each in suspected)).row_count
-        as_key = [replace(column, nullable=True)]
-        chunks = key_chunks(data_path, version.table, suspected, as_key, nulls_distinct=True)
-        if sum(len(chunk.keys) for chunk in chunks) != rows:
+        if column.not_null and any(_has_null(data_path, version.table, column, each) for each in suspected):
             yield Finding("null", version.table.path, f'column "{column.name}" has NULLs, but is NOT NULL')
+
+
+def _has_null(data_path: str, table: Table, column: Column, live: LiveFile) -> bool:
+    """Whether a live row of the file has a NULL in the column."""
+    files = LakeFiles(data_path)
+    deleted = [deleted_positions(files, table.path, delete) for delete in live.deletes]
+    for first, batch in read_rows(files, table, live.file, [column]):
+        nulls = np.flatnonzero(batch.column(0).is_null().to_numpy(zero_copy_only=False))
+        if len(np.setdiff1d(first + nulls, np.concatenate([_NONE, *deleted]))):
+            return True
+    return False
 
 
 def _duplicates(data_path: str, version: TableVersion) -> Iterator[Finding]:

@@ -16,6 +16,8 @@ from storage.consistency import check_constraints
 from storage.write import replace_rows
 from tests.storage.lake import rows, table, write
 
+_INTS = datatypes.BY_OID[datatypes.INT4].array_oid
+
 
 @pytest.fixture
 def branch(tmp_path: Path) -> TableVersion:
@@ -40,6 +42,22 @@ def test_whole(tmp_path: Path, branch: TableVersion) -> None:
 
 def test_null(tmp_path: Path, branch: TableVersion) -> None:
     assert _found(tmp_path, _with(tmp_path, branch, (None, "x"))) == ["null"]
+
+
+@pytest.mark.parametrize(
+    ("type_oid", "value"),
+    [(datatypes.JSONB, '{"a": null}'), (datatypes.INTERVAL, {"months": 1, "days": 0, "microseconds": 0}), (_INTS, [1])],
+)
+def test_null_where_there_is_no_key(tmp_path: Path, type_oid: int, value: Any) -> None:
+    """Of types of which there are no keys; a row that is deleted may have had a NULL."""
+    of = table(id=datatypes.INT4, v=type_oid)
+    of = replace(of, columns=(of.columns[0], replace(of.columns[1], not_null=True)))
+    version = write(tmp_path, of, rows(of, (1, value), (2, None)))
+    assert _found(tmp_path, write(tmp_path, of, rows(of, (1, value)))) == []
+    assert _found(tmp_path, version) == ["null"]
+    [file] = version.files
+    [(_, delete_file)] = replace_rows(str(tmp_path), version, {file.path: np.array([1])}).delete_files.items()
+    assert _found(tmp_path, replace(version, files=(replace(file, delete_file=delete_file),))) == []
 
 
 def test_duplicate(tmp_path: Path, branch: TableVersion) -> None:
