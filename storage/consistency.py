@@ -6,7 +6,6 @@ By the newest version of each table; CHECK is for PostgreSQL and Spark to judge,
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
 
 import numpy as np
 
@@ -14,10 +13,7 @@ from catalog.constraints import ForeignKey
 from catalog.model import Column, Table, TableVersion
 from storage.check import Finding
 from storage.files import LakeFiles
-from storage.keys import LiveFile, bounds_of, distinct, duplicate, find, key_chunks, read_rows
-from storage.positions import deleted_positions
-
-_NONE: Final = np.empty(0, np.int64)
+from storage.keys import LiveFile, bounds_of, deleted_of, distinct, duplicate, find, key_chunks, read_rows
 
 
 def check_constraints(data_path: str, versions: Iterable[TableVersion]) -> list[Finding]:
@@ -52,10 +48,10 @@ def _nulls(data_path: str, version: TableVersion) -> Iterator[Finding]:
 def _has_null(data_path: str, table: Table, column: Column, live: LiveFile) -> bool:
     """Whether a live row of the file has a NULL in the column."""
     files = LakeFiles(data_path)
-    deleted = [deleted_positions(files, table.path, delete) for delete in live.deletes]
+    deleted = deleted_of(files, table, live)
     for first, batch in read_rows(files, table, live.file, [column]):
         nulls = np.flatnonzero(batch.column(0).is_null().to_numpy(zero_copy_only=False))
-        if len(np.setdiff1d(first + nulls, np.concatenate([_NONE, *deleted]))):
+        if len(np.setdiff1d(first + nulls, deleted)):
             return True
     return False
 

@@ -193,7 +193,7 @@ def key_chunks(
     pending: list[KeyChunk] = []
     count = 0
     for each in new:
-        deleted = _deleted(files, table, each)
+        deleted = deleted_of(files, table, each)
         for places, batch in _places(files, table, each.file, columns, given):
             keys = keys_of(columns, batch.columns, nulls_distinct=nulls_distinct)
             wanted = keys.is_valid()
@@ -213,7 +213,8 @@ def _joined(pending: Sequence[KeyChunk]) -> KeyChunk:
     return KeyChunk(pa.concat_arrays([chunk.keys for chunk in pending]), columns.to_batches()[0])
 
 
-def _deleted(files: LakeFiles, table: Table, each: LiveFile) -> npt.NDArray[np.int64]:
+def deleted_of(files: LakeFiles, table: Table, each: LiveFile) -> npt.NDArray[np.int64]:
+    """The positions of the rows that its delete files take away."""
     parts = [deleted_positions(files, table.path, delete) for delete in each.deletes]
     return np.concatenate(parts) if parts else np.empty(0, np.int64)
 
@@ -296,7 +297,7 @@ def find(  # noqa: PLR0917
             if not len(rows):
                 continue
             if deleted is None:
-                deleted = _deleted(files, table, each)
+                deleted = deleted_of(files, table, each)
             places = at[rows]
             alive = ~np.isin(places, deleted)
             positions.append(places[alive])

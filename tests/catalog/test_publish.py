@@ -314,6 +314,18 @@ async def test_scans_of_shadows_are_counted(lake: CatalogUnderTest) -> None:
         assert await lake.client.fetchval("SELECT pg_sluice.shadow_scans()") == before + 1
 
 
+async def test_writes_into_shadows_are_counted(lake: CatalogUnderTest) -> None:
+    await lake.client.execute("CREATE TABLE t (a int)")
+    transaction = lake.client.transaction()
+    await transaction.start()
+    counted = "SELECT * FROM pg_sluice.shadow_writes($1::oid[])"
+    assert await lake.client.fetch(counted, []) == []
+    await lake.client.execute("DO $$ BEGIN INSERT INTO t VALUES (1), (2); END $$")
+    assert [tuple(row) for row in await lake.client.fetch(counted, [])] == [("t", 2)]
+    assert await lake.client.fetch(counted, [await _oid(lake, "t")]) == []
+    await transaction.rollback()
+
+
 async def test_the_store_sees_versions_as_they_are_committed(lake: CatalogUnderTest) -> None:
     store = Store(lake.url)
     await store.open()
