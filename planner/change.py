@@ -15,6 +15,8 @@ from catalog.datatypes import NUMERIC
 from catalog.errors import unsupported
 from catalog.model import Column, Table
 from planner import datum, nodes, numerics, ranges, with_queries
+from planner.correlation.domain import INDEPENDENT
+from planner.correlation.source import Relation, Source
 from planner.domains import into_domain
 from planner.expressions import Translator
 from planner.nodes import Node, malformed, text, walk
@@ -28,6 +30,7 @@ from planner.plan import (
     SparkQuery,
     UpdatePlan,
 )
+from planner.query import computed, read_rows
 from planner.references import common_names
 from planner.scope import RETURNING_NEW, RETURNING_OLD, ScanBuilder, Scope, Statement
 from planner.select import presented, rendered, single_query
@@ -52,7 +55,7 @@ def plan_insert(tree: Any, context: Context) -> InsertPlan:
     if not table.columns:
         raise unsupported("a row without columns")
     common = with_queries.define(scope)
-    relation = ranges.from_clause(scope)
+    ranges.from_clause(scope)
     translator = Translator(scope)
     sequences: list[SequenceColumn] = []
     values: dict[int, Value] = {}
@@ -71,9 +74,7 @@ def plan_insert(tree: Any, context: Context) -> InsertPlan:
     numbered = {item.attnum for item in sequences}
     _generate(statement, table, values, numbered)
     shown = [exp.alias_(values[item.attnum].sql, f"c{item.attnum}", copy=False) for item in table.columns]
-    query = select(shown, relation.head)
-    query.set("joins", relation.joins)
-    attached = with_queries.attached(Selected(query, ()), common).query
+    attached = with_queries.attached(Selected(computed(scope, shown), ()), common).query
     outputs = tuple(OutputColumn(item.name, item.type_oid, item.typmod) for item in table.columns)
     return InsertPlan(
         table.oid,
@@ -94,8 +95,9 @@ def _inserted(node: Node, table: Table, context: Context) -> ReturningPlan | Non
     statement.scans.append(scan)
     scope.ranges[node.resultRelation] = ranges.scan_columns(scan)
     scope.absent_row = RETURNING_OLD
+    scope.source = Source([Relation(ranges.scan_table(scan), [])])
     shown, outputs = _returning(scope, node.returningList)
-    query = select(shown, ranges.scan_table(scan))
+    query = computed(scope, shown)
     return ReturningPlan(SparkQuery(rendered(query), statement.finished_scans(), outputs))
 
 
@@ -107,8 +109,7 @@ def plan_update(tree: Any, context: Context, anew: Collection[int] = ()) -> Upda
     scope = Scope(statement, node, None)
     table = _table(scope)
     common = with_queries.define(scope)
-    relation, scan = _changed_rows(scope)
-    where = _where(scope)
+    scan = _changed_rows(scope)
     translator = Translator(scope)
     old = scope.ranges[node.resultRelation]
     values = {item.attnum: old(item.attnum) for item in table.columns}
@@ -125,7 +126,7 @@ def plan_update(tree: Any, context: Context, anew: Collection[int] = ()) -> Upda
     scope.ranges[node.resultRelation] = lambda attnum: values[attnum]
     returned, outputs = _returning(scope, node.returningList)
     shown = [exp.alias_(values[item.attnum].sql, f"c{item.attnum}", copy=False) for item in table.columns]
-    query = _once_each(statement, relation, where, scan, [*shown, *returned], len(node.jointree.fromlist) > 1)
+    query = _once_each(scope, scan, [*shown, *returned], len(node.jointree.fromlist) > 1)
     attached = with_queries.attached(Selected(query, ()), common).query
     spark = SparkQuery(rendered(attached), statement.finished_scans(), outputs)
     return UpdatePlan(table.oid, spark, scan.name, tuple(sorted(assigned)))
@@ -138,12 +139,11 @@ def plan_delete(tree: Any, context: Context) -> DeletePlan:
     scope = Scope(statement, node, None)
     table = _table(scope)
     common = with_queries.define(scope)
-    relation, scan = _changed_rows(scope)
-    where = _where(scope)
+    scan = _changed_rows(scope)
     scope.old_ranges[node.resultRelation] = scope.ranges[node.resultRelation]
     scope.absent_row = RETURNING_NEW
     returned, outputs = _returning(scope, node.returningList)
-    query = _once_each(statement, relation, where, scan, returned, len(node.jointree.fromlist) > 1)
+    query = _once_each(scope, scan, returned, len(node.jointree.fromlist) > 1)
     attached = with_queries.attached(Selected(query, ()), common).query
     spark = SparkQuery(rendered(attached), statement.finished_scans(), outputs)
     return DeletePlan(table.oid, spark, scan.name)
@@ -166,19 +166,21 @@ def _table(scope: Scope) -> Table:
     return table
 
 
-def _changed_rows(scope: Scope) -> tuple[ranges.Relation, ScanBuilder]:
-    relation = ranges.from_clause(scope)
+def _changed_rows(scope: Scope) -> ScanBuilder:
+    """Reads FROM and WHERE; gives the scan of the target."""
+    quals = scope.query.jointree.quals
+    if quals is None or quals.type != CURRENT_OF:
+        read_rows(scope, INDEPENDENT)
+    else:
+        ranges.from_clause(scope).keep(_is_current(scope))
+    return _target(scope)
+
+
+def _target(scope: Scope) -> ScanBuilder:
     targets = [scan for scan in scope.statement.scans if scan.needs_position and not scan.locked]
     if len(targets) != 1:
         raise malformed("a change without its target in FROM")
-    return relation, targets[0]
-
-
-def _where(scope: Scope) -> Expression | None:
-    quals = scope.query.jointree.quals
-    if quals is not None and quals.type == CURRENT_OF:
-        return _is_current(scope)
-    return None if quals is None else Translator(scope).filter(quals)
+    return targets[0]
 
 
 def _is_current(scope: Scope) -> Expression:
@@ -186,7 +188,7 @@ def _is_current(scope: Scope) -> Expression:
     place = scope.statement.context.current
     if place is None:
         raise unsupported("WHERE CURRENT OF in this place")
-    [target] = [scan for scan in scope.statement.scans if scan.needs_position and not scan.locked]
+    target = _target(scope)
     return and_(
         exp.EQ(this=column(target.alias, "_file"), expression=string(place[0])),
         exp.EQ(this=column(target.alias, "_position"), expression=integer(place[1])),
@@ -214,26 +216,16 @@ def _returning(scope: Scope, targets: Sequence[Node] | None) -> tuple[list[Expre
     return shown, tuple(outputs)
 
 
-def _once_each(  # noqa: PLR0917
-    statement: Statement,
-    relation: ranges.Relation,
-    where: Expression | None,
-    scan: ScanBuilder,
-    shown: list[Expression],
-    may_repeat: bool,
-) -> exp.Select:
+def _once_each(scope: Scope, scan: ScanBuilder, shown: list[Expression], may_repeat: bool) -> exp.Select:
     """One row for each target row: where a join matches it several times, PostgreSQL takes any one of them."""
-    place = [column(scan.alias, "_file"), column(scan.alias, "_position")]
+    place: list[Expression] = [column(scan.alias, "_file"), column(scan.alias, "_position")]
     if not may_repeat:
-        query = select([*place, *shown], relation.head, where)
-        query.set("joins", relation.joins)
-        return query
+        return computed(scope, [*place, *shown])
     names = [item.alias for item in shown]
     packed = struct(**{item.alias: item.this for item in shown}, _=exp.Boolean(this=True))
-    inner = select([*place, exp.alias_(call("any_value", packed), "one", copy=False)], relation.head, where)
-    inner.set("joins", relation.joins)
+    inner = computed(scope, [*place, exp.alias_(call("any_value", packed), "one", copy=False)])
     inner.set("group", exp.Group(expressions=[item.copy() for item in place]))
-    alias = statement.fresh("r")
+    alias = scope.statement.fresh("r")
     unpacked = [exp.alias_(field(column(alias, "one"), name), name, copy=False) for name in names]
     return select([column(alias, "_file"), column(alias, "_position"), *unpacked], derived(inner, alias))
 

@@ -14,8 +14,8 @@ from sqlglot import exp
 
 from catalog.datatypes import BOOL, BPCHAR, FIRST_USER_OID, INT4, NUMERIC, OID, element_type, is_enumeration
 from catalog.errors import unsupported
-from planner import datum, domains, fold, numerics, rows
-from planner.extremes import extreme_of_numerics
+from planner import datum, domains, extremes, fold, numerics, rows
+from planner.correlation import levels
 from planner.functions import casts, registry, session_values, volatile
 from planner.functions.call import Call
 from planner.functions.comparison import comparable
@@ -88,24 +88,25 @@ class Translator:
                 return sublinks.in_filter(self, node)
         return self.value(node).sql
 
-    def filter(self, node: Node) -> Expression:
-        """A whole WHERE, ON or HAVING condition: its outermost conjuncts may also be anti-joins."""
-        if node.type == "BOOLEXPR" and node.boolop == "and":
-            return and_(*(self.filter(part) for part in node.args))
-        if node.type == "BOOLEXPR" and node.boolop == "not" and node.args[0].type == "SUBLINK":
-            from planner import sublinks  # noqa: PLC0415
+    def filter(self, node: Node) -> Expression | None:
+        """A conjunct of WHERE, ON or HAVING; None where it has become a semi-join or an anti-join of the level."""
+        from planner import sublinks  # noqa: PLC0415
 
-            return sublinks.negated_in_filter(self, node.args[0])
-        return self.condition(node)
+        negated = node.type == "BOOLEXPR" and node.boolop == "not"
+        item = sublinks.over_subquery(node.args[0] if negated else node)
+        return sublinks.in_conjunct(self, item, negated) if item.type == "SUBLINK" else self.condition(node)
 
     # --- leaves ---
 
     def variable_(self, node: Node) -> Value:
-        scope = self.scope.up(node.varlevelsup)
         if node.varattno == 0:
             raise unsupported("a whole-row reference")
         if node.vartype >= FIRST_USER_OID:
             self.base(node.vartype)
+        below = self.scope.below_domain(node.varlevelsup)
+        if below is not None:
+            return below[0].outer_value(node.replaced(varlevelsup=below[1]))
+        scope = self.scope.up(node.varlevelsup)
         entry = scope.entry(node.varno)
         if scope.grouping is not None:
             found: Value = scope.grouping.variable(node, entry)
@@ -361,24 +362,6 @@ class Translator:
         sql = call("coalesce", *(value.sql for value in values))
         return Value(sql, self.base(node.coalescetype), _common_typmod(values))
 
-    def min_max(self, node: Node) -> Value:
-        """GREATEST (0) and LEAST (1): Spark's ignore NULLs too."""
-        values = self.values(node.args)
-        self.check_collation(node.inputcollid)
-        name = "greatest" if node.op == 0 else "least"
-        type_oid = self.base(node.minmaxtype)
-        if type_oid not in registry.ORDERED_PLAINLY:
-            raise unsupported(f"{name.upper()} of {self.context.builtins.type_name(type_oid)}")
-        if len(values) == 1:
-            return values[0]
-        decimal = None
-        if type_oid == NUMERIC:
-            values = numerics.unified(values)
-            if not all(numerics.is_static(value) for value in values):
-                return extreme_of_numerics([numerics.computable(value) for value in values], node.op == 0)
-            decimal = values[0].decimal
-        return Value(call(name, *(value.sql for value in values)), type_oid, -1, decimal)
-
     # --- types ---
 
     def relabel(self, node: Node) -> Value:
@@ -436,15 +419,24 @@ class Translator:
 
     def aggregate(self, node: Node) -> Value:
         if node.agglevelsup:
-            raise unsupported("an aggregate of an outer query")
+            return self._of_outer_query(node)
         if self.scope.grouping is None:
             raise malformed("an aggregate where there is no grouping")
         found: Value = self.scope.grouping.aggregate(node)
         return found
 
+    def _of_outer_query(self, node: Node) -> Value:
+        up = int(node.agglevelsup)
+        below = self.scope.below_domain(up)
+        if below is not None:
+            return below[0].outer_value(levels.shifted(node, below[1] - up))
+        return Translator(self.scope.up(up)).value(levels.shifted(node, -up))
+
     def grouping(self, node: Node) -> Value:
-        if node.agglevelsup or self.scope.grouping is None:
-            raise unsupported("GROUPING of an outer query")
+        if node.agglevelsup:
+            return self._of_outer_query(node)
+        if self.scope.grouping is None:
+            raise malformed("GROUPING where there is no grouping")
         found: Value = self.scope.grouping.grouping_function(node)
         return found
 
@@ -479,7 +471,7 @@ _TRANSLATORS: Final[dict[str, Callable[[Translator, Node], Value]]] = {
     "CASEEXPR": Translator.case_,
     "CASETESTEXPR": Translator.case_test_value,
     "COALESCEEXPR": Translator.coalesce,
-    "MINMAXEXPR": Translator.min_max,
+    "MINMAXEXPR": extremes.min_max,
     "RELABELTYPE": Translator.relabel,
     "COERCEVIAIO": Translator.through_text,
     "COERCETODOMAIN": domains.coerced,

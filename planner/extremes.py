@@ -1,16 +1,42 @@
-"""GREATEST and LEAST of numerics: the value found keeps the display scale of the argument that it came from."""
+"""GREATEST and LEAST. Of numerics, the value found keeps the display scale of the argument that it came from."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from catalog.datatypes import NUMERIC
+from catalog.errors import unsupported
 from planner import numerics
+from planner.functions import registry
+from planner.nodes import Node
 from planner.spark import call, case, integer, is_not_null, struct
 from planner.values import Value
 
+if TYPE_CHECKING:
+    from planner.expressions import Translator
 
-def extreme_of_numerics(values: Sequence[Value], greatest: bool) -> Value:
+
+def min_max(translator: Translator, node: Node) -> Value:
+    """GREATEST (0) and LEAST (1): Spark's ignore NULLs too."""
+    values = translator.values(node.args)
+    translator.check_collation(node.inputcollid)
+    name = "greatest" if node.op == 0 else "least"
+    type_oid = translator.base(node.minmaxtype)
+    if type_oid not in registry.ORDERED_PLAINLY:
+        raise unsupported(f"{name.upper()} of {translator.context.builtins.type_name(type_oid)}")
+    if len(values) == 1:
+        return values[0]
+    decimal = None
+    if type_oid == NUMERIC:
+        values = numerics.unified(values)
+        if not all(numerics.is_static(value) for value in values):
+            return _extreme_of_numerics([numerics.computable(value) for value in values], node.op == 0)
+        decimal = values[0].decimal
+    return Value(call(name, *(value.sql for value in values)), type_oid, -1, decimal)
+
+
+def _extreme_of_numerics(values: Sequence[Value], greatest: bool) -> Value:
     """GREATEST or LEAST with display scales: of equal values the first counts, NULLs do not."""
     items = [
         case((is_not_null(value.sql), struct(v=value.sql, o=integer(-number if greatest else number),

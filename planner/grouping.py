@@ -11,12 +11,15 @@ import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Final
 
 from sqlglot import exp
 
 from catalog.datatypes import INT4
 from catalog.errors import unsupported
 from planner import numerics, ordering
+from planner.correlation.domain import equal_keys
+from planner.correlation.source import Source, join
 from planner.expressions import Translator
 from planner.functions import registry
 from planner.functions.call import Call
@@ -50,6 +53,10 @@ class Grouping:
         self.scope = scope
         self.alias = scope.statement.fresh("g")
         self.rows = Translator(scope)
+        self._source = scope.source
+        # Whether the level is one group for each outer row, of which some may have no rows to be grouped.
+        query = scope.query
+        self.is_whole = bool(scope.keys) and not query.groupClause and not query.groupingSets
         self._computed: dict[Expression, str] = {}
         self._keys: list[tuple[Value, list[str]]] = []
         self._sets: list[tuple[int, ...]] | None = None
@@ -69,7 +76,7 @@ class Grouping:
             self._keys.append((value, names))
         if query.groupingSets:
             self._sets = self._expanded(query)
-            keys = [ordering.group_key(value) for value, _ in self._keys]
+            keys = [*self.scope.key_columns(), *(ordering.group_key(value) for value, _ in self._keys)]
             if len(set(keys)) < len(keys):
                 raise unsupported("grouping sets over the same expression twice")
 
@@ -140,16 +147,18 @@ class Grouping:
         if name is None:
             name = f"{self.alias}_a{len(self._computed) + 1}"
             self._computed[aggregate] = name
-        return column(self.alias, name)
+        found = column(self.alias, name)
+        return filled(found, aggregate) if self.is_whole else found
 
     @contextmanager
     def reading_rows(self) -> Iterator[None]:
         """Inside, variables mean the columns of the rows that are grouped."""
-        self.scope.grouping = None
+        groups = self.scope.source
+        self.scope.grouping, self.scope.source = None, self._source
         try:
             yield
         finally:
-            self.scope.grouping = self
+            self.scope.grouping, self.scope.source = self, groups
 
     def aggregate(self, node: Node) -> Value:
         with self.reading_rows():
@@ -171,28 +180,43 @@ class Grouping:
 
     # --- the subquery ---
 
-    def subquery(self, source: Expression | None, joins: list[exp.Join], where: Expression | None) -> exp.Subquery:
+    def subquery(self, source: Source) -> exp.Subquery:
+        """The grouped subquery of these rows, with what has been asked for so far."""
         if self._sets is None:
-            return derived(self._grouped(source, joins, where, None), self.alias)
+            return derived(self._for_each_outer_row(self._grouped(source, None)), self.alias)
         # Spark gives no row for the empty grouping set over no rows; PostgreSQL gives one. So it stands alone.
         queries = []
         sets = [found for found in self._sets if found]
         if sets:
-            queries.append(self._grouped(source, joins, where, sets))
-        queries += [self._grouped(source, joins, where, []) for found in self._sets if not found]
+            queries.append(self._grouped(source, sets))
+        queries += [self._grouped(source, []) for found in self._sets if not found]
+        if len(queries) > bool(sets) and self.scope.keys:
+            raise unsupported("the empty grouping set in a correlated subquery")
         result: Expression = queries[0]
         for query in queries[1:]:
             result = exp.Union(this=result, expression=query, distinct=False)
         return derived(result, self.alias)
 
-    def _grouped(
-        self,
-        source: Expression | None,
-        joins: list[exp.Join],
-        where: Expression | None,
-        sets: list[tuple[int, ...]] | None,
-    ) -> exp.Select:
-        expressions: list[Expression] = []
+    def _for_each_outer_row(self, grouped: exp.Select) -> exp.Select:
+        """The groups, and one without rows for each of the domain's values that has none."""
+        domain = self.scope.domain
+        if domain is None or not self.is_whole:
+            return grouped
+        alias = self.scope.statement.fresh("g")
+        names = [key.output.name for key in self.scope.keys]
+        every = [column(domain.alias, name) for name in names]
+        shown = [exp.alias_(item, name, copy=False) for item, name in zip(every, names, strict=True)]
+        shown += [column(alias, name) for name in self._computed.values()]
+        result = select(shown, domain.relation())
+        same = equal_keys(every, [column(alias, name) for name in names])
+        result.set("joins", [join(derived(grouped, alias), "LEFT", same)])
+        return result
+
+    def _grouped(self, source: Source, sets: list[tuple[int, ...]] | None) -> exp.Select:
+        outer = [key.row for key in self.scope.keys]
+        expressions: list[Expression] = [
+            exp.alias_(key.row, key.output.name, copy=False) for key in self.scope.keys
+        ]  # fmt: skip
         keys = [ordering.group_key(value) for value, _ in self._keys]
         grand_total = sets == []
         for (value, names), key in zip(self._keys, keys, strict=True):
@@ -209,17 +233,29 @@ class Grouping:
             if grand_total and isinstance(aggregate, exp.Anonymous) and aggregate.name == "grouping":
                 shown = raw("CAST(1 AS TINYINT)")
             expressions.append(exp.alias_(shown, name, copy=False))
-        if not keys or self._sets is not None:
+        if not (keys or outer) or self._sets is not None:
             # Whatever else is asked for, it is one group: without an aggregate Spark would give every row.
             expressions.append(exp.alias_(call("count", exp.Star()), f"{self.alias}_n", copy=False))
-        result = select(expressions, source, where)
+        head, joins = source.joined()
+        result = select(expressions, head, source.where())
         result.set("joins", joins)
         if sets:
-            groups = [exp.Tuple(expressions=[keys[index] for index in found]) for found in sets]
+            groups = [exp.Tuple(expressions=[*outer, *(keys[index] for index in found)]) for found in sets]
             result.set("group", exp.Group(grouping_sets=[exp.GroupingSets(expressions=groups)]))
-        elif keys and not grand_total:
-            result.set("group", exp.Group(expressions=list(keys)))
+        elif (keys or outer) and not grand_total:
+            result.set("group", exp.Group(expressions=[*outer, *keys]))
         return result
+
+
+def filled(found: Expression, aggregate: Expression) -> Expression:
+    """The column of an aggregate, with what the aggregate is over no rows where the column is NULL for want of them."""
+    function = aggregate.this if isinstance(aggregate, exp.Filter) else aggregate
+    nothing = _OVER_NO_ROWS.get(function.name.lower()) if isinstance(function, exp.Anonymous) else None
+    return found if nothing is None else call("coalesce", found, raw(nothing))
+
+
+# The aggregates of Spark that are not NULL over no rows.
+_OVER_NO_ROWS: Final = {"count": "0L", "collect_list": "array()", "collect_set": "array()"}
 
 
 def aggregated(  # noqa: PLR0917

@@ -37,7 +37,7 @@ def plan_keys(table: Table, form: IndexForm, keys: tuple[Column, ...], context: 
     for key, item in zip(form.keys, keys, strict=True):
         value: Value = columns(key.attnum) if key.attnum else translator.value(next(expressions))
         shown.append(exp.alias_(in_column(value, item).sql, item.name, copy=False))
-    conditions = [translator.filter(tree) for tree in _trees(form.predicate)]
+    conditions = [translator.condition(tree) for tree in _trees(form.predicate)]
     query = select(shown, ranges.scan_table(scan), and_(*conditions) if conditions else None)
     outputs = tuple(OutputColumn(item.name, item.type_oid, item.typmod) for item in keys)
     return SparkQuery(rendered(query), statement.finished_scans(), outputs)

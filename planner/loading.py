@@ -44,7 +44,7 @@ def needed_rows(query: Node, table_oid: int, context: Context) -> SparkQuery | N
     statement = Statement(context)
     scope = Scope(statement, node, None)
     try:
-        source = ranges.entry(scope, index, safe=True)
+        source = ranges.entry(scope, index, safe=True, whole=False).head
     except SluiceError:
         return None
     scan = scope.scan_ranges[index]

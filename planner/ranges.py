@@ -6,17 +6,19 @@ column's name means the same wherever it is used, correlated sublinks included.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from sqlglot import exp
 
-from catalog.datatypes import INT8, NUMERIC, element_type
+from catalog.datatypes import BOOL, INT8, NUMERIC, element_type
 from catalog.errors import unsupported
-from planner import numerics, prune, query, row_marks, selected
+from planner import datum, numerics, prune, query, row_marks, selected
+from planner.correlation import lateral, levels
+from planner.correlation.source import Relation, Source, join, nested
 from planner.expressions import Translator
-from planner.nodes import Node, malformed
+from planner.nodes import Node, malformed, walk
 from planner.scope import (
     RTE_CTE,
     RTE_FUNCTION,
@@ -26,42 +28,46 @@ from planner.scope import (
     ScanBuilder,
     Scope,
 )
-from planner.selected import Output, Selected
+from planner.selected import Output, Selected, derived
 from planner.series import SERIES, series
-from planner.spark import Expression, boolean, call, column, lambda_2, raw, struct
+from planner.spark import Expression, and_, binary, call, case, column, integer, lambda_2, raw, struct
 from planner.values import Value, stored
 
 _INNER, _LEFT, _FULL, _RIGHT = range(4)  # JoinType of nodes.h
 _SIDES: Final = {_INNER: None, _LEFT: "LEFT", _FULL: "FULL", _RIGHT: "RIGHT"}
 
 
-@dataclass(slots=True)
-class Relation:
-    """FROM, as a head and its joins; `head` is None where nothing is read."""
-
-    head: Expression | None
-    joins: list[exp.Join]
-
-
-def from_clause(scope: Scope) -> Relation:
+def from_clause(scope: Scope) -> Source:
     """All of the level's FROM. Registers what its entries' columns are in `scope.ranges`."""
-    result = Relation(None, [])
+    source = scope.source = Source()
+    if scope.domain is not None:
+        source.items.append(Relation(scope.domain.relation(), []))
+    source.foreseen = lambda: _foreseen(scope)
     for item in scope.query.jointree.fromlist or ():
-        relation = _item(scope, item, safe=True)
-        if result.head is None:
-            result = relation
-        elif relation.head is not None:
-            result.joins.append(exp.Join(this=relation.head))
-            result.joins += relation.joins
+        source.items.append(_item(scope, item, safe=True))
+    source.foreseen = None
     if scope.query.jointree.quals is not None:
         prune.derive(scope, scope.query.jointree.quals)
-    return result
+    return source
 
 
-def _item(scope: Scope, node: Node, safe: bool) -> Relation:
-    """`safe`: whether a condition on the entry's columns above the joins only ever drops rows."""
+def _foreseen(scope: Scope) -> list[Expression]:
+    """The conditions of WHERE that are about entries which have been read, and hold no subquery."""
+    return [
+        Translator(scope).value(part).sql
+        for part in levels.conjuncts(scope.query.jointree.quals)
+        if not levels.has_sublink(part)
+        and all(node.varlevelsup or node.varno in scope.ranges for node in walk(part) if node.type == "VAR")
+    ]
+
+
+def _item(scope: Scope, node: Node, safe: bool, whole: bool = True) -> Relation:
+    """`safe`: whether a condition on the entry's columns above the joins only ever drops rows.
+
+    `whole`: whether a row of the entry that is always there may be joined as one that is not.
+    """
     if node.type == "RANGETBLREF":
-        return Relation(entry(scope, node.rtindex, safe), [])
+        return entry(scope, node.rtindex, safe, whole)
     if node.type == "JOINEXPR":
         return _join(scope, node, safe)
     if node.type == "FROMEXPR":
@@ -73,40 +79,63 @@ def _join(scope: Scope, node: Node, safe: bool) -> Relation:
     kind = node.jointype
     if kind not in _SIDES:
         raise unsupported("this join")
+    assert scope.source is not None
     left = _item(scope, node.larg, safe and kind in (_INNER, _LEFT))
-    right = _item(scope, node.rarg, safe and kind in (_INNER, _RIGHT))
+    scope.source.items.append(left)  # what the right side may refer to
+    whole = safe and (kind == _INNER or (kind == _LEFT and _is_true(node.quals)))
+    foreseen = scope.source.foreseen
+    if not (safe and kind in (_INNER, _LEFT)):
+        scope.source.foreseen = None  # what WHERE drops may yet be joined to something
+    right = _item(scope, node.rarg, safe and kind in (_INNER, _RIGHT), whole)
+    scope.source.foreseen = foreseen
+    scope.source.items.pop()
+    parts = levels.conjuncts(node.quals)
+    if kind == _INNER and safe:
+        # Subqueries are joined to the whole of FROM.
+        scope.source.postponed += [part for part in parts if levels.has_sublink(part)]
+        parts = [part for part in parts if not levels.has_sublink(part)]
+    conditions = [] if right.condition is None else [right.condition]
+    scope.source.is_open = False
+    for part in parts:
+        condition = Translator(scope).filter(part)
+        assert condition is not None, "a condition became a join of a level that takes none"
+        conditions.append(condition)
+    scope.source.is_open = True
+    if kind == _INNER and node.quals is not None:
+        prune.derive(scope, node.quals)
+    return _joined(left, right, right.side or _SIDES[kind], and_(*conditions) if conditions else None)
+
+
+def _joined(left: Relation, right: Relation, side: str | None, condition: Expression | None) -> Relation:
+    if right.head is None:
+        # Its columns are computed where they are used.
+        assert side is None or condition is None
+        if condition is None:
+            return left
+        one_row = derived(selected.select([exp.alias_(raw("1"), "one")], None), "one_row")
+        return Relation(left.head, [*left.joins, join(one_row, None, condition)], left.side, left.condition)
     assert left.head is not None
-    assert right.head is not None
-    right_side = right.head
-    if right.joins:
-        right_side = exp.Paren(this=_with_joins(right))
-    condition = None
-    if node.quals is not None:
-        condition = Translator(scope).filter(node.quals)
-        if kind == _INNER:
-            prune.derive(scope, node.quals)
-    if condition is None and kind != _INNER:
-        condition = boolean(True)
-    join = exp.Join(this=right_side, kind="CROSS" if condition is None else None, side=_SIDES[kind], on=condition)
-    return Relation(left.head, [*left.joins, join])
+    right_side = exp.Paren(this=nested(Relation(right.head, right.joins))) if right.joins else right.head
+    return Relation(left.head, [*left.joins, join(right_side, side, condition)], left.side, left.condition)
 
 
-def _with_joins(relation: Relation) -> Expression:
-    head = relation.head
-    assert head is not None
-    if isinstance(head, (exp.Table, exp.Subquery)):
-        head.set("joins", relation.joins)
-        return head
-    raise unsupported("LATERAL at the head of a nested join")
+def _is_true(node: Node | None) -> bool:
+    return node is None or (node.type == "CONST" and not node.constisnull and datum.read(BOOL, node.constvalue) is True)
 
 
-def entry(scope: Scope, index: int, safe: bool) -> Expression:
+def entry(scope: Scope, index: int, safe: bool, whole: bool) -> Relation:
     """One range table entry as a Spark relation."""
     node = scope.entry(index)
     if node.fields.get("tablesample") is not None:
         raise unsupported("TABLESAMPLE")
     if node.fields.get("securityQuals"):
         raise unsupported("row security")
+    if node.rtekind == RTE_CTE:
+        node = _correlated_common_table(scope, node)
+    if node.rtekind == RTE_SUBQUERY and levels.is_correlated(node.subquery):
+        return lateral.subquery(scope, index, node.subquery, whole)
+    if node.rtekind == RTE_FUNCTION:
+        return lateral.function(scope, index, node)
     make = _ENTRIES.get(node.rtekind)
     if make is None:
         raise unsupported("this kind of FROM item")
@@ -120,7 +149,17 @@ def entry(scope: Scope, index: int, safe: bool) -> Expression:
         scan.needs_position = index == scope.query.resultRelation or index in scope.located
         if not safe:
             del scope.scan_ranges[index]
-    return relation
+    return Relation(relation, [])
+
+
+def _correlated_common_table(scope: Scope, node: Node) -> Node:
+    """A WITH query that depends on a query around its own level, as a subquery in the place of its name."""
+    owner = scope.up(node.ctelevelsup)
+    for common in owner.query.cteList or ():
+        if common.ctename == node.ctename and not common.cterecursive and levels.is_correlated(common.ctequery):
+            inner = levels.shifted(common.ctequery, int(node.ctelevelsup))
+            return node.replaced(rtekind=RTE_SUBQUERY, subquery=inner, lateral=True)
+    return node
 
 
 def _relation(scope: Scope, index: int, node: Node) -> Expression:
@@ -151,7 +190,8 @@ def scan_table(scan: ScanBuilder) -> exp.Table:
     )
 
 
-def _offer(scope: Scope, index: int, columns: list[Value]) -> None:
+def offer(scope: Scope, index: int, columns: list[Value]) -> None:
+    """Register the columns of an entry."""
     scope.ranges[index] = lambda attnum: columns[attnum - 1]
     if row_marks.is_updatable(scope):
         scope.place = columns[-1].sql  # behind the query's own columns
@@ -160,16 +200,8 @@ def _offer(scope: Scope, index: int, columns: list[Value]) -> None:
 def _subquery(scope: Scope, index: int, node: Node) -> Expression:
     inner = query.select(scope.statement, node.subquery, scope)
     alias = scope.statement.fresh("r")
-    _offer(scope, index, inner.columns(alias))
-    return _lateral(inner.derived(alias), node)
-
-
-def _lateral(derived: exp.Subquery, node: Node) -> Expression:
-    if not node.lateral:
-        return derived
-    alias = derived.args["alias"]
-    derived.set("alias", None)
-    return exp.Lateral(this=derived, alias=alias)
+    offer(scope, index, inner.columns(alias))
+    return inner.derived(alias)
 
 
 def _common_table(scope: Scope, index: int, node: Node) -> Expression:
@@ -178,7 +210,7 @@ def _common_table(scope: Scope, index: int, node: Node) -> Expression:
     if table is None:
         raise malformed(f"no WITH query named {node.ctename}")
     alias = scope.statement.fresh("r")
-    _offer(scope, index, table.columns(alias))
+    offer(scope, index, table.columns(alias))
     return exp.Table(this=exp.to_identifier(table.name), alias=exp.TableAlias(this=exp.to_identifier(alias)))
 
 
@@ -190,10 +222,46 @@ def _values(scope: Scope, index: int, node: Node) -> Expression:
     types = [
         (translator.base(type_oid), typmod) for type_oid, typmod in zip(node.coltypes, node.coltypmods, strict=True)
     ]
+    if any(value.sql.find(exp.Column) is not None for row in rows for value in row):
+        return _values_of_rows(scope, index, rows, types)
     inner = rows_of(scope, rows, types)
     alias = scope.statement.fresh("r")
-    _offer(scope, index, inner.columns(alias))
-    return _lateral(inner.derived(alias), node)
+    offer(scope, index, inner.columns(alias))
+    return inner.derived(alias)
+
+
+def _values_of_rows(scope: Scope, index: int, rows: list[list[Value]], types: list[tuple[int, int]]) -> Expression:
+    """VALUES that are of the rows before them: a relation of numbers, by which they are chosen where they are used."""
+    alias = scope.statement.fresh("r")
+    numbers = _numbers(alias, len(rows))
+    offered = []
+    for (type_oid, typmod), values in zip(types, zip(*rows, strict=True), strict=True):
+        unified = numerics.unified(values) if type_oid == NUMERIC else values
+        described = _described(unified, type_oid, typmod, "")
+        chosen = _chosen(alias, [numerics.packed(value) if described.varies else value.sql for value in unified])
+        held = described.held
+        if held is not None and described.varies:
+            chosen, held = numerics.unpacked(chosen, held)
+        offered.append(Value(chosen, type_oid, typmod, held))
+    offer(scope, index, offered)
+    return numbers
+
+
+def _numbers(alias: str, count: int) -> exp.Values:
+    return exp.Values(
+        expressions=[exp.Tuple(expressions=[integer(number)]) for number in range(count)],
+        alias=exp.TableAlias(this=exp.to_identifier(alias), columns=[exp.to_identifier("i")]),
+    )
+
+
+def _chosen(alias: str, choices: Sequence[Expression]) -> Expression:
+    number = column(alias, "i")
+    return case(*((binary("=", number, integer(place)), choice) for place, choice in enumerate(choices)))
+
+
+def _described(values: Sequence[Value], type_oid: int, typmod: int, name: str) -> Output:
+    typed = next((value for value in values if value.constant is not None), values[0])
+    return selected.output(replace(typed, type_oid=type_oid, typmod=typmod), name, None)[0]
 
 
 def rows_of(scope: Scope, rows: list[list[Value]], types: list[tuple[int, int]]) -> Selected:
@@ -206,11 +274,8 @@ def rows_of(scope: Scope, rows: list[list[Value]], types: list[tuple[int, int]])
     outputs: list[Output] = []
     tuples: list[list[Expression]] = [[] for _ in rows]
     for number, (values, (type_oid, typmod)) in enumerate(zip(columns, types, strict=True), 1):
-        typed = next((value for value in values if value.constant is not None), values[0])
-        described, _ = selected.output(
-            replace(typed, type_oid=type_oid, typmod=typmod), f"{name}_{number}", f"column{number}"
-        )
-        outputs.append(described)
+        described = _described(values, type_oid, typmod, f"{name}_{number}")
+        outputs.append(replace(described, label=f"column{number}"))
         for row, value in zip(tuples, values, strict=True):
             row.append(numerics.packed(value) if described.varies else value.sql)
     names = [item.name for item in outputs]
@@ -225,33 +290,22 @@ def rows_of(scope: Scope, rows: list[list[Value]], types: list[tuple[int, int]])
             ),
         )
         return Selected(selected.select([column(f"{name}_v", label) for label in names], table), tuple(outputs))
-    # Spark's VALUES takes only what it can compute while planning; an array of structs takes any expression.
-    structs = [struct(**dict(zip(names, row, strict=True))) for row in tuples]
-    return Selected(selected.select([call("inline", call("array", *structs))], None), tuple(outputs))
+    # Spark's VALUES takes only what it can compute while planning: the rows' numbers, by which values are chosen.
+    choices = (_chosen(f"{name}_v", column_of) for column_of in zip(*tuples, strict=True))
+    items = [exp.alias_(item, label, copy=False) for item, label in zip(choices, names, strict=True)]
+    return Selected(selected.select(items, _numbers(f"{name}_v", len(tuples))), tuple(outputs))
 
 
-def _function(scope: Scope, index: int, node: Node) -> Expression:
-    if len(node.functions) != 1:
-        raise unsupported("ROWS FROM")
-    function = node.functions[0].funcexpr
-    if function.type != "FUNCEXPR":
-        raise unsupported("this function in FROM")
-    alias = scope.statement.fresh("r")
-    inner = set_returning(scope, Translator(scope), function, bool(node.funcordinality))
-    _offer(scope, index, inner.columns(alias))
-    return _lateral(inner.derived(alias), node)
-
-
-def set_returning(scope: Scope, translator: Translator, function: Node, numbered: bool = False) -> Selected:
+def set_returning(scope: Scope, function: Node, arguments: list[Value], numbered: bool = False) -> Selected:
     """A set-returning function as a query of one column; with one more where its rows are `numbered`."""
     signature = scope.statement.context.builtins.signature(function.funcid)
     prefix = scope.statement.fresh("q")
     name = f"{prefix}_1"
     if signature in SERIES:
-        items = series(signature, translator.values(function.args), scope.statement.context.session)
+        items = series(signature, arguments, scope.statement.context.session)
         element = SERIES[signature]
     elif signature == "unnest(anyarray)":
-        array = translator.value(function.args[0])
+        array = arguments[0]
         found = element_type(array.type_oid)
         if found is None or found.oid == NUMERIC:
             raise unsupported("unnest of this array")
@@ -272,5 +326,4 @@ _ENTRIES: Final[dict[int, Callable[[Scope, int, Node], Expression]]] = {
     RTE_SUBQUERY: _subquery,
     RTE_CTE: _common_table,
     RTE_VALUES: _values,
-    RTE_FUNCTION: _function,
 }

@@ -7,13 +7,14 @@ rows have been locked before the statement around it is planned (`Context.locked
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 from sqlglot import exp
 
 from catalog.datatypes import INT8, TEXT
 from catalog.errors import unsupported
+from planner.correlation.levels import leveled
 from planner.nodes import Node
 from planner.plan import Place
 from planner.scope import RTE_RELATION, ScanBuilder, Scope
@@ -22,8 +23,6 @@ from planner.spark import Expression, and_, boolean, call, column, integer, is_n
 
 _POSITION_BITS: Final = 32
 _POSITION_MASK: Final = 2**_POSITION_BITS - 1
-# Fields that say how many levels up the thing is that a node means.
-_LEVELS: Final = ("varlevelsup", "ctelevelsup", "agglevelsup")
 
 
 def checked(scope: Scope) -> None:
@@ -102,15 +101,14 @@ def unpacked_place(place: int, paths: Iterable[str]) -> Place:
     return (found[0], place & _POSITION_MASK) if len(found) == 1 else None
 
 
-def among_locked(scope: Scope, where: Expression | None) -> Expression | None:
-    """The condition, and that the row is one of those that this level has locked."""
+def among_locked(scope: Scope) -> Expression | None:
+    """That the row is one of those that this level has locked; None where it locks none."""
     rows = scope.statement.context.locked.get(id(scope.query))
     if rows is None:
-        return where
+        return None
     aliases = [scope.located[index].alias for index in located(scope.query)]
     there = _in_files(aliases[0], rows) if len(aliases) == 1 else [_joined(aliases, row) for row in rows]
-    condition = or_(*there) if there else boolean(False)
-    return condition if where is None else and_(where, condition)
+    return or_(*there) if there else boolean(False)
 
 
 def _in_files(alias: str, rows: Sequence[Sequence[Place]]) -> list[Expression]:
@@ -142,7 +140,7 @@ def _joined(aliases: Sequence[str], row: Sequence[Place]) -> Expression:
 
 def can_go_before(query: Node) -> bool:
     """Whether a subquery means the same outside of its statement, and its rows are those of tables, joined or not."""
-    return len(_tables(query)) == len(_sources(query)) and all(level <= depth for level, depth in _levels(query, 0))
+    return len(_tables(query)) == len(_sources(query)) and all(up <= depth for _, up, depth in leveled(query))
 
 
 def _tables(query: Node) -> list[int]:
@@ -161,16 +159,3 @@ def _sources(query: Node) -> list[int]:
         elif item.type == "RANGETBLREF":
             found.append(int(item.rtindex))
     return found
-
-
-def _levels(value: Any, depth: int) -> Iterator[tuple[int, int]]:
-    """(levels up, depth below the query) of whatever a query means by level."""
-    if isinstance(value, tuple):
-        for item in value:
-            yield from _levels(item, depth)
-    elif isinstance(value, Node):
-        for name in _LEVELS:
-            if value.fields.get(name):
-                yield int(value.fields[name]), depth
-        for item in value.fields.values():
-            yield from _levels(item, depth + (isinstance(item, Node) and item.type == "QUERY"))

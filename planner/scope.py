@@ -8,15 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from catalog.errors import SluiceError, unsupported
 from catalog.model import Table
 from planner.nodes import Node
 from planner.plan import Comparison, Context, KeyComparison, Scan
-from planner.spark import Expression
+from planner.spark import Expression, column
 from planner.user_types import UserTypes
 from planner.values import Value
+
+if TYPE_CHECKING:
+    from planner.correlation.domain import Domain, Key
+    from planner.correlation.source import Source
 
 RTE_RELATION: Final = 0
 RTE_SUBQUERY: Final = 1
@@ -82,6 +86,8 @@ class Statement:
         # Whether that locates the rows of all tables that it joins, and not of those alone that it locks.
         self.locates_all = False
         self.cut: tuple[int | None, int] = (None, 0)
+        # The WITH queries, by their Spark names, that may give other rows when they are read again.
+        self.unrepeatable: set[str] = set()
         # The levels of a cursor that tells where its rows are (planner.updatable), by identity.
         self.updatable: frozenset[int] = frozenset()
         self._count = 0
@@ -125,7 +131,11 @@ class Scope:
         self.common_tables: dict[str, CommonTable] = {}
         # After grouping: the grouped subquery's collector (see planner.grouping); None while rows are read.
         self.grouping: Any = None
-        self.window: Any = None
+        # What the level's expressions are computed from; None where no rows are read.
+        self.source: Source | None = None
+        # Of a level that depends on outer rows: their values, where these are joined to its own rows, and its keys.
+        self.domain: Domain | None = None
+        self.keys: list[Key] = []
 
     def up(self, levels: int) -> Scope:
         """The scope `levels` query levels above this one."""
@@ -135,6 +145,27 @@ class Scope:
                 raise SluiceError("XX000", "a variable of a query level that does not exist")
             scope = scope.parent
         return scope
+
+    def below_domain(self, levels: int) -> tuple[Scope, int] | None:
+        """The level between here and `levels` above that holds outer values, and how far above its parent they are."""
+        scope: Scope = self
+        for passed in range(levels):
+            if scope.domain is not None:
+                return scope, levels - passed - 1
+            scope = scope.up(1)
+        return None
+
+    def key_columns(self) -> list[Expression]:
+        """The keys of a level that depends on outer rows: in its rows, or in its groups."""
+        if self.grouping is None:
+            return [key.row for key in self.keys]
+        return [column(self.grouping.alias, key.output.name) for key in self.keys]
+
+    def outer_value(self, node: Node) -> Value:
+        """An outer variable or aggregate, as the level above this one writes it, from the level's domain."""
+        assert self.domain is not None
+        place = self.domain.place(node)
+        return self.keys[place].read(self.key_columns()[place])
 
     def entry(self, index: int) -> Node:
         """The range table entry numbered `index`, from 1."""

@@ -9,6 +9,7 @@ from sqlglot import exp
 from catalog.datatypes import UNKNOWN
 from catalog.errors import unsupported
 from planner import numerics, query
+from planner.correlation.check import require_uncorrelated
 from planner.nodes import Node, malformed
 from planner.plan import Context, OutputColumn, SparkQuery
 from planner.scope import Statement
@@ -82,5 +83,9 @@ def presented(value: Value) -> Expression:
 
 
 def rendered(expression: Expression) -> str:
-    """Spark SQL text, where `${…}` in strings stays: Spark puts settings and environment variables in its place."""
+    """Spark SQL text. No correlated subquery is in it (`planner.correlation.check`).
+
+    `${…}` in strings stays: Spark would put settings and environment variables in its place.
+    """
+    require_uncorrelated(expression)
     return expression.sql(dialect=DIALECT, copy=True, identify=False).replace("${", "$\\{")

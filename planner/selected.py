@@ -37,13 +37,17 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """A query and its columns, junk included at the end."""
+    """A query and its columns, junk included at the end; `keys` are behind them, where it depends on outer rows."""
 
     query: Expression
     outputs: tuple[Output, ...]
+    keys: tuple[Output, ...] = ()
 
     def columns(self, alias: str) -> list[Value]:
         return [output.of(alias) for output in self.outputs]
+
+    def key_columns(self, alias: str) -> list[Expression]:
+        return [column(alias, key.name) for key in self.keys]
 
     def derived(self, alias: str) -> exp.Subquery:
         """As a derived table."""

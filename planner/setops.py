@@ -10,6 +10,7 @@ from sqlglot import exp
 from catalog.datatypes import NUMERIC
 from catalog.errors import unsupported
 from planner import coercion, numerics, ordering, query, selected
+from planner.correlation.domain import Dependence
 from planner.expressions import Translator
 from planner.nodes import Node
 from planner.scope import Scope
@@ -27,12 +28,13 @@ def select(scope: Scope) -> Selected:
     result = _tree(scope, scope.query.setOperations)
     labels = [target.resname for target in scope.query.targetList]
     outputs = tuple(replace(item, label=label) for item, label in zip(result.outputs, labels, strict=True))
-    return Selected(result.query, outputs)
+    return replace(result, outputs=outputs)
 
 
 def _tree(scope: Scope, node: Node) -> Selected:
     if node.type == "RANGETBLREF":
-        return query.select(scope.statement, scope.entry(node.rtindex).subquery, scope)
+        dependence = None if scope.domain is None else Dependence(scope.domain.below())
+        return query.select(scope.statement, scope.entry(node.rtindex).subquery, scope, dependence)
     kind = _KINDS.get(node.op)
     if kind is None:
         raise unsupported("this set operation")
@@ -59,6 +61,10 @@ def _tree(scope: Scope, node: Node) -> Selected:
             expressions.append(item)
         assert described is not None
         outputs.append(described)
+    keys = sides[0].keys
+    for side, alias, expressions in zip(sides, aliases, lists, strict=True):
+        for item, key in zip(side.key_columns(alias), keys, strict=True):
+            expressions.append(exp.alias_(item, key.name, copy=False))
     queries = [
         selected.select(expressions, derived(side.query, alias))
         for expressions, side, alias in zip(lists, sides, aliases, strict=True)
@@ -66,5 +72,5 @@ def _tree(scope: Scope, node: Node) -> Selected:
     operation = kind(this=queries[0], expression=queries[1], distinct=not keep_all)
     alias = scope.statement.fresh("r")
     # As a derived table: no clause that follows can then attach to one side only.
-    shown = [exp.column(item.name, table=alias) for item in outputs]
-    return Selected(selected.select(shown, derived(operation, alias)), tuple(outputs))
+    shown = [exp.column(item.name, table=alias) for item in (*outputs, *keys)]
+    return Selected(selected.select(shown, derived(operation, alias)), tuple(outputs), keys)

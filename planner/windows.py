@@ -83,7 +83,8 @@ def _specification(translator: Translator, clause: Node, signature: str) -> exp.
             values[reference] = translator.value(query.targetList[index].expr)
         return values[reference]
 
-    partition = [ordering.group_key(target(item.tleSortGroupRef)) for item in clause.partitionClause or ()]
+    partition = translator.scope.key_columns()
+    partition += [ordering.group_key(target(item.tleSortGroupRef)) for item in clause.partitionClause or ()]
     orders: list[Expression] = [
         ordering.ordered(target(item.tleSortGroupRef), item, translator.statement.types)
         for item in clause.orderClause or ()

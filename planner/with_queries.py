@@ -7,9 +7,11 @@ from dataclasses import replace
 from sqlglot import exp
 
 from catalog.datatypes import NUMERIC
-from catalog.errors import unsupported
+from catalog.errors import SluiceError, unsupported
 from planner import query as query_
 from planner import selected
+from planner.correlation.levels import is_correlated
+from planner.correlation.source import require_repeatable
 from planner.nodes import Node, malformed, walk
 from planner.scope import RTE_CTE, CommonTable, Scope
 from planner.selected import Output, Selected, derived
@@ -31,7 +33,13 @@ def define(scope: Scope) -> list[exp.CTE]:
         if node.cterecursive:
             result.append(_recursive(scope, node, name))
             continue
+        if is_correlated(node.ctequery):
+            continue  # read anew wherever it is named: planner.ranges
         inner = query_.select(scope.statement, node.ctequery, scope)
+        try:
+            require_repeatable(inner.query, scope.statement.unrepeatable)
+        except SluiceError:
+            scope.statement.unrepeatable.add(name)
         scope.common_tables[str(node.ctename)] = CommonTable(name, inner.columns)
         result.append(exp.CTE(this=inner.query, alias=exp.TableAlias(this=exp.to_identifier(name))))
     return result
@@ -61,6 +69,9 @@ def _recursive(scope: Scope, node: Node, name: str) -> exp.CTE:
         raise unsupported("ORDER BY, LIMIT or WITH in a recursive query")
     if operation.larg.type != "RANGETBLREF" or operation.rarg.type != "RANGETBLREF":
         raise unsupported("a recursive query of more than two parts")
+    if is_correlated(query):
+        raise unsupported("a recursive query that depends on an outer row")
+    scope.statement.unrepeatable.add(name)
     inner = Scope(scope.statement, query, scope)
     first = query_.select(scope.statement, inner.entry(operation.larg.rtindex).subquery, inner)
     outputs = []

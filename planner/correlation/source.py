@@ -1,0 +1,224 @@
+"""The rows that a level reads: the items of FROM, and the subqueries that are joined to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from sqlglot import exp
+
+from catalog.errors import unsupported
+from planner.nodes import Node
+from planner.spark import Expression, and_
+
+
+@dataclass(slots=True)
+class Relation:
+    """An item of FROM: a head and the joins that follow it; `head` is None where nothing is read.
+
+    `side` and `condition` say how the item joins those before it; a plain item has neither.
+    """
+
+    head: Expression | None
+    joins: list[exp.Join]
+    side: str | None = None
+    condition: Expression | None = None
+
+    def tables(self) -> set[str]:
+        """The aliases of what the item joins."""
+        parts = [] if self.head is None else [self.head]
+        return set().union(*(aliases(part) for part in [*parts, *(join.this for join in self.joins)]))
+
+
+@dataclass(slots=True)
+class Source:
+    """What a level's expressions are computed from, in the phase that is translated: its rows, or its groups.
+
+    `added` are joined subqueries, none of which makes a row several. `conditions` are of WHERE, as far as they are
+    known; `postponed` are those of inner joins that go there because of their subqueries, and `foreseen` gives, while
+    FROM is read, those of WHERE that are about what has been read. `grouped` gives the grouped subquery, where the level
+    has been grouped. `is_open` tells whether a subquery may be joined now: not while the condition of an outer join is
+    read.
+    """
+
+    items: list[Relation] = field(default_factory=list)
+    added: list[exp.Join] = field(default_factory=list)
+    conditions: list[Expression] = field(default_factory=list)
+    postponed: list[Node] = field(default_factory=list)
+    foreseen: Callable[[], list[Expression]] | None = None
+    grouped: Callable[[], exp.Subquery] | None = None
+    is_open: bool = True
+
+    def add(self, relation: Expression, kind: str, condition: Expression) -> None:
+        """Join a subquery: LEFT, LEFT SEMI or LEFT ANTI."""
+        if not self.is_open:
+            raise unsupported("a correlated subquery in the condition of an outer join")
+        self.added.append(join(relation, kind, condition))
+
+    def keep(self, condition: Expression | None) -> None:
+        """One more condition; None where it has become a join."""
+        if condition is not None:
+            self.conditions.append(condition)
+
+    def where(self) -> Expression | None:
+        """All conditions."""
+        return and_(*self.conditions) if self.conditions else None
+
+    def joined(self) -> tuple[Expression | None, list[exp.Join]]:
+        """FROM, as a head and its joins."""
+        head, joins = _joined(self.items) if self.grouped is None else (self.grouped(), [])
+        return head, [*joins, *self.added]
+
+    def copied(self, values: Iterable[Expression], unrepeatable: Collection[str]) -> exp.Select:
+        """SELECT without a list, over rows that hold at least what these expressions are in the level's rows.
+
+        `unrepeatable` are the WITH queries that may give other rows when they are read again.
+        """
+        tables = set().union(*(_tables(value) for value in values))
+        joins: list[exp.Join] = []
+        for added in reversed(self.added):
+            if added.this.alias in tables:
+                joins.insert(0, added)
+                tables |= _tables(added.args["on"])
+        if self.grouped is not None:
+            groups = self.grouped()
+            head: Expression | None = groups
+            provided = {groups.alias}
+        else:
+            items = self._needed(tables)
+            head, above = _joined(items)
+            joins = above + joins
+            provided = set().union(*(item.tables() for item in items))
+        provided |= {added.this.alias for added in joins}
+        if not tables <= provided:
+            raise unsupported("a correlated subquery in this place")
+        result = exp.Select()
+        if head is not None:
+            result.set("from_", exp.From(this=head.copy()))
+        result.set("joins", [added.copy() for added in joins])
+        conditions = self.conditions if self.foreseen is None else self.foreseen()
+        kept = [each for each in conditions if _tables(each) <= provided and each.find(exp.Query) is None]
+        if kept:
+            result.set("where", exp.Where(this=and_(*kept).copy()))
+        require_repeatable(result, unrepeatable)
+        return result
+
+    def _needed(self, tables: set[str]) -> list[Relation]:
+        """The items that provide these tables, and what those are joined by. `tables` grows by the latter."""
+        chosen: list[Relation] = []
+        for item in reversed(self.items):
+            if item.tables() & tables:
+                chosen.insert(0, item)
+                if item.condition is not None:
+                    tables |= _tables(item.condition)
+        return chosen
+
+
+def join(relation: Expression, kind: str | None, condition: Expression | None) -> exp.Join:
+    """A join; `kind` is None for an inner one."""
+    side, _, form = (kind or "").partition(" ")
+    if condition is None and kind is not None:
+        condition = exp.Boolean(this=True)
+    return exp.Join(
+        this=relation,
+        side=side or None,
+        kind=form or ("CROSS" if condition is None else None),
+        on=condition,
+    )
+
+
+def _joined(items: list[Relation]) -> tuple[Expression | None, list[exp.Join]]:
+    head: Expression | None = None
+    joins: list[exp.Join] = []
+    for item in items:
+        if item.head is None:
+            continue
+        if head is None and item.condition is None:
+            head, joins = item.head, list(item.joins)
+        elif head is None:
+            raise unsupported("LATERAL at the head of a nested join")
+        elif any(each.side in ("RIGHT", "FULL") for each in item.joins):
+            # Spark joins from left to right, commas included; these joins would keep rows of what is before the item.
+            joins.append(join(exp.Paren(this=nested(item)), item.side, item.condition))
+        else:
+            joins.append(_listed(item))
+            joins += item.joins
+    return head, joins
+
+
+def _listed(item: Relation) -> exp.Join:
+    assert item.head is not None
+    if item.condition is None and item.side is None:
+        return exp.Join(this=item.head)
+    return join(item.head, item.side, item.condition)
+
+
+def nested(relation: Relation) -> Expression:
+    """The relation's head with its joins, to be put in parentheses."""
+    head = relation.head
+    assert head is not None
+    if relation.condition is None and isinstance(head, (exp.Table, exp.Subquery)):
+        copied = head.copy()
+        copied.set("joins", relation.joins)
+        return copied
+    raise unsupported("LATERAL at the head of a nested join")
+
+
+def aliases(relation: Expression) -> set[str]:
+    """The aliases that a relation in FROM offers: a table, a derived table, or a join in parentheses."""
+    if isinstance(relation, exp.Paren):
+        return aliases(relation.this)
+    found = {relation.alias_or_name}
+    for each in relation.args.get("joins") or ():
+        found |= aliases(each.this)
+    return found
+
+
+def _tables(expression: Expression) -> set[str]:
+    """The aliases whose columns an expression uses, but for those of its own subqueries."""
+    own = set()
+    for query in expression.find_all(exp.Select):
+        own |= select_aliases(query)
+    return {column.table for column in expression.find_all(exp.Column)} - own
+
+
+def select_aliases(query: exp.Select) -> set[str]:
+    """The aliases that FROM of one SELECT offers."""
+    parts = [query.args["from_"].this] if query.args.get("from_") is not None else []
+    parts += [each.this for each in query.args.get("joins") or ()]
+    return set().union(*(aliases(part) for part in parts))
+
+
+# What may give something else when it is computed again, in the same statement and over the same rows.
+_UNREPEATABLE: Final = frozenset(
+    {"any_value", "collect_list", "collect_set", "first", "last", "monotonically_increasing_id", "rand", "randn",
+     "shuffle", "try_sum", "uuid"}
+)  # fmt: skip
+
+
+def require_repeatable(query: Expression, unrepeatable: Collection[str]) -> None:
+    """0A000 where rows that are read twice might differ: what is joined by them would then lose rows."""
+    for node in query.walk():
+        if isinstance(node, exp.Table) and node.name in unrepeatable:
+            raise unsupported("a correlated subquery over the rows of this WITH query")
+        if isinstance(node, (exp.Limit, exp.Offset)) and not _is_total(node.parent):
+            raise unsupported("a correlated subquery over the rows of a LIMIT")
+        if isinstance(node, exp.Anonymous):
+            name = node.name.lower()
+            floats = name in ("sum", "avg") and any(_is_double(each) for each in node.expressions)
+            sorted_ = isinstance(node.parent, exp.Anonymous) and node.parent.name.lower() == "array_sort"
+            if floats or (name in _UNREPEATABLE and not sorted_):
+                raise unsupported(f"a correlated subquery over rows computed by {name}")
+
+
+def _is_double(expression: Expression) -> bool:
+    return isinstance(expression, exp.Cast) and expression.to.args.get("kind") == "DOUBLE"
+
+
+def _is_total(query: Expression | None) -> bool:
+    """Whether the order that a LIMIT cuts is over all columns, so that equal rows alone are interchangeable."""
+    if not isinstance(query, exp.Select) or query.args.get("order") is None:
+        return False
+    ordered = {item.this for item in query.args["order"].expressions}
+    return all(item in ordered for item in query.expressions)
