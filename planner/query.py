@@ -66,8 +66,8 @@ def read_rows(scope: Scope, dependence: Dependence) -> Source:
 def group_rows(scope: Scope, source: Source) -> None:
     """GROUP BY and HAVING: from here on the level's expressions are over its groups."""
     query = scope.query
-    # Of a group that nobody asks anything of, PostgreSQL does not look at the rows, nor at WHERE.
-    grouped = source if query.hasAggs or query.groupClause or query.groupingSets else Source(source.items[:0])
+    # For one group without an aggregate PostgreSQL does not look at the rows, nor at WHERE.
+    grouped = source if query.hasAggs or query.groupClause else Source()
     if scope.domain is not None and not grouped.items:
         grouped.items.append(Relation(scope.domain.relation(), []))
     scope.grouping = Grouping(scope)

@@ -37,9 +37,9 @@ class Source:
 
     `added` are joined subqueries, none of which makes a row several. `conditions` are of WHERE, as far as they are
     known; `postponed` are those of inner joins that go there because of their subqueries, and `foreseen` gives, while
-    FROM is read, those of WHERE that are about what has been read. `grouped` gives the grouped subquery, where the level
-    has been grouped. `is_open` tells whether a subquery may be joined now: not while the condition of an outer join is
-    read.
+    FROM is read, those of WHERE that are about what has been read. `grouped` gives the grouped subquery, where the
+    level has been grouped. `is_open` tells whether a subquery may be joined now: not while the condition of an outer
+    join is read.
     """
 
     items: list[Relation] = field(default_factory=list)
