@@ -95,12 +95,12 @@ def _join(scope: Scope, node: Node, safe: bool) -> Relation:
         scope.source.postponed += [part for part in parts if levels.has_sublink(part)]
         parts = [part for part in parts if not levels.has_sublink(part)]
     conditions = [] if right.condition is None else [right.condition]
-    scope.source.is_open = False
-    for part in parts:
-        condition = Translator(scope).filter(part)
-        assert condition is not None, "a condition became a join of a level that takes none"
-        conditions.append(condition)
-    scope.source.is_open = True
+    if parts:
+        source = scope.source
+        scope.source = pair = Source([left, right], is_pair=True)
+        conditions += [Translator(scope).condition(part) for part in parts]
+        left, right = pair.sides()
+        scope.source = source
     if kind == _INNER and node.quals is not None:
         prune.derive(scope, node.quals)
     return _joined(left, right, right.side or _SIDES[kind], and_(*conditions) if conditions else None)

@@ -302,6 +302,9 @@ def _parameter(number: int) -> Node:
 
 def _member(translator: Translator, node: Node) -> Expression | None:
     """`x IN (SELECT …)` in Spark's own form, where the test is an equality of like things; otherwise None."""
+    source = translator.scope.source
+    if source is not None and source.is_pair:
+        return None  # in the condition of an outer join Spark multiplies rows by it
     if levels.is_correlated(node.subselect) or (node.testexpr.type == "BOOLEXPR" and node.testexpr.boolop != "and"):
         return None
     operators = _operators(node)
@@ -317,11 +320,11 @@ def _member(translator: Translator, node: Node) -> Expression | None:
     substitutes = dict(enumerate(inner.columns(alias), 1))
     lefts = [comparable(translator.value(operator.args[0])) for operator in operators]
     rights = [comparable(Translator(translator.scope, substitutes).value(each.args[1])) for each in operators]
-    source = selected.select(
+    listed = selected.select(
         [exp.alias_(right, f"{alias}_{number}") for number, right in enumerate(rights)], inner.derived(alias)
     )
     left_side = operand(lefts[0]) if len(lefts) == 1 else exp.Tuple(expressions=lefts)
-    return exp.In(this=left_side, query=exp.Subquery(this=source))
+    return exp.In(this=left_side, query=exp.Subquery(this=listed))
 
 
 # Equalities of different types of dates and times, which are more than a comparison in Spark.

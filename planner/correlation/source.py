@@ -38,8 +38,8 @@ class Source:
     `added` are joined subqueries, none of which makes a row several. `conditions` are of WHERE, as far as they are
     known; `postponed` are those of inner joins that go there because of their subqueries, and `foreseen` gives, while
     FROM is read, those of WHERE that are about what has been read. `grouped` gives the grouped subquery, where the
-    level has been grouped. `is_open` tells whether a subquery may be joined now: not while the condition of an outer
-    join is read.
+    level has been grouped. `is_pair` tells that these are the two sides of a join, whose condition is read: a subquery
+    is joined to one of them and drops none of its rows.
     """
 
     items: list[Relation] = field(default_factory=list)
@@ -48,12 +48,10 @@ class Source:
     postponed: list[Node] = field(default_factory=list)
     foreseen: Callable[[], list[Expression]] | None = None
     grouped: Callable[[], exp.Subquery] | None = None
-    is_open: bool = True
+    is_pair: bool = False
 
     def add(self, relation: Expression, kind: str, condition: Expression) -> None:
         """Join a subquery: LEFT, LEFT SEMI or LEFT ANTI."""
-        if not self.is_open:
-            raise unsupported("a correlated subquery in the condition of an outer join")
         self.added.append(join(relation, kind, condition))
 
     def keep(self, condition: Expression | None) -> None:
@@ -69,6 +67,17 @@ class Source:
         """FROM, as a head and its joins."""
         head, joins = _joined(self.items) if self.grouped is None else (self.grouped(), [])
         return head, [*joins, *self.added]
+
+    def sides(self) -> tuple[Relation, Relation]:
+        """Of a pair, the sides with what has been joined to each."""
+        left, right = self.items
+        for added in self.added:
+            tables = _tables(added.args["on"]) - aliases(added.this)
+            side = left if tables <= left.tables() else right
+            if not tables <= side.tables():
+                raise unsupported("a subquery that depends on both sides of a join in whose condition it is")
+            side.joins.append(added)
+        return left, right
 
     def copied(self, values: Iterable[Expression], unrepeatable: Collection[str]) -> exp.Select:
         """SELECT without a list, over rows that hold at least what these expressions are in the level's rows.

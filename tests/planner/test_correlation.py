@@ -157,6 +157,16 @@ SELECT id, (SELECT 1 FROM i WHERE o.id = 2 LIMIT 1), (SELECT count(*) FROM i WHE
 SELECT id, (SELECT q.x FROM (SELECT i.pay + o.g AS x FROM i WHERE i.boss = o.id) q ORDER BY q.x LIMIT 1) FROM o
 SELECT count(*) FROM o WHERE (SELECT sum(1) FROM i, e WHERE i.boss = o.id) IS NULL
 SELECT id, ROW(id, (SELECT max(pay) FROM i WHERE i.boss = o.id)) IS NULL FROM o
+SELECT o.id, i.boss FROM o LEFT JOIN i ON i.boss = o.id AND EXISTS (SELECT FROM i j WHERE j.boss = o.g AND j.pay > 50)
+SELECT o.id, i.boss FROM o LEFT JOIN i ON i.boss = o.id AND EXISTS (SELECT FROM o p WHERE p.id = i.big)
+SELECT o.id, i.boss FROM o LEFT JOIN i ON o.id NOT IN (SELECT 0)
+SELECT o.id, i.boss FROM o LEFT JOIN i ON i.boss NOT IN (SELECT x FROM e)
+SELECT o.id, i.boss FROM o RIGHT JOIN i ON i.boss = o.id AND i.pay <= ANY (SELECT p.id * 10 FROM o p WHERE p.g = i.big)
+SELECT o.id, i.boss FROM o FULL JOIN i ON i.boss = o.id AND o.g IN (SELECT big FROM i WHERE pay > 20) AND i.big NOT IN (SELECT g FROM o p WHERE p.id = i.boss)
+SELECT o.id, i.boss FROM o LEFT JOIN i ON i.boss = o.id AND i.pay > (SELECT avg(j.pay) FROM i j WHERE j.boss = i.boss)
+SELECT o.id, i.boss FROM o LEFT JOIN i ON i.boss = o.id AND o.g < (SELECT j.pay FROM i j WHERE j.boss = o.id ORDER BY pay LIMIT 1)
+SELECT o.id, p.id, i.boss FROM o LEFT JOIN (o p JOIN i ON i.boss = p.id AND EXISTS (SELECT FROM i j WHERE j.boss = p.g)) ON o.id = p.id
+SELECT 10, x.b FROM o x1 LEFT JOIN (SELECT 'a' AS b, n FROM i) x ON (x1.n <= ANY (VALUES ('2.5'::numeric), ('0.01'::numeric)))
 SELECT id FROM o GROUP BY id HAVING count(*) = (SELECT count(*) FROM i WHERE i.boss = o.id AND i.big = 1)
 """.strip().splitlines()
 
