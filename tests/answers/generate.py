@@ -29,6 +29,7 @@ from tests.answers.queries import (
 )
 from tests.answers.scope import Scope, row_keys
 from tests.answers.tables import World
+from tests.answers.tree import walk
 from tests.answers.types import KINDS, WIDER
 
 _QUERIES_MAX: Final = 7
@@ -52,6 +53,7 @@ class Queries(Expressions):
     def statement(self) -> Query:
         """A query, most often with a subquery that names an outer column."""
         self.aliases = 0
+        self.spicy = self.likely(0.15)
         self.left = self.chance.choice((2, 3, 4, 5, _QUERIES_MAX))
         pick = self.chance.random()
         if pick < 0.12:
@@ -100,7 +102,7 @@ class Queries(Expressions):
              Target(Apply("text", "({0} || '+')", (Ref("text", own.alias, "c3"),)), "c3")),
             Join(own, "INNER", joined, on),
         )  # fmt: skip
-        return SetOperation("UNION", start, step, every=self.likely(0.75))
+        return SetOperation("UNION", start, step, every=not self.spicy)
 
     def outputs(self, query: Query) -> list[tuple[str, str]]:
         """Names and kinds of what a query gives."""
@@ -113,6 +115,8 @@ class Queries(Expressions):
     # --- set operations ---
 
     def set_operation(self, kinds: Sequence[str], outer: Scope | None, *, ordered: bool) -> Query:
+        if not self.spicy and outer is None:  # of equal numbers any is shown
+            kinds = ["int8" if kind == "numeric" else kind for kind in kinds]
         others = [self.chance.choice(WIDER[kind]) if self.likely(0.1) and kind in WIDER else kind for kind in kinds]
         word = self.chance.choice(("UNION", "UNION", "INTERSECT", "EXCEPT"))
         left, right = self.select(outer, kinds), self.select(outer, others)
@@ -260,7 +264,7 @@ class Queries(Expressions):
     def ordered(self, scope: Scope, subqueries: bool = True) -> Ordered:
         kind = self.ordered_kind(scope)
         value = self.value(scope, kind, 1 if subqueries else 0)
-        if isinstance(value, Literal):  # a number would be a column's
+        if not any(isinstance(each, Ref) for each in walk(value)):  # a number would be a column's
             value = Apply(kind, "coalesce({0}, {1})", (value, value))
         return Ordered(value, self.likely(0.4), self.chance.choice(("", "", "FIRST", "LAST")))
 
@@ -295,9 +299,10 @@ class Queries(Expressions):
         for _ in range(self.chance.choice((0, 1, 1, 2, 2, 3))):
             kind = self.ordered_kind(scope)
             key = self.column(scope, kind) if self.likely(0.75) else self.value(scope, kind, 1, local=True)
-            if not isinstance(key, Literal) and key.sql() not in {each.sql() for each in keys}:
+            if any(isinstance(each, Ref) for each in walk(key)) and key.sql() not in {each.sql() for each in keys}:
                 keys.append(key)
-        form = self.chance.choice(("", "", "", "ROLLUP", "CUBE", "GROUPING SETS")) if keys else ""
+        sets = bool(keys) and (self.spicy or all(key.kind != "numeric" for key in keys))
+        form = self.chance.choice(("", "", "ROLLUP", "CUBE", "GROUPING SETS")) if sets else ""
         grouped = Scope(list(keys), scope.outer, rows=scope)
         values = [self.value(grouped, kind, 2) for kind in kinds]
         if more and form and self.likely(0.5):

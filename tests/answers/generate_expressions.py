@@ -49,6 +49,7 @@ class Expressions:
 
     left: int  # how many more queries the statement may have
     aliases: int
+    spicy: bool  # whether it has what the planner leaves to PostgreSQL
 
     def __init__(self, chance: random.Random) -> None:
         self.chance = chance
@@ -60,7 +61,8 @@ class Expressions:
         return self.chance.random() < share
 
     def any_kind(self) -> str:
-        return self.chance.choices(self._names, self._weights)[0]
+        kind = self.chance.choices(self._names, self._weights)[0]
+        return kind if self.spicy or kind not in {"jsonb", "text[]"} else "int4"
 
     def ordered_kind(self, scope: Scope | None = None) -> str:
         """A kind that has an order; most often one that the scope has."""
@@ -99,7 +101,7 @@ class Expressions:
             found = self.aggregate(scope.rows, kind)
             if found is not None:
                 return found
-        if self.likely(0.1):
+        if self.likely(0.1) and kind != "jsonb":
             return self.literal(kind)
         return scope.pick(self.chance, kind, 0.0 if local else 0.25) or self.literal(kind)
 
@@ -120,12 +122,16 @@ class Expressions:
         if pick < 0.58:
             return self._case(scope, kind, depth, local)
         known = templates.FUNCTIONS.get(kind, []) if pick < 0.9 else templates.GENERAL.get(kind, [])
+        if self.spicy and self.likely(0.3):
+            known = templates.SELDOM.get(kind, [])
         if not known:
             return self.leaf(scope, kind, local)
         return self._applied(scope, kind, self.chance.choice(known), depth, local)
 
     def _applied(self, scope: Scope, kind: str, template: templates.Template, depth: int, local: bool) -> Expression:
         text, kinds = template
+        if "jsonb" in kinds and not self.spicy and not any(each.kind == "jsonb" for each in scope.leaves):
+            return self.leaf(scope, kind, local)
         # Numbers would outgrow their types: of two arguments one is plain.
         depths = [depth - 1 if number == 0 else 0 for number in range(len(kinds))]
         arguments = tuple(self.value(scope, each, d, local=local) for each, d in zip(kinds, depths, strict=True))
@@ -151,7 +157,8 @@ class Expressions:
             parts = tuple(self.boolean(scope, depth - 1, local=local) for _ in range(count))
             return Connected("bool", self.chance.choice(("AND", "OR")), parts)
         if pick < 0.35:
-            template = self.chance.choice(templates.FUNCTIONS["bool"])
+            known = templates.SELDOM if self.spicy and self.likely(0.3) else templates.FUNCTIONS
+            template = self.chance.choice(known["bool"])
             return self._applied(scope, "bool", template, depth, local)
         if pick < 0.45:
             value = self.value(scope, self.any_kind(), depth - 1, local=local)
@@ -165,7 +172,8 @@ class Expressions:
     def _comparison(self, scope: Scope, depth: int, local: bool) -> Expression:
         kind = self.any_kind() if self.likely(0.2) else self.ordered_kind(scope)
         other = self.chance.choice(WIDER[kind]) if kind in WIDER and self.likely(0.15) else kind
-        operators = templates.COMPARISONS if KINDS[kind].ordered else templates.COMPARISONS[:3]
+        times = other != kind and "date" in {kind, other}
+        operators = templates.COMPARISONS if KINDS[kind].ordered and not times else templates.COMPARISONS[:7]
         left, right = self.value(scope, kind, depth, local=local), self.value(scope, other, 0, local=local)
         return Apply("bool", self.chance.choice(operators), (left, right))
 
@@ -219,6 +227,8 @@ class Expressions:
     def aggregate(self, rows: Scope, kind: str, *, plain: bool = False) -> Aggregate | None:
         """An aggregate over rows that gives the kind; `plain`: as windows take it."""
         known = templates.AGGREGATES.get(kind, [])
+        if self.spicy and self.likely(0.3):
+            known = templates.SELDOM_AGGREGATES.get(kind, known)
         if plain:
             known = [each for each in known if "WITHIN" not in each[0] and "{order}" not in each[0]]
         if not known:
@@ -251,7 +261,7 @@ class Expressions:
         known = templates.WINDOWS.get(kind, [])
         aggregate = self.aggregate(scope, kind, plain=True) if self.likely(0.5) or not known else None
         if aggregate is not None:
-            mode = self.chance.choice(("ROWS", "ROWS", "RANGE", "GROUPS", ""))
+            mode = self.chance.choice(("ROWS", "ROWS", "RANGE", "GROUPS" if self.spicy else "RANGE", ""))
             keys = scope.keys if mode in {"ROWS", ""} and self.likely(0.9) or not order else ()
             if mode == "ROWS":
                 keys = scope.keys
@@ -270,12 +280,12 @@ class Expressions:
         start = self.chance.choice(_STARTS)
         end = self.chance.choice([each for each in _ENDS if _PLACES[each] >= _PLACES[start]])
         if mode == "RANGE":
-            numbers = len(order) == 1 and not keys and order[0].value.kind in {"int4", "int8", "numeric"}
+            numbers = self.spicy and len(order) == 1 and not keys and order[0].value.kind in {"int4", "int8", "numeric"}
             if not numbers:
                 start, end = "UNBOUNDED PRECEDING", self.chance.choice(("CURRENT ROW", "UNBOUNDED FOLLOWING"))
                 if self.likely(0.3):
                     start = "CURRENT ROW"
-        exclude = self.chance.choice(_EXCLUSIONS) if self.likely(0.12) else ""
+        exclude = self.chance.choice(_EXCLUSIONS) if self.spicy and self.likely(0.4) else ""
         return Frame(mode, start, end, exclude)
 
     def window_over_groups(self, grouped: Scope, keys: list[Expression]) -> Expression:

@@ -33,7 +33,6 @@ int4 | array_length({0}, 1) | text[]
 int4 | ({0})[1] | int4[]
 int4 | array_position({0}, {1}) | int4[] int4
 int4 | jsonb_array_length(CASE WHEN jsonb_typeof({0}) = 'array' THEN {0} END) | jsonb
-int4 | width_bucket({0}, 0, 10, 3) | numeric
 int2 | {0}::int4::int2 | bool
 int2 | ({0} % 100)::int2 | int4
 int2 | ({0} / 2::int2) | int2
@@ -43,7 +42,6 @@ int8 | ({0} / nullif({1}, 0)) | int8 int2
 int8 | ({0} % 7) | int8
 int8 | {0}::int8 | int4
 int8 | {0}::int8 | numeric
-int8 | sign({0})::int8 | int8
 numeric | ({0} + {1}) | numeric numeric
 numeric | ({0} - {1}) | numeric int4
 numeric | ({0} * 1.5) | numeric
@@ -105,8 +103,6 @@ text | ({0} ->> 'a') | jsonb
 text | jsonb_typeof({0}) | jsonb
 text | ({0})[2] | text[]
 text | array_to_string({0}, '/', '?') | text[]
-text | initcap({0}) | text
-text | format('%s:%s', {0}, {1}) | text int4
 char | {0}::char(4) | text
 bool | (NOT {0}) | bool
 bool | ({0} LIKE 'a%') | text
@@ -116,14 +112,11 @@ bool | ({0} ~ '^[ab]+$') | text
 bool | ({0} IS TRUE) | bool
 bool | ({0} IS NOT FALSE) | bool
 bool | ({0} IS UNKNOWN) | bool
-bool | ({0} = ANY ({1})) | int4 int4[]
 bool | ({0} <> ALL ({1})) | int4 int4[]
 bool | ({0} @> {1}) | int4[] int4[]
 bool | ({0} && {1}) | int4[] int4[]
 bool | ({0} = {1}) | int4[] int4[]
 bool | ({0} ? 'a') | jsonb
-bool | ({0} @> {1}) | jsonb jsonb
-bool | ({0} = {1}) | jsonb jsonb
 bool | ({0} IN ('a', 'b', NULL)) | text
 bool | ({0} NOT IN (1, 2)) | int4
 bool | ({0} NOT IN (1, NULL)) | int4
@@ -132,24 +125,16 @@ bool | (({0}, {1}) = ({2}, {3})) | int4 text int4 text
 bool | (({0}, {1}) < ({2}, {3})) | int4 date int4 date
 bool | (({0}, {1}) IS DISTINCT FROM ({2}, {3})) | int4 text int8 text
 bool | starts_with({0}, 'a') | text
-bool | (({0}, {1}) OVERLAPS ({0}, interval '2 days')) | date interval
-date | ({0} + {1} % 100) | date int4
 date | ({0} - 30) | date
 date | {0}::date | timestamp
 date | {0}::date | timestamptz
 date | date_trunc('month', {0}::timestamp)::date | date
 date | make_date(2024, 1 + abs({0} % 12), 28) | int4
 time | {0}::time | timestamp
-timestamp | ({0} + {1}) | timestamp interval
-timestamp | ({0} - {1}) | date interval
 timestamp | {0}::timestamp | date
 timestamp | date_trunc('hour', {0}) | timestamp
 timestamp | date_trunc('quarter', {0}) | timestamp
-timestamp | ({0} AT TIME ZONE 'America/New_York') | timestamptz
 timestamp | {0}::timestamp | timestamptz
-timestamptz | ({0} AT TIME ZONE 'Europe/Zurich') | timestamp
-timestamptz | ({0} + {1}) | timestamptz interval
-timestamptz | {0}::timestamptz | date
 timestamptz | {0}::timestamptz | timestamp
 timestamptz | date_trunc('day', {0}) | timestamptz
 interval | ({0} - {1}) | timestamp timestamp
@@ -158,19 +143,47 @@ interval | (- {0}) | interval
 jsonb | ({0} -> 'a') | jsonb
 jsonb | ({0} -> 0) | jsonb
 jsonb | ({0} #> '{{c,d}}') | jsonb
-jsonb | to_jsonb({0}) | int4
 int4[] | ARRAY[{0}, {1}] | int4 int4
 int4[] | array_append({0}, {1}) | int4[] int4
-int4[] | ({0} || {1}) | int4[] int4[]
 text[] | ARRAY[{0}, {1}] | text text
 text[] | string_to_array({0}, ' ') | text
 mood | CASE WHEN {0} > 1 THEN 'happy'::mood ELSE 'sad'::mood END | int4
+date | ({0} + 1) | date
+timestamp | ({0} + interval '1 day') | timestamp
+timestamp | ({0} - interval '1 mon') | date
+timestamptz | ({0} + interval '2 hours') | timestamptz
+bool | ({0} = ANY ('{{1,2,NULL}}'::int4[])) | int4
+interval | (- {0}) | interval
+int8 | abs({0}) | int8
+"""
+
+# Those that the planner leaves to PostgreSQL.
+_SELDOM: Final = """
+int4 | width_bucket({0}, 0, 10, 3) | numeric
+int8 | sign({0})::int8 | int8
+text | initcap({0}) | text
+text | format('%s:%s', {0}, {1}) | text int4
+bool | ({0} = ANY ({1})) | int4 int4[]
+bool | ({0} @> {1}) | jsonb jsonb
+bool | ({0} = {1}) | jsonb jsonb
+bool | (({0}, {1}) OVERLAPS ({0}, interval '2 days')) | date interval
+date | ({0} + {1} % 100) | date int4
+timestamp | ({0} + {1}) | timestamp interval
+timestamp | ({0} - {1}) | date interval
+timestamp | ({0} AT TIME ZONE 'America/New_York') | timestamptz
+timestamptz | ({0} AT TIME ZONE 'Europe/Zurich') | timestamp
+timestamptz | ({0} + {1}) | timestamptz interval
+timestamptz | {0}::timestamptz | date
+jsonb | to_jsonb({0}) | int4
+int4[] | ({0} || {1}) | int4[] int4[]
 """
 
 # Of any kind, with X for it.
 _ANY_KIND: Final = """
 X | coalesce({0}, {1}) | X X
 X | nullif({0}, {1}) | X X
+"""
+_COMPARED: Final = """
 X | greatest({0}, {1}) | X X
 X | least({0}, {1}) | X X
 """
@@ -194,12 +207,9 @@ numeric | sum({distinct}{0}) | int8
 numeric | sum({distinct}{0}) | numeric
 numeric | avg({distinct}{0}) | int4
 numeric | avg({0}) | numeric
-numeric | stddev({0}) | int4
-numeric | var_pop({0}) | int2
 float8 | sum({0}) | float8
 float8 | avg({0}) | float8
 float8 | percentile_cont(0.5) WITHIN GROUP (ORDER BY {0}) | float8
-float4 | sum({0}) | float4
 bool | bool_and({0}) | bool
 bool | bool_or({0}) | bool
 bool | every({0}) | bool
@@ -209,11 +219,18 @@ int4[] | array_agg({0} {order}) | int4
 int4[] | array_agg({distinct}{0} {order}) | int4
 text[] | array_agg({0} {order}) | text
 int4 | bit_or({0}) | int4
+"""
+_SELDOM_AGGREGATES: Final = """
+numeric | stddev({0}) | int4
+numeric | var_pop({0}) | int2
+float4 | sum({0}) | float4
 jsonb | jsonb_agg({0} {order}) | int4
 """
 _ANY_AGGREGATES: Final = """
 X | min({0}) | X
 X | max({0}) | X
+"""
+_ORDERED_SETS: Final = """
 X | percentile_disc(0.5) WITHIN GROUP (ORDER BY {0}) | X
 X | mode() WITHIN GROUP (ORDER BY {0}) | X
 """
@@ -221,6 +238,8 @@ _EXTREMES: Final = (
     "int4", "int2", "int8", "numeric", "float4", "float8", "text", "char", "date", "time", "timestamp", "timestamptz",
     "interval", "mood",
 )  # fmt: skip
+_GREATEST: Final = ("int4", "int2", "int8", "numeric", "float8", "text", "date", "timestamp", "timestamptz")
+_SORTED: Final = ("int4", "int2", "int8", "date", "timestamp")
 _KINDS: Final = (*_EXTREMES, "bool", "uuid", "bytea", "jsonb", "int4[]", "text[]")
 
 # Window functions beside aggregates; with the keys or (plain) without.
@@ -254,6 +273,10 @@ def _read(lines: str, any_: str = "", kinds: tuple[str, ...] = ()) -> dict[str, 
     return found
 
 
+def _joined(*found: dict[str, list[Template]]) -> dict[str, list[Template]]:
+    return {kind: [each for one in found for each in one.get(kind, ())] for one in found for kind in one}
+
+
 def _windows() -> dict[str, list[tuple[str, tuple[str, ...], str]]]:
     found: dict[str, list[tuple[str, tuple[str, ...], str]]] = {}
     for line in filter(None, _WINDOWS.split("\n")):
@@ -264,6 +287,9 @@ def _windows() -> dict[str, list[tuple[str, tuple[str, ...], str]]]:
 
 
 FUNCTIONS: Final = _read(_TEXT)
-GENERAL: Final = _read("", _ANY_KIND, _KINDS)
-AGGREGATES: Final = _read(_AGGREGATES, _ANY_AGGREGATES, _EXTREMES)
+GENERAL: Final = _joined(_read("", _ANY_KIND, _KINDS), _read("", _COMPARED, _GREATEST))
+AGGREGATES: Final = _joined(_read(_AGGREGATES, _ANY_AGGREGATES, _EXTREMES), _read("", _ORDERED_SETS, _SORTED))
+# By kind, what most statements do without, so that Spark answers them.
+SELDOM: Final = _joined(_read(_SELDOM), _read("", _COMPARED, _KINDS))
+SELDOM_AGGREGATES: Final = _joined(_read(_SELDOM_AGGREGATES), _read("", _ORDERED_SETS, _EXTREMES))
 WINDOWS: Final = _windows()
