@@ -1,4 +1,4 @@
-"""By hand: `python -m tests.answers --seed N --queries N [--changes N] [GATEWAY_DSN POSTGRES_DSN]`.
+"""By hand: `python -m tests.answers --seed N --queries N [--changes N] [--partitions N] [GATEWAY_DSN POSTGRES_DSN]`.
 
 Without DSNs it starts a gateway and a PostgreSQL by itself; with `--here` the planner answers in this process, which
 is much faster, for queries alone. Both databases lose their schema `answers`.
@@ -12,7 +12,9 @@ import time
 from contextlib import AbstractContextManager
 
 from tests.answers import stages
-from tests.answers.asking import Asker
+from tests.answers.asking import QUERIES_PER_WORLD, Asker
+from tests.answers.changing import Changer
+from tests.answers.partitions import Partitions
 
 
 def main() -> int:
@@ -21,8 +23,10 @@ def main() -> int:
     parser.add_argument("postgres", nargs="?")
     parser.add_argument("--seed", default="1")
     parser.add_argument("--queries", type=int, default=300)
-    parser.add_argument("--first", type=int, default=0, help="the first query's number")
-    parser.add_argument("--here", action="store_true")
+    parser.add_argument("--changes", type=int, default=0)
+    parser.add_argument("--partitions", type=int, default=0, help="how many sets of tables are asked without an oracle")
+    parser.add_argument("--first", type=int, default=0, help="the first query's or change's number")
+    parser.add_argument("--here", action="store_true", help="queries alone, of the planner in this process")
     parser.add_argument("--shrink-seconds", type=float, default=60.0)
     given = parser.parse_args()
     if (given.gateway is None) != (given.postgres is None):
@@ -34,15 +38,24 @@ def main() -> int:
         stage = stages.over_urls(given.gateway, given.postgres)
     else:
         stage = stages.started()
+    if given.here and (given.changes or given.partitions):
+        parser.error("changes and partitions need a gateway")
     with stage as asker:
         asker.shrink_seconds = given.shrink_seconds
         began = time.monotonic()
-        shown = 0
-        for number in range(given.first, given.first + given.queries, 60 - given.first % 60 if given.queries > 60 else given.queries):
-            asker.queries(given.seed, number, min(60, given.first + given.queries - number))
-            for difference in asker.counts.differences[shown:]:
-                print(difference, flush=True)
-            shown = len(asker.counts.differences)
+        last = given.first + given.queries
+        for number in range(given.first, last, QUERIES_PER_WORLD):
+            asker.queries(given.seed, number, min(QUERIES_PER_WORLD, last - number))
+            asker.show()
+        if given.changes:
+            Changer(asker).changes(given.seed, given.first, given.changes)
+            asker.show()
+        if given.partitions:
+            partitions = Partitions(asker.sluice, asker.counts.differences, given.shrink_seconds)
+            for place in range(given.partitions):
+                partitions.check(given.seed, place, 6)
+                asker.show()
+            print(f"{partitions.checked} partitions checked, {partitions.refused} refused")
         print(asker.counts)
         print(f"{time.monotonic() - began:.0f} s")
         return 1 if asker.counts.differences else 0

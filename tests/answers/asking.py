@@ -72,7 +72,12 @@ class Asker:
     sluice: Side
     shrink_seconds: float = 60.0
     counts: Counts = field(default_factory=Counts)
-    verbose: bool = False
+    _shown: int = 0
+
+    def show(self) -> None:
+        """Print the differences since the last time."""
+        print(*self.counts.differences[self._shown :], sep="\n", end="", flush=True)
+        self._shown = len(self.counts.differences)
 
     def build(self, tables: World, where: str) -> bool:
         """Whether the tables stand on both sides."""

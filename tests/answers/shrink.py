@@ -18,21 +18,26 @@ def shrunk(
     fails: Callable[[Subject], bool],
     seconds: float = 120.0,
 ) -> Subject:
-    """The smallest that is found in the time. Nothing is tried twice."""
+    """The smallest that is found in the time. Nothing is tried twice.
+
+    After a step it goes on with what comes next, not from the start: what failed before will fail again, most often.
+    """
     deadline = time.monotonic() + seconds
     tried = {subject}
-    found = True
-    while found:
-        found = False
-        for candidate in simpler(subject):
+    place, left_to_fail = 0, 1
+    while left_to_fail > 0:
+        candidates = list(simpler(subject))
+        left_to_fail = len(candidates)
+        for number in range(len(candidates)):
+            candidate = candidates[(place + number) % len(candidates)]
+            left_to_fail -= 1
             if time.monotonic() > deadline:
                 return subject
-            if candidate in tried:
-                continue
-            tried.add(candidate)
-            if fails(candidate):
-                subject, found = candidate, True
-                break
+            if candidate not in tried:
+                tried.add(candidate)
+                if fails(candidate):
+                    subject, place, left_to_fail = candidate, place + number, 1
+                    break
     return subject
 
 
