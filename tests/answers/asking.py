@@ -172,6 +172,4 @@ def query_of(seed: str, number: int, tables: World) -> Query:
 
 def script(tables: World) -> tuple[str, ...]:
     """The statements that build the tables, to be read."""
-    return tuple(
-        f"{each.sql} -- {each.rows!r}" if isinstance(each, Copied) else each for each in tables.statements()
-    )
+    return tuple(f"{each.sql} -- {each.rows!r}" if isinstance(each, Copied) else each for each in tables.statements())

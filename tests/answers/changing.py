@@ -69,7 +69,9 @@ class Changer:
             left, right = self.asker.oracle.ask(look), self.asker.sluice.ask(look)
             if judge(left, right, is_list=True) is not Verdict.SAME:
                 text = f"{change.sql()};\n{look}"
-                counts.differences.append(Difference(f"{where} (after COMMIT)", text, left, right, script(tables) + done))
+                counts.differences.append(
+                    Difference(f"{where} (after COMMIT)", text, left, right, script(tables) + done)
+                )
             return True
         self._both("ROLLBACK")
         if verdict is Verdict.REFUSED:
@@ -81,7 +83,14 @@ class Changer:
         return False
 
     def _keep(
-        self, change: Change, tables: World, where: str, done: tuple[str, ...], wanted: Answer, answer: Answer, text: str
+        self,
+        change: Change,
+        tables: World,
+        where: str,
+        done: tuple[str, ...],
+        wanted: Answer,
+        answer: Answer,
+        text: str,
     ) -> None:
         kind = (wanted.sqlstate, answer.sqlstate)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from tests.answers.expressions import Apply, Expression, Literal, Ordered, Ref
+from tests.answers.expressions import Aggregate, Apply, Expression, Literal, Ordered, Ref, Window
 from tests.answers.generate_expressions import Expressions
 from tests.answers.queries import (
     Common,
@@ -42,9 +42,7 @@ class Queries(Expressions):
     def __init__(self, chance: random.Random, world: World) -> None:
         super().__init__(chance)
         self.world = world
-        self.columns = {
-            table.name: [(column.name, column.kind) for column in table.columns] for table in world.tables
-        }
+        self.columns = {table.name: [(column.name, column.kind) for column in table.columns] for table in world.tables}
         self.base = frozenset(self.columns)
         self.common: list[str] = []  # of WITH, while its body is made
 
@@ -54,13 +52,26 @@ class Queries(Expressions):
         """A query, most often with a subquery that names an outer column."""
         self.aliases = 0
         self.spicy = self.likely(0.15)
-        self.left = self.chance.choice((2, 3, 4, 5, _QUERIES_MAX))
+        self.left = self.chance.choice((1, 2, 2, 3, 3, 4, _QUERIES_MAX))
         pick = self.chance.random()
         if pick < 0.12:
             return self._with()
         if pick < 0.20:
             return self.set_operation(self._kinds(), None, ordered=self.likely(0.5))
+        if pick < 0.23:
+            return self._counted()
         return self.select(None, self._kinds(), top=True)
+
+    def _counted(self) -> Query:
+        """Aggregates over ROWS without a total order: certain, since rows that tie show the same."""
+        source, scope = self.source(None)
+        first, second = (self.column(scope, self.ordered_kind(scope)) for _ in range(2))
+        frame = self.frame("ROWS", (), ())
+        count = Window("int8", Aggregate("int8", "count(*)", ()), (first,), (), (second, first), frame)
+        least = Window(
+            second.kind, Aggregate(second.kind, "count({0})", (second,)), (first,), (), (second, first), frame
+        )
+        return Select(self.targets([first, second, count, least]), source)
 
     def _kinds(self) -> tuple[str, ...]:
         return tuple(self.any_kind() for _ in range(self.chance.choice((1, 2, 2, 3))))

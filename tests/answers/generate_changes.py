@@ -66,7 +66,9 @@ class Changes(Queries):
         item = self._base_item()
         scope = self.scope(item, None)
         number = Apply("int4", "({0} + " + str(beyond) + ")", (Ref("int4", item.alias, "id"),))
-        return Insert(table, alias, self._given(table, scope, item, number), None, self._returning(table, self._own(table, alias)))
+        return Insert(
+            table, alias, self._given(table, scope, item, number), None, self._returning(table, self._own(table, alias))
+        )
 
     def _given(self, table: str, scope: Scope, item: Source, number: Expression) -> Select:
         columns = [each for each in self._columns(table) if self.likely(0.6)]
@@ -80,7 +82,9 @@ class Changes(Queries):
         query = self._given(table, scope, item, Ref("int4", item.alias, "id"))
         own = self._own(table, alias)
         given = {each.name for each in query.targets}
-        both = Scope([*own.leaves, *(Ref(kind, "excluded", name) for name, kind in self.columns[table] if name in given)])
+        both = Scope(
+            [*own.leaves, *(Ref(kind, "excluded", name) for name, kind in self.columns[table] if name in given)]
+        )
         conflict = Conflict(
             self._assignments(both, table, 1) if self.likely(0.8) else (),
             (self.boolean(both, 1),) if self.likely(0.4) else (),
@@ -97,7 +101,9 @@ class Changes(Queries):
             scope = Scope([*own.leaves, *other.leaves])
         if self.likely(0.8):
             where.append(self.boolean(scope, 2))
-        return Update(table, alias, self._assignments(scope, table), source, tuple(where), self._returning(table, scope))
+        return Update(
+            table, alias, self._assignments(scope, table), source, tuple(where), self._returning(table, scope)
+        )
 
     def _delete(self, table: str, beyond: int) -> Change:
         alias = self.alias()
@@ -142,5 +148,3 @@ class Changes(Queries):
 def all_of(table: str) -> str:
     """What shows a table's rows."""
     return f"SELECT * FROM {table} ORDER BY id"
-
-

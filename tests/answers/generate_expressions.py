@@ -243,7 +243,9 @@ class Expressions:
         distinct = not plain and "{distinct}" in template and self.likely(0.3)
         order: tuple[Ordered, ...] = ()
         if "{order}" in template:
-            extra = Ordered(self.column(rows, self.ordered_kind(rows)), self.likely(0.5), self.chance.choice(("", "FIRST")))
+            extra = Ordered(
+                self.column(rows, self.ordered_kind(rows)), self.likely(0.5), self.chance.choice(("", "FIRST"))
+            )
             own = Ordered(arguments[0], self.likely(0.4), self.chance.choice(("", "", "LAST")))
             order = (own,) if distinct or self.likely(0.6) or isinstance(extra.value, Literal) else (extra, own)
         condition = self.boolean(rows, 1, local=True) if self.likely(0.2) else None

@@ -37,9 +37,7 @@ class Partition:
         return replace(self.whole, where=()).sql()
 
     def parts(self) -> list[str]:
-        return [
-            replace(self.whole, where=(Apply("bool", part, (self.condition,)),)).sql() for part in _PARTS
-        ]
+        return [replace(self.whole, where=(Apply("bool", part, (self.condition,)),)).sql() for part in _PARTS]
 
 
 def partition_of(seed: str, number: int, tables: World) -> Partition:

@@ -7,6 +7,7 @@ from typing import Protocol
 import psycopg
 from psycopg import pq
 
+from planner.plan import SparkQuery
 from tests.answers.tables import Copied, Statement, World
 from tests.planner.differential import Answer, Laboratory
 
@@ -108,9 +109,16 @@ class Planner:
     def __init__(self, laboratory: Laboratory) -> None:
         self._laboratory = laboratory
 
-    def build(self, world: World) -> Answer | None:  # noqa: ARG002
+    def build(self, world: World) -> Answer | None:
         return None
 
     def ask(self, sql: str) -> Answer:
-        answer = self._laboratory.on_spark(sql)
+        return self._plain(self._laboratory.on_spark(sql))
+
+    def run(self, plan: SparkQuery) -> Answer:
+        """What Spark answers to a plan."""
+        return self._plain(self._laboratory.run(plan))
+
+    @staticmethod
+    def _plain(answer: Answer) -> Answer:
         return Answer(tuple(_built_in(oid) for oid in answer.types), answer.rows, answer.sqlstate, answer.message)

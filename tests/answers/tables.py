@@ -135,7 +135,9 @@ def _table(chance: random.Random, name: str, kinds: list[str], rows: int) -> Tab
         declared = chance.choice(KINDS[kind].declared)
         columns.append(Column("c_" + kind.replace("[]", "s"), kind, declared))
     added = columns[-chance.randint(1, 2) :]
-    retyped = chance.choice([each for each in columns if each.declared in _RETYPED and each not in added and each.name != "id"])
+    retyped = chance.choice(
+        [each for each in columns if each.declared in _RETYPED and each not in added and each.name != "id"]
+    )
     narrow, wide = _RETYPED[retyped.declared]
     first = [replace(each, declared=narrow) if each == retyped else each for each in columns if each not in added]
     first.insert(2, Column("gone", "text", "text"))
