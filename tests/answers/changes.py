@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tests.answers.expressions import Expression, listed
 from tests.answers.queries import Query, Source, Target
-from tests.answers.tree import Node, optional, some
+from tests.answers.tree import OPTIONAL, Node, some
 
 
 def _returned(targets: tuple[Target, ...]) -> str:
@@ -52,7 +52,7 @@ class Insert(Change):
     """The query's columns have the names of the table's."""
 
     query: Query
-    conflict: Conflict | None = optional()
+    conflict: Conflict | None = field(default=None, metadata=OPTIONAL)
     returning: tuple[Target, ...] = ()
 
     def sql(self) -> str:
@@ -64,7 +64,7 @@ class Insert(Change):
 @dataclass(frozen=True)
 class Update(Change):
     assignments: tuple[Assignment, ...] = some()
-    source: Source | None = optional()
+    source: Source | None = field(default=None, metadata=OPTIONAL)
     where: tuple[Expression, ...] = ()
     returning: tuple[Target, ...] = ()
 
@@ -78,7 +78,7 @@ class Update(Change):
 
 @dataclass(frozen=True)
 class Delete(Change):
-    source: Source | None = optional()
+    source: Source | None = field(default=None, metadata=OPTIONAL)
     where: tuple[Expression, ...] = ()
     returning: tuple[Target, ...] = ()
 
@@ -93,7 +93,7 @@ class Action(Node):
 
     matched: str  # MATCHED, NOT MATCHED, NOT MATCHED BY SOURCE
     word: str  # UPDATE, DELETE, DO NOTHING, INSERT
-    condition: Expression | None = optional()
+    condition: Expression | None = field(default=None, metadata=OPTIONAL)
     assignments: tuple[Assignment, ...] = ()
 
     def sql(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import Final
 
 from tests.answers.asking import Asker, Difference, script, world_of
 from tests.answers.changes import Change
@@ -12,6 +12,7 @@ from tests.answers.compare import Verdict, judge
 from tests.answers.generate_changes import Changes, all_of
 from tests.answers.shrink import shrunk, simpler_statements
 from tests.answers.tables import World
+from tests.answers.tree import Node
 from tests.planner.differential import Answer
 
 CHANGES_PER_WORLD: Final = 20
@@ -25,7 +26,8 @@ class Changer:
 
     def changes(self, seed: str, first: int, count: int) -> None:
         """Those with these numbers; each set of tables is changed from its first change on."""
-        built, stands, done = -1, False, []
+        built, stands = -1, False
+        done: list[str] = []
         tables = World(())
         for number in range(first - first % CHANGES_PER_WORLD, first + count):
             place = number // CHANGES_PER_WORLD
@@ -44,9 +46,10 @@ class Changer:
             answer = side.ask(sql)
             assert answer.sqlstate is None, (sql, answer)
 
-    def _tried(self, change: Change) -> tuple[Answer, Answer, Verdict, str]:
+    def _tried(self, change: Node) -> tuple[Answer, Answer, Verdict, str]:
         """The change within a transaction that stays open."""
         self._both("BEGIN")
+        assert isinstance(change, Change)
         text = change.sql()
         wanted, answer = self.asker.oracle.ask(text), self.asker.sluice.ask(text)
         verdict = judge(wanted, answer, is_list=False)
@@ -82,7 +85,7 @@ class Changer:
             self._keep(change, tables, where, done, wanted, answer, text)
         return False
 
-    def _keep(
+    def _keep(  # noqa: PLR0917
         self,
         change: Change,
         tables: World,
@@ -94,14 +97,15 @@ class Changer:
     ) -> None:
         kind = (wanted.sqlstate, answer.sqlstate)
 
-        def differs(candidate: object) -> bool:
-            left, right, verdict, _ = self._tried(cast(Change, candidate))
+        def differs(candidate: Node) -> bool:
+            left, right, verdict, _ = self._tried(candidate)
             self._both("ROLLBACK")
             return verdict is Verdict.DIFFERENT and (left.sqlstate, right.sqlstate) == kind
 
         if differs(change):
-            small = shrunk(change, simpler_statements, differs, self.asker.shrink_seconds)  # type: ignore[arg-type]
-            wanted, answer, _, text = self._tried(cast(Change, small))
+            start: Node = change
+            small = shrunk(start, simpler_statements, differs, self.asker.shrink_seconds)
+            wanted, answer, _, text = self._tried(small)
             self._both("ROLLBACK")
         else:
             where += " (it differed only once)"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from tests.answers.tree import Node, fixed, kept, optional, parts, some, switch
+from tests.answers.tree import OPTIONAL, Node, fixed, kept, parts, some, switch
 from tests.answers.types import KINDS
 
 
@@ -81,7 +81,7 @@ class When(Node):
 @dataclass(frozen=True)
 class Case(Expression):
     whens: tuple[When, ...] = some()
-    otherwise: Expression | None = optional()
+    otherwise: Expression | None = field(default=None, metadata=OPTIONAL)
 
     def sql(self) -> str:
         other = "" if self.otherwise is None else f" ELSE {self.otherwise.sql()}"
@@ -117,7 +117,7 @@ class Aggregate(Expression):
     arguments: tuple[Expression, ...] = fixed()
     distinct: bool = switch()
     order: tuple[Ordered, ...] = kept()
-    filter: Expression | None = optional()
+    filter: Expression | None = field(default=None, metadata=OPTIONAL)
 
     def sql(self) -> str:
         return self.call() + ("" if self.filter is None else f" FILTER (WHERE {self.filter.sql()})")
@@ -157,7 +157,7 @@ class Window(Expression):
     partition: tuple[Expression, ...] = ()
     order: tuple[Ordered, ...] = ()
     keys: tuple[Expression, ...] = kept()
-    frame: Frame | None = optional()
+    frame: Frame | None = field(default=None, metadata=OPTIONAL)
 
     def sql(self) -> str:
         words = []

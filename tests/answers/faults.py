@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from unittest.mock import patch
 
+from catalog.datatypes import BOOL
 from catalog.errors import SluiceError
 from planner import expressions, grouping, numerics, ordering, query, ranges, setops, windows
 from planner.functions import comparison
@@ -109,7 +110,7 @@ def _shorter_frame() -> Iterator[None]:
 def _unequal_for_distinct() -> AbstractContextManager[Any]:
     def wrong(translator: Any, node: Any) -> Value:
         left, right = translator.values(node.args)
-        return Value(binary("<>", comparison.comparable(left), comparison.comparable(right)), expressions.BOOL)
+        return Value(binary("<>", comparison.comparable(left), comparison.comparable(right)), BOOL)
 
     return patch.dict(expressions._TRANSLATORS, {"DISTINCTEXPR": wrong})
 
@@ -158,7 +159,7 @@ def _not_in_without_nulls() -> AbstractContextManager[Any]:
 
 
 def _between_without_its_end() -> AbstractContextManager[Any]:
-    right = comparison.binary
+    right = binary
 
     def wrong(operator: str, *sides: Expression) -> Any:
         return right("<" if operator == "<=" else operator, *sides)

@@ -30,7 +30,7 @@ from tests.answers.queries import (
 from tests.answers.scope import Scope, row_keys
 from tests.answers.tables import World
 from tests.answers.tree import walk
-from tests.answers.types import KINDS, WIDER
+from tests.answers.types import WIDER
 
 _QUERIES_MAX: Final = 7
 _DEPTH_MAX: Final = 3
@@ -68,9 +68,7 @@ class Queries(Expressions):
         first, second = (self.column(scope, self.ordered_kind(scope)) for _ in range(2))
         frame = self.frame("ROWS", (), ())
         count = Window("int8", Aggregate("int8", "count(*)", ()), (first,), (), (second, first), frame)
-        least = Window(
-            second.kind, Aggregate(second.kind, "count({0})", (second,)), (first,), (), (second, first), frame
-        )
+        least = Window("int8", Aggregate("int8", "count({0})", (second,)), (first,), (), (second, first), frame)
         return Select(self.targets([first, second, count, least]), source)
 
     def _kinds(self) -> tuple[str, ...]:
@@ -125,7 +123,7 @@ class Queries(Expressions):
 
     # --- set operations ---
 
-    def set_operation(self, kinds: Sequence[str], outer: Scope | None, *, ordered: bool) -> Query:
+    def set_operation(self, kinds: Sequence[str], outer: Scope | None, *, ordered: bool) -> SetOperation:
         if not self.spicy and outer is None:  # of equal numbers any is shown
             kinds = ["int8" if kind == "numeric" else kind for kind in kinds]
         others = [self.chance.choice(WIDER[kind]) if self.likely(0.1) and kind in WIDER else kind for kind in kinds]
@@ -309,7 +307,8 @@ class Queries(Expressions):
         keys: list[Expression] = []
         for _ in range(self.chance.choice((0, 1, 1, 2, 2, 3))):
             kind = self.ordered_kind(scope)
-            key = self.column(scope, kind) if self.likely(0.75) else self.value(scope, kind, 1, local=True)
+            local = self.likely(0.8)
+            key = self.column(scope, kind) if self.likely(0.7) else self.value(scope, kind, 1, local=local)
             if any(isinstance(each, Ref) for each in walk(key)) and key.sql() not in {each.sql() for each in keys}:
                 keys.append(key)
         sets = bool(keys) and (self.spicy or all(key.kind != "numeric" for key in keys))
@@ -339,22 +338,20 @@ class Queries(Expressions):
             source, scope = self.source(outer)
             where = (self.correlation(scope, outer),) if self.likely(0.85) else (self.boolean(scope, 1),)
             grouped = Scope([], outer, rows=scope)
-            value = self.aggregate(scope, kind)
-            if value is None or self.likely(0.15):
-                value = self.value(grouped, kind, 1)
+            found = None if self.likely(0.15) else self.aggregate(scope, kind)
+            value = self.value(grouped, kind, 1) if found is None else found
             having = (self.boolean(grouped, 1),) if self.likely(0.1) else ()
             return Select(self.targets([value]), source, where, Grouping(), having)
         if self.likely(0.1):
-            ordered = replace(self.set_operation((kind,), outer, ordered=True), order=Order(by_all=True, cut=Cut(1)))
-            return ordered  # type: ignore[no-any-return]
+            return replace(self.set_operation((kind,), outer, ordered=True), order=Order(by_all=True, cut=Cut(1)))
         source, scope = self.source(outer)
-        where = (self.correlation(scope, outer),) if self.likely(0.85) else ()
+        condition = (self.correlation(scope, outer),) if self.likely(0.85) else ()
         distinct = self.likely(0.12)
         order = replace(self.order(scope, distinct, 1.0), cut=Cut(1, self.chance.choice((None, None, None, 1, 2))))
         if not order.is_total:
             order = replace(order, by_all=True)
         value = self.value(scope, kind, 1)
-        return Select(self.targets([value]), source, where, distinct=distinct, order=order)
+        return Select(self.targets([value]), source, condition, distinct=distinct, order=order)
 
     def many_rows(self, outer: Scope, kinds: Sequence[str]) -> Query:
         """A query for IN, EXISTS, ANY and ARRAY."""
@@ -370,8 +367,3 @@ class Queries(Expressions):
         if query.distinct_on is not None:
             return query
         return replace(query, order=Order(by_all=True, cut=self.cut(0.4)))
-
-
-def typed(world: World) -> set[str]:
-    """The kinds that the world's columns have."""
-    return {column.kind for table in world.tables for column in table.columns} & set(KINDS)

@@ -7,9 +7,7 @@ from tests.answers.expressions import Apply, Expression, Ref
 from tests.answers.generate import Queries
 from tests.answers.queries import Select, Source, TableItem, Target
 from tests.answers.scope import Scope
-from tests.answers.tables import Column
-
-KEYED = ("t2", "t4")  # those with a primary key
+from tests.answers.tables import KEYED, Column
 
 
 class Changes(Queries):
@@ -94,7 +92,8 @@ class Changes(Queries):
     def _update(self, table: str, beyond: int) -> Change:
         alias = self.alias()
         own = self._own(table, alias)
-        source, where, scope = None, [], own
+        where: list[Expression] = []
+        source, scope = None, own
         if self.likely(0.5):
             source, other, on = self._matched_once(own)
             where.append(on)
@@ -109,7 +108,8 @@ class Changes(Queries):
         alias = self.alias()
         own = self._own(table, alias)
         some = Apply("bool", f"({{0}} % 4 = {self.chance.randint(0, 3)})", (Ref("int4", alias, "id"),))
-        source, where, scope = None, [some], own
+        where: list[Expression] = [some]
+        source, scope = None, own
         if self.likely(0.5):
             source, other, on = self._matched_once(own)
             where.append(on)

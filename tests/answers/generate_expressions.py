@@ -256,15 +256,12 @@ class Expressions:
         if any(each.kind == "any" for each in scope.keys) or not scope.keys:
             return self.value(scope, kind, 1)
         partition = tuple(self.column(scope, self.ordered_kind(scope)) for _ in range(self.chance.choice((0, 1, 1, 2))))
-        order = tuple(
-            Ordered(self.column(scope, self.ordered_kind(scope)), self.likely(0.4), self.chance.choice(("", "", "FIRST", "LAST")))
-            for _ in range(self.chance.choice((0, 1, 1, 2)))
-        )  # fmt: skip
+        order = tuple(self._sorted(scope) for _ in range(self.chance.choice((0, 1, 1, 2))))
         known = templates.WINDOWS.get(kind, [])
-        aggregate = self.aggregate(scope, kind, plain=True) if self.likely(0.5) or not known else None
+        aggregate = self.aggregate(scope, kind, plain=True) if self.likely(0.4) or not known else None
         if aggregate is not None:
             mode = self.chance.choice(("ROWS", "ROWS", "RANGE", "GROUPS" if self.spicy else "RANGE", ""))
-            keys = scope.keys if mode in {"ROWS", ""} and self.likely(0.9) or not order else ()
+            keys = scope.keys if (mode in {"ROWS", ""} and self.likely(0.9)) or not order else ()
             if mode == "ROWS":
                 keys = scope.keys
             return Window(kind, aggregate, partition, order, keys, self.frame(mode, order, keys))
@@ -275,6 +272,10 @@ class Expressions:
         frame = self.frame(self.chance.choice(("ROWS", "ROWS", "")), order, scope.keys) if need == "frame" else None
         keys = () if need == "plain" and order else scope.keys
         return Window(kind, Apply(kind, template, arguments), partition, order, keys, frame)
+
+    def _sorted(self, scope: Scope) -> Ordered:
+        column = self.column(scope, self.ordered_kind(scope))
+        return Ordered(column, self.likely(0.4), self.chance.choice(("", "", "FIRST", "LAST")))
 
     def frame(self, mode: str, order: tuple[Ordered, ...], keys: tuple[Expression, ...]) -> Frame | None:
         if not mode:

@@ -99,7 +99,7 @@ class Partitions:
             assert isinstance(query, Select)
             return bool(query.where) and not _same(*self._asked(Partition(query)))
 
-        small = shrunk(partition.whole, simpler_queries, differs, self.shrink_seconds)  # type: ignore[type-var, arg-type]
+        small = shrunk(partition.whole, simpler_queries, differs, self.shrink_seconds)  # type: ignore[arg-type]
         return Partition(small)
 
     def _asked(self, partition: Partition) -> tuple[Answer, Answer]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tests.answers.expressions import Expression, Ordered, Ref, Window, listed
-from tests.answers.tree import Node, fixed, kept, optional, rebuilt, some, switch, walk
+from tests.answers.tree import OPTIONAL, Node, fixed, kept, rebuilt, some, switch, walk
 
 # --- FROM ---
 
@@ -115,7 +115,7 @@ class Order(Node):
     items: tuple[Ordered, ...] = ()
     keys: tuple[Expression, ...] = kept()
     by_all: bool = False
-    cut: Cut | None = optional()
+    cut: Cut | None = field(default=None, metadata=OPTIONAL)
 
     @property
     def is_total(self) -> bool:
@@ -170,13 +170,13 @@ class DistinctOn(Node):
 @dataclass(frozen=True)
 class Select(Query):
     targets: tuple[Target, ...] = some()
-    source: Source | None = optional()
+    source: Source | None = field(default=None, metadata=OPTIONAL)
     where: tuple[Expression, ...] = ()
-    grouping: Grouping | None = optional()
+    grouping: Grouping | None = field(default=None, metadata=OPTIONAL)
     having: tuple[Expression, ...] = ()
     distinct: bool = switch()
-    distinct_on: DistinctOn | None = optional()
-    order: Order | None = optional()
+    distinct_on: DistinctOn | None = field(default=None, metadata=OPTIONAL)
+    order: Order | None = field(default=None, metadata=OPTIONAL)
 
     def names(self) -> tuple[str, ...]:
         return tuple(each.name for each in self.targets)
@@ -213,7 +213,7 @@ class SetOperation(Query):
     left: Query
     right: Query
     every: bool = switch()
-    order: Order | None = optional()
+    order: Order | None = field(default=None, metadata=OPTIONAL)
 
     def names(self) -> tuple[str, ...]:
         return self.left.names()

@@ -6,7 +6,8 @@ import random
 from dataclasses import dataclass, field
 
 from tests.answers.expressions import Expression, Ref
-from tests.answers.queries import Derived, Join, Source, TableItem, walk
+from tests.answers.queries import Derived, Join, Source, TableItem
+from tests.answers.tree import walk
 
 
 @dataclass
@@ -36,11 +37,10 @@ class Scope:
 
 def row_keys(source: Source, tables: frozenset[str]) -> tuple[Expression, ...]:
     """What tells the rows of a FROM apart: ids of tables; of subqueries all columns, whose rows else are the same."""
-    keys: list[Expression] = []
-    for item in walk(source):
-        if isinstance(item, TableItem) and item.table in tables:
-            keys.append(Ref("int4", item.alias, "id"))
-    keys += [key for item in _items(source) for key in _all_columns(item, tables)]
+    keys: list[Expression] = [
+        Ref("int4", item.alias, "id") for item in walk(source) if isinstance(item, TableItem) and item.table in tables
+    ]
+    keys += [key for item in _items(source) for key in _all_columns(item)]
     mine = {item.alias for item in _items(source) if isinstance(item, TableItem | Derived)}
     return tuple(key for key in keys if isinstance(key, Ref) and key.alias in mine)
 
@@ -51,7 +51,7 @@ def _items(source: Source) -> list[Source]:
     return [source]
 
 
-def _all_columns(item: Source, tables: frozenset[str]) -> list[Expression]:
+def _all_columns(item: Source) -> list[Expression]:
     if isinstance(item, Derived):
         return [Ref("any", item.alias, name) for name in item.query.names()]
     return []

@@ -63,7 +63,8 @@ class Table:
         names = f"{self.name} ({', '.join(load.names)})"
         if load.copied:
             return Copied(f"COPY {names} FROM STDIN", "".join(
-                "\t".join("\\N" if each is None else each.replace("\\", "\\\\") for each in row) + "\n" for row in load.rows
+                "\t".join("\\N" if each is None else each.replace("\\", "\\\\") for each in row) + "\n"
+                for row in load.rows
             ))  # fmt: skip
         rows = ", ".join(
             "(" + ", ".join("NULL" if each is None else f"'{each}'" for each in row) + ")" for row in load.rows
@@ -115,6 +116,7 @@ _RETYPED: Final = {
 }  # fmt: skip
 
 
+KEYED: Final = ("t2", "t4")  # those that get a primary key
 _CORE: Final = ("int4", "text", "numeric", "date")
 
 
@@ -143,10 +145,7 @@ def _table(chance: random.Random, name: str, kinds: list[str], rows: int) -> Tab
     first.insert(2, Column("gone", "text", "text"))
     marks = iter(range(1, 1000))
     steps: list[Load | str] = [_load(chance, first, rows // 3, marks, copied=False)]
-    steps += [
-        f"ALTER TABLE {name} ADD COLUMN {each.name} {each.declared} DEFAULT {KINDS[each.kind].literal(chance.choice(KINDS[each.kind].texts))}"
-        for each in added
-    ]
+    steps += [f"ALTER TABLE {name} ADD COLUMN {each.sql()} DEFAULT {_default(chance, each)}" for each in added]
     steps.append(_load(chance, [*first, *added], rows // 3 + 1, marks, copied=True))
     steps.append(f"ALTER TABLE {name} DROP COLUMN gone")
     steps.append(f"ALTER TABLE {name} ALTER COLUMN {retyped.name} TYPE {wide}")
@@ -156,7 +155,13 @@ def _table(chance: random.Random, name: str, kinds: list[str], rows: int) -> Tab
     steps.append(f"DELETE FROM {name} WHERE id % {chance.choice((4, 5, 7))} = 0")
     if chance.random() < 0.3:
         steps.append(f"UPDATE {name} SET k = k + 1 WHERE id % 3 = 0")
+    if name in KEYED:
+        steps.append(f"ALTER TABLE {name} ADD PRIMARY KEY (id)")
     return Table(name, tuple(columns), tuple(first), tuple(steps))
+
+
+def _default(chance: random.Random, column: Column) -> str:
+    return KINDS[column.kind].literal(chance.choice(KINDS[column.kind].texts))
 
 
 def _load(chance: random.Random, columns: list[Column], rows: int, marks: Iterator[int], *, copied: bool) -> Load:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import Field, dataclass, field, fields, replace
-from typing import Any
+from typing import Any, Final
 
 
 @dataclass(frozen=True)
@@ -19,9 +19,8 @@ class Node:
         yield from ()
 
 
-def optional() -> Any:
-    """A part that may be left out."""
-    return field(default=None, metadata={"optional": True})
+# Of a part that may be left out.
+OPTIONAL: Final = {"optional": True}
 
 
 def kept() -> Any:
