@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from tests.answers.expressions import Aggregate, Apply, Expression, Literal, Ordered, Ref, Window
+from tests.answers.expressions import Aggregate, Apply, Expression, Frame, Literal, Ordered, Ref, Window
 from tests.answers.generate_expressions import Expressions
 from tests.answers.queries import (
     Common,
@@ -58,18 +58,22 @@ class Queries(Expressions):
             return self._with()
         if pick < 0.20:
             return self.set_operation(self._kinds(), None, ordered=self.likely(0.5))
-        if pick < 0.23:
+        if pick < 0.24:
             return self._counted()
         return self.select(None, self._kinds(), top=True)
 
     def _counted(self) -> Query:
-        """Aggregates over ROWS without a total order: certain, since rows that tie show the same."""
+        """Windows without a total order: certain, since rows that tie show the same."""
         source, scope = self.source(None)
         first, second = (self.column(scope, self.ordered_kind(scope)) for _ in range(2))
-        frame = self.frame("ROWS", (), ())
-        count = Window("int8", Aggregate("int8", "count(*)", ()), (first,), (), (second, first), frame)
-        least = Window("int8", Aggregate("int8", "count({0})", (second,)), (first,), (), (second, first), frame)
-        return Select(self.targets([first, second, count, least]), source)
+        keys: tuple[Expression, ...] = (second, first)
+        frame = self.frame(self.chance.choice(("ROWS", "GROUPS")) if self.spicy else "ROWS", (), ())
+        if self.spicy and second.kind in {"int4", "int8", "numeric"} and self.likely(0.6):
+            keys, frame = (second,), Frame("RANGE", "2 PRECEDING", self.chance.choice(("1 PRECEDING", "1 FOLLOWING")))
+        count = Window("int8", Aggregate("int8", "count({0})", (second,)), (first,), (), keys, frame)
+        rank = self.chance.choice(("rank()", "dense_rank()", "percent_rank()", "cume_dist()"))
+        ranked = Window("float8", Apply("float8", rank, ()), (first,), (), keys)
+        return Select(self.targets([first, second, count, ranked]), source)
 
     def _kinds(self) -> tuple[str, ...]:
         return tuple(self.any_kind() for _ in range(self.chance.choice((1, 2, 2, 3))))

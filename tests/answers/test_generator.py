@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 
 import pytest
 
@@ -61,11 +60,10 @@ def test_tables_have_every_type_and_a_history() -> None:
 
 def test_every_change_is_made() -> None:
     tables = world_of("s", 0)
-    words: Counter[str] = Counter()
-    for number in range(300):
-        text = change_of("s", number, tables).sql()
-        words.update(re.findall(
-            r"^INSERT|^UPDATE|^DELETE|^MERGE|(?<=\) )FROM(?= t\d AS a2 WHERE)|USING|DO NOTHING|DO UPDATE|RETURNING"
-            r"|NOT MATCHED BY SOURCE|merge_action|\bold\.|\(SELECT", text,
-        ))  # fmt: skip
-    assert len(words) == 12, words
+    patterns = (
+        "^INSERT", "^UPDATE", "^DELETE", "^MERGE", r"\) FROM t\d AS a2 WHERE", "USING", "DO NOTHING", "DO UPDATE",
+        "RETURNING", "NOT MATCHED BY SOURCE", "merge_action", r"\bold\.", r"\(SELECT",
+    )  # fmt: skip
+    texts = [change_of("s", number, tables).sql() for number in range(300)]
+    for pattern in patterns:
+        assert any(re.search(pattern, text) for text in texts), pattern
