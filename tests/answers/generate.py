@@ -1,0 +1,373 @@
+"""Random queries: the levels, FROM, grouping, windows and set operations. Everything comes from one `random.Random`."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from tests.answers.expressions import Aggregate, Apply, Expression, Frame, Literal, Ordered, Ref, Window
+from tests.answers.generate_expressions import Expressions
+from tests.answers.queries import (
+    Common,
+    Cut,
+    Derived,
+    DistinctOn,
+    Grouping,
+    Join,
+    Order,
+    Query,
+    Row,
+    Rows,
+    Select,
+    SetOperation,
+    Source,
+    TableItem,
+    Target,
+    With,
+)
+from tests.answers.scope import Scope, row_keys
+from tests.answers.tables import World
+from tests.answers.tree import walk
+from tests.answers.types import WIDER
+
+_QUERIES_MAX: Final = 7
+_DEPTH_MAX: Final = 3
+
+
+class Queries(Expressions):
+    """Queries over the tables of a world."""
+
+    def __init__(self, chance: random.Random, world: World) -> None:
+        super().__init__(chance)
+        self.world = world
+        self.columns = {table.name: [(column.name, column.kind) for column in table.columns] for table in world.tables}
+        self.base = frozenset(self.columns)
+        self.common: list[str] = []  # of WITH, while its body is made
+
+    # --- whole statements ---
+
+    def statement(self) -> Query:
+        """A query, most often with a subquery that names an outer column."""
+        self.aliases = 0
+        self.spicy = self.likely(0.15)
+        self.left = self.chance.choice((1, 2, 2, 3, 3, 4, _QUERIES_MAX))
+        pick = self.chance.random()
+        if pick < 0.12:
+            return self._with()
+        if pick < 0.20:
+            return self.set_operation(self._kinds(), None, ordered=self.likely(0.5))
+        if pick < 0.24:
+            return self._counted()
+        return self.select(None, self._kinds(), top=True)
+
+    def _counted(self) -> Query:
+        """Windows without a total order: certain, since rows that tie show the same."""
+        source, scope = self.source(None)
+        first, second = (self.column(scope, self.ordered_kind(scope)) for _ in range(2))
+        keys: tuple[Expression, ...] = (second, first)
+        frame = self.frame(self.chance.choice(("ROWS", "GROUPS")) if self.spicy else "ROWS", (), ())
+        if self.spicy and second.kind in {"int4", "int8", "numeric"} and self.likely(0.6):
+            keys, frame = (second,), Frame("RANGE", "2 PRECEDING", self.chance.choice(("1 PRECEDING", "1 FOLLOWING")))
+        count = Window("int8", Aggregate("int8", "count({0})", (second,)), (first,), (), keys, frame)
+        rank = self.chance.choice(("rank()", "dense_rank()", "percent_rank()", "cume_dist()"))
+        ranked = Window("float8", Apply("float8", rank, ()), (first,), (), keys)
+        return Select(self.targets([first, second, count, ranked]), source)
+
+    def _kinds(self) -> tuple[str, ...]:
+        return tuple(self.any_kind() for _ in range(self.chance.choice((1, 2, 2, 3))))
+
+    def _with(self) -> Query:
+        recursive = self.likely(0.35)
+        commons = []
+        for number in range(1, self.chance.choice((2, 3))):
+            name = f"w{number}"
+            query = self._recursive(name) if recursive and number == 1 else self.select(None, self._simple_kinds())
+            word = self.chance.choice(("", "", "MATERIALIZED ", "NOT MATERIALIZED "))
+            commons.append(Common(name, query, "" if recursive else word))
+            self.columns[name] = self.outputs(query)
+            self.common.append(name)
+        body = self.select(None, self._kinds(), top=True, tables=self.common)
+        for common in commons:
+            del self.columns[common.name]
+        self.common = []
+        return With(tuple(commons), body, recursive)
+
+    def _simple_kinds(self) -> tuple[str, ...]:
+        return ("int4", *(self.chance.choice(("int4", "text", "numeric", "date")) for _ in range(2)))
+
+    def _recursive(self, name: str) -> Query:
+        """Numbers that grow, with a join to a table in each step."""
+        first = self._base_item()
+        scope = self.scope(first, None)
+        start = Select(
+            (Target(Literal("int4", "1"), "c1"), Target(self.column(scope, "int4"), "c2"),
+             Target(Apply("text", "{0}::text", (self.column(scope, "text"),)), "c3")),
+            first, (self.boolean(scope, 1),),
+        )  # fmt: skip
+        own, joined = TableItem(name, self.alias()), self._base_item()
+        count, value = Ref("int4", own.alias, "c1"), Ref("int4", own.alias, "c2")
+        key = Ref("int4", joined.alias, "k")
+        on = (Apply("bool", "({0} = {1})", (key, value)), Apply("bool", "({0} < 3)", (count,)))
+        step = Select(
+            (Target(Apply("int4", "({0} + 1)", (count,)), "c1"), Target(Ref("int4", joined.alias, "id"), "c2"),
+             Target(Apply("text", "({0} || '+')", (Ref("text", own.alias, "c3"),)), "c3")),
+            Join(own, "INNER", joined, on),
+        )  # fmt: skip
+        return SetOperation("UNION", start, step, every=not self.spicy)
+
+    def outputs(self, query: Query) -> list[tuple[str, str]]:
+        """Names and kinds of what a query gives."""
+        while not isinstance(query, Select | Rows):
+            query = query.left if isinstance(query, SetOperation) else query.body  # type: ignore[attr-defined]
+        if isinstance(query, Rows):
+            return list(zip(query.names(), (each.kind for each in query.rows[0].values), strict=True))
+        return [(each.name, each.value.kind) for each in query.targets]
+
+    # --- set operations ---
+
+    def set_operation(self, kinds: Sequence[str], outer: Scope | None, *, ordered: bool) -> SetOperation:
+        if not self.spicy and outer is None:  # of equal numbers any is shown
+            kinds = ["int8" if kind == "numeric" else kind for kind in kinds]
+        others = [self.chance.choice(WIDER[kind]) if self.likely(0.1) and kind in WIDER else kind for kind in kinds]
+        word = self.chance.choice(("UNION", "UNION", "INTERSECT", "EXCEPT"))
+        left, right = self.select(outer, kinds), self.select(outer, others)
+        order = Order(by_all=True, cut=self.cut(0.5)) if ordered else None
+        return SetOperation(word, left, right, self.likely(0.5), order)
+
+    def cut(self, share: float) -> Cut | None:
+        if not self.likely(share):
+            return None
+        pick = self.chance.random()
+        if pick < 0.6:
+            return Cut(self.chance.randint(1, 4))
+        return Cut(None if pick > 0.9 else self.chance.randint(0, 5), self.chance.randint(0, 3))
+
+    # --- FROM ---
+
+    def alias(self) -> str:
+        self.aliases += 1
+        return f"a{self.aliases}"
+
+    def _base_item(self) -> TableItem:
+        return TableItem(self.chance.choice(sorted(self.base)), self.alias())
+
+    def _item(self, before: Scope | None, tables: Sequence[str]) -> Source:
+        """`before`: what a LATERAL subquery may name."""
+        pick = self.chance.random()
+        if tables and pick < 0.6:
+            return TableItem(self.chance.choice(tables), self.alias())
+        if self.common and pick < 0.2:
+            return TableItem(self.chance.choice(self.common), self.alias())
+        if pick < 0.72 or self.left < 1:
+            return self._base_item()
+        if before is not None and before.leaves and self.likely(0.7):
+            return Derived(self.lateral(before), self.alias(), lateral=True)
+        outer = None if before is None else before.outer
+        if self.likely(0.2):
+            return Derived(self.rows(self._simple_kinds()), self.alias())
+        if self.likely(0.2):
+            return Derived(self.set_operation(self._simple_kinds(), None, ordered=self.likely(0.3)), self.alias())
+        return Derived(self.select(None if self.likely(0.7) else outer and None, self._simple_kinds()), self.alias())
+
+    def lateral(self, before: Scope) -> Query:
+        """A subquery that names what stands before it."""
+        kinds = self._simple_kinds()
+        if self.likely(0.15):
+            return self.set_operation(kinds, before, ordered=True)
+        return self.select(before, kinds, correlated=True, cut=0.6)
+
+    def rows(self, kinds: Sequence[str], outer: Scope | None = None) -> Rows:
+        """VALUES."""
+        empty = Scope([], outer)
+        return Rows(tuple(
+            Row(tuple(self.value(empty, kind, 1) if outer else self.literal(kind) for kind in kinds))
+            for _ in range(self.chance.randint(1, 4))
+        ))  # fmt: skip
+
+    def scope(self, source: Source, outer: Scope | None) -> Scope:
+        """What a FROM lets be named."""
+        leaves: list[Expression] = []
+        keys = row_keys(source, self.base)
+        for item in self._flat(source):
+            if isinstance(item, TableItem):
+                leaves += [Ref(kind, item.alias, name) for name, kind in self.columns[item.table]]
+                if item.table not in self.base:
+                    keys += tuple(Ref(kind, item.alias, name) for name, kind in self.columns[item.table])
+            elif isinstance(item, Derived):
+                leaves += [Ref(kind, item.alias, name) for name, kind in self.outputs(item.query)]
+        return Scope(leaves, outer, keys=keys)
+
+    def _flat(self, source: Source) -> list[Source]:
+        return [*self._flat(source.left), *self._flat(source.right)] if isinstance(source, Join) else [source]
+
+    def source(self, outer: Scope | None, tables: Sequence[str] = ()) -> tuple[Source, Scope]:
+        """FROM, with joins."""
+        source = self._item(None if outer is None else Scope([], outer), tables)
+        count = self.chance.choice((1, 1, 1, 2, 2, 3))
+        for _ in range(count - 1):
+            scope = self.scope(source, outer)
+            right = self._item(scope, ())
+            source = self._joined(source, right, scope)
+        found = self.scope(source, outer)
+        if isinstance(source, Join) and source.using and count == 2:
+            found.leaves += [Ref("int4", "", name) for name in source.using]
+        return source, found
+
+    def _joined(self, left: Source, right: Source, scope: Scope) -> Source:
+        kinds = ["INNER", "INNER", "LEFT", "LEFT", "CROSS"]
+        bases = isinstance(left, TableItem) and isinstance(right, TableItem)
+        if not (isinstance(right, Derived) and right.lateral):
+            kinds += ["RIGHT", "FULL"]
+        kind = self.chance.choice(kinds)
+        if kind == "CROSS":
+            return Join(left, kind, right)
+        if bases and self.likely(0.25) and {left.table, right.table} <= self.base:  # type: ignore[attr-defined]
+            return Join(left, kind, right, using=self.chance.choice((("k",), ("id",), ("id", "k"))))
+        inner = self.scope(right, scope.outer)
+        if isinstance(right, Derived) and right.lateral and self.likely(0.6):
+            return Join(left, kind, right)
+        on = [self.equality(scope, inner)]
+        if kind != "FULL" and self.likely(0.25):
+            both = Scope([*scope.leaves, *inner.leaves], scope.outer)
+            on.append(self.boolean(both, 2))
+        return Join(left, kind, right, tuple(on))
+
+    # --- SELECT ---
+
+    def select(
+        self,
+        outer: Scope | None,
+        kinds: Sequence[str],
+        *,
+        correlated: bool = False,
+        cut: float = 0.0,
+        top: bool = False,
+        tables: Sequence[str] = (),
+    ) -> Select:
+        """A SELECT of these kinds. `cut`: the share that has LIMIT."""
+        self.left -= 1
+        source, scope = self.source(outer, tables)
+        where: list[Expression] = []
+        if outer is not None and (correlated or self.likely(0.6)):
+            where.append(self.correlation(scope, outer))
+        if self.likely(0.5):
+            where.append(self.boolean(scope, 2))
+        pick = self.chance.random()
+        if pick < (0.25 if top else 0.15):
+            return self._grouped(source, scope, tuple(where), kinds, cut, more=top)
+        if pick < 0.31 and not correlated:
+            return self._distinct_on(source, scope, tuple(where), kinds)
+        windows = self.likely(0.22 if top else 0.1)
+        values = [
+            self.window(scope, kind) if windows and self.likely(0.6) else self.value(scope, kind, 3) for kind in kinds
+        ]
+        select = Select(self.targets(values), source, tuple(where))
+        distinct = self.likely(0.1)
+        if distinct:
+            select = replace(select, distinct=True)
+        if self.likely(max(cut, 0.4 if top else 0.1)):
+            select = replace(select, order=self.order(scope, distinct, cut or 0.5))
+        return select
+
+    def targets(self, values: Sequence[Expression]) -> tuple[Target, ...]:
+        return tuple(Target(value, f"c{number}") for number, value in enumerate(values, 1))
+
+    def ordered(self, scope: Scope, subqueries: bool = True) -> Ordered:
+        kind = self.ordered_kind(scope)
+        value = self.value(scope, kind, 1 if subqueries else 0)
+        if not any(isinstance(each, Ref) for each in walk(value)):  # a number would be a column's
+            value = Apply(kind, "coalesce({0}, {1})", (value, value))
+        return Ordered(value, self.likely(0.4), self.chance.choice(("", "", "FIRST", "LAST")))
+
+    def order(self, scope: Scope, distinct: bool, cut: float) -> Order:
+        items = () if distinct else tuple(self.ordered(scope) for _ in range(self.chance.choice((0, 1, 1, 2))))
+        if items and self.likely(0.08):
+            return Order(items, cut=Cut(self.chance.randint(1, 3), ties=True))
+        if not distinct and scope.keys and all(each.kind != "any" for each in scope.keys) and self.likely(0.6):
+            return Order(items, scope.keys, cut=self.cut(cut))
+        return Order(items, by_all=True, cut=self.cut(cut))
+
+    def _distinct_on(self, source: Source, scope: Scope, where: tuple[Expression, ...], kinds: Sequence[str]) -> Select:
+        values = tuple(self.column(scope, self.ordered_kind(scope)) for _ in range(self.chance.choice((1, 1, 2))))
+        refs = tuple(each for each in values if isinstance(each, Ref))
+        targets = self.targets([self.value(scope, kind, 2) for kind in kinds])
+        if not refs or not scope.keys:
+            return Select(targets, source, where)
+        order = tuple(self.ordered(scope, False) for _ in range(self.chance.choice((0, 1))))
+        return Select(targets, source, where, distinct_on=DistinctOn(refs, order, scope.keys))
+
+    def _grouped(
+        self,
+        source: Source,
+        scope: Scope,
+        where: tuple[Expression, ...],
+        kinds: Sequence[str],
+        cut: float,
+        *,
+        more: bool,
+    ) -> Select:
+        keys: list[Expression] = []
+        for _ in range(self.chance.choice((0, 1, 1, 2, 2, 3))):
+            kind = self.ordered_kind(scope)
+            local = self.likely(0.8)
+            key = self.column(scope, kind) if self.likely(0.7) else self.value(scope, kind, 1, local=local)
+            if any(isinstance(each, Ref) for each in walk(key)) and key.sql() not in {each.sql() for each in keys}:
+                keys.append(key)
+        sets = bool(keys) and (self.spicy or all(key.kind != "numeric" for key in keys))
+        form = self.chance.choice(("", "", "ROLLUP", "CUBE", "GROUPING SETS")) if sets else ""
+        grouped = Scope(list(keys), scope.outer, rows=scope)
+        values = [self.value(grouped, kind, 2) for kind in kinds]
+        if more and form and self.likely(0.5):
+            values.append(Apply("int4", "grouping({0})", (self.chance.choice(keys),)))
+        if more and not form and self.likely(0.25):
+            values.append(self.window_over_groups(grouped, keys))
+        having = (self.boolean(grouped, 2),) if self.likely(0.3) else ()
+        grouping = Grouping(tuple(keys), form, self.likely(0.6))
+        select = Select(self.targets(values), source, where, grouping, having, distinct=self.likely(0.1))
+        if self.likely(max(cut, 0.3)):
+            select = replace(select, order=Order(by_all=True, cut=self.cut(cut or 0.4)))
+        return select
+
+    # --- subqueries of expressions ---
+
+    def can_nest(self, depth: int) -> bool:
+        return depth > 0 and self.left > 0
+
+    def one_row(self, outer: Scope, kind: str) -> Query:
+        """A query that gives a row at most."""
+        self.left -= 1
+        if self.likely(0.5):
+            source, scope = self.source(outer)
+            where = (self.correlation(scope, outer),) if self.likely(0.85) else (self.boolean(scope, 1),)
+            grouped = Scope([], outer, rows=scope)
+            found = None if self.likely(0.15) else self.aggregate(scope, kind)
+            value = self.value(grouped, kind, 1) if found is None else found
+            having = (self.boolean(grouped, 1),) if self.likely(0.1) else ()
+            return Select(self.targets([value]), source, where, Grouping(), having)
+        if self.likely(0.1):
+            return replace(self.set_operation((kind,), outer, ordered=True), order=Order(by_all=True, cut=Cut(1)))
+        source, scope = self.source(outer)
+        condition = (self.correlation(scope, outer),) if self.likely(0.85) else ()
+        distinct = self.likely(0.12)
+        order = replace(self.order(scope, distinct, 1.0), cut=Cut(1, self.chance.choice((None, None, None, 1, 2))))
+        if not order.is_total:
+            order = replace(order, by_all=True)
+        value = self.value(scope, kind, 1)
+        return Select(self.targets([value]), source, condition, distinct=distinct, order=order)
+
+    def many_rows(self, outer: Scope, kinds: Sequence[str]) -> Query:
+        """A query for IN, EXISTS, ANY and ARRAY."""
+        if self.likely(0.08):
+            return self.rows(kinds, outer)
+        if self.likely(0.1):
+            return self.set_operation(kinds, outer, ordered=self.likely(0.3))
+        return self.select(outer, kinds, correlated=self.likely(0.7), cut=0.25)
+
+    def sorted_rows(self, outer: Scope, kind: str) -> Query:
+        """For ARRAY: in an order."""
+        query = self.select(outer, (kind,), correlated=self.likely(0.8))
+        if query.distinct_on is not None:
+            return query
+        return replace(query, order=Order(by_all=True, cut=self.cut(0.4)))
