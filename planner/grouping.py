@@ -183,32 +183,34 @@ class Grouping:
     def subquery(self, source: Source) -> exp.Subquery:
         """The grouped subquery of these rows, with what has been asked for so far."""
         if self._sets is None:
-            return derived(self._for_each_outer_row(self._grouped(source, None)), self.alias)
+            grouped = self._grouped(source, None)
+            return derived(self._for_each_outer_row(grouped) if self.is_whole else grouped, self.alias)
         # Spark gives no row for the empty grouping set over no rows; PostgreSQL gives one. So it stands alone.
         queries = []
         sets = [found for found in self._sets if found]
         if sets:
             queries.append(self._grouped(source, sets))
-        queries += [self._grouped(source, []) for found in self._sets if not found]
-        if len(queries) > bool(sets) and self.scope.keys:
-            raise unsupported("the empty grouping set in a correlated subquery")
+        queries += [self._for_each_outer_row(self._grouped(source, [])) for found in self._sets if not found]
         result: Expression = queries[0]
         for query in queries[1:]:
             result = exp.Union(this=result, expression=query, distinct=False)
         return derived(result, self.alias)
 
     def _for_each_outer_row(self, grouped: exp.Select) -> exp.Select:
-        """The groups, and one without rows for each of the domain's values that has none."""
+        """One group for each of the domain's values, of no rows where `grouped` has none; else `grouped` as it is."""
         domain = self.scope.domain
-        if domain is None or not self.is_whole:
+        if domain is None:
             return grouped
         alias = self.scope.statement.fresh("g")
-        names = [key.output.name for key in self.scope.keys]
-        every = [column(domain.alias, name) for name in names]
-        shown = [exp.alias_(item, name, copy=False) for item, name in zip(every, names, strict=True)]
-        shown += [column(alias, name) for name in self._computed.values()]
+        aggregates = {name: aggregate for aggregate, name in self._computed.items()}
+        keys = {key.output.name: column(domain.alias, key.output.name) for key in self.scope.keys}
+        shown: list[Expression] = []
+        for item in grouped.expressions:
+            name, found = item.alias, column(alias, item.alias)
+            value = filled(found, aggregates[name]) if name in aggregates else keys.get(name, found)
+            shown.append(exp.alias_(value, name, copy=False))
         result = select(shown, domain.relation())
-        same = equal_keys(every, [column(alias, name) for name in names])
+        same = equal_keys(list(keys.values()), [column(alias, name) for name in keys])
         result.set("joins", [join(derived(grouped, alias), "LEFT", same)])
         return result
 
@@ -242,8 +244,8 @@ class Grouping:
         if sets:
             groups = [exp.Tuple(expressions=[*outer, *(keys[index] for index in found)]) for found in sets]
             result.set("group", exp.Group(grouping_sets=[exp.GroupingSets(expressions=groups)]))
-        elif (keys or outer) and not grand_total:
-            result.set("group", exp.Group(expressions=[*outer, *keys]))
+        elif outer or (keys and not grand_total):
+            result.set("group", exp.Group(expressions=[*outer, *([] if grand_total else keys)]))
         return result
 
 
@@ -255,7 +257,9 @@ def filled(found: Expression, aggregate: Expression) -> Expression:
 
 
 # The aggregates of Spark that are not NULL over no rows.
-_OVER_NO_ROWS: Final = {"count": "0L", "collect_list": "array()", "collect_set": "array()"}
+_OVER_NO_ROWS: Final = {
+    "count": "0L", "collect_list": "array()", "collect_set": "array()", "grouping": "CAST(1 AS TINYINT)",
+}  # fmt: skip
 
 
 def aggregated(  # noqa: PLR0917

@@ -34,7 +34,7 @@ from planner.spark import Expression, and_, binary, call, case, column, integer,
 from planner.values import Value, stored
 
 _INNER, _LEFT, _FULL, _RIGHT = range(4)  # JoinType of nodes.h
-_SIDES: Final = {_INNER: None, _LEFT: "LEFT", _FULL: "FULL", _RIGHT: "RIGHT"}
+_SIDES: Final = {_INNER: None, _LEFT: "LEFT", _FULL: "FULL", _RIGHT: "LEFT"}  # the sides of a right join change places
 
 
 def from_clause(scope: Scope) -> Source:
@@ -91,18 +91,22 @@ def _join(scope: Scope, node: Node, safe: bool) -> Relation:
     scope.source.items.pop()
     parts = levels.conjuncts(node.quals)
     if kind == _INNER and safe:
-        # Subqueries are joined to the whole of FROM.
-        scope.source.postponed += [part for part in parts if levels.has_sublink(part)]
-        parts = [part for part in parts if not levels.has_sublink(part)]
+        # Subqueries are joined to the whole of FROM, and the values of outer rows stand at its head.
+        postponed = [part for part in parts if levels.has_sublink(part) or levels.is_outer(part)]
+        scope.source.postponed += postponed
+        parts = [part for part in parts if part not in postponed]
     conditions = [] if right.condition is None else [right.condition]
     if parts:
         source = scope.source
-        scope.source = pair = Source([left, right], is_pair=True)
+        domain = None if scope.domain is None else Relation(scope.domain.relation(), [])
+        scope.source = pair = Source([left, right], is_pair=True, domain=domain)
         conditions += [Translator(scope).condition(part) for part in parts]
         left, right = pair.sides()
         scope.source = source
     if kind == _INNER and node.quals is not None:
         prune.derive(scope, node.quals)
+    if kind == _RIGHT:
+        left, right = right, left
     return _joined(left, right, right.side or _SIDES[kind], and_(*conditions) if conditions else None)
 
 

@@ -34,10 +34,14 @@ def require_uncorrelated(query: Expression) -> None:
             open_queries[-1].used.add(node.table)
         elif isinstance(node, _RELATIONS):
             open_queries[-1].offered.add(node.alias_or_name)
+        inside = list(node.iter_expressions())
         if isinstance(node, (exp.Subquery, exp.Exists)):
+            beside = node.args.get("joins") or []  # of a join in parentheses
+            pending += beside
+            inside = [each for each in inside if not any(each is other for other in beside)]
             open_queries.append(_Query())
             pending.append(None)
-        pending += list(node.iter_expressions())
+        pending += inside
 
 
 _RELATIONS: Final = (exp.Table, exp.Subquery, exp.Values)

@@ -39,7 +39,8 @@ class Source:
     known; `postponed` are those of inner joins that go there because of their subqueries, and `foreseen` gives, while
     FROM is read, those of WHERE that are about what has been read. `grouped` gives the grouped subquery, where the
     level has been grouped. `is_pair` tells that these are the two sides of a join, whose condition is read: a subquery
-    is joined to one of them and drops none of its rows.
+    is joined to one of them and drops none of its rows. `domain` stands before the pair where the level depends on
+    outer rows.
     """
 
     items: list[Relation] = field(default_factory=list)
@@ -49,6 +50,7 @@ class Source:
     foreseen: Callable[[], list[Expression]] | None = None
     grouped: Callable[[], exp.Subquery] | None = None
     is_pair: bool = False
+    domain: Relation | None = None
 
     def add(self, relation: Expression, kind: str, condition: Expression) -> None:
         """Join a subquery: LEFT, LEFT SEMI or LEFT ANTI."""
@@ -73,6 +75,7 @@ class Source:
         left, right = self.items
         for added in self.added:
             tables = _tables(added.args["on"]) - aliases(added.this)
+            tables -= set() if self.domain is None else self.domain.tables()
             side = left if tables <= left.tables() else right
             if not tables <= side.tables():
                 raise unsupported("a subquery that depends on both sides of a join in whose condition it is")
@@ -91,7 +94,7 @@ class Source:
                 joins.insert(0, added)
                 tables |= _tables(added.args["on"])
         if self.grouped is not None:
-            groups = self.grouped()
+            groups = _with_columns(self.grouped(), values, joins)
             head: Expression | None = groups
             provided = {groups.alias}
         else:
@@ -116,12 +119,27 @@ class Source:
     def _needed(self, tables: set[str]) -> list[Relation]:
         """The items that provide these tables, and what those are joined by. `tables` grows by the latter."""
         chosen: list[Relation] = []
-        for item in reversed(self.items):
+        for item in reversed(self.items if self.domain is None else [self.domain, *self.items]):
             if item.tables() & tables:
                 chosen.insert(0, item)
                 if item.condition is not None:
                     tables |= _tables(item.condition)
         return chosen
+
+
+def _with_columns(groups: exp.Subquery, values: Iterable[Expression], joins: Iterable[exp.Join]) -> exp.Subquery:
+    """The groups with those of their columns that the values, and the conditions of the joins, use."""
+    users = [*values, *(each.args["on"] for each in joins)]
+    used = {item.name for user in users for item in user.find_all(exp.Column) if item.table == groups.alias}
+    parts = [groups.this]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, exp.SetOperation):
+            parts += [part.this, part.expression]
+            continue
+        kept = [item for item in part.expressions if item.alias_or_name in used]
+        part.set("expressions", kept or part.expressions[:1])
+    return groups
 
 
 def join(relation: Expression, kind: str | None, condition: Expression | None) -> exp.Join:
@@ -147,9 +165,10 @@ def _joined(items: list[Relation]) -> tuple[Expression | None, list[exp.Join]]:
             head, joins = item.head, list(item.joins)
         elif head is None:
             raise unsupported("LATERAL at the head of a nested join")
-        elif any(each.side in ("RIGHT", "FULL") for each in item.joins):
-            # Spark joins from left to right, commas included; these joins would keep rows of what is before the item.
-            joins.append(join(exp.Paren(this=nested(item)), item.side, item.condition))
+        elif any(each.side == "FULL" for each in item.joins):
+            # Spark joins from left to right, commas included: the join would keep rows of what is before the item.
+            plain = Relation(item.head, item.joins)
+            joins.append(join(exp.Paren(this=nested(plain)), item.side, item.condition))
         else:
             joins.append(_listed(item))
             joins += item.joins
@@ -167,6 +186,9 @@ def nested(relation: Relation) -> Expression:
     """The relation's head with its joins, to be put in parentheses."""
     head = relation.head
     assert head is not None
+    for each in relation.joins:
+        if not _tables(each.args["on"] or exp.Null()) <= relation.tables():
+            raise unsupported("a condition of this join on a row outside of it")
     if relation.condition is None and isinstance(head, (exp.Table, exp.Subquery)):
         copied = head.copy()
         copied.set("joins", relation.joins)

@@ -167,6 +167,14 @@ SELECT o.id, i.boss FROM o LEFT JOIN i ON i.boss = o.id AND i.pay > (SELECT avg(
 SELECT o.id, i.boss FROM o LEFT JOIN i ON i.boss = o.id AND o.g < (SELECT j.pay FROM i j WHERE j.boss = o.id ORDER BY pay LIMIT 1)
 SELECT o.id, p.id, i.boss FROM o LEFT JOIN (o p JOIN i ON i.boss = p.id AND EXISTS (SELECT FROM i j WHERE j.boss = p.g)) ON o.id = p.id
 SELECT 10, x.b FROM o x1 LEFT JOIN (SELECT 'a' AS b, n FROM i) x ON (x1.n <= ANY (VALUES ('2.5'::numeric), ('0.01'::numeric)))
+SELECT id, (SELECT count(*) FROM i LEFT JOIN e ON e.x = i.boss AND EXISTS (SELECT FROM i j WHERE j.big = o.g AND j.boss = i.boss) WHERE i.boss < o.id) FROM o
+SELECT id, q.* FROM o, LATERAL (SELECT i.name, e.x FROM e RIGHT JOIN i ON e.x = i.boss AND e.x <> o.g WHERE i.boss = o.id) q
+SELECT id, (SELECT count(*) FROM i LEFT JOIN e ON e.x = i.boss RIGHT JOIN i j ON j.boss = i.big AND j.pay > o.g) FROM o
+SELECT id, q.* FROM o, LATERAL (SELECT i.name, e.x FROM e FULL JOIN i ON e.x = i.boss WHERE i.boss = o.id AND i.pay > o.g) q
+SELECT id, q.* FROM o, LATERAL (SELECT name, big, grouping(name, big), count(*), sum(pay) FROM i WHERE i.boss = o.id AND pay > o.g GROUP BY ROLLUP (name, big)) q
+SELECT id, q.* FROM o, LATERAL (SELECT grouping(name), count(*), max(pay) FROM i WHERE i.boss > o.id * 5 GROUP BY GROUPING SETS ((name), (), ())) q
+SELECT id, (SELECT count(*) FROM i WHERE i.boss > o.id * 5 GROUP BY ()) FROM o
+SELECT e.x, o.id, i.boss FROM o, e RIGHT JOIN i ON e.x = i.boss LEFT JOIN o p ON p.id = i.boss WHERE o.id = 1
 SELECT id FROM o GROUP BY id HAVING count(*) = (SELECT count(*) FROM i WHERE i.boss = o.id AND i.big = 1)
 """.strip().splitlines()
 
