@@ -112,6 +112,8 @@ class Grouping:
 
     def _key_of(self, reference: int) -> int:
         target = self.scope.query.targetList[ordering.by_reference(self.scope.query.targetList, reference)]
+        if target.expr.type == "VAR" and target.expr.varlevelsup:
+            raise unsupported("a grouping set over a column of an outer query")
         if target.expr.type != "VAR" or self.scope.entry(target.expr.varno).rtekind != RTE_GROUP:
             raise malformed("a grouping set of something that is not grouped")
         index: int = target.expr.varattno - 1

@@ -13,7 +13,7 @@ from planner.functions import registry
 from planner.functions.call import Call
 from planner.functions.windows import FRAMELESS
 from planner.nodes import Node, malformed
-from planner.spark import Expression, over
+from planner.spark import Expression, case, over, raw
 from planner.values import Value
 
 # frameOptions of parsenodes.h
@@ -64,10 +64,13 @@ class WindowedAggregation:
         self._window = _specification(translator, self._clause, signature)
 
     def __call__(self, function: str, *arguments: Expression) -> Expression:
-        aggregate: Expression = exp.Anonymous(this=function, expressions=list(arguments))
+        given = list(arguments)
         if self._filter is not None:
-            aggregate = exp.Filter(this=aggregate, expression=exp.Where(this=self._filter))
-        return over(aggregate, self._window)
+            # Not as FILTER: where that is never true, Spark makes a NULL of the aggregate, of which it then has no
+            # window. All these aggregates leave NULLs out.
+            counted = raw("1") if isinstance(given[0], exp.Star) else given[0]
+            given[0] = case((self._filter, counted))
+        return over(exp.Anonymous(this=function, expressions=given), self._window)
 
     def sorted_list(self, element: Expression) -> Expression:  # noqa: ARG002
         raise unsupported(f"{self._signature} over a window")

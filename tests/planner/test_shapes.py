@@ -115,6 +115,8 @@ SELECT id, rank() OVER (ORDER BY s DESC NULLS LAST) FROM integers ORDER BY 2, 1
 SELECT id, lag(n, 1, 0) OVER (ORDER BY id), lead(n) OVER (ORDER BY id) FROM decimals ORDER BY 1
 SELECT id, first_value(s) OVER (ORDER BY id ROWS BETWEEN 1 FOLLOWING AND 2 FOLLOWING) FROM integers ORDER BY 1
 SELECT id, sum(s) FILTER (WHERE id > 2) OVER (ORDER BY id) FROM integers ORDER BY 1
+SELECT id, sum(b) FILTER (WHERE s IS DISTINCT FROM s) OVER (ORDER BY id), count(*) FILTER (WHERE id < id) OVER () FROM integers
+SELECT id, count(*) FILTER (WHERE s > 0) OVER (ORDER BY id), avg(n) FILTER (WHERE id > 2) OVER (), bool_or(n > 1) FILTER (WHERE id < 5) OVER () FROM integers JOIN decimals USING (id)
 SELECT * FROM (SELECT id, rank() OVER (ORDER BY s) AS r FROM integers) x WHERE r < 3 ORDER BY 1
 SELECT id, CASE WHEN s > 0 THEN n ELSE 0 END, CASE s WHEN 7 THEN 'seven' WHEN NULL THEN 'null' ELSE 'other' END FROM integers JOIN decimals USING (id) ORDER BY 1
 SELECT id, CASE WHEN id > 4 THEN n WHEN id > 2 THEN m END FROM decimals ORDER BY 1
@@ -243,6 +245,7 @@ REFUSED = {
     """SELECT upper(t COLLATE "C") FROM texts""": "collation",
     "SELECT oid FROM pg_class": "outside the lake",
     "SELECT extract(julian from d) FROM dates": "julian",
+    "SELECT (SELECT count(*) FROM texts GROUP BY ROLLUP (i.s) LIMIT 1) FROM integers i": "a column of an outer query",
 }
 
 
