@@ -19,6 +19,7 @@ from catalog.datatypes import INT4
 from catalog.errors import unsupported
 from planner import numerics, ordering
 from planner.correlation.domain import equal_keys
+from planner.correlation.lambdas import without_subqueries_in_lambdas
 from planner.correlation.source import Source, join
 from planner.expressions import Translator
 from planner.functions import registry
@@ -248,6 +249,7 @@ class Grouping:
             result.set("group", exp.Group(grouping_sets=[exp.GroupingSets(expressions=groups)]))
         elif outer or (keys and not grand_total):
             result.set("group", exp.Group(expressions=[*outer, *([] if grand_total else keys)]))
+        without_subqueries_in_lambdas(result, self.scope.statement.fresh)
         return result
 
 

@@ -14,6 +14,7 @@ from catalog.errors import unsupported
 from planner import ranges, row_marks, setops, with_queries
 from planner.correlation import levels
 from planner.correlation.domain import INDEPENDENT, Dependence
+from planner.correlation.lambdas import without_subqueries_in_lambdas
 from planner.correlation.source import Relation, Source
 from planner.expressions import Translator
 from planner.finishing import finished
@@ -82,6 +83,7 @@ def computed(scope: Scope, expressions: list[Expression]) -> exp.Select:
     head, joins = scope.source.joined()
     result = select_(expressions, head, scope.source.where())
     result.set("joins", joins)
+    without_subqueries_in_lambdas(result, scope.statement.fresh)
     return result
 
 

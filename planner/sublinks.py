@@ -17,6 +17,7 @@ from catalog.datatypes import BOOL, INT8, NUMERIC, element_type
 from catalog.errors import unsupported
 from planner import datum, numerics, query, selected
 from planner.correlation import dependent, levels
+from planner.correlation.lambdas import SEVERAL_ROWS
 from planner.correlation.source import Source
 from planner.expressions import PARAM_SUBLINK, Translator
 from planner.functions import registry
@@ -42,7 +43,6 @@ from planner.values import Value
 
 EXISTS, ALL, ANY, ROWCOMPARE, SCALAR, MULTIEXPR, ARRAY, CTE = range(8)  # SubLinkType of primnodes.h
 _REFUSED: Final = {MULTIEXPR: "SET (…) = (SELECT …)", CTE: "this subquery"}
-_SEVERAL: Final = ("21000", "more than one row returned by a subquery used as an expression")
 
 
 def over_subquery(node: Node) -> Node:
@@ -210,7 +210,7 @@ def _columns(translator: Translator, node: Node) -> list[Value]:
     _join_left(translator, related, _grouped(related, [*shown, counted], alias), joined)
     several = binary(">", column(joined, count), raw("1L"))
     return [
-        replace(value, sql=case((several, raise_error(*_SEVERAL)), default=value.sql))
+        replace(value, sql=case((several, raise_error(*SEVERAL_ROWS)), default=value.sql))
         for value in related.selected.columns(joined)
     ]
 
