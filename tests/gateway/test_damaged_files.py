@@ -19,7 +19,7 @@ _READS = {
     "scan without columns": "SELECT count(*) FROM large WHERE v IS NOT NULL",
     "key": "SELECT v FROM large WHERE id = 20000",
     "index": "SELECT id FROM large WHERE k = 20000",
-    "index, and none found": "SELECT id FROM large WHERE k = 20000 AND v = 'none'",
+    "index, and none found": "SELECT id FROM large WHERE k = 20000 AND v = '5'",
     "join": "SELECT count(*) FROM small JOIN large USING (id)",
     "computed": "SELECT sum(twice(id)) FROM large",
     "locked": "SELECT id FROM large WHERE id = 20000 FOR UPDATE",
@@ -52,7 +52,7 @@ _CHANGES = {
     "add unique": "ALTER TABLE large ADD UNIQUE (k)",
     "add foreign key": "ALTER TABLE other ADD FOREIGN KEY (id) REFERENCES large",
     "add foreign key of its own": "ALTER TABLE large ADD FOREIGN KEY (k) REFERENCES large",
-    "alter type": "ALTER TABLE large ALTER k TYPE bigint",
+    "alter type": "ALTER TABLE large ALTER k TYPE text",
     "alter type by an expression": "ALTER TABLE large ALTER k TYPE text USING k || v",
     "add computed column": "ALTER TABLE large ADD g int GENERATED ALWAYS AS (k + 1) STORED",
     "analyze": "ANALYZE large",
@@ -152,7 +152,7 @@ def lake(gateway_process: GatewayProcess) -> Iterator[_Lake]:
             "INSERT INTO child VALUES (19999)",
             "CREATE TABLE other (id int)",
             "INSERT INTO other VALUES (20000)",
-            "CREATE FUNCTION twice(n int) RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN 2 * n; END'",
+            "CREATE FUNCTION twice(n int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN 2 * n; END'",
         ):
             connection.execute(sql.encode())
         yield lake
@@ -229,18 +229,20 @@ def test_sidecars_of_indexes_tell(lake: _Lake, damage: Callable[[Path, Path], No
 
 
 def test_a_file_of_the_same_size_is_told_by_its_footer(lake: _Lake) -> None:
-    """Before Spark was ever given it, and where it is read without Spark."""
+    """When Spark is given it, and where it is read without Spark."""
 
     def with_another_footer(path: Path, _: Path) -> None:
         content = path.read_bytes()
         path.write_bytes(content[:-8] + b"\x07\0\0\0PAR1")
 
-    victim = lake.files("large")[1]
+    lake.run(f"CREATE TABLE new AS SELECT n FROM generate_series(1, {_ROWS}) n")
+    (victim,) = lake.files("new")
     with lake.damaged(victim, with_another_footer):
         with lake.connected() as connection, pytest.raises(psycopg.errors.DataCorrupted, match="footer has 7 bytes"):
-            connection.execute("SELECT count(*) FROM large WHERE id > 18000 AND id < 30000 AND v > 'm'")
+            connection.execute("SELECT count(*) FROM new")
         with lake.connected() as connection, pytest.raises(psycopg.errors.DataCorrupted):
-            connection.execute("VACUUM FULL large")
+            connection.execute("VACUUM FULL new")
+    lake.run("DROP TABLE new")
 
 
 def test_a_missing_file_is_named(lake: _Lake) -> None:
