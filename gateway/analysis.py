@@ -4,6 +4,10 @@ One round trip: the client's Parse and Describe, between two statements that swi
 for it. The tree comes as a notice at level LOG, which is for the gateway alone. Both settings are made with the
 effect of SET LOCAL, so that an error takes them back by itself.
 
+Functions may run while PostgreSQL analyses (the CHECK of a domain, for a literal of an array of it), and then it prints
+the trees of what is in them too, and what they RAISE: the statement's own is the last that PostgreSQL itself prints
+before ParseComplete, outside of any function.
+
 The names in a statement are resolved under locks on the shadows, which keep the schemas as they are. In a block these
 are given back at once, for the analysis is made in a savepoint that is undone (prepared statements outlive that): so no
 change of a schema waits for an open transaction. What the schemas were is kept as a mark instead.
@@ -43,6 +47,8 @@ _OFF: Final = Statement(
 SAVEPOINT: Final = Statement("SAVEPOINT pg_sluice")
 UNDO: Final = (Statement("ROLLBACK TO SAVEPOINT pg_sluice"), Statement("RELEASE SAVEPOINT pg_sluice"))
 _TREE: Final = "rewritten parse tree:"
+# The file and the routine of PostgreSQL that print a tree. What RAISE sends has other ones, which nobody can choose.
+_PRINTED_BY: Final = ("print.c", "elog_node_display")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +109,7 @@ async def analyse(  # noqa: C901  one case for each kind of answer
     analysis = Analysis(sql, "", SchemaMark(0, 0))
     answer = bytearray()  # the row of `_OFF`, as a frame
     tree: str | None = None
+    parsed = False
     error: SluiceError | None = None
     closed = 0
     while True:
@@ -121,13 +128,15 @@ async def analyse(  # noqa: C901  one case for each kind of answer
                     break
             case NoticeResponse(fields):
                 texts = dict(fields)
-                if texts["M"] == _TREE:
-                    # The others are those of the gateway's own statements; to describe EXECUTE may bring that of
-                    # what was prepared.
-                    if closed == begins and tree is None:
+                if _is_tree(texts):
+                    # The others are those of functions, and of the gateway's own statements; to describe EXECUTE may
+                    # bring that of what was prepared, once the statement is parsed.
+                    if closed == begins and not parsed and "W" not in texts:
                         tree = texts["D"]
                 elif texts.get("V") != "LOG":
                     analysis.notices.append(message)
+            case answers.ParseComplete():
+                parsed = closed == begins
             case answers.ParameterDescription(types):
                 analysis.parameter_types = types
             case answers.RowDescription(columns) if closed == begins:
@@ -152,3 +161,8 @@ async def analyse(  # noqa: C901  one case for each kind of answer
         raise unsupported("a change of client_encoding before other statements in the same pipeline")
     analysis.mark = SchemaMark.of(mark)
     return analysis
+
+
+def _is_tree(notice: Mapping[str, str]) -> bool:
+    """Whether PostgreSQL has printed a rewritten tree: the statement's, or a function's, which has a context."""
+    return notice["M"] == _TREE and (notice.get("F"), notice.get("R")) == _PRINTED_BY

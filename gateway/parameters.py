@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from catalog.datatypes import BYTEA
+from catalog.datatypes import BYTEA, FIRST_USER_OID
 from gateway.backend import Backend, Statement
 from gateway.client_encoding import ClientEncoding
 from gateway.messages import frontend
+from gateway.own_text import own_text
 from planner.plan import Parameter
 
 _STYLES: Final = "SELECT set_config('DateStyle', $1, true), set_config('IntervalStyle', $2, true)"
@@ -30,7 +31,7 @@ async def bind_in_utf8(
             continue
         is_text = True if formats[place] == 0 else await encoding.has_texts(types[place])
         if is_text is None:
-            read = Statement("SELECT $1::text", (value,), (types[place],), (1,))
+            read = Statement(f"SELECT {_text(1, types[place])}", (value,), (types[place],), (1,))
             [result] = await backend.run(read, sync=False, switching=False)
             [[values[place]]], formats[place] = result.rows, 0
         if is_text is not False:
@@ -56,7 +57,7 @@ async def canonical_parameters(
     if not types:
         return ()
     expressions = ", ".join(
-        f"'\\x' || encode(${number}, 'hex')" if type_oid == BYTEA else f"${number}::text"
+        f"'\\x' || encode(${number}, 'hex')" if type_oid == BYTEA else _text(number, type_oid)
         for number, type_oid in enumerate(types, 1)
     )
     read = Statement(f"SELECT {expressions}", values, types, formats)
@@ -70,3 +71,7 @@ async def canonical_parameters(
         Parameter(type_oid, None if text is None else text.decode())
         for type_oid, text in zip(types, result.rows[0], strict=True)
     )
+
+
+def _text(number: int, type_oid: int) -> str:
+    return f"${number}::pg_catalog.text" if type_oid < FIRST_USER_OID else own_text(f"${number}")

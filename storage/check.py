@@ -20,6 +20,7 @@ from catalog.errors import SluiceError
 from catalog.model import DataFile, DeleteFile, Table, TableVersion
 from storage import layout
 from storage.arrow_types import leaf_types
+from storage.expected import Expected
 from storage.files import LakeFiles
 from storage.statistics import leaf_field_ids
 
@@ -124,18 +125,22 @@ def _check(files: LakeFiles, published: _Published, size: int | None) -> Iterato
         return
     try:
         if published.delete_file is None:
-            yield from _check_data(files, published)
+            yield from _check_data(files, published, size)
         else:
             yield from _check_deletes(files, path, published.data_file, published.delete_file)
     except SluiceError as error:
         yield Finding("unreadable", path, error.message)
 
 
-def _check_data(files: LakeFiles, published: _Published) -> Iterator[Finding]:
-    footer = files.footer(published.path)
+def _check_data(files: LakeFiles, published: _Published, size: int) -> Iterator[Finding]:
+    footer, expected = files.footer(published.path), published.data_file.footer_size
+    if size == published.size_bytes and expected and footer.serialized_size != expected:
+        yield Finding(
+            "size", published.path, f"{footer.serialized_size} bytes of footer, but {expected} by the catalog"
+        )
     if footer.num_rows != published.data_file.record_count:
-        expected = published.data_file.record_count
-        yield Finding("record count", published.path, f"{footer.num_rows} rows, but {expected} by the catalog")
+        count = published.data_file.record_count
+        yield Finding("record count", published.path, f"{footer.num_rows} rows, but {count} by the catalog")
     ids = leaf_field_ids(footer.schema.to_arrow_schema())
     known = {field_id for column in published.table.columns for field_id, _ in leaf_types(column)}
     # Those that a file was written with may all have been dropped, or got another type, since.
@@ -148,7 +153,9 @@ def _check_data(files: LakeFiles, published: _Published) -> Iterator[Finding]:
 
 
 def _check_deletes(files: LakeFiles, path: str, data_file: DataFile, delete_file: DeleteFile) -> Iterator[Finding]:
-    positions = files.read_column(path, "pos")
+    # As it is by now: what it should be is compared here.
+    found = Expected(path, files.size(path), 0, files.footer(path).num_rows)
+    positions = files.read_column(found, "pos")
     if len(positions) != delete_file.delete_count:
         yield Finding("record count", path, f"{len(positions)} rows, but {delete_file.delete_count} by the catalog")
     if len(positions) == 0:

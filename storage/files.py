@@ -1,6 +1,16 @@
 """The lake's file system: a local folder or an object store, through pyarrow; and its faults as SluiceErrors.
 
 Blocking; call it in threads. Paths given here are relative to the data path.
+
+Whoever reads rows says what the catalog knows of the file (`Expected`), and has XX001 where that is not so. When a file
+is opened, its size, the size of its footer and its number of rows are compared, which costs nothing beside reading it.
+Where it is not opened, since Spark reads it or what was read of it is kept here, `confirm` compares the size, again
+for each look, as a file may be damaged at any time: 1,000 files of a local folder take some milliseconds.
+
+An object store replaces objects as a whole or not at all, and would be asked over the network for each: its files are
+compared when they are opened here, and (`all_of`) when Spark is first told of them. What is not told: other bytes in a
+file of the same size, whose footer is as long, and which has as many rows or is read by Spark, as long as they can be
+unpacked.
 """
 
 from __future__ import annotations
@@ -9,6 +19,7 @@ import errno
 import os
 import re
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -20,8 +31,11 @@ import pyarrow.parquet as pq
 
 from catalog.errors import SluiceError, SqlState
 from storage import layout
+from storage.expected import Expected
 
 _NO_SPACE: Final = (errno.ENOSPC, errno.EDQUOT)
+# An object store is asked about so many files at a time.
+_ASKERS: Final = 16
 _ERRNO: Final = re.compile(r"\[[Ee]rrno (\d+)\]")
 
 
@@ -121,28 +135,49 @@ class LakeFiles:
                 raise corrupt_file(path, str(error).splitlines()[0]) from error
 
     @contextmanager
-    def parquet(self, path: str) -> Iterator[pq.ParquetFile]:
-        """A Parquet file to be read in portions. Errors as `footer`, also those of reading it."""
-        with self._guard(path), self._system.open_input_file(self.full_path(path)) as source:
+    def parquet(self, of: Expected) -> Iterator[pq.ParquetFile]:
+        """A Parquet file to be read in portions. Errors as `footer`, also those of reading it; XX001 where it is not as
+        it is expected."""
+        with self._guard(of.path), self._system.open_input_file(self.full_path(of.path)) as source:
             try:
-                yield pq.ParquetFile(source)
+                _compare_size(of, source.size())
+                found = pq.ParquetFile(source)
+                _compare_footer(of, found.metadata)
+                yield found
             except (pa.ArrowException, OSError) as error:
                 # What Arrow itself finds wrong has no number of the operating system's.
                 if isinstance(error, OSError) and (error.errno is not None or _ERRNO.search(str(error))):
                     raise
-                raise corrupt_file(path, str(error).splitlines()[0]) from error
+                raise corrupt_file(of.path, str(error).splitlines()[0]) from error
 
-    def fragment(self, path: str) -> pads.ParquetFileFragment:
-        """A Parquet file to be read by conditions; its footer is read once. Errors as `footer`, when it is read."""
-        return pads.ParquetFileFormat().make_fragment(self.full_path(path), filesystem=self._system)
+    def fragment(self, of: Expected) -> pads.ParquetFileFragment:
+        """A Parquet file to be read by conditions, and its footer, which is read once. Errors as `parquet`."""
+        with self.parquet(of):
+            found = pads.ParquetFileFormat().make_fragment(self.full_path(of.path), filesystem=self._system)
+            found.ensure_complete_metadata()
+            return found
 
-    def read_column(self, path: str, column: str) -> pa.ChunkedArray:
-        """One column of a Parquet file, whole. Errors as `footer`."""
-        with self._guard(path), self._system.open_input_file(self.full_path(path)) as source:
-            try:
-                return pq.ParquetFile(source).read(columns=[column]).column(0)
-            except (pa.ArrowException, OSError, IndexError) as error:
-                raise corrupt_file(path, str(error).splitlines()[0]) from error
+    def read_column(self, of: Expected, column: str) -> pa.ChunkedArray:
+        """One column of a Parquet file, whole. Errors as `parquet`."""
+        with self.parquet(of) as found:
+            if column not in found.schema_arrow.names:
+                raise corrupt_file(of.path, f'it has no column "{column}"')
+            return found.read(columns=[column]).column(0)
+
+    def confirm(self, files: Iterable[Expected], *, all_of: bool = False) -> None:
+        """XX001 where a file has another size than is expected, 58030 where it is missing. With `all_of`, also where
+        its footer has another size, and in an object store, too."""
+        if self.local:
+            for of in files:
+                with self._guard(of.path):
+                    _compare_size(of, os.stat(self.full_path(of.path)).st_size)  # noqa: PTH116  Path takes longer
+                    if all_of and of.footer_size:
+                        _compare_footer_size(of, _footer_size(self.full_path(of.path)))
+        elif all_of:
+            asked = list(files)
+            with ThreadPoolExecutor(_ASKERS) as askers:
+                for of, size in zip(asked, askers.map(lambda of: self.size(of.path), asked), strict=True):
+                    _compare_size(of, size)
 
     def size(self, path: str) -> int:
         """The file's size in bytes."""
@@ -158,6 +193,33 @@ class LakeFiles:
             yield
         except OSError as error:
             raise file_error(error, path) from error
+
+
+def _compare_size(of: Expected, size: int) -> None:
+    if size != of.size_bytes:
+        raise corrupt_file(of.path, f"it has {size} bytes, but {of.size_bytes} by the catalog")
+
+
+def _compare_footer(of: Expected, footer: pq.FileMetaData) -> None:
+    if footer.num_rows != of.row_count:
+        raise corrupt_file(of.path, f"it has {footer.num_rows} rows, but {of.row_count} by the catalog")
+    if of.footer_size:
+        _compare_footer_size(of, footer.serialized_size)
+
+
+def _compare_footer_size(of: Expected, size: int) -> None:
+    if size != of.footer_size:
+        raise corrupt_file(of.path, f"its footer has {size} bytes, but {of.footer_size} by the catalog")
+
+
+def _footer_size(path: str) -> int:
+    """Of a Parquet file, by its last bytes: the size, and then the magic number."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        end = os.lseek(descriptor, 0, os.SEEK_END)
+        return int.from_bytes(os.pread(descriptor, 4, max(end - 8, 0)), "little")
+    finally:
+        os.close(descriptor)
 
 
 def _sync(path: str) -> None:

@@ -23,8 +23,8 @@ import pyarrow.compute as pc
 from catalog import datatypes
 from catalog.errors import unsupported
 from catalog.model import Column, DataFile, DeleteFile, Table
-from storage import layout
 from storage.arrow_types import arrow_type
+from storage.expected import expected
 from storage.files import LakeFiles
 from storage.fingerprints import WANTED_MAX, can_be_kept, fingerprints_of_file
 from storage.initial_default import initial_default
@@ -130,12 +130,12 @@ def read_rows(
     files: LakeFiles, table: Table, file: DataFile, columns: Sequence[Column], row_groups: Sequence[int] | None = None
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """The columns of a data file in lake form, batch by batch, each with the number of its first row in the file."""
-    path = layout.join(table.path, file.path)
+    of = expected(table.path, file)
     if is_small(file):
-        kept = small_files.read(files, path)
+        kept = small_files.read(files, of)
         yield 0, _in_lake_form(kept.rows, columns, kept.names)
         return
-    with files.parquet(path) as parquet:
+    with files.parquet(of) as parquet:
         names = names_by_id(parquet)
         present = [names[column.column_id] for column in columns if column.column_id in names]
         groups = range(parquet.metadata.num_row_groups) if row_groups is None else row_groups
@@ -321,6 +321,7 @@ def _places_kept(
         for at, batch in _places(files, table, file, columns, None):
             yield at, keys_of(columns, batch.columns, nulls_distinct=nulls_distinct)
 
+    files.confirm([expected(table.path, file)])
     made_of = tuple((each.column_id, each.type_oid, each.typmod, each.initial_default) for each in columns)
     identity = (files.data_path, table.path, file.path, made_of, nulls_distinct)
     positions = fingerprints_of_file(identity, read).places(wanted)
@@ -393,7 +394,7 @@ def read_positions(
     are not read."""
     files, groups = LakeFiles(data_path), None
     if not is_small(file):
-        with files.parquet(layout.join(table.path, file.path)) as parquet:
+        with files.parquet(expected(table.path, file)) as parquet:
             ends = np.cumsum([parquet.metadata.row_group(group).num_rows for group in range(parquet.num_row_groups)])
         groups = np.unique(np.searchsorted(ends, positions, side="right")).tolist()
     schema = pa.schema([(column.name, arrow_type(column.form)) for column in columns])

@@ -15,8 +15,8 @@ import pyarrow as pa
 from py4j.java_gateway import JavaObject
 
 from catalog.model import Column, DataFile, Table
-from storage import layout
 from storage.arrow_types import arrow_type, spark_field
+from storage.expected import expected
 from storage.files import LakeFiles
 from storage.jvm import SparkJvm
 from storage.keys import read_positions
@@ -124,7 +124,8 @@ def row_groups(
     lake, opened, total = LakeFiles(data_path), 0, 0
     for file in files:
         if file.path in rows:
-            footer = lake.footer(layout.join(table.path, file.path))
+            with lake.parquet(expected(table.path, file)) as parquet:
+                footer = parquet.metadata
             ends = np.cumsum([footer.row_group(number).num_rows for number in range(footer.num_row_groups)])
             opened += len(np.unique(np.searchsorted(ends, rows[file.path], side="right")))
             total += len(ends)

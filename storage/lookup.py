@@ -20,9 +20,11 @@ import pyarrow.compute as pc
 import pyarrow.dataset as pads
 from cachetools import LRUCache, cached
 
+from catalog.errors import SluiceError
 from catalog.indexes import Index
 from catalog.model import Column, DataFile, Sidecar, Table
 from storage.arrow_types import arrow_type
+from storage.expected import Expected, expected
 from storage.files import LakeFiles, corrupt_file
 from storage.plan import BoundScan, Comparison
 from storage.pruning import comparable, prune
@@ -182,13 +184,17 @@ def _positions(
     if condition is None:
         return None
     try:
-        fragment = _fragment(files, sidecar.file.path)
+        of = expected("", sidecar.file)
+        files.confirm([of])
+        fragment = _fragment(files, of)
         chosen = fragment.subset(filter=coarse)
         if sum(group.num_rows for group in chosen.row_groups) > max(FOUND_MAX, sidecar.file.record_count // 4):
             return None
         found = chosen.to_table(filter=condition, columns=[POSITION]).column(POSITION)
-    except FileNotFoundError:
-        return None  # `sluice check` tells of it
+    except SluiceError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            return None  # the file itself has all that it had; `sluice check` tells of it
+        raise
     except (pa.ArrowException, OSError) as error:
         raise corrupt_file(sidecar.file.path, str(error).splitlines()[0]) from error
     if len(found) > FOUND_MAX:
@@ -196,9 +202,7 @@ def _positions(
     return np.sort(found.to_numpy())
 
 
-@cached(LRUCache(_FRAGMENTS_MAX), key=lambda files, path: (files.data_path, path), lock=Lock())
-def _fragment(files: LakeFiles, path: str) -> pads.ParquetFileFragment:
+@cached(LRUCache(_FRAGMENTS_MAX), key=lambda files, of: (files.data_path, of.path), lock=Lock())
+def _fragment(files: LakeFiles, of: Expected) -> pads.ParquetFileFragment:
     """A sidecar with its footer. Sidecars never change."""
-    found = files.fragment(path)
-    found.ensure_complete_metadata()
-    return found
+    return files.fragment(of)

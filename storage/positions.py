@@ -18,6 +18,7 @@ from catalog.errors import SluiceError, SqlState
 from catalog.model import DataFile, DeleteFile, TableVersion
 from storage import layout
 from storage.arrow_types import FIELD_ID
+from storage.expected import expected
 from storage.files import LakeFiles
 
 _SCHEMA: Final = pa.schema(
@@ -93,7 +94,7 @@ class DeletedPositions:
 
 def deleted_positions(files: LakeFiles, folder: str, delete_file: DeleteFile) -> npt.NDArray[np.int64]:
     """The positions in a delete file, ascending."""
-    positions: npt.NDArray[np.int64] = files.read_column(layout.join(folder, delete_file.path), "pos").to_numpy()
+    positions: npt.NDArray[np.int64] = files.read_column(expected(folder, delete_file), "pos").to_numpy()
     return positions
 
 

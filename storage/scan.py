@@ -1,8 +1,8 @@
 """Lake tables as relations of Spark: which files, which columns, which rows of them are deleted.
 
 A table version never changes, so the relation made of it (a global temporary view, which every session sees) is kept
-for the next query; the least recently used go. What a view is keyed by is all that it is made of: the table's columns
-and the files, each with its delete file.
+for the next query, which looks that its files still have their sizes; the least recently used go. What a view is keyed
+by is all that it is made of: the table's columns and the files, each with its delete file.
 
 A file that lacks a column (it was added later) gives the column's initial default. Deleted rows are left out by an
 anti-join of the files that have any with the positions in their delete files; all other files are read as they are.
@@ -29,9 +29,11 @@ import pyarrow as pa
 from py4j.java_gateway import JavaObject
 
 from catalog.indexes import SIDECAR_ROWS_MIN
-from catalog.model import Column, DataFile
+from catalog.model import Column, DataFile, DeleteFile
 from storage import layout
 from storage.arrow_types import spark_field
+from storage.expected import expected, expected_all
+from storage.files import LakeFiles
 from storage.initial_default import initial_default
 from storage.jvm import SparkJvm
 from storage.located import (
@@ -111,7 +113,13 @@ class ScanViews:
             if view is not None:
                 self._views.move_to_end(key)
                 self._in_use[view.name] = self._in_use.get(view.name, 0) + 1
-                return view
+        if view is not None:
+            try:
+                LakeFiles(self._data_path).confirm(expected_all(version.table.path, files))
+            except BaseException:
+                self.release(view.name)
+                raise
+            return view
         name = f"scan_{next(self._numbers)}"
         handed, read = _divided(files) if may_be_local(version.table.columns) else ((), files)
         relation = _Relation(self._jvm, self._data_path, bound)
@@ -190,6 +198,7 @@ class _Relation:
     def __init__(self, jvm: SparkJvm, data_path: str, bound: BoundScan) -> None:
         self._jvm = jvm
         self._table = bound.version.table
+        self._files = LakeFiles(data_path)
         self._folder = layout.join(data_path, self._table.path)
         self._numbers = _numbers(bound)
         self._shown = _shown(bound.scan)
@@ -234,7 +243,7 @@ class _Relation:
 
     def _part(self, files: list[DataFile], missing: tuple[Column, ...]) -> JavaObject:
         there = [column for column in self._table.columns if column not in missing]
-        frame = self._read([spark_field(_read_name(column), column) for column in there], [file.path for file in files])
+        frame = self._read([spark_field(_read_name(column), column) for column in there], files)
         has_deletes = files[0].delete_file is not None
         columns = [f"{_read_name(column)} AS {column_name(column.attnum)}" for column in there]
         if self._shown or has_deletes:
@@ -265,7 +274,7 @@ class _Relation:
             {"name": "file_path", "type": "string", "nullable": True, "metadata": {}},
             {"name": "pos", "type": "long", "nullable": True, "metadata": {}},
         ]
-        deleted = self._read(fields, [file.delete_file.path for file in files if file.delete_file]).selectExpr(
+        deleted = self._read(fields, [file.delete_file for file in files if file.delete_file]).selectExpr(
             _seq(self._jvm, ["substring_index(file_path, '/', -1) AS deleted_file", "pos AS deleted_position"])
         )
         functions = self._jvm.view.functions
@@ -275,11 +284,13 @@ class _Relation:
             return joined
         return joined.drop(FILE_COLUMN).drop(POSITION_COLUMN)
 
-    def _read(self, fields: list[dict[str, Any]], paths: list[str]) -> JavaObject:
+    def _read(self, fields: list[dict[str, Any]], files: Sequence[DataFile | DeleteFile]) -> JavaObject:
+        """Files as Spark reads them, which passes over one that has become empty: so they are looked at before."""
+        self._files.confirm([expected(self._table.path, file) for file in files], all_of=True)
         schema = self._jvm.view.org.apache.spark.sql.types.DataType.fromJson(
             json.dumps({"type": "struct", "fields": fields})
         )
-        urls = [layout.join(self._folder, path) for path in paths]
+        urls = [layout.join(self._folder, file.path) for file in files]
         return self._jvm.session.read().schema(schema).parquet(_seq(self._jvm, urls))
 
     def _empty(self) -> JavaObject:

@@ -25,6 +25,7 @@ from catalog.model import Column, DataFile, Sidecar, Table, TableVersion
 from storage import layout
 from storage.arrow_types import FIELD_ID, arrow_field, arrow_type
 from storage.check import Finding
+from storage.expected import expected
 from storage.files import LakeFiles
 from storage.keys import read_rows
 from storage.statistics import column_statistics
@@ -154,11 +155,11 @@ def check_sidecars(data_path: str, version: TableVersion, there: Mapping[tuple[i
 
 def _is_true(data_path: str, table: Table, index: Index, file: DataFile, sidecar: Sidecar) -> bool:
     """Whether a sidecar has every row of its file, under its key."""
-    expected = column_keys(data_path, table, index.form, file)
-    with LakeFiles(data_path).parquet(sidecar.file.path) as parquet:
+    keys = column_keys(data_path, table, index.form, file)
+    with LakeFiles(data_path).parquet(expected("", sidecar.file)) as parquet:
         kept = parquet.read()
-    kept = kept.cast(expected.schema).sort_by(POSITION)
-    return bool(_spelled(kept).equals(_spelled(expected)))
+    kept = kept.cast(keys.schema).sort_by(POSITION)
+    return bool(_spelled(kept).equals(_spelled(keys)))
 
 
 def _spelled(rows: pa.Table) -> pa.Table:

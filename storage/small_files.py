@@ -16,6 +16,7 @@ from cachetools import LRUCache
 
 from catalog.model import DataFile
 from storage.arrow_types import FIELD_ID
+from storage.expected import Expected
 from storage.files import LakeFiles
 
 # A file of more bytes or rows is read from where it is.
@@ -42,14 +43,15 @@ class SmallFiles:
         self._kept = LRUCache[tuple[str, str], FileRows](bytes_max, getsizeof=_size)
         self._lock = Lock()
 
-    def read(self, files: LakeFiles, path: str) -> FileRows:
-        """The rows of the file at a path. Errors as `LakeFiles.parquet`. Blocking."""
-        key = (files.data_path, path)
+    def read(self, files: LakeFiles, of: Expected) -> FileRows:
+        """The rows of a file. Errors as `LakeFiles.parquet`, also where they are kept but the file is not. Blocking."""
+        key = (files.data_path, of.path)
         with self._lock:
             found = self._kept.get(key)
         if found is not None:
+            files.confirm([of])
             return found
-        with files.parquet(path) as parquet:
+        with files.parquet(of) as parquet:
             rows = parquet.read(use_threads=False).combine_chunks()
             batches = rows.to_batches()
             batch = batches[0] if batches else pa.RecordBatch.from_pylist([], rows.schema)

@@ -83,7 +83,7 @@ def _unreadable(parameters: _Parameters) -> str:
 
 
 def _missing_file(parameters: _Parameters) -> str:
-    return f'could not open file "{_plain_path(parameters.get("path", "?"))}": No such file or directory'
+    return f'could not access file "{_plain_path(parameters.get("path", "?"))}": No such file or directory'
 
 
 @dataclass(frozen=True, slots=True)

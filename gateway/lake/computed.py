@@ -69,6 +69,8 @@ _SCANS: Final = "SELECT pg_sluice.shadow_scans($1::oid[])"
 IN_ONE_PROCESS: Final = Statement("SET LOCAL max_parallel_workers_per_gather = 0")
 # The transaction is idle while files are read; its own timeout must not end it meanwhile.
 _NOT_IDLE: Final = Statement("SELECT set_config('idle_in_transaction_session_timeout', '0', true)")
+# What is wrong with the lake's files is told as it is, and does not count as rows that cannot be copied.
+_PASSED_ON: Final = (SqlState.QUERY_CANCELED, SqlState.DATA_CORRUPTED, SqlState.IO_ERROR)
 _OPEN: Final = "SELECT pg_sluice.open_shadow($1, $2::bigint::oid)"
 _VOLATILE_HINT: Final = (
     "PostgreSQL computes it over copies of rows. What volatile functions do besides lasts only where a plain SELECT"
@@ -277,7 +279,7 @@ class Computing:
         except BackendLostError:
             raise
         except SluiceError as error:
-            if error.sqlstate == SqlState.QUERY_CANCELED or error is self._refusal:
+            if error.sqlstate in _PASSED_ON or error is self._refusal:
                 raise
             raise self._refusal from error
 

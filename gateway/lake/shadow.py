@@ -23,6 +23,7 @@ from gateway.backend import Result, Statement
 from gateway.backend_copies import copy_in
 from gateway.copy import BinaryReader, CopyFormat, CopyOptions, CopyWriter
 from gateway.enlistment import SchemaChangedError, hold_schema
+from gateway.own_text import own_text
 from gateway.values import Format, OutputSettings, ResultColumn, convert_binary
 from gateway.values.binary import binary_array
 from gateway.values.text import text_cells
@@ -83,7 +84,7 @@ def shadow_rows(session: Exchange, table: Table, condition: str = "true", *, pla
     of all for the place of each in the shadow."""
     places, place_types = (["ctid::pg_catalog.text"], ["place pg_catalog.text"]) if placed else ([], [])
     names = ", ".join([*(kept_value(column, quoted(column.name)) for column in table.columns), *places])
-    types = ", ".join([*(f"c{column.attnum} {_sql_type(column.type_oid)}" for column in table.columns), *place_types])
+    types = ", ".join([*(f"c{column.attnum} {_kept_type(column)}" for column in table.columns), *place_types])
     return Statement(
         f"SELECT * FROM pg_sluice.shadow_rows($1, $2::bigint::oid, $3, $4) AS rows ({types})",
         (session.gateway.token, str(table.oid), names, condition),
@@ -93,14 +94,25 @@ def shadow_rows(session: Exchange, table: Table, condition: str = "true", *, pla
 
 
 def kept_value(column: Column, name: str) -> str:
-    """What goes by this name, and is of the column's type, in its lake form's type."""
-    as_is = column.domain is None and column.user_array is None and not is_enumeration(column.type_oid)
-    return name if as_is else f"{name}::{_sql_type(column.type_oid)}"
+    """What goes by this name, and is of the column's type, so that its binary form is that of the column's lake form.
+
+    Of an enumeration or a user's array this is no cast, for a user may have made one: no function of his is run. A cast
+    from a domain is always PostgreSQL's own.
+    """
+    if is_enumeration(column.type_oid):
+        return own_text(name)
+    if column.user_array is not None:
+        return f"pg_catalog.array_send({name})"
+    return name if column.domain is None else f"{name}::{_sql_type(column.type_oid)}"
+
+
+def _kept_type(column: Column) -> str:
+    if is_enumeration(column.type_oid):
+        return "pg_catalog.text"
+    return "pg_catalog.bytea" if column.user_array is not None else _sql_type(column.type_oid)
 
 
 def _sql_type(type_oid: int) -> str:
-    if is_enumeration(type_oid):
-        return "pg_catalog.text"
     element = BY_ARRAY_OID.get(type_oid)
     return f"pg_catalog.{element.name}[]" if element else f"pg_catalog.{BY_OID[type_oid].name}"
 
@@ -130,7 +142,8 @@ def binary_to_lake_form(table: Table, batch: pa.RecordBatch) -> pa.RecordBatch:
     """Columns of PostgreSQL's binary values in lake form; a value that lake tables cannot hold is 0A000."""
     arrays = []
     for column, values in zip(table.columns, batch.columns, strict=True):
-        converted = convert_binary(values, column.type_oid, column.typmod, from_postgres=True)
+        of_users = column.user_array is not None
+        converted = convert_binary(values, column.type_oid, column.typmod, from_postgres=True, of_users=of_users)
         if converted.refused is not None and converted.refused.true_count:
             raise unsupported(f'this value of column "{column.name}"')
         arrays.append(converted.array)

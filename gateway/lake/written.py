@@ -16,6 +16,7 @@ from catalog.errors import SluiceError, unsupported
 from gateway.arrays import number_array
 from gateway.backend import Statement
 from gateway.lake.shadow import rows_of_bodies
+from gateway.own_text import own_text
 from gateway.values import convert_binary
 from gateway.values.forms import WRITTEN, arrow_form
 from planner.statements import split
@@ -51,7 +52,7 @@ class Taking:
         listed = []
         for number, name in enumerate(self.schema.names):
             if number in self._written:
-                listed.append(f"{name}::pg_catalog.text")
+                listed.append(own_text(name))
             if self._written.get(number, True):
                 listed.append(name)
         [statement] = split(query)

@@ -48,8 +48,10 @@ class Source(NamedTuple):
 ReceiveFunction = Callable[[pa.BinaryArray, Source], Converted]
 
 
-def convert_binary(column: pa.BinaryArray, type_oid: int, typmod: int, *, from_postgres: bool = False) -> Converted:
-    """A column of PostgreSQL binary values in lake form.
+def convert_binary(
+    column: pa.BinaryArray, type_oid: int, typmod: int, *, from_postgres: bool = False, of_users: bool = False
+) -> Converted:
+    """A column of PostgreSQL binary values in lake form. Arrays `of_users` name a type of a user's as their elements'.
 
     `from_postgres` says that PostgreSQL sent them as values of this very type, so that nothing needs judging: then
     refused is only what lake tables cannot hold (NaN in numeric(p,s), a timestamp after 294247-01-10, an array of more
@@ -60,7 +62,7 @@ def convert_binary(column: pa.BinaryArray, type_oid: int, typmod: int, *, from_p
     source = Source(typmod, from_postgres)
     element = element_type(type_oid)
     if element is not None:
-        return _array(column, element.oid, source, kind)
+        return _array(column, element.oid, source, kind, of_users=of_users)
     return _RECEIVE[kind_of(type_oid)](as_binary(column), source)
 
 
@@ -349,10 +351,10 @@ _RECEIVE: Final[Mapping[int, ReceiveFunction]] = {
 assert set(_RECEIVE) == {*datatypes.BY_OID, datatypes.ANYENUM}, "a type cannot be received"
 
 
-def _array(column: pa.BinaryArray, element_oid: int, source: Source, kind: pa.DataType) -> Converted:
+def _array(column: pa.BinaryArray, element_oid: int, source: Source, kind: pa.DataType, *, of_users: bool) -> Converted:
     """One dimension, lower bound 1, or empty. All arrays advance together, element by element, for where an element
     begins is known only from the one before; so the steps are as many as the longest array has elements."""
-    header, good = _array_headers(column, element_oid)
+    header, good = _array_headers(column, None if of_users else element_oid)
     counts = np.where(good, header, 0)
     ends = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))
     offsets, data = offsets_of(column).astype(np.int64), data_of(column)
@@ -396,13 +398,15 @@ _ARRAY_HEADER_BYTES: Final = 20
 _EMPTY_ARRAY_BYTES: Final = 12
 
 
-def _array_headers(column: pa.BinaryArray, element_oid: int) -> tuple[Integers, Mask]:
-    """How many elements each array has, and which arrays lake tables can hold."""
+def _array_headers(column: pa.BinaryArray, element_oid: int | None) -> tuple[Integers, Mask]:
+    """How many elements each array has, and which arrays lake tables can hold: of these elements, or of any."""
     lengths = lengths_of(column)
     begins = offsets_of(column)[:-1].astype(np.int64)
     data = np.concatenate((data_of(column), np.zeros(_ARRAY_HEADER_BYTES, np.uint8)))
     words = data[begins[:, None] + np.arange(_ARRAY_HEADER_BYTES)].view(">i4").astype(np.int64)
-    good = (lengths >= _EMPTY_ARRAY_BYTES) & (words[:, 2] == element_oid) & (words[:, 1] >= 0) & (words[:, 1] <= 1)
+    good = (lengths >= _EMPTY_ARRAY_BYTES) & (words[:, 1] >= 0) & (words[:, 1] <= 1)
+    if element_oid is not None:
+        good &= words[:, 2] == element_oid
     empty = (words[:, 0] == 0) & (lengths == _EMPTY_ARRAY_BYTES)
     one = (words[:, 0] == 1) & (lengths >= _ARRAY_HEADER_BYTES) & (words[:, 4] == 1) & (words[:, 3] > 0)
     one &= words[:, 3] <= lengths // 4

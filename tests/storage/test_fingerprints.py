@@ -65,11 +65,23 @@ def test_a_file_is_read_once_and_then_where_such_rows_may_be(tmp_path: Path, mon
     version = write(tmp_path, of, rows(of, (1,), (None,), (2,), (2,)))
     live = [LiveFile(version.files[0])]
     assert _find(tmp_path, live, of, [2, 7]) == [(2, 2), (3, 2)]
-    (tmp_path / of.path / version.files[0].path).unlink()
+    (tmp_path / of.path / version.files[0].path).write_bytes(bytes(version.files[0].size_bytes))
     assert _find(tmp_path, live, of, [7, 8]) == []
     with pytest.raises(SluiceError) as raised:
         _find(tmp_path, live, of, [1])
-    assert raised.value.sqlstate == SqlState.IO_ERROR
+    assert raised.value.sqlstate == SqlState.DATA_CORRUPTED
+
+
+def test_what_is_kept_does_not_hide_that_the_file_is_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keys, "is_small", lambda _: False)
+    of = table(id=datatypes.INT4)
+    version = write(tmp_path, of, rows(of, (1,), (2,)))
+    live = [LiveFile(version.files[0])]
+    assert _find(tmp_path, live, of, [7]) == []
+    (tmp_path / of.path / version.files[0].path).write_bytes(b"")
+    with pytest.raises(SluiceError, match="has 0 bytes") as raised:
+        _find(tmp_path, live, of, [7])
+    assert raised.value.sqlstate == SqlState.DATA_CORRUPTED
 
 
 def test_keys_that_share_a_number_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,30 +11,42 @@ import pytest
 from catalog import datatypes
 from catalog.errors import SluiceError, SqlState
 from catalog.model import TableVersion
-from storage import layout
+from storage.expected import Expected, expected
 from storage.files import LakeFiles
 from storage.small_files import FILE_ROWS_MAX, SmallFiles, is_small
 from tests.storage.lake import rows, table, write
 
 
-def written(tmp_path: Path, count: int) -> tuple[LakeFiles, TableVersion, list[str]]:
+def written(tmp_path: Path, count: int) -> tuple[LakeFiles, TableVersion, list[Expected]]:
     """Files of one row each: 0, 1, …"""
     of = table(a=datatypes.INT4, b=datatypes.TEXT)
     version = write(tmp_path, of, *(rows(of, (number, "x" * 1000)) for number in range(count)))
-    return LakeFiles(str(tmp_path)), version, [layout.join(of.path, file.path) for file in version.files]
+    return LakeFiles(str(tmp_path)), version, [expected(of.path, file) for file in version.files]
 
 
 def test_a_file_is_read_once(tmp_path: Path) -> None:
-    lake, _, [path] = written(tmp_path, 1)
+    lake, _, [file] = written(tmp_path, 1)
     kept = SmallFiles()
-    first = kept.read(lake, path)
+    first = kept.read(lake, file)
     assert first.rows.column(0).to_pylist() == [0]
     assert first.names == {1: "a", 2: "b"}
-    (tmp_path / path).unlink()
-    assert kept.read(lake, path) is first
+    (tmp_path / file.path).write_bytes(bytes(file.size_bytes))
+    assert kept.read(lake, file) is first
     with pytest.raises(SluiceError) as raised:
-        SmallFiles().read(lake, path)
-    assert raised.value.sqlstate == SqlState.IO_ERROR
+        SmallFiles().read(lake, file)
+    assert raised.value.sqlstate == SqlState.DATA_CORRUPTED
+
+
+@pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_bytes(b"")])
+def test_what_is_kept_does_not_hide_that_the_file_is_damaged(tmp_path: Path, damage: Callable[[Path], object]) -> None:
+    lake, _, [file] = written(tmp_path, 1)
+    kept = SmallFiles()
+    kept.read(lake, file)
+    damage(tmp_path / file.path)
+    with pytest.raises(SluiceError) as raised:
+        kept.read(lake, file)
+    assert raised.value.sqlstate in {SqlState.IO_ERROR, SqlState.DATA_CORRUPTED}
+    assert file.path in raised.value.message
 
 
 def test_what_was_not_used_for_longest_goes_first(tmp_path: Path) -> None:
@@ -52,8 +65,8 @@ def test_rows_that_are_large_unpacked_are_not_kept(tmp_path: Path) -> None:
     version = write(tmp_path, of, rows(of, ("x" * 100_000,)))
     assert is_small(version.files[0])
     kept, lake = SmallFiles(bytes_max=400_000), LakeFiles(str(tmp_path))
-    path = layout.join(of.path, version.files[0].path)
-    assert kept.read(lake, path) is not kept.read(lake, path)
+    file = expected(of.path, version.files[0])
+    assert kept.read(lake, file) is not kept.read(lake, file)
 
 
 def test_what_is_small(tmp_path: Path) -> None:
