@@ -13,7 +13,7 @@ SEVERAL_ROWS = ("21000", "more than one row returned by a subquery used as an ex
 
 
 def without_subqueries_in_lambdas(query: exp.Select, fresh: Callable[[str], str]) -> None:
-    """Join the scalar subqueries, none of them correlated, that stand in calls with a lambda: those of the query itself.
+    """Join the uncorrelated scalar subqueries that stand in calls with a lambda, in expressions of the query itself.
 
     `fresh` gives names that nothing else in the statement has.
     """
