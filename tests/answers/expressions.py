@@ -123,7 +123,8 @@ class Aggregate(Expression):
         return self.call() + ("" if self.filter is None else f" FILTER (WHERE {self.filter.sql()})")
 
     def call(self) -> str:
-        order = f"ORDER BY {listed(self.order)}" if self.order else ""
+        # The argument ends the order, also where the argument gets simpler: what then ties is the same.
+        order = f"ORDER BY {listed((*self.order, *self.arguments))}" if self.order else ""
         distinct = "DISTINCT " if self.distinct else ""
         return self.template.format(*(each.sql() for each in self.arguments), distinct=distinct, order=order)
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.answers.asking import query_of, world_of
 from tests.answers.changing import change_of
-from tests.answers.expressions import Apply, Case, Exists, Literal, Ref, Scalar, Window
+from tests.answers.expressions import Aggregate, Apply, Case, Exists, Literal, Ordered, Ref, Scalar, Window
 from tests.answers.queries import (
     Cut,
     Derived,
@@ -99,6 +99,16 @@ def test_an_order_stays_as_certain_as_it_was() -> None:
     assert "SELECT a1.id AS c1 FROM t1 AS a1 CROSS JOIN t2 AS a2" in steps
     assert not [step for step in steps if "LIMIT" in step and "t2" in step and "ORDER BY a1.id, a2.id" not in step
                 and "ORDER BY a2.id" not in step]  # fmt: skip
+
+
+def test_the_order_in_an_aggregate_stays_certain() -> None:
+    """Whatever becomes of its argument, that ends the order."""
+    column = Ref("int4", "a1", "k")
+    halved = Apply("int4", "({0} / 2)", (column,))
+    listed = Aggregate("int4[]", "array_agg({0} {order})", (halved,), order=(Ordered(halved),))
+    query = Select((Target(listed, "c1"),), TableItem("t1", "a1"))
+    steps = [each.sql() for each in simpler_queries(query)]
+    assert "SELECT array_agg(a1.k ORDER BY (a1.k / 2), a1.k) AS c1 FROM t1 AS a1" in steps
 
 
 def test_keys_of_columns_that_are_gone_go() -> None:
