@@ -1,0 +1,77 @@
+"""A standalone Spark cluster on this machine: a master and workers of one core each, all on loopback."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+from typing import Self
+
+import pyspark
+
+from tests.servers import free_port
+
+_SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
+_START_SECONDS_MAX = 60.0
+# Each process names itself by this address, the gateway's driver too.
+LOOPBACK = {"SPARK_LOCAL_IP": "127.0.0.1"}
+
+
+class Cluster:
+    """Use as a context manager: leaving it ends all processes, executors included."""
+
+    def __init__(self, directory: Path, workers: int = 2, memory: str = "1g") -> None:
+        self.directory = directory
+        self.port = free_port()
+        self._memory = memory
+        self._count = workers
+        self._processes: list[subprocess.Popen[bytes]] = []
+
+    @property
+    def url(self) -> str:
+        """Spark's master, as `sluice serve --spark` takes it."""
+        return f"spark://127.0.0.1:{self.port}"
+
+    def __enter__(self) -> Self:
+        master = ("--host", "127.0.0.1", "--port", str(self.port), "--webui-port", str(free_port()))
+        self._start("org.apache.spark.deploy.master.Master", "master", *master)
+        self._wait()
+        for number in range(self._count):
+            folder = self.directory / f"worker-{number}"
+            size = ("--cores", "1", "--memory", self._memory, "--webui-port", str(free_port()))
+            place = ("--host", "127.0.0.1", "--work-dir", str(folder))
+            self._start("org.apache.spark.deploy.worker.Worker", f"worker-{number}", *place, *size, self.url)
+        return self
+
+    def _start(self, name: str, log: str, *arguments: str) -> None:
+        self.directory.mkdir(parents=True, exist_ok=True)
+        with (self.directory / f"{log}.log").open("wb") as output:
+            self._processes.append(
+                subprocess.Popen(
+                    [str(_SPARK_CLASS), name, *arguments],
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    env={**os.environ, **LOOPBACK},
+                    start_new_session=True,
+                )
+            )
+
+    def _wait(self) -> None:
+        deadline = time.monotonic() + _START_SECONDS_MAX
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", self.port), 1).close()
+                return
+            except OSError:
+                assert time.monotonic() < deadline, (self.directory / "master.log").read_text()
+                time.sleep(0.2)
+
+    def __exit__(self, *_: object) -> None:
+        for process in reversed(self._processes):
+            os.killpg(process.pid, signal.SIGTERM)
+        for process in self._processes:
+            process.wait(20)
