@@ -107,9 +107,11 @@ def _array_to_string(given: Call) -> Value:
 def _position(given: Call) -> Value:
     array, item = given.arguments
     _plain_element(given, array)
-    if item.constant is None:
-        raise unsupported(f"{given.signature} of NULL")
-    found = call("array_position", array.sql, item.sql)
+    # PostgreSQL finds a NULL among the elements, too.
+    null = call("array_position", call("transform", array.sql, raw("e -> e IS NULL")), boolean(True))
+    found: Expression = null
+    if item.constant is not None:
+        found = case((is_null(item.sql), null), default=call("array_position", array.sql, item.sql))
     return given.result(cast(call("nullif", found, raw("0L")), "INT"))
 
 
@@ -130,5 +132,6 @@ ROWS: Final[tuple[Row, ...]] = (
         f"array_to_string(t, '') {_A}"),
     row("array_to_string(anyarray,text,text)", _array_to_string, f"SELECT id, array_to_string(a, ',', '?') {_A}",
         f"SELECT id, array_to_string(a, ',', NULL), array_to_string(a, ',', t[2]), array_to_string(a, NULL, '?') {_A}"),
-    row("array_position(anycompatiblearray,anycompatible)", _position, f"SELECT id, array_position(a, 2) {_A}"),
+    row("array_position(anycompatiblearray,anycompatible)", _position, f"SELECT id, array_position(a, 2) {_A}",
+        f"SELECT id, array_position(a, a[3]), array_position(a, NULL), array_position(t, t[2]) {_A}"),
 )  # fmt: skip
