@@ -228,9 +228,16 @@ _UNREPEATABLE: Final = frozenset(
 )  # fmt: skip
 
 
+# Each subquery that is computed for a domain holds a copy of the rows before it: a chain of them doubles with each.
+_NODES_MAX: Final = 10_000
+
+
 def require_repeatable(query: Expression, unrepeatable: Collection[str]) -> None:
-    """0A000 where rows that are read twice might differ: what is joined by them would then lose rows."""
-    for node in query.walk():
+    """0A000 where rows that are read twice might differ: what is joined by them would then lose rows. And where the
+    query is too large to be written twice."""
+    for count, node in enumerate(query.walk()):
+        if count > _NODES_MAX:
+            raise unsupported("a correlated subquery over so large a query")
         if isinstance(node, exp.Table) and node.name in unrepeatable:
             raise unsupported("a correlated subquery over the rows of this WITH query")
         if isinstance(node, (exp.Limit, exp.Offset)) and not _is_total(node.parent):

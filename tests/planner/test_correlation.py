@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from sqlglot import parse_one
 
 from catalog.embedded import EmbeddedPostgres
+from catalog.errors import SluiceError
+from planner.correlation.check import require_uncorrelated
+from planner.spark import DIALECT
 from tests.planner.differential import Laboratory, spark_session
 from tests.planner.test_allow_list import same
 
@@ -194,3 +198,46 @@ def test_answer(tables: Laboratory, sql: str) -> None:
     expected, found = tables.on_postgres(sql), tables.on_spark(sql)
     assert (found.sqlstate, found.message) == (expected.sqlstate, expected.message)
     assert same(expected, found)
+
+
+REFUSED = {
+    "SELECT o.id, i.boss FROM o LEFT JOIN i ON EXISTS (SELECT FROM i j WHERE j.boss = o.g AND j.big = i.big)": "both sides",
+    "SELECT p.id, (SELECT max(pay) FROM i WHERE boss > p.id) FROM (SELECT id FROM o LIMIT 3) p": "the rows of a LIMIT",
+    "SELECT (SELECT max(pay) FROM i WHERE f > s.x) FROM (SELECT sum(f) AS x FROM o GROUP BY g) s": "computed by sum",
+    "SELECT q.* FROM o, LATERAL (SELECT e.x, i.pay FROM e FULL JOIN i ON e.x = i.boss AND i.big = o.g) q": "outside of it",
+    "SELECT 1 FROM o l0"
+    + "".join(
+        f", LATERAL (SELECT boss AS id FROM i WHERE boss < l{n}.id ORDER BY pay, name LIMIT 2) l{n + 1}"
+        for n in range(40)
+    ): "so large a query",
+}
+
+
+@pytest.mark.parametrize("sql", REFUSED)
+def test_what_is_no_join_is_refused(tables: Laboratory, sql: str) -> None:
+    with pytest.raises(SluiceError) as caught:
+        tables.plan(sql)
+    assert caught.value.sqlstate == "0A000"
+    assert REFUSED[sql] in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT (SELECT b.y FROM u AS b WHERE b.x = a.x LIMIT 1) FROM t AS a",
+        "SELECT a.x FROM t AS a WHERE EXISTS(SELECT 1 FROM u AS b WHERE b.x = a.x)",
+        "SELECT a.x FROM t AS a WHERE a.x IN (SELECT b.y FROM u AS b WHERE b.x = a.x)",
+        "SELECT a.x FROM t AS a, LATERAL (SELECT b.y FROM u AS b LIMIT 1) AS c",
+        "SELECT d.y FROM (SELECT (SELECT b.y FROM u AS b WHERE b.x = a.x) AS y FROM t AS a) AS d",
+    ],
+)
+def test_none_leaves_the_planner(sql: str) -> None:
+    with pytest.raises(SluiceError, match="left to Spark"):
+        require_uncorrelated(parse_one(sql, read=DIALECT))
+
+
+def test_what_is_not_correlated_does() -> None:
+    sql = (
+        "SELECT a.x FROM t AS a JOIN u AS c ON c.x = a.x WHERE a.x > (SELECT MAX(b.y) FROM u AS b) OR a.x IN (SELECT 1)"
+    )
+    require_uncorrelated(parse_one(sql, read=DIALECT))
