@@ -56,8 +56,8 @@ def _selecting(change: Callable[[Any], Any]) -> Plant:
     """Levels of queries are translated as if they were others."""
     right = query.select
 
-    def wrong(statement: Any, node: Any, parent: Any) -> Any:
-        return right(statement, change(node), parent)
+    def wrong(statement: Any, node: Any, *where: Any) -> Any:
+        return right(statement, change(node), *where)
 
     return lambda: patch.object(query, "select", wrong)
 
