@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from catalog.errors import SluiceError
 from planner import prune, ranges
+from planner.correlation import levels
 from planner.expressions import Translator
 from planner.nodes import Node, walk
 from planner.plan import Context, OutputColumn, SparkQuery
@@ -97,11 +98,5 @@ def _holds(item: Node, index: int) -> bool:
     return item.type == "JOINEXPR" and (_holds(item.larg, index) or _holds(item.rarg, index))
 
 
-def _conjuncts(node: Node | None) -> Iterator[Node]:
-    if node is None:
-        return
-    if node.type == "BOOLEXPR" and node.boolop == "and":
-        for part in node.args:
-            yield from _conjuncts(part)
-    elif not any(each.type == "SUBLINK" for each in walk(node)):
-        yield node
+def _conjuncts(node: Node | None) -> list[Node]:
+    return [part for part in levels.conjuncts(node) if not levels.has_sublink(part)]

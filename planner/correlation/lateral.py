@@ -19,11 +19,11 @@ def subquery(scope: Scope, index: int, node: Node, whole: bool) -> Relation:
     """A correlated subquery in FROM. `whole`: whether what has a row for each row before it may be joined on the left,
     or computed in place."""
     if whole and _is_one_row(node):
-        inner = scope_of(scope, node)
+        inner = _level_of(scope, node)
         ranges.offer(scope, index, [without_constant(Translator(inner).value(each.expr)) for each in node.targetList])
         return Relation(None, [])
     if _is_values(node):
-        inner = scope_of(scope, node)
+        inner = _level_of(scope, node)
         [numbers] = ranges.from_clause(inner).items
         ranges.offer(scope, index, [Translator(inner).value(each.expr) for each in node.targetList])
         return numbers
@@ -58,7 +58,7 @@ def _is_values(node: Node) -> bool:
     return entry is not None and entry.rtekind == RTE_VALUES and levels.is_outer(entry.values_lists) and columns
 
 
-def scope_of(outer: Scope, node: Node) -> Scope:
+def _level_of(outer: Scope, node: Node) -> Scope:
     """The level of a query whose expressions are computed in the rows of the level around it."""
     return Scope(outer.statement, node, outer)
 
