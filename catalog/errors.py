@@ -41,15 +41,21 @@ class SqlState(StrEnum):
     INVALID_AUTHORIZATION = "28000"
     INVALID_PASSWORD = "28P01"
     INVALID_CURSOR_NAME = "34000"
+    INVALID_SAVEPOINT = "3B001"
     SERIALIZATION_FAILURE = "40001"
+    INSUFFICIENT_PRIVILEGE = "42501"
     SYNTAX_ERROR = "42601"
     INVALID_SQL_STATEMENT_NAME = "26000"
     UNDEFINED_TABLE = "42P01"
+    RESERVED_NAME = "42939"
     WRONG_OBJECT_TYPE = "42809"
     PROGRAM_LIMIT_EXCEEDED = "54000"
+    STATEMENT_TOO_COMPLEX = "54001"
     OBJECT_IN_USE = "55006"
     LOCK_NOT_AVAILABLE = "55P03"
+    INSUFFICIENT_RESOURCES = "53000"
     DISK_FULL = "53100"
+    CONFIGURATION_LIMIT_EXCEEDED = "53400"
     TOO_MANY_CONNECTIONS = "53300"
     OBJECT_NOT_IN_PREREQUISITE_STATE = "55000"
     QUERY_CANCELED = "57014"
@@ -97,6 +103,16 @@ class SluiceError(Exception):
             "M": message,
             **{code: text for code, text in optional.items() if text is not None},
         }
+
+
+def too_deep() -> SluiceError:
+    """What PostgreSQL says where its own stack has no room for a statement."""
+    return SluiceError(
+        SqlState.STATEMENT_TOO_COMPLEX,
+        "stack depth limit exceeded",
+        hint='Increase the configuration parameter "max_stack_depth" (currently 2048kB), after ensuring the'
+        " platform's stack depth limit is adequate.",
+    )
 
 
 def unsupported(construct: str, *, hint: str | None = None, position: int | None = None) -> SluiceError:

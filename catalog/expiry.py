@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from catalog.pool import Pool
-from catalog.readers import ASKED
+from catalog.words import About
 
 _EXPIRE: Final = "SELECT pg_sluice.expire_snapshots($1::text::interval)"
 _NOW: Final = "SELECT clock_timestamp()"
@@ -48,7 +48,7 @@ async def expire(pool: Pool, retention: str, remove: Callable[[Sequence[str]], A
 async def _ask_readers(pool: Pool) -> None:
     """Wait a little for every reader to say how far it is."""
     asked = await pool.fetchval(_NOW)
-    await pool.execute(f"NOTIFY {ASKED}")
+    await pool.execute(About.READERS.say)
     try:
         async with asyncio.timeout(_ANSWER_SECONDS_MAX):
             while await pool.fetchval(_BEHIND, asked):  # noqa: ASYNC110  it happens in another process

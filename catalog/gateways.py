@@ -3,9 +3,9 @@
 The catalog's side is catalog/sql/gateways.sql and synchronisation.sql; what is decided here, and why, is in
 catalog/synchronisation.py.
 
-The number is this gateway's as long as a connection of its own holds the lock. Over the same connection go the
-heartbeats, at once where there is word of something (LISTEN). Where it is lost, others may hold the gateway to be gone:
-then it takes another number, and what it wrote under the old one is not published.
+The number is this gateway's as long as the backend of a connection of its own is there. Over the same connection go the
+heartbeats, at once where there is word of something (words.py). Where it is lost, others may hold the gateway to be
+gone: then it takes another number, and what it wrote under the old one is not published.
 """
 
 from __future__ import annotations
@@ -25,14 +25,13 @@ from catalog.clock import HybridClock, duration, seconds
 from catalog.errors import SluiceError, SqlState
 from catalog.pool import FAULTS
 from catalog.synchronisation import Peer, Replica, Settings, Step, Update, Word, next_step, physical_microseconds
+from catalog.words import About, Paced, listen
 
 _LOG: Final = logging.getLogger("sluice.gateways")
 _AGAIN_SECONDS: Final = 0.2
 _CONNECT_SECONDS_MAX: Final = 5.0
 _PUBLISHING_SECONDS: Final = 0.003
 LOOK_SECONDS: Final = 60.0
-# As in catalog/sql/enlistment.sql and synchronisation.sql.
-_CHANNELS: Final = ("pg_sluice_schema", "pg_sluice_confirmed")
 _SETTINGS: Final = (
     "SELECT name, value::float8 FROM pg_sluice.setting WHERE name IN ('delay', 'heartbeat', 'clock_skew')"
 )
@@ -48,7 +47,7 @@ _FORGET_SESSIONS: Final = """
 DELETE FROM pg_sluice.session s WHERE NOT EXISTS (
     SELECT FROM pg_stat_activity a WHERE a.pid = s.process_id AND a.backend_start = s.backend_start)
 """
-# Rows that are written with every heartbeat: autovacuum is off.
+# Rows that are written with every heartbeat, oftener than autovacuum comes.
 _TIDY: Final = "VACUUM (SKIP_LOCKED) pg_sluice.clock, pg_sluice.gateway, pg_sluice.session, pg_sluice.schema_update"
 
 
@@ -82,10 +81,11 @@ class Gateways:
         self._replica = self._new_replica()
         self._holder: asyncpg.Connection | None = None
         self._poked = asyncio.Event()
+        self._words = Paced(self._poked.set)
         self._reported = asyncio.Condition()
         self._reports = 0
         self._unsettled: frozenset[int] = frozenset()
-        self._given_up: set[int] = set()  # numbers of its own, whose locks may not be free yet
+        self._given_up: set[int] = set()  # numbers of its own, whose backends may be there still
         self._lost_at: float | None = None
         self._steady_since = 0.0
         self._last_report = 0.0
@@ -154,8 +154,7 @@ class Gateways:
             connection = await connect(self._dsn)
             try:
                 connection.add_termination_listener(lambda _: self._poked.set())
-                for channel in _CHANNELS:
-                    await connection.add_listener(channel, lambda *_: self._poked.set())
+                await listen(connection, self._words, About.SCHEMA, About.CONFIRMED)
                 number: int = await connection.fetchval(_REGISTER, self._address, self.number)
             except BaseException:
                 connection.terminate()
@@ -293,13 +292,14 @@ class Gateways:
         """Be registered no more: nothing is written from here on."""
         for task in (self._keeping, self._looking):
             await end(task)
+        self._words.close()
         self._keeping = self._looking = None
         if self._holder is not None:
             try:
                 async with asyncio.timeout(self.settings.delay):
                     await self._holder.execute(_END_OWN, self.number)
                     await self._holder.close()
-            except FAULTS:  # the next to look finds the lock free
+            except FAULTS:  # the next to look finds the backend gone
                 self._holder.terminate()
 
 

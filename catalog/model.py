@@ -44,11 +44,24 @@ class UserArray:
 
 
 @dataclass(frozen=True, slots=True)
+class Carried:
+    """The type of a column whose values are kept as texts, below its domains: its OID and typmod.
+
+    `by_number` is that of one whose values are kept as the OIDs that they are, for their names may change.
+    """
+
+    oid: int
+    typmod: int
+    by_number: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Column:
     """A column of a lake table.
 
     `type_oid` and `typmod` are its type, of a `domain` those that it is over; `labels` are an enumeration's, in its
     order. Of a `user_array` it is an array of texts, or of what domains are over: planners do not take it for that.
+    Of one that is `carried` it is CARRIED.
 
     `attnum` is its number in the shadow table (pg_attribute.attnum), `column_id` its DuckLake column ID, which
     is also its Parquet field ID; the fields nested in its form take the IDs that follow, depth first. One that is not
@@ -66,6 +79,7 @@ class Column:
     labels: tuple[Label, ...] = ()
     domain: Domain | None = None
     user_array: UserArray | None = None
+    carried: Carried | None = None
 
     @property
     def form(self) -> LakeForm:
@@ -139,7 +153,8 @@ class DeleteFile:
 class DataFile:
     """A Parquet file with rows of one table. Paths are relative to the table's folder.
 
-    `statistics` maps column (field) IDs to what is known; `data_file_id` is None until it is published.
+    `statistics` maps column (field) IDs to what is known; `data_file_id` is None until it is published, and so is its
+    `place` among the files, in whose order rows are read.
     """
 
     path: str
@@ -150,6 +165,7 @@ class DataFile:
     data_file_id: int | None = None
     row_id_start: int | None = None
     delete_file: DeleteFile | None = None
+    place: int | None = None
 
     @property
     def live_count(self) -> int:

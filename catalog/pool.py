@@ -14,6 +14,7 @@ from typing import Any, Final
 import asyncpg
 
 from catalog.errors import SluiceError, SqlState
+from catalog.own_settings import OWN_SETTINGS
 
 _CONNECTIONS_MAX: Final = 8
 # What the catalog, or the way to it, says of itself: whatever was asked may be asked again.
@@ -119,5 +120,5 @@ class Pool:
 async def _open(dsn: str) -> asyncpg.Pool:
     """No connection is kept for its own sake: while PostgreSQL restarts, nobody tries to open one in vain."""
     with reaching():
-        settings = {"application_name": "sluice gateway"}
+        settings = dict(OWN_SETTINGS)
         return await asyncpg.create_pool(dsn, min_size=0, max_size=_CONNECTIONS_MAX, server_settings=settings)

@@ -5,7 +5,7 @@ finds is removed. That costs no question to the catalog: each reading counts as 
 when it began, and the least of these is told to the catalog now and then, and whenever somebody who cleans up asks. A
 snapshot that a session has chosen is older than that; it is kept by `pin` until `unpin`.
 
-The gateway counts as a reader as long as a connection of its own holds the lock.
+The gateway counts as a reader as long as the backend of a connection of its own is there.
 """
 
 from __future__ import annotations
@@ -22,10 +22,9 @@ from catalog.background import end
 from catalog.bootstrap import connect
 from catalog.errors import SluiceError, SqlState
 from catalog.pool import FAULTS, reaching
+from catalog.words import About, Paced, listen
 
 _LOG: Final = logging.getLogger("sluice.readers")
-# Said by whoever cleans up: every reader is to say anew how far it is.
-ASKED: Final = "pg_sluice_readers"
 _AGAIN_SECONDS: Final = 1.0
 _REFRESH_SECONDS: Final = 30.0
 _NEWEST: Final = "SELECT max(snapshot_id) FROM pg_ducklake.ducklake_snapshot"
@@ -55,6 +54,7 @@ class Readers:
         self._number = 0
         self._lost = asyncio.Event()
         self._asked = asyncio.Event()
+        self._words = Paced(self._asked.set)
         self._telling = asyncio.Lock()
         self._keeping: asyncio.Task[None] | None = None
 
@@ -113,7 +113,7 @@ class Readers:
         self._lost.clear()
         connection = await connect(self._dsn)
         connection.add_termination_listener(lambda _: self._lost.set())
-        await connection.add_listener(ASKED, lambda *_: self._asked.set())
+        await listen(connection, self._words, About.READERS)
         async with self._telling:
             first = min((reading.snapshot for reading in self._readings), default=None)
             self._number = await connection.fetchval(_REGISTER, first)
@@ -146,9 +146,10 @@ class Readers:
         """Nothing is read from here on."""
         keeping, self._keeping = self._keeping, None
         await end(keeping)
+        self._words.close()
         if self._connection is not None:
             try:
                 await self._connection.execute(_LEAVE, self._number)
                 await self._connection.close()
-            except FAULTS:  # whoever cleans up next finds the lock free
+            except FAULTS:  # whoever cleans up next finds the backend gone
                 self._connection.terminate()

@@ -1,8 +1,8 @@
 """Changes of schemas that take time, step by step: each is committed by itself, over a connection of the change's own.
 
-A change holds two advisory locks as long as it is at work: its own, by which others know that it is, and that of its
-table, whose changes are made one after another (catalog/sql/schema_changes.sql). What a dead gateway left is undone by
-the next that changes the same table, or that starts.
+A change is at work as long as the backend of its connection is there, which its row names: until then nobody else
+changes the table (catalog/sql/schema_changes.sql). What a dead gateway left is undone by the next that changes the same
+table, or that starts: it writes itself down as the one that works on it first.
 
 No step ever makes others wait for long: it asks for the shadow's lock for a moment, and again when it did not get it.
 
@@ -19,19 +19,30 @@ from typing import Any, Final, Self
 
 import asyncpg
 
+from catalog.backends import BackendId
 from catalog.bootstrap import connect
 from catalog.errors import SluiceError, SqlState
 from catalog.pool import reaching
 from catalog.states import Element, State, Step, step, undo_path
+from catalog.steps import Steps
 
-_ENTER: Final = "SELECT pg_sluice.enter_as($1)"
-_ORDER: Final = "SELECT pg_advisory_lock(hashtext('sluice change of a table'), $1::bigint::integer)"
-_ALIVE: Final = "SELECT pg_advisory_lock(hashtext('sluice change'), $1::bigint::integer)"
-_IS_DEAD: Final = "SELECT pg_try_advisory_lock(hashtext('sluice change'), $1::bigint::integer)"
-_UNFINISHED: Final = "SELECT change_id, relid::bigint FROM pg_sluice.schema_change WHERE finished IS NULL"
+_STARTED: Final = "SELECT pg_sluice.backend_started(pg_backend_pid())"
+_TRY_ORDER: Final = "SELECT pg_sluice.try_order($1::bigint::oid)"
+_ABANDONED: Final = """
+SELECT DISTINCT relid::bigint FROM pg_sluice.schema_change
+WHERE finished IS NULL AND ($1::bigint IS NULL OR relid = $1::bigint::oid)
+    AND NOT pg_sluice.lives(worker_id, worker_started)
+"""
+# While the table's turn is taken: whatever is not finished has nobody else who works on it.
+_TAKE_OVER: Final = """
+UPDATE pg_sluice.schema_change
+SET worker_id = pg_backend_pid(), worker_started = pg_sluice.backend_started(pg_backend_pid())
+WHERE relid = $1::bigint::oid AND finished IS NULL RETURNING change_id
+"""
 _INSERT_CHANGE: Final = """
-INSERT INTO pg_sluice.schema_change (relid, relation, statement, started_by, process_id)
-SELECT c.oid, format('%I.%I', n.nspname, c.relname), $2, $3, $4
+INSERT INTO pg_sluice.schema_change (relid, relation, statement, started_by, process_id, worker_id, worker_started)
+SELECT c.oid, format('%I.%I', n.nspname, c.relname), $2, $3, $4,
+       pg_backend_pid(), pg_sluice.backend_started(pg_backend_pid())
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $1::bigint::oid RETURNING change_id
 """
 _INSERT_ELEMENT: Final = """
@@ -43,19 +54,12 @@ _ELEMENTS: Final = """
 SELECT element_id, relid::bigint, other_relid::bigint, kind, name::text, of_column::text, definition, origin, state
 FROM pg_sluice.element WHERE change_id = $1 ORDER BY element_id
 """
-_NAMES: Final = """
-SELECT quote_ident(n.nspname) AS schema, quote_ident(n.nspname) || '.' || quote_ident(c.relname) AS table,
-       quote_ident($2) AS name, quote_literal(quote_ident(n.nspname) || '.' || quote_ident($2)) || '::regclass' AS index
-FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $1::bigint::oid
-"""
-_DIRTY: Final = "INSERT INTO pg_sluice.dirty (relid) SELECT r FROM unnest($1::bigint[]::oid[]) r WHERE r <> 0"
 _FINISH: Final = """
 UPDATE pg_sluice.schema_change SET finished = clock_timestamp(), error = $2 WHERE change_id = $1 AND finished IS NULL
 """
 _STEERED: Final = (
     "SELECT paused, canceled, finished IS NOT NULL AS finished FROM pg_sluice.schema_change WHERE change_id = $1"
 )
-_LOCK_TIMEOUT: Final = "SET LOCAL lock_timeout = '50ms'"
 _RETRY_SECONDS: Final = 0.02
 _POLL_SECONDS: Final = 0.1
 
@@ -102,11 +106,12 @@ class Origin:
 
 @dataclass(slots=True)
 class SchemaChange:
-    """One change at work. `begin` makes one; `close` gives its locks up. `canceled`: its own session wants its end."""
+    """One change at work. `begin` makes one; `close` ends it. `canceled`: its own session wants its end."""
 
     change_id: int
     elements: list[ChangingElement]
     _connection: asyncpg.Connection = field(repr=False)
+    _steps: Steps = field(repr=False)
     canceled: bool = False
 
     @classmethod
@@ -117,13 +122,12 @@ class SchemaChange:
         connection = await connect(dsn)
         try:
             with reaching():
-                if gateway_number is not None:
-                    await connection.execute(_ENTER, gateway_number)
-                change_id = await _begin(connection, origin, elements)
+                steps = await _steps(dsn, connection, gateway_number)
+                change_id = await _begin(connection, steps, origin, elements)
         except BaseException:
             await connection.close()
             raise
-        return cls(change_id, list(elements), connection)
+        return cls(change_id, list(elements), connection, steps)
 
     async def close(self) -> None:
         """Others may change the table."""
@@ -152,11 +156,11 @@ class SchemaChange:
         _, _, finished = await self._steered()
         if not finished:
             with reaching():
-                await _undo(self._connection, self.change_id, error)
+                await _undo(self._connection, self._steps, self.change_id, error)
 
     async def _take(self, element: ChangingElement, taken: Step) -> bool:
         with reaching():
-            return await _take(self._connection, element, taken)
+            return await _take(self._steps, element, taken)
 
     async def _steered(self) -> tuple[bool, bool, bool]:
         """Whether it is paused, canceled, finished."""
@@ -171,73 +175,90 @@ async def undo_abandoned(dsn: str, relid: int | None = None) -> None:
     connection = await connect(dsn)
     try:
         with reaching():
-            await _undo_dead(connection, relid)
+            await _undo_dead(connection, await _steps(dsn, connection), relid)
     finally:
         await connection.close()
 
 
-async def _begin(connection: asyncpg.Connection, origin: Origin, elements: Sequence[ChangingElement]) -> int:
+async def _steps(dsn: str, worker: asyncpg.Connection, gateway_number: int | None = None) -> Steps:
+    started = await worker.fetchval(_STARTED)
+    return Steps(dsn, BackendId(worker.get_server_pid(), started), gateway_number)
+
+
+async def _begin(
+    connection: asyncpg.Connection, steps: Steps, origin: Origin, elements: Sequence[ChangingElement]
+) -> int:
     """The change's number; the elements get theirs."""
-    await connection.execute(_ORDER, origin.relid)
-    await _undo_dead(connection, origin.relid)
-    async with connection.transaction():
-        change_id: int | None = await connection.fetchval(
-            _INSERT_CHANGE, origin.relid, origin.statement, origin.user, origin.process_id
+    while True:
+        async with connection.transaction():
+            abandoned = await _take_turn(connection, origin.relid)
+            if abandoned == []:
+                return await _write_down(connection, origin, elements)
+        await _go_on(connection, steps, abandoned)
+
+
+async def _write_down(connection: asyncpg.Connection, origin: Origin, elements: Sequence[ChangingElement]) -> int:
+    change_id: int | None = await connection.fetchval(
+        _INSERT_CHANGE, origin.relid, origin.statement, origin.user, origin.process_id
+    )
+    if change_id is None:
+        raise SluiceError(SqlState.UNDEFINED_TABLE, "the table was dropped meanwhile")
+    for each in elements:
+        each.element_id = await connection.fetchval(
+            _INSERT_ELEMENT,
+            change_id,
+            each.relid,
+            each.other_relid,
+            each.kind,
+            each.name,
+            each.of_column,
+            each.definition,
+            each.origin,
         )
-        if change_id is None:
-            raise SluiceError(SqlState.UNDEFINED_TABLE, "the table was dropped meanwhile")
-        await connection.execute(_ALIVE, change_id)
-        for each in elements:
-            each.element_id = await connection.fetchval(
-                _INSERT_ELEMENT,
-                change_id,
-                each.relid,
-                each.other_relid,
-                each.kind,
-                each.name,
-                each.of_column,
-                each.definition,
-                each.origin,
-            )
     return change_id
 
 
-async def _undo_dead(connection: asyncpg.Connection, relid: int | None) -> None:
-    for row in await connection.fetch(f"{_UNFINISHED} AND ($1::bigint IS NULL OR relid = $1::bigint::oid)", relid):
-        if await connection.fetchval(_IS_DEAD, row["change_id"]):
-            await connection.execute(_ORDER, row["relid"])
-            await _undo(connection, row["change_id"], "the gateway died")
+async def _undo_dead(connection: asyncpg.Connection, steps: Steps, relid: int | None) -> None:
+    for row in await connection.fetch(_ABANDONED, relid):
+        taken = False
+        while not taken:
+            async with connection.transaction():
+                abandoned = await _take_turn(connection, row["relid"])
+            await _go_on(connection, steps, abandoned)
+            taken = abandoned is not None
 
 
-async def _undo(connection: asyncpg.Connection, change_id: int, error: str) -> None:
+async def _take_turn(connection: asyncpg.Connection, relid: int) -> list[int] | None:
+    """In a transaction: nobody else changes the table until it ends. Returns the changes that were left behind, which
+    are this connection's from now on; None while another change is at work."""
+    if not await connection.fetchval(_TRY_ORDER, relid):
+        return None
+    return [row["change_id"] for row in await connection.fetch(_TAKE_OVER, relid)]
+
+
+async def _go_on(connection: asyncpg.Connection, steps: Steps, abandoned: Sequence[int] | None) -> None:
+    """After `_take_turn`: undo what was left behind, or wait a little. No transaction is open meanwhile: a change may
+    take hours, in which others clean up."""
+    if abandoned is None:
+        await asyncio.sleep(_RETRY_SECONDS)
+    for change_id in abandoned or ():
+        await _undo(connection, steps, change_id, "the gateway died")
+
+
+async def _undo(connection: asyncpg.Connection, steps: Steps, change_id: int, error: str) -> None:
     for row in reversed(await connection.fetch(_ELEMENTS, change_id)):
         element = element_from_json(dict(row))
         for before, after in pairwise(undo_path(element.kind, element.state, element.origin)):
             taken = step(element.kind, before, after)
-            while not await _take(connection, element, taken):  # noqa: ASYNC110  others' locks send no word
+            while not await _take(steps, element, taken):  # noqa: ASYNC110  others' locks send no word
                 await asyncio.sleep(_RETRY_SECONDS)
     async with connection.transaction():
         await connection.execute("DELETE FROM pg_sluice.element WHERE change_id = $1", change_id)
         await connection.execute(_FINISH, change_id, error)
 
 
-async def _take(connection: asyncpg.Connection, element: ChangingElement, taken: Step) -> bool:
-    """Commit one step, unless others hold the shadow's lock: False. Of a table that is gone, there is nothing to do."""
-    try:
-        async with connection.transaction():
-            await connection.execute(_LOCK_TIMEOUT)
-            names = await connection.fetchrow(_NAMES, element.relid, element.name)
-            if names is None:
-                return True
-            for statement in taken.statements:
-                await connection.execute(statement.format(definition=element.definition, **dict(names)))
-            await connection.execute(
-                "UPDATE pg_sluice.element SET state = $2 WHERE element_id = $1", element.element_id, taken.after
-            )
-            await connection.execute(_DIRTY, [element.relid, element.other_relid])
-    except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError):
+async def _take(steps: Steps, element: ChangingElement, taken: Step) -> bool:
+    if not await steps.take(element.element_id, element.relid, element.name, element.definition, taken):
         return False
-    except asyncpg.PostgresError as error:
-        raise SluiceError(error.sqlstate or SqlState.INTERNAL_ERROR, str(error)) from error
     element.state = taken.after
     return True

@@ -1,7 +1,7 @@
 """Word of every commit that has changed a schema, whichever gateway made it, as soon as it is committed.
 
 It only hastens what would be found out anyway, at a transaction's next statement: word that is missed while the catalog
-restarts does no harm. Clients may say it too (NOTIFY is free for all), which costs the gateway a look.
+restarts does no harm.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from typing import Final
 from catalog.background import end
 from catalog.bootstrap import connect
 from catalog.pool import FAULTS
+from catalog.words import About, Paced, listen
 
-# As in catalog/sql/enlistment.sql.
-_CHANNEL: Final = "pg_sluice_schema"
 _AGAIN_SECONDS: Final = 1.0
 
 
@@ -24,7 +23,7 @@ class SchemaNews:
 
     def __init__(self, dsn: str, heard: Callable[[], None]) -> None:
         self._dsn = dsn
-        self._heard = heard
+        self._words = Paced(heard)
         self._listening: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -43,8 +42,8 @@ class SchemaNews:
         try:
             lost = asyncio.Event()
             connection.add_termination_listener(lambda _: lost.set())
-            await connection.add_listener(_CHANNEL, lambda *_: self._heard())
-            self._heard()  # what was said before
+            await listen(connection, self._words, About.SCHEMA)
+            self._words.hear()  # what was said before
             await lost.wait()
         finally:
             connection.terminate()
@@ -53,3 +52,4 @@ class SchemaNews:
         """Listen no more."""
         listening, self._listening = self._listening, None
         await end(listening)
+        self._words.close()

@@ -103,39 +103,38 @@ WORK_OF: Final[Mapping[Element, Work]] = {
 @dataclass(frozen=True, slots=True)
 class Step:
     """An element goes from one state to a neighbouring one: the `kind` of change (compatibility.py) that it is to
-    transactions, and the `statements` that make the shadow show it, over {table}, {name} and {definition} (quoted).
+    transactions, and what makes the shadow show it. `statement` is the owner's, over {table}, {schema}, {name} and
+    {definition} (quoted). `ready`: whether those who write rows keep the index from then on; None where that stays.
     """
 
     element: Element
     before: State
     after: State
     kind: str
-    statements: tuple[str, ...] = ()
+    statement: str = ""
+    ready: bool | None = None
 
 
 _ADD: Final = "ALTER TABLE {table} ADD {definition} NOT VALID"
 _DROP: Final = "ALTER TABLE {table} DROP CONSTRAINT IF EXISTS {name}"
-_FLAGS: Final = "UPDATE pg_catalog.pg_index SET indisready = {ready}, indisvalid = false WHERE indexrelid = {index}"
-_UNREADY: Final = _FLAGS.replace("{ready}", "false")
-_READY: Final = _FLAGS.replace("{ready}", "true")
 _DROP_INDEX: Final = "DROP INDEX IF EXISTS {schema}.{name}"
 
 # The last step to PUBLIC is the client's own statement, in whose commit everything appears at once.
 STEPS: Final = (
-    Step(Element.CONSTRAINT, State.ABSENT, State.CHECK, "check constraint", (_ADD,)),
+    Step(Element.CONSTRAINT, State.ABSENT, State.CHECK, "check constraint", _ADD),
     Step(Element.CONSTRAINT, State.CHECK, State.VALIDATE, "validate constraint"),
     Step(Element.CONSTRAINT, State.VALIDATE, State.PUBLIC, "publish constraint"),
     Step(Element.CONSTRAINT, State.VALIDATE, State.CHECK, "suspend constraint"),
     Step(Element.CONSTRAINT, State.PUBLIC, State.CHECK, "suspend constraint"),
-    Step(Element.CONSTRAINT, State.CHECK, State.ABSENT, "drop constraint", (_DROP,)),
-    Step(Element.INDEX, State.ABSENT, State.DELETE, "index deletes", ("{definition}", _UNREADY)),
-    Step(Element.INDEX, State.DELETE, State.WRITE, "index writes", (_READY,)),
+    Step(Element.CONSTRAINT, State.CHECK, State.ABSENT, "drop constraint", _DROP),
+    Step(Element.INDEX, State.ABSENT, State.DELETE, "index deletes", "{definition}", ready=False),
+    Step(Element.INDEX, State.DELETE, State.WRITE, "index writes", ready=True),
     Step(Element.INDEX, State.WRITE, State.REORG, "fill index"),
     Step(Element.INDEX, State.REORG, State.PUBLIC, "publish index"),
     Step(Element.INDEX, State.REORG, State.WRITE, "index unread"),
     Step(Element.INDEX, State.PUBLIC, State.WRITE, "index unread"),
-    Step(Element.INDEX, State.WRITE, State.DELETE, "index unwritten", (_UNREADY,)),
-    Step(Element.INDEX, State.DELETE, State.ABSENT, "drop index", (_DROP_INDEX,)),
+    Step(Element.INDEX, State.WRITE, State.DELETE, "index unwritten", ready=False),
+    Step(Element.INDEX, State.DELETE, State.ABSENT, "drop index", _DROP_INDEX),
 )
 _STEP_OF: Final[Mapping[tuple[Element, State, State], Step]] = {
     (step.element, step.before, step.after): step for step in STEPS

@@ -20,6 +20,7 @@ from catalog.constraints import foreign_key_from_json, key_from_json
 from catalog.errors import SluiceError, SqlState
 from catalog.indexes import computed_key_from_json, index_from_json
 from catalog.model import (
+    Carried,
     Column,
     ColumnStatistics,
     DataFile,
@@ -60,6 +61,7 @@ _DESCRIBE: Final = "SELECT description FROM pg_sluice.describe($1::oid[])"
 
 _FILES: Final = """
 SELECT f.data_file_id, f.path, f.record_count, f.file_size_bytes, f.footer_size, f.row_id_start,
+       coalesce(f.file_order, f.data_file_id) AS place,
        d.delete_file_id, d.path AS delete_path, d.delete_count, d.file_size_bytes AS delete_size,
        d.footer_size AS delete_footer
 FROM pg_ducklake.ducklake_data_file f
@@ -67,7 +69,7 @@ LEFT JOIN pg_ducklake.ducklake_delete_file d
     ON d.data_file_id = f.data_file_id
     AND d.begin_snapshot <= $2 AND (d.end_snapshot IS NULL OR d.end_snapshot > $2)
 WHERE f.table_id = $1 AND f.begin_snapshot <= $2 AND (f.end_snapshot IS NULL OR f.end_snapshot > $2)
-ORDER BY f.data_file_id
+ORDER BY place, f.data_file_id
 """
 
 _STATISTICS: Final = """
@@ -159,6 +161,7 @@ def table_from_description(description: Mapping[str, Any]) -> Table:
                 labels=tuple(Label(*label) for label in column["labels"] or ()),
                 domain=None if column["domain"] is None else _domain(column["domain"]),
                 user_array=None if column["array"] is None else UserArray(*column["array"]),
+                carried=None if column["carried"] is None else Carried(*column["carried"]),
             )
             for column in description["columns"] or ()
         ),
@@ -410,7 +413,16 @@ def _since(kept: TableVersion, snapshot: int, since: Mapping[str, Any]) -> Table
         )
         for file in since["files"]
     )
-    return TableVersion(table_from_description(since["description"]), snapshot, files + new)
+    all_files = files + new  # both are in order
+    if files and new and _place(new[0]) < _place(files[-1]):
+        all_files = tuple(sorted(all_files, key=_place))
+    return TableVersion(table_from_description(since["description"]), snapshot, all_files)
+
+
+def _place(file: DataFile) -> tuple[int, int]:
+    assert file.place is not None
+    assert file.data_file_id is not None
+    return file.place, file.data_file_id
 
 
 async def _files(connection: asyncpg.pool.PoolConnectionProxy, table: Table, snapshot: int) -> tuple[DataFile, ...]:
@@ -448,5 +460,6 @@ def _data_file(row: asyncpg.Record, statistics: Mapping[int, ColumnStatistics]) 
         statistics=statistics,
         data_file_id=row["data_file_id"],
         row_id_start=row["row_id_start"],
+        place=row["place"],
         delete_file=delete_file,
     )

@@ -15,17 +15,28 @@ change of a schema waits for an open transaction. What the schemas were is kept 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from catalog.errors import SluiceError, SqlState, unsupported
-from gateway.backend import CLOSES, Backend, Statement, encode_statement
+from gateway import statement_timeout
+from gateway.backend import Backend, Statement
 from gateway.client_encoding import client_encoding
-from gateway.framing import Frame
+from gateway.encoded_statement import CLOSES, encode_statement
+from gateway.framing import HEADER_BYTES, Frame
 from gateway.messages import backend as answers
 from gateway.messages import frontend
 from gateway.messages.backend import FieldDescription, NoticeResponse, decode_backend
+from gateway.messages.layout import Message, find_nul
+from gateway.own_names import OWN
+from planner.compact_tree import TreeText, compact
+
+_T = TypeVar("_T")
+
+if TYPE_CHECKING:
+    from planner.rights import Demand
 
 # In UTF-8, whatever the client's encoding is.
 _ON: Final = Statement(
@@ -42,10 +53,12 @@ _OFF: Final = Statement(
     " pg_catalog.set_config('client_min_messages',"
     " pg_catalog.current_setting('sluice.client_min_messages'), true),"
     " pg_catalog.set_config('client_encoding', pg_catalog.current_setting('sluice.client_encoding'), true),"
-    " pg_sluice.schema_mark()"
+    f" {statement_timeout.ASKED}, pg_sluice.schema_mark()"
 )
-SAVEPOINT: Final = Statement("SAVEPOINT pg_sluice")
-UNDO: Final = (Statement("ROLLBACK TO SAVEPOINT pg_sluice"), Statement("RELEASE SAVEPOINT pg_sluice"))
+SAVEPOINT: Final = Statement(f"SAVEPOINT {OWN}")
+UNDO: Final = (Statement(f"ROLLBACK TO SAVEPOINT {OWN}"), Statement(f"RELEASE SAVEPOINT {OWN}"))
+# Characters that take a millisecond to copy.
+_LARGE: Final = 1 << 20
 _TREE: Final = "rewritten parse tree:"
 # The file and the routine of PostgreSQL that print a tree. What RAISE sends has other ones, which nobody can choose.
 _PRINTED_BY: Final = ("print.c", "elog_node_display")
@@ -72,16 +85,31 @@ class Analysis:
 
     `tree` is the text of the list of rewritten queries. `columns` is None where the
     statement returns no rows. `notices` are those of the analysis itself, which the client is owed. `mark` says which
-    schemas it was made with; `views`, by OID, which views were expanded (known once it is routed).
+    schemas it was made with; `timeout`, for how many seconds the session lets a statement go on; `views`, by OID, which
+    views were expanded, the rights that it `demands`, and the `asked_settings` of the client's own (known once it is
+    routed).
     """
 
     sql: str
-    tree: str
+    tree: TreeText
     mark: SchemaMark
     views: Mapping[int, str] = field(default_factory=dict)
+    demands: Sequence[Demand] = ()
+    asked_settings: frozenset[str] = frozenset()
     columns: tuple[FieldDescription, ...] | None = None
     parameter_types: tuple[int, ...] = ()
     notices: list[NoticeResponse] = field(default_factory=list)
+    timeout: float | None = None
+    _read: dict[Callable[[str], Any], tuple[str, Any]] = field(default_factory=dict, compare=False, repr=False)
+
+    def taken_apart(self, how: Callable[[str], _T]) -> _T:
+        """What `how` reads in the statement's text, read once: it takes long where the text is long."""
+        sql, read = self._read.get(how, ("", None))
+        if sql is not self.sql:
+            read = how(self.sql)
+            self._read[how] = (self.sql, read)
+        found: _T = read
+        return found
 
 
 async def analyse(  # noqa: C901  one case for each kind of answer
@@ -93,20 +121,18 @@ async def analyse(  # noqa: C901  one case for each kind of answer
     """
     in_block = backend.status == b"T"
     before, after = ((SAVEPOINT, _ON), (_OFF, *UNDO)) if in_block else ((_ON,), (_OFF,))
+    parse = frontend.Parse(name, sql, parameter_types)
+    parsing = parse.encode() if len(sql) < _LARGE else await asyncio.to_thread(parse.encode)
     backend.send(
-        b"".join(
-            (
-                *map(encode_statement, before),
-                frontend.Parse(name, sql, parameter_types).encode(),
-                frontend.Describe(b"S", name).encode(),
-                *map(encode_statement, after),
-                (frontend.Sync() if sync else frontend.Flush()).encode(),
-            )
-        )
+        b"".join(map(encode_statement, before)),
+        parsing,
+        frontend.Describe(b"S", name).encode(),
+        b"".join(map(encode_statement, after)),
+        (frontend.Sync() if sync else frontend.Flush()).encode(),
     )
     begins = CLOSES * len(before)
     ends = begins + CLOSES * len(after)
-    analysis = Analysis(sql, "", SchemaMark(0, 0))
+    analysis = Analysis(sql, TreeText(""), SchemaMark(0, 0))
     answer = bytearray()  # the row of `_OFF`, as a frame
     tree: str | None = None
     parsed = False
@@ -118,7 +144,7 @@ async def analyse(  # noqa: C901  one case for each kind of answer
             if closed > begins:
                 answer += item
             continue
-        message = decode_backend(item.type, item.body)
+        message = await _decoded(item)
         match message:
             case answers.ReadyForQuery():
                 break
@@ -154,13 +180,46 @@ async def analyse(  # noqa: C901  one case for each kind of answer
     if tree is None:
         # Without it nobody knows whether a shadow would be read: never relay on a guess.
         raise SluiceError(SqlState.INTERNAL_ERROR, "PostgreSQL did not say what the statement means")
-    analysis.tree = tree
-    *_, encoding, mark = answers.DataRow.decode(bytes(answer[5:])).values
+    if backend.told is not None:
+        await backend.told.refuse(tree)
+    analysis.tree = tree if isinstance(tree, TreeText) else TreeText(tree)
+    *_, encoding, timeout, mark = answers.DataRow.decode(bytes(answer[5:])).values
     if encoding != client_encoding(backend.parameters).encode():
         # It was set since the last Sync, and the statement's text was read before that was known.
         raise unsupported("a change of client_encoding before other statements in the same pipeline")
+    analysis.timeout = statement_timeout.seconds((timeout or b"0").decode())
     analysis.mark = SchemaMark.of(mark)
     return analysis
+
+
+async def _decoded(frame: Frame) -> Message:
+    """A message; a large one is read off the event loop."""
+    if not frame.is_large:
+        return decode_backend(frame.type, frame.body)
+    if frame.type == NoticeResponse.type:
+        return await asyncio.to_thread(_large_notice, frame.data)
+    return await asyncio.to_thread(lambda: decode_backend(frame.type, frame.body))
+
+
+def _large_notice(data: bytes) -> NoticeResponse:
+    """A notice whose detail, if it is a tree, is made no text before it is small."""
+    places: dict[str, tuple[int, int]] = {}
+    place = HEADER_BYTES
+    while data[place]:
+        end = find_nul(data, place)
+        places[chr(data[place])] = (place + 1, end)
+        place = end + 1
+    fields = {
+        code: str(memoryview(data)[slice(*at)], "utf-8", "surrogateescape")
+        for code, at in places.items()
+        if code != "D"
+    }
+    if "D" in places:
+        start, end = places["D"]
+        is_tree = _is_tree(fields)
+        detail = compact(data, start, end) if is_tree else str(memoryview(data)[start:end], "utf-8", "surrogateescape")
+        fields = {code: fields[code] if code != "D" else detail for code in places}
+    return NoticeResponse(tuple(fields.items()))
 
 
 def _is_tree(notice: Mapping[str, str]) -> bool:

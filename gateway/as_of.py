@@ -17,6 +17,7 @@ from catalog.history import PastTable, ducklake_types, snapshot_of_number, snaps
 from catalog.model import Table, TableVersion
 from catalog.store import table_from_description
 from gateway.backend import Statement
+from gateway.thinking import thought
 from planner.nodes import parse
 from planner.references import selected_columns
 from planner.statements import Statement as SourceStatement
@@ -39,14 +40,16 @@ DEFINE: Final = Statement(
 def _understood(value: str) -> str:
     """SQL that makes of a setting: nothing, a snapshot's number, `@` and a time in microseconds since 1970, or `!`."""
     return (
-        f"(SELECT CASE WHEN v IS NULL OR v ~ '^\\s*$' THEN '' WHEN v ~ '^\\s*[0-9]+\\s*$' THEN btrim(v, E' \\t\\r\\n')"
-        " WHEN pg_input_is_valid(v, 'timestamptz') THEN '@' || extract(epoch FROM v::timestamptz) * 1000000"
-        f" ELSE '!' || v END FROM (SELECT {value} AS v) AS setting)"
+        "(SELECT CASE WHEN v IS NULL OR v OPERATOR(pg_catalog.~) '^\\s*$' THEN ''"
+        " WHEN v OPERATOR(pg_catalog.~) '^\\s*[0-9]+\\s*$' THEN pg_catalog.btrim(v, E' \\t\\r\\n')"
+        " WHEN pg_catalog.pg_input_is_valid(v, 'pg_catalog.timestamptz') THEN '@' OPERATOR(pg_catalog.||)"
+        " (extract(epoch FROM v::pg_catalog.timestamptz) OPERATOR(pg_catalog.*) 1000000)"
+        f" ELSE '!' OPERATOR(pg_catalog.||) v END FROM (SELECT {value} AS v) AS setting)"
     )
 
 
 # What a statement asks for, beside its other questions.
-UNDERSTOOD: Final = _understood(f"current_setting('{NAME}', true)")
+UNDERSTOOD: Final = _understood(f"pg_catalog.current_setting('{NAME}', true)")
 
 
 async def snapshot_of(session: Exchange, understood: str) -> int:
@@ -74,7 +77,9 @@ async def check_setting(session: Exchange, statement: SourceStatement) -> None:
     value = setting(statement, NAME)
     if value is None:
         return
-    [result] = await session.backend.run(Statement(f"SELECT {_understood('$1::text')}", (value,)), sync=session.simple)
+    [result] = await session.backend.run(
+        Statement(f"SELECT {_understood('$1::pg_catalog.text')}", (value,)), sync=session.simple
+    )
     understood = result.rows[0][0]
     assert understood is not None
     if understood:
@@ -100,7 +105,7 @@ async def past_versions(
     types = await ducklake_types(
         store, ((column.type_oid, column.typmod) for table in now.values() for column in table.columns)
     )
-    read = selected_columns(parse(analysis.tree))
+    read = await thought(session, analysis.tree.size, lambda: selected_columns(parse(analysis.tree)))
     found = {}
     for oid, table in now.items():
         then = past.get(oid)

@@ -1,12 +1,15 @@
-"""`sluice attach`: how DuckDB is told where the lake is."""
+"""`sluice attach`: how DuckDB is told where the lake is.
+
+It logs in as a role that may read the lake's metadata and nothing else, whoever gateways log in as: what owners of the
+database set for its sessions, or define there, runs with no rights of a superuser's.
+"""
 
 from __future__ import annotations
 
-from urllib.parse import unquote, urlsplit
-
 from catalog.bootstrap import CLIENT_DATABASE
-from catalog.embedded import SUPERUSER, EmbeddedPostgres
+from catalog.embedded import EmbeddedPostgres
 from catalog.errors import SluiceError, SqlState
+from catalog.own_settings import READER_ROLE
 from gateway.data_directory import DataDirectory
 from gateway.endpoint import endpoint
 
@@ -19,6 +22,5 @@ def attach_statement(directory: DataDirectory, catalog: str | None) -> str:
             raise SluiceError(SqlState.IO_ERROR, f"there is no lake in {directory.root}")
         dsn = EmbeddedPostgres(directory.catalog).url(CLIENT_DATABASE)
     address, database = endpoint(dsn)
-    user = urlsplit(dsn).username or SUPERUSER
-    parameters = f"dbname={database} host={address.host} port={address.port} user={unquote(user)}"
+    parameters = f"dbname={database} host={address.host} port={address.port} user={READER_ROLE}"
     return f"ATTACH 'ducklake:postgres:{parameters}' AS lake (METADATA_SCHEMA 'pg_ducklake', READ_ONLY);"

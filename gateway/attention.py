@@ -17,6 +17,7 @@ from catalog.errors import SluiceError, SqlState
 from gateway.framing import Frame
 from gateway.messages import backend as answers
 from gateway.messages import frontend
+from gateway.own_names import OWN
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 # What takes no longer is not worth the wait.
 _AFTER_SECONDS: Final = 0.2
 # The wait's name at the backend; clients choose no such names.
-_NAME: Final = "pg_sluice_attend"
+_NAME: Final = f"{OWN}_attend"
 _WAIT: Final = b"".join(
     message.encode()
     for message in (
@@ -84,7 +85,12 @@ async def attended(
 def check(session: Exchange) -> None:
     """57014 where the session's statement has been cancelled."""
     if session.cancelled:
-        raise SluiceError(SqlState.QUERY_CANCELED, "canceling statement due to user request")
+        raise cancelled()
+
+
+def cancelled() -> SluiceError:
+    """What a statement says that somebody has cancelled."""
+    return SluiceError(SqlState.QUERY_CANCELED, "canceling statement due to user request")
 
 
 class _Wait:

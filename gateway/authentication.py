@@ -1,64 +1,40 @@
-"""Who a client is: the startup phase, TLS, and SCRAM against the catalog's own verifiers.
+"""Who a client is: SCRAM against the catalog's own verifiers.
 
 Rules: a role with a SCRAM-SHA-256 password must prove it, from anywhere, until it expires (VALID UNTIL). A role without
-one is trusted from this machine (loopback, Unix socket) and refused from elsewhere. Superusers of the catalog are
+one is trusted from this machine (loopback) and refused from elsewhere. Superusers of the catalog are
 refused, for their SQL could reach the gateway's own metadata.
 """
 
 from __future__ import annotations
 
 import ipaddress
-import ssl
 from dataclasses import dataclass
 from typing import Final
 
 from catalog.errors import SluiceError, SqlState
-from gateway.client import Client, ClientGoneError
+from gateway.client import Client
 from gateway.context import GatewayContext
 from gateway.messages import backend as answers
 from gateway.messages import frontend, startup
 from gateway.scram import MECHANISM, ClientKeys, ScramServer, Verifier
 
-_ROLE: Final = (
-    "SELECT rolpassword, rolsuper, coalesce(rolvaliduntil < now(), false) AS expired FROM pg_authid WHERE rolname = $1"
-)
+_ROLE: Final = "SELECT verifier, expired, is_own, reserved FROM pg_sluice.login($1)"
 # Startup parameters that are the connection's own business, and no settings for the backend.
 _NOT_PASSED_ON: Final = frozenset({"user", "database", "replication"})
 
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """Who logged in, with the parameters for the backend, and what proves the role there (None where trusted)."""
+    """Who logged in, with the parameters for the backend, and what proves the role there (None where trusted).
+
+    `may_use_reserved` says whether the role may have one of the last connections (`gateway.admission`).
+    """
 
     user: str
     database: str
     parameters: tuple[tuple[str, str], ...]
     keys: ClientKeys | None
-
-
-async def startup_message(client: Client, tls: ssl.SSLContext | None) -> startup.StartupMessage | startup.CancelRequest:
-    """Go through SSLRequest and GSSENCRequest to what the client wants."""
-    while True:
-        message = startup.decode_startup(await client.startup_body())
-        match message:
-            case startup.SSLRequest():
-                if tls is None or client.encrypted:
-                    client.write(b"N")
-                    await client.drain()
-                    continue
-                client.write(b"S")
-                await client.drain()
-                try:
-                    await client.encrypt(tls)
-                except (ssl.SSLError, ConnectionError, TimeoutError):
-                    raise ClientGoneError from None
-            case startup.GSSENCRequest():
-                client.write(b"N")
-                await client.drain()
-            case startup.StartupMessage() | startup.CancelRequest():
-                return message
-            case _:
-                raise SluiceError(SqlState.PROTOCOL_VIOLATION, "invalid startup packet", severity="FATAL")
+    may_use_reserved: bool
 
 
 async def log_in(client: Client, gateway: GatewayContext, message: startup.StartupMessage) -> Login:
@@ -73,7 +49,7 @@ async def log_in(client: Client, gateway: GatewayContext, message: startup.Start
     if parameters.get("replication", "false") not in ("false", "off", "no", "0"):
         raise _fatal(SqlState.FEATURE_NOT_SUPPORTED, "replication connections are not supported")
     database = parameters.get("database") or user
-    keys = await _authenticate(client, gateway, user)
+    keys, may_use_reserved = await _authenticate(client, gateway, user)
     if database != gateway.database:
         raise _fatal(
             "3D000",
@@ -85,42 +61,41 @@ async def log_in(client: Client, gateway: GatewayContext, message: startup.Start
         for name, value in parameters.items()
         if name not in _NOT_PASSED_ON and not name.startswith("_pq_.")
     )
-    return Login(user, database, (("user", user), ("database", database), *passed_on), keys)
+    return Login(user, database, (("user", user), ("database", database), *passed_on), keys, may_use_reserved)
 
 
-async def _authenticate(client: Client, gateway: GatewayContext, user: str) -> ClientKeys | None:
-    rows = await gateway.store.fetch(_ROLE, user)
-    password = rows[0]["rolpassword"] if rows else None
-    if rows and rows[0]["rolsuper"]:
+async def _authenticate(client: Client, gateway: GatewayContext, user: str) -> tuple[ClientKeys | None, bool]:
+    async with gateway.login_lookups:
+        rows = await gateway.store.fetch(_ROLE, user)
+    password = rows[0]["verifier"] if rows else None
+    may_use_reserved = bool(rows) and rows[0]["reserved"]
+    if rows and rows[0]["is_own"]:
         raise _fatal(
             SqlState.INVALID_AUTHORIZATION,
-            f'role "{user}" is a superuser of the catalog and cannot connect through the gateway',
+            f'role "{user}" has rights on the catalog itself and cannot connect through the gateway',
         )
     if password is None and _is_local(client.peer):
-        return None
+        return None, may_use_reserved
     # As in PostgreSQL, a password that has expired is told from a wrong one by nobody.
     verifier = None if rows and rows[0]["expired"] else Verifier.parse(password)
-    server = ScramServer(verifier, user, gateway.token.encode())
+    server = ScramServer(verifier, user, gateway.mock_nonce.encode())
     client.send(answers.AuthenticationSASL((MECHANISM,)))
-    first = frontend.SASLInitialResponse.decode(await _password_body(client))
+    first = frontend.SASLInitialResponse.decode(await _sasl_body(client))
     if first.mechanism != MECHANISM:
         raise _fatal(SqlState.PROTOCOL_VIOLATION, "client selected an invalid SASL authentication mechanism")
     client.send(answers.AuthenticationSASLContinue(server.first(first.response or b"")))
-    final = server.final(frontend.SASLResponse.decode(await _password_body(client)).data)
+    final = server.final(frontend.SASLResponse.decode(await _sasl_body(client)).data)
     client.send(answers.AuthenticationSASLFinal(final))
-    return server.keys
+    return server.keys, may_use_reserved
 
 
-async def _password_body(client: Client) -> bytes:
+async def _sasl_body(client: Client) -> bytes:
     await client.drain()
-    frame = await client.frame()
-    if frame.type != frontend.AuthenticationData.type:
-        raise _fatal(SqlState.PROTOCOL_VIOLATION, f"expected SASL response, got message type {frame.type}")
-    return frame.body
+    return await client.sasl_body()
 
 
 def _is_local(peer: str) -> bool:
-    return peer == "" or ipaddress.ip_address(peer).is_loopback
+    return ipaddress.ip_address(peer).is_loopback
 
 
 def _fatal(sqlstate: str, message: str, hint: str | None = None) -> SluiceError:

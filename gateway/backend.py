@@ -17,9 +17,12 @@ from typing import Final
 
 from catalog.backends import BackendId
 from catalog.errors import SluiceError, SqlState
+from gateway.aside import aside
 from gateway.client_encoding import converts
+from gateway.encoded_statement import CLOSES, encoded, encoded_parts, is_large
 from gateway.endpoint import Address
 from gateway.framing import Frame, RelayScanner
+from gateway.loop_turns import LoopTurns
 from gateway.messages import backend as answers
 from gateway.messages import frontend, startup
 from gateway.messages.backend import (
@@ -36,18 +39,24 @@ from gateway.messages.backend import (
 from gateway.messages.copy import CopyData
 from gateway.messages.layout import Message
 from gateway.own_context import without_own_context
+from gateway.own_message import Told
+from gateway.own_names import OWN
 from gateway.scram import MECHANISM, ClientKeys, ScramClient
 from gateway.switched_encoding import TO_UTF8, back, switched
 
 _READ_BYTES: Final = 1 << 17
 # In an ErrorResponse after which PostgreSQL ends the connection, and how long that takes it at most.
 _FATAL: Final = b"\0VFATAL\0"
+_ENDING: Final = (_FATAL, b"\0VPANIC\0")
+_COMMAND_MAX: Final = 1000  # a savepoint's name is much shorter
 _END_SECONDS: Final = 0.2
-# The names of the gateway's own portal and statements at the backend; clients choose no such names.
-_PORTAL: Final = "pg_sluice"
-_SWITCH: Final = "pg_sluice_switch"
+# The names of the gateway's own portal and statements at the backend.
+_PORTAL: Final = OWN
+_SWITCH: Final = f"{OWN}_switch"
 # So much of rows is kept until whoever takes them in parts gets the next.
 _PART_BYTES: Final = 8 << 20
+# Of what is sent, so much may wait.
+_BEHIND_BYTES: Final = 1 << 16
 _RELAYED_ROWS: Final = (DataRow, CopyData)
 
 Item = Frame | memoryview
@@ -55,6 +64,7 @@ Item = Frame | memoryview
 
 # The code of write_update's notice.
 _SCHEMA_CHANGED: Final = b"CSLU01\x00"
+_NUMBER_LENGTH_MAX: Final = 19
 
 
 class BackendLostError(SluiceError):
@@ -123,6 +133,7 @@ class Backend:
         self._unread = socket.socket(fileno=os.dup(writer.get_extra_info("socket").fileno()))
         self._scanner = RelayScanner()
         self._ready: deque[Item] = deque()
+        self._turns = LoopTurns()
         self._reading: asyncio.Task[bytes] | None = None
         self._last_word: SluiceError | None = None
         # Set as soon as the connection has ended, whether or not anybody reads.
@@ -132,6 +143,8 @@ class Backend:
         self.process_id = 0
         self.started = 0  # as BackendId has it, once it has entered
         self.key = b""
+        # Set once it is a client's.
+        self.told: Told | None = None
         self.parameters: dict[str, str] = {}
         # The update of a schema that was published last, where other gateways have to hear of it (write_update in
         # catalog/sql/synchronisation.sql).
@@ -219,10 +232,11 @@ class Backend:
         to, fro = (b"".join(encoded_parts(Statement(sql), _SWITCH)) for sql in (TO_UTF8, back(self.parameters)))
         return to, fro
 
-    def send(self, data: bytes) -> None:
+    def send(self, *parts: bytes | memoryview) -> None:
         """Put bytes on their way. Where the backend is gone, whoever waits for its answer hears why."""
-        if not self._writer.is_closing():
-            self._writer.write(data)
+        for data in parts:
+            if not self._writer.is_closing():
+                self._writer.write(data)
 
     async def drain(self) -> None:
         """Wait until the backend takes more."""
@@ -230,6 +244,15 @@ class Backend:
             await self._writer.drain()
         except OSError:
             raise BackendLostError(self._last_word) from None
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether it has not taken yet what was sent to it."""
+        return self._writer.transport.get_write_buffer_size() > _BEHIND_BYTES
+
+    def put_back(self, item: Item) -> None:
+        """`next` gives it once more."""
+        self._ready.appendleft(item)
 
     def reading(self) -> asyncio.Task[bytes]:
         """The read that is under way: done when `next` has something to give."""
@@ -271,12 +294,10 @@ class Backend:
         item = await self._item()
         while isinstance(item, Frame) and item.type == ErrorResponse.type and self._is_last_word(item):
             item = await self._item()
-        while isinstance(item, Frame) and item.type == NoticeResponse.type and _SCHEMA_CHANGED in item.data:
-            self.changed_schema = int(dict(NoticeResponse.decode(item.body, strict=False).fields)["D"])
+        while isinstance(item, Frame) and (number := _schema_change(item)) is not None:
+            self.changed_schema = number
             item = await self._item()
         if isinstance(item, Frame):
-            if item.type == ErrorResponse.type:
-                return without_own_context(item)
             if item.type == ReadyForQuery.type:
                 self.status = item.data[5:6]
             elif item.type == ParameterStatus.type:
@@ -285,12 +306,18 @@ class Backend:
         return item
 
     async def _item(self) -> Item:
+        await self._turns.give_way()
         while not self._ready:
             data = await asyncio.shield(self.reading())
             self._reading = None
+            self._turns.begin()
             if not data and not (data := self._rest()):
                 raise BackendLostError(self._last_word)
             self._ready.extend(self._scanner.feed(data))
+        first = self._ready[0]
+        if isinstance(first, Frame) and first.type == ErrorResponse.type:
+            # It stays where it is until it is as it should be: whoever waits may be cancelled.
+            self._ready[0] = await aside(without_own_context, first, is_large=first.is_large)
         return self._ready.popleft()
 
     def _rest(self) -> bytes:
@@ -301,9 +328,9 @@ class Backend:
             return b""
 
     def _is_last_word(self, frame: Frame) -> bool:
-        error = ErrorResponse.decode(frame.body, strict=False).to_error()
-        if error.fields.get("V") not in ("FATAL", "PANIC"):
+        if not any(ends in frame.head for ends in _ENDING):
             return False
+        error = ErrorResponse.decode(frame.body, strict=False).to_error()
         error.fields.pop("W", None)  # where it was: mostly in what is the gateway's own
         self._last_word = error
         return True
@@ -335,14 +362,12 @@ class Backend:
         parameters = self.parameters if switching else {}
         order = switched([statement.sql for statement in statements], parameters, self.status)
         sent = [Statement(each) if isinstance(each, str) else statements[each] for each in order]
-        out = bytearray()
         for statement in sent:
-            out += encode_statement(statement)
             self._note_savepoint(statement.sql)
-        out += frontend.Sync().encode() if sync else frontend.Flush().encode()
+        out = await aside(encoded, sent, is_large=any(map(is_large, sent)))
         self._scanner.passing = frozenset()
         try:
-            self.send(bytes(out))
+            self.send(*out, frontend.Sync().encode() if sync else frontend.Flush().encode())
             results = await self._results(sent, sync)
             if self.repeated is not None:
                 self.repeated += [statement for statement in statements if statement.lasting]
@@ -355,6 +380,8 @@ class Backend:
             self._scanner.passing = frozenset(kind.type for kind in _RELAYED_ROWS)
 
     def _note_savepoint(self, sql: str) -> None:
+        if len(sql) > _COMMAND_MAX:
+            return
         command, _, name = sql.rpartition("SAVEPOINT ")
         if not command and sql != name:
             self.savepoints.append(name)
@@ -448,32 +475,10 @@ class Backend:
             writer.close()
 
 
-# How many CloseCompletes a statement of the gateway's own brings: the last one ends its answers.
-CLOSES: Final = 4
-
-
-def encode_statement(statement: Statement) -> bytes:
-    """Parse, Bind, Execute under the gateway's own names, which leave the client's unnamed ones alone.
-
-    Both outlive an error (the portal until ROLLBACK), so the names are freed before as well as after.
-    """
-    return b"".join(encoded_parts(statement))
-
-
-def encoded_parts(statement: Statement, name: str = _PORTAL) -> tuple[bytes, bytes, bytes]:
-    """Everything up to Parse, Bind and Execute, and what comes after them."""
-    values = tuple(value.encode() if isinstance(value, str) else value for value in statement.parameters)
-    parts: tuple[tuple[Message, ...], ...] = (
-        (
-            frontend.Close(b"S", name),
-            frontend.Close(b"P", name),
-            frontend.Parse(name, statement.sql, tuple(statement.parameter_types)),
-        ),
-        (
-            frontend.Bind(name, name, tuple(statement.parameter_formats), values, (statement.result_format,)),
-            frontend.Execute(name),
-        ),
-        (frontend.Close(b"P", name), frontend.Close(b"S", name)),
-    )
-    prepared, executed, after = (b"".join(message.encode() for message in messages) for messages in parts)
-    return prepared, executed, after
+def _schema_change(frame: Frame) -> int | None:
+    """The number of the session's own change of a schema, if the message tells one (`pg_sluice.publish`). A client that
+    raises one like it makes itself wait."""
+    if frame.type != NoticeResponse.type or _SCHEMA_CHANGED not in frame.head:
+        return None
+    number = dict(NoticeResponse.decode(frame.body, strict=False).fields).get("D", "")
+    return int(number) if number.isdecimal() and len(number) < _NUMBER_LENGTH_MAX else None

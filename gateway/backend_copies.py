@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from catalog.errors import SluiceError, SqlState
-from gateway.backend import Backend, Statement, encode_statement, encoded_parts
+from gateway.backend import Backend, Statement
+from gateway.encoded_statement import encode_statement, encoded_parts
 from gateway.framing import Frame
 from gateway.messages import frontend
 from gateway.messages.backend import (

@@ -13,9 +13,7 @@ from gateway.opened import opened
 
 _CHANGES: Final = """
 SELECT change_id, relation, statement, started_by, error, paused, finished IS NOT NULL AS finished, step,
-       finished IS NULL AND NOT EXISTS (
-           SELECT FROM pg_locks WHERE locktype = 'advisory' AND objid = change_id::oid
-               AND classid = (hashtext('sluice change')::bigint & 4294967295)::oid) AS abandoned,
+       finished IS NULL AND NOT pg_sluice.lives(worker_id, worker_started) AS abandoned,
        files_done, files_total, rows_done, rows_total,
        extract(epoch FROM coalesce(finished, clock_timestamp()) - started)::float8 AS seconds
 FROM pg_sluice.schema_change c

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,21 +13,29 @@ from typing import Final
 import uvloop
 
 from catalog.errors import SluiceError
+from gateway.admission import Limits
 from gateway.data_directory import DataDirectory
 from gateway.serve_options import GRACE_SECONDS, Options
+from gateway.stack_depth import begin_with_deep_stack
+from storage.spill import TEMP_FILE_LIMIT_BYTES
+from storage.unread import LIMIT_BYTES
 
 _DEFAULT_LISTEN: Final = "127.0.0.1:5433"
+_AUTHENTICATION_SECONDS_MAX: Final = 600
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Carry out a command; the exit status is 0 where it did what it says."""
     options = _parser().parse_args(arguments)
+    # Whatever this process or one that it starts makes, files of the lake and temporary ones, is for its user alone.
+    os.umask(0o077)
     _log_to_stderr()
     directory = DataDirectory(options.data_dir)
     try:
         match options.command:
             # Each command imports what it needs: Spark and the planner alone take a second.
             case "serve":
+                begin_with_deep_stack()
                 from gateway.serve import serve  # noqa: PLC0415
 
                 host, port = options.listen
@@ -38,6 +47,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     options.data_path,
                     maintenance=not options.no_maintenance,
                     grace=options.grace,
+                    limits=Limits(
+                        options.max_connections, options.reserved_connections, options.authentication_timeout
+                    ),
+                    shuffled=options.shuffled,
+                    unread_limit=options.unread_limit * 2**20,
+                    temp_file_limit=options.temp_file_limit * 2**20,
                 )
                 uvloop.run(serve(directory, served))
             case "check":
@@ -87,6 +102,9 @@ def _parser() -> argparse.ArgumentParser:
     changes_command.add_argument("--watch", action="store_true", help="go on showing them until Ctrl-C")
     serve_command.add_argument("--listen", default=_DEFAULT_LISTEN, type=_address, metavar="HOST:PORT")
     serve_command.add_argument("--spark", default="local[*]", metavar="URL", help="Spark's master")
+    serve_command.add_argument(
+        "--shuffled", type=int, metavar="SEED", help="for tests: Spark gets the rows of tables out of order"
+    )
     serve_command.add_argument("--data-path", metavar="PATH", help="the lake's root, in place of DIR/lake")
     serve_command.add_argument(
         "--no-maintenance", action="store_true", help="leave compaction and expiry to other gateways, and to VACUUM"
@@ -94,7 +112,45 @@ def _parser() -> argparse.ArgumentParser:
     serve_command.add_argument(
         "--grace", default=GRACE_SECONDS, type=float, metavar="SECONDS", help="how long SIGTERM lets statements go on"
     )
+    limits = Limits()
+    serve_command.add_argument("--max-connections", default=limits.max_connections, type=int, metavar="NUMBER")
+    serve_command.add_argument(
+        "--reserved-connections",
+        default=limits.reserved_connections,
+        type=int,
+        metavar="NUMBER",
+        help="the last ones, for roles with the privileges of pg_use_reserved_connections",
+    )
+    serve_command.add_argument(
+        "--authentication-timeout",
+        default=limits.authentication_timeout,
+        type=_login_seconds,
+        metavar="SECONDS",
+        help="how long a client may take to log in",
+    )
+    serve_command.add_argument(
+        "--unread-limit",
+        default=LIMIT_BYTES // 2**20,
+        type=int,
+        metavar="MEGABYTES",
+        help="how much disk the rows of results may take that clients have not read",
+    )
+    serve_command.add_argument(
+        "--temp-file-limit",
+        default=TEMP_FILE_LIMIT_BYTES // 2**20,
+        type=int,
+        metavar="MEGABYTES",
+        help="how much disk a session's rows may take that are kept until its statement is over",
+    )
     return parser
+
+
+def _login_seconds(text: str) -> float:
+    """As long as PostgreSQL allows at most."""
+    seconds = float(text)
+    if not 0 < seconds <= _AUTHENTICATION_SECONDS_MAX:
+        raise argparse.ArgumentTypeError(f"expected seconds, {_AUTHENTICATION_SECONDS_MAX} at most")
+    return seconds
 
 
 def _address(text: str) -> tuple[str, int]:

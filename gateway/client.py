@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
+from collections import deque
 from contextlib import suppress
 from typing import Final
 
 from catalog.errors import SluiceError
-from gateway.framing import Frame, FrameReader
+from gateway.aside import aside
+from gateway.framing import LARGE_BYTES, Frame, FrameReader
+from gateway.loop_turns import LoopTurns
 from gateway.messages.backend import ErrorResponse, FieldDescription, NoticeResponse
 from gateway.messages.layout import Message
 from gateway.outgoing import Copies, Described, Outgoing, Piece, Relayed
@@ -25,15 +27,20 @@ class ClientGoneError(Exception):
 class Client:
     """One socket. `frame` is the only reader; writers call `drain` as often as they write much.
 
+    `peer` is the address that it came from, known from the start: a socket that has been reset tells none any more.
     `sent_bytes` counts what has been queued for the client: what was said cannot be taken back.
     """
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, peer: str, encrypted: bool
+    ) -> None:
         self._reader = reader
         self._writer = writer
         self._frames = FrameReader()
-        self._held: Frame | None = None
-        self.encrypted = False
+        self._held: deque[Frame] = deque()  # that were taken, and are to be taken again
+        self._turns = LoopTurns()
+        self.peer = peer
+        self.encrypted = encrypted
         self.sent_bytes = 0
         self._outgoing: Outgoing | None = None
         self._pieces: list[Piece] = []
@@ -41,52 +48,62 @@ class Client:
         writer.transport.set_write_buffer_limits(high=_WRITE_BYTES_MAX)
 
     @property
-    def peer(self) -> str:
-        """The peer's address; empty for a Unix socket."""
-        name = self._writer.get_extra_info("peername")
-        return str(name[0]) if isinstance(name, tuple) else ""
+    def application_protocol(self) -> str | None:
+        """What TLS has agreed on by ALPN."""
+        tls = self._writer.get_extra_info("ssl_object")
+        return None if tls is None else tls.selected_alpn_protocol()
 
-    async def startup_body(self) -> bytes:
-        """The body of a message of the startup phase."""
-        while (body := self._frames.next_startup()) is None:
+    async def exactly(self, count: int) -> bytes:
+        """So many bytes of what has no frames: of the startup phase."""
+        try:
+            return await self._reader.readexactly(count)
+        except (OSError, EOFError):
+            raise ClientGoneError from None
+
+    async def sasl_body(self) -> bytes:
+        """The body of the next message, which has to be one of a SASL exchange."""
+        while (body := self._frames.next_sasl()) is None:
             await self._feed()
         return body
 
-    async def encrypt(self, context: ssl.SSLContext) -> None:
-        """Begin TLS; bytes that came before it are an attack (CVE-2021-23214) and end the connection."""
-        if self._frames.buffered:
-            raise ClientGoneError
-        await self._writer.start_tls(context)
-        self._writer.transport.set_write_buffer_limits(high=_WRITE_BYTES_MAX)
-        self.encrypted = True
-
     async def frame(self) -> Frame:
         """The next frame that the client sent. May be cancelled without loss."""
-        held, self._held = self._held, None
-        if held is not None:
-            return held
-        while (frame := self._frames.next_frame()) is None:
+        await self.give_way()
+        while (frame := self.at_hand()) is None:
             await self._feed()
         return frame
 
+    async def give_way(self) -> None:
+        """Let others have the event loop, where this session has had it for its turn."""
+        await self._turns.give_way()
+
+    def at_hand(self) -> Frame | None:
+        """The next frame, where it has come as a whole."""
+        return self._held.popleft() if self._held else self._frames.next_frame()
+
+    def hold(self, frame: Frame) -> None:
+        """`frame` is to be the next once more."""
+        self._held.appendleft(frame)
+
     async def copy_data(self) -> bytes:
         """The payloads of the CopyData frames at hand, waiting for one; empty where another frame is next."""
-        while not (data := self._frames.next_copy_data()):
-            self._held = self._frames.next_frame()
-            if self._held is not None:
+        await self.give_way()
+        while not self._held and not (data := self._frames.next_copy_data()):
+            if (frame := self._frames.next_frame()) is not None:
+                self.hold(frame)
                 return b""
             await self._feed()
-        return data
+        return b"" if self._held else data
 
     @property
     def has_more(self) -> bool:
         """Whether bytes of a further message are at hand."""
-        return self._held is not None or self._frames.buffered > 0
+        return bool(self._held) or self._frames.buffered > 0
 
     @property
     def next_type(self) -> int | None:
         """The type of the next message, as far as it is at hand."""
-        return self._frames.next_type if self._held is None else self._held.type
+        return self._held[0].type if self._held else self._frames.next_type
 
     async def _feed(self) -> None:
         try:
@@ -95,6 +112,7 @@ class Client:
             raise ClientGoneError from None
         if not data:
             raise ClientGoneError
+        self._turns.begin()
         self._frames.feed(data)
 
     def convert(self, outgoing: Outgoing) -> None:
@@ -120,6 +138,14 @@ class Client:
             self._pieces.append(Relayed(bytes(data)))
         else:
             self._writer.write(data)
+
+    async def relay_whole(self, data: bytes) -> None:
+        """Relay a message of any size, of which the client takes a part at a time."""
+        view = memoryview(data)
+        for start in range(0, len(data), _WRITE_BYTES_MAX):
+            self.relay(view[start : start + _WRITE_BYTES_MAX])
+            if start:
+                await self.drain()
 
     def describe(self, columns: tuple[FieldDescription, ...] | None, *, copies: Copies = Copies.AS_THEY_ARE) -> None:
         """Say of what columns the rows are that come next."""
@@ -157,6 +183,16 @@ class Client:
         """Queue an ErrorResponse."""
         self.send(ErrorResponse.from_error(error))
 
+    async def say_error(self, error: SluiceError) -> None:
+        """Queue an ErrorResponse, of which the client takes a part at a time where it is large."""
+        message = ErrorResponse.from_error(error)
+        is_large = sum(len(text) for _, text in message.fields) >= LARGE_BYTES
+        data = memoryview(await aside(ErrorResponse.encode, message, is_large=is_large))
+        for start in range(0, len(data), _WRITE_BYTES_MAX):
+            self.write(data[start : start + _WRITE_BYTES_MAX])
+            if start:
+                await self.drain()
+
     async def drain(self) -> None:
         """Wait until the client has taken most of what is queued."""
         await self.settle()
@@ -180,6 +216,7 @@ class StandIn(Client):
 
     def __init__(self, client: Client) -> None:
         self._client = client
+        self.peer = client.peer
         self.encrypted = client.encrypted
         self.sent_bytes = client.sent_bytes
 
@@ -188,6 +225,9 @@ class StandIn(Client):
 
     def relay(self, data: bytes | memoryview) -> None:
         self._client.relay(data)
+
+    async def relay_whole(self, data: bytes) -> None:
+        await self._client.relay_whole(data)
 
     async def settle(self) -> None:
         await self._client.settle()

@@ -16,6 +16,8 @@ import pyarrow as pa
 
 from catalog.encodings import convert, send_function
 from catalog.errors import SluiceError, SqlState
+from gateway.aside import aside
+from gateway.framing import HEADER_BYTES, Frame
 from gateway.messages.layout import Message
 from gateway.messages.texts import texts_of, with_texts
 from gateway.values.cells import BYTES_MAX, cells, lengths_of, offsets_of, payload_of, take
@@ -54,6 +56,13 @@ def converts(parameters: Mapping[str, str]) -> bool:
     return client_encoding(parameters) not in UNCHANGED
 
 
+async def read(kind: type[_M], frame: Frame, *, strict: bool = True) -> _M:
+    """A message from its frame: a large one off the event loop."""
+    return await aside(
+        lambda data: kind.decode(data, strict=strict, start=HEADER_BYTES), frame.data, is_large=frame.is_large
+    )
+
+
 class NoEquivalentError(Exception):
     """So many of the values could be converted; `error` is what PostgreSQL says of the next."""
 
@@ -81,22 +90,25 @@ class ClientEncoding:
         """Whether texts are converted for the client."""
         return converts(self._parameters)
 
-    async def read(self, kind: type[_M], body: bytes) -> _M:
+    async def read(self, kind: type[_M], frame: Frame) -> _M:
         """A message in the client's encoding. 22021 and 22P05 for texts that are none."""
+        message = await read(kind, frame, strict=not self.converts)
         if not self.converts:
-            return kind.decode(body)
-        message = kind.decode(body, strict=False)
-        texts = texts_of(message)
+            return message
+        texts = await aside(texts_of, message, is_large=frame.is_large)
         if all(map(bytes.isascii, texts)):
             return message
-        return with_texts(message, await self.from_client(texts))
+        converted = await self.from_client(texts)
+        return await aside(lambda before: with_texts(before, converted), message, is_large=frame.is_large)
 
-    async def encoded(self, message: Message) -> bytes:
+    async def encoded(self, message: Message, *, is_large: bool = False) -> bytes:
         """A message as the client would say it, or be told it."""
-        texts = texts_of(message)
-        if not self.converts or all(map(bytes.isascii, texts)):
-            return message.encode()
-        return with_texts(message, await self.to_client(texts)).encode()
+        if self.converts:
+            texts = await aside(texts_of, message, is_large=is_large)
+            if not all(map(bytes.isascii, texts)):
+                converted = await self.to_client(texts)
+                message = await aside(lambda before: with_texts(before, converted), message, is_large=is_large)
+        return await aside(type(message).encode, message, is_large=is_large)
 
     async def from_client(self, texts: Sequence[bytes]) -> list[bytes]:
         """Some texts of the client's in UTF-8."""

@@ -16,6 +16,7 @@ from catalog.constraints import ForeignKey, Key
 from catalog.errors import SluiceError
 from gateway.arrays import text_array
 from gateway.backend import Statement
+from gateway.kept_setting import kept
 from gateway.messages import frontend
 from gateway.pending_checks import forget_pending
 
@@ -28,21 +29,24 @@ NAME: Final = "sluice.constraints"
 ASKED: Final = f"coalesce(pg_catalog.current_setting('{NAME}', true), '')"
 _OWN_PREFIX: Final = "pg_sluice_"
 _THOSE: Final = """
-FROM unnest($1::text[], $2::text[]) AS given (namespace, name)
-JOIN pg_catalog.pg_constraint k ON k.conname = given.name AND k.condeferrable
-JOIN pg_catalog.pg_namespace n ON n.oid = k.connamespace
-WHERE n.nspname = given.namespace OR given.namespace IS NULL AND n.nspname = ANY (pg_catalog.current_schemas(true))
+FROM ROWS FROM (pg_catalog.unnest($1::pg_catalog.text[]), pg_catalog.unnest($2::pg_catalog.text[]))
+    AS given (namespace, name)
+JOIN pg_catalog.pg_constraint k ON k.conname OPERATOR(pg_catalog.=) given.name AND k.condeferrable
+JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) k.connamespace
+WHERE n.nspname OPERATOR(pg_catalog.=) given.namespace
+    OR given.namespace IS NULL AND n.nspname OPERATOR(pg_catalog.=) ANY (pg_catalog.current_schemas(true))
 """
 _NAMED: Final = f"SELECT k.oid::bigint {_THOSE}"
 _ADD: Final = f"""
 SELECT pg_catalog.set_config(
-    '{NAME}', (coalesce(nullif(pg_catalog.current_setting('{NAME}', true), ''), '{{}}')::pg_catalog.jsonb
-    || (SELECT coalesce(pg_catalog.jsonb_object_agg(k.oid::text, $3::pg_catalog.bool), '{{}}') {_THOSE}))::text, true)
+    '{NAME}', ({kept(NAME, "{}")}::pg_catalog.jsonb
+    OPERATOR(pg_catalog.||) (SELECT coalesce(pg_catalog.jsonb_object_agg(k.oid::pg_catalog.text,
+        $3::pg_catalog.bool), '{{}}') {_THOSE}))::pg_catalog.text, true)
 """
 _TEMPORARY: Final = """
 SELECT pg_catalog.string_agg(pg_catalog.format('%I.%I', n.nspname, k.conname), ', ')
-FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_namespace n ON n.oid = k.connamespace
-WHERE k.condeferrable AND n.oid = pg_catalog.pg_my_temp_schema()
+FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) k.connamespace
+WHERE k.condeferrable AND n.oid OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()
 """
 _ALL_DEFERRED: Final = "SET CONSTRAINTS ALL DEFERRED"
 # After a statement that may have run SET CONSTRAINTS inside a function.

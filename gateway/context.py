@@ -13,11 +13,12 @@ from catalog.pool import log_fault
 from catalog.store import Store
 from gateway.endpoint import Address
 from gateway.indexing import Indexing
-from gateway.live_cursors import LiveCursors
 from planner.builtins import Builtins
 from storage.engine import SparkEngine
 
 _LOG: Final = logging.getLogger("sluice.sessions")
+# Those who want to log in ask the catalog for their roles, by connections that commits need too: so many at a time.
+_LOGIN_LOOKUPS_MAX: Final = 2
 
 
 class Cancellable(Protocol):
@@ -37,22 +38,22 @@ class Cancellable(Protocol):
 class GatewayContext:
     """The catalog, the engine, and the sessions by the process number and the key that their clients know.
 
-    `token` lets the gateway stage changes on its clients' backends; `database` is the one that holds the lake.
+    `database` is the one that holds the lake. `mock_nonce` makes up the salt of roles that there are not.
     """
 
     store: Store
     engine: SparkEngine
     builtins: Builtins
-    token: str
+    mock_nonce: str
     address: Address
     database: str
     data_path: str
     gateways: Gateways
     sessions: dict[tuple[int, bytes], Cancellable] = field(default_factory=dict)
     stopping: bool = False  # sessions end as soon as they run nothing
-    live_cursors: LiveCursors = field(default_factory=LiveCursors)
     indexing: Indexing = field(init=False)
     new_files: int = 0  # that were committed here since maintenance has last looked
+    login_lookups: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_LOGIN_LOOKUPS_MAX))
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     def __post_init__(self) -> None:

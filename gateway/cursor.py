@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from typing import Final, Protocol
@@ -18,7 +18,6 @@ from typing import Final, Protocol
 import pyarrow as pa
 
 from catalog.errors import SluiceError, SqlState
-from gateway.live_cursors import LiveCursors
 from gateway.messages.backend import FieldDescription
 from storage.kept import KeptRows
 
@@ -90,27 +89,20 @@ class Declaration:
 class Cursor:
     """`held` is true once it has outlived its transaction; `failed` after an error: it cannot be run again.
 
-    `used` is when it was read last, on the event loop's clock; `draining` while it reads on without being asked to.
-    `waiting` is around each wait for rows in the session's turn, in which nobody else uses its backend; who drains it
-    has no such turn.
+    `waiting` is around each wait for rows, during which nobody else uses the session's backend.
     """
 
     def __init__(
         self,
         declared: Declaration,
         run: Callable[[], Awaitable[RowStream]],
-        live: LiveCursors,
         waiting: Waiting,
     ) -> None:
         self.declared = declared
         self.held = False
         self.failed = False
-        self.draining = False
-        self.used = asyncio.get_running_loop().time()
-        self._live = live
         self._waiting = waiting
         self._lock = asyncio.Lock()
-        self._failure: SluiceError | None = None
         self._keeps_all = declared.keeping is Keeping.ALL
         self._run = run
         self._scrolls = declared.keeping is not Keeping.NONE
@@ -140,8 +132,6 @@ class Cursor:
         except asyncio.CancelledError:
             self.failed = True
             raise
-        finally:
-            self.used = asyncio.get_running_loop().time()
 
     async def execute(self, limit: int, sink: Sink) -> int:
         """The protocol's Execute: the next rows, all where `limit` is 0. The end was reached where it is `at_end`."""
@@ -181,11 +171,6 @@ class Cursor:
     def _without_places(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         return batch.select(list(range(len(self.declared.columns)))) if self.declared.places else batch
 
-    @property
-    def runs(self) -> bool:
-        """Whether Spark has more rows to give for it."""
-        return self._stream is not None and not self._exhausted and not self.failed and self._failure is None
-
     async def hold(self) -> None:
         """The transaction ends, and the cursor does not: read what is left of its rows."""
         async with self._lock:
@@ -193,21 +178,6 @@ class Cursor:
                 while await self._keep_more():
                     pass
         self.held = True
-
-    async def drain(self) -> None:
-        """Read what is left of the rows into a file, beside FETCH; an error comes behind the rows before it."""
-        self.draining = True
-        try:
-            more = True
-            while more:
-                async with self._lock:
-                    more = self.runs and await self._keep_more(nullcontext)
-        except SluiceError as error:
-            self._failure = error
-        except Exception as fault:
-            # What the stream would say now is that it has ended.
-            self._failure = SluiceError(SqlState.INTERNAL_ERROR, f'cursor "{self.declared.name}" was not read: {fault}')
-            raise
 
     async def close(self) -> None:
         """Give up what is held; closing twice is fine."""
@@ -362,20 +332,17 @@ class Cursor:
             await sink(rows)
             last -= rows.num_rows
 
-    async def _read(self, waiting: Waiting | None = None) -> bool:
+    async def _read(self) -> bool:
         """Take the next rows from Spark, which are kept or become the rest; False at the end."""
-        if self._failure is not None:
-            raise self._failure
         if self._exhausted:
             return False
         if self._batches is None:
             self._stream = await self._run()
             self._batches = aiter(self._stream)
-            self._live.started(self)
             if self._scrolls or self._keeps_all:
                 self._kept = KeptRows(self._stream.schema, self._position)
         try:
-            async with (waiting or self._waiting)():
+            async with self._waiting():
                 batch = await anext(self._batches)
         except StopAsyncIteration:
             self._exhausted = True
@@ -392,7 +359,7 @@ class Cursor:
             await _either(self._kept, self._kept.append, batch)
         return True
 
-    async def _keep_more(self, waiting: Waiting | None = None) -> bool:
+    async def _keep_more(self) -> bool:
         """Read on without handing out; False at the end."""
         self._keeps_all = True
         if self._kept is None and self._stream is not None:
@@ -401,7 +368,7 @@ class Cursor:
             if self._rest is not None:
                 await _either(self._kept, self._kept.append, self._rest)
                 self._rest = None
-        return await self._read(waiting)
+        return await self._read()
 
 
 async def _either(kept: KeptRows, work: Callable[..., pa.RecordBatch], *arguments: object) -> pa.RecordBatch:

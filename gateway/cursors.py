@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 from catalog.errors import unsupported
 from gateway.arrays import number_array
 from gateway.backend import Result, Statement
+from gateway.own_names import OWN
 from gateway.replaced_rows import ReplacedRows
 
 if TYPE_CHECKING:
@@ -26,13 +27,15 @@ if TYPE_CHECKING:
     from gateway.exchange import Exchange
     from storage.write import WriteResult
 
-CREATED: Final = "(extract(epoch FROM creation_time) * 1000000)::bigint"
+CREATED: Final = "(extract(epoch FROM creation_time) OPERATOR(pg_catalog.*) 1000000)::bigint"
 _NAMES: Final = (
     "SELECT pg_catalog.string_agg(pg_catalog.format('ONLY %I.%I', n.nspname, c.relname), ', ')"
-    " FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
-    " WHERE c.oid = ANY ($1::pg_catalog.oid[])"
+    " FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace"
+    " WHERE c.oid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.oid[])"
 )
-_ALIVE: Final = f"SELECT name, {CREATED} FROM pg_catalog.pg_cursors WHERE name = ANY ($1::text[])"
+_ALIVE: Final = (
+    f"SELECT name, {CREATED} FROM pg_catalog.pg_cursors WHERE name OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.text[])"
+)
 
 
 class Cursors:
@@ -124,9 +127,9 @@ class Cursors:
         run = self._session.backend.run
         [names] = await run(Statement(_NAMES, (number_array(changed),)))
         listed = (names.rows[0][0] or b"").decode()
-        await run(Statement(f"DECLARE pg_sluice_occupying NO SCROLL CURSOR FOR SELECT FROM {listed}"))
+        await run(Statement(f"DECLARE {OWN}_occupying NO SCROLL CURSOR FOR SELECT FROM {listed}"))
         yield
-        await run(Statement("CLOSE pg_sluice_occupying"))
+        await run(Statement(f"CLOSE {OWN}_occupying"))
 
     def follow(self, table_oid: int) -> bool:
         """Whether a cursor may be on rows of the table, so that it matters what becomes of each."""

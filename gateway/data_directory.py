@@ -13,13 +13,15 @@ from catalog.errors import SluiceError, SqlState
 
 
 class DataDirectory:
-    """`catalog/` (the embedded PostgreSQL), `lake/` (Parquet), `tls/`, `spark.log`, and the lock."""
+    """`catalog/` (the embedded PostgreSQL), `lake/` (Parquet), `tls/`, `unread/` (what clients have not read yet: files
+    without names), `spark.log`, and the lock."""
 
     def __init__(self, root: Path) -> None:
         self.root = root.absolute()
         self.catalog = self.root / "catalog"
         self.lake = self.root / "lake"
         self.tls = self.root / "tls"
+        self.unread = self.root / "unread"
         self.spark_log = self.root / "spark.log"
         self._lock: int | None = None
 
@@ -29,10 +31,13 @@ class DataDirectory:
         return f"{self.lake}/"
 
     def make(self) -> None:
-        """Make the folder, where it is missing."""
+        """Make the folder, where it is missing. Nobody else may look into what is this user's."""
         try:
-            self.root.mkdir(parents=True, exist_ok=True)
-            self.lake.mkdir(exist_ok=True)
+            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.lake.mkdir(mode=0o700, exist_ok=True)
+            for folder in (self.root, self.lake):
+                if folder.stat().st_uid == os.geteuid():
+                    folder.chmod(0o700)
         except OSError as error:
             raise SluiceError(SqlState.IO_ERROR, f"cannot use {self.root}: {error.strerror}") from error
 

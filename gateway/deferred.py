@@ -29,6 +29,8 @@ from catalog.errors import SluiceError, SqlState
 from gateway.arrays import number_array
 from gateway.backend import Backend, BackendLostError, Statement
 from gateway.deferred_change import DeferredChange, Demands, NoDemands
+from gateway.own_message import own
+from gateway.own_names import OWN
 from gateway.patience import patiently
 from gateway.sequences_of_changes import OwnedSequence, Owner, SequencesOfChanges
 from gateway.settings_of_changes import SettingsOfChanges, under
@@ -41,20 +43,21 @@ if TYPE_CHECKING:
     from gateway.enlistment import Enlistment
 
 NAME: Final = "sluice.deferred"
-_BEGIN: Final = Statement("SAVEPOINT pg_sluice_window")
-_END: Final = (Statement("ROLLBACK TO SAVEPOINT pg_sluice_window"), Statement("RELEASE SAVEPOINT pg_sluice_window"))
+_BEGIN: Final = Statement(f"SAVEPOINT {OWN}_window")
+_END: Final = (Statement(f"ROLLBACK TO SAVEPOINT {OWN}_window"), Statement(f"RELEASE SAVEPOINT {OWN}_window"))
 _KEEP: Final = f"SELECT pg_catalog.set_config('{NAME}', $1, true)"
 _KEPT: Final = Statement(f"SELECT pg_catalog.current_setting('{NAME}', true)")
-_VOUCH_COLUMNS: Final = "SELECT pg_sluice.vouch_columns($1, $2::bigint::oid)"
-_VOUCH_FOR_NO_ROWS: Final = "SELECT pg_sluice.vouch_for_no_rows($1, $2::bigint::oid)"
+_VOUCH_COLUMNS: Final = own("SELECT pg_sluice.vouch_columns($1::bigint::pg_catalog.oid)")
+_VOUCH_FOR_NO_ROWS: Final = own("SELECT pg_sluice.vouch_for_no_rows($1::bigint::pg_catalog.oid)")
 # In a window, what is demanded of rows is what its own statement demands.
-_VOUCH_ALL: Final = "SELECT pg_sluice.vouch_all($1)"
+_VOUCH_ALL: Final = own("SELECT pg_sluice.vouch_all()")
 _NAMES: Final = """
-SELECT pg_catalog.string_agg(oid::pg_catalog.regclass::text, ', ') FROM pg_catalog.pg_class
-WHERE oid = ANY ($1::pg_catalog.int8[]::pg_catalog.oid[])
+SELECT pg_catalog.string_agg(oid::pg_catalog.regclass::pg_catalog.text, ', ') FROM pg_catalog.pg_class
+WHERE oid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.int8[]::pg_catalog.oid[])
 """
 _TEMPORARY: Final = Statement(
-    "SELECT relname, relkind FROM pg_catalog.pg_class WHERE relnamespace = pg_catalog.pg_my_temp_schema() ORDER BY 1, 2"
+    "SELECT relname, relkind FROM pg_catalog.pg_class"
+    " WHERE relnamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema() ORDER BY 1, 2"
 )
 _MARK: Final = "SELECT pg_sluice.keep_own_mark($1)"
 # Each window in which a sequence goes on from where it was leaves a lock at the backend until the transaction ends.
@@ -66,8 +69,7 @@ _TAKEN: Final = frozenset({"0A", "2B", "3F", "42", "55"})
 class DeferredChanges:
     """One transaction's; `clear` when it ends. `enlistment` knows what others do to its tables."""
 
-    def __init__(self, token: str, backend: Backend, enlistment: Enlistment) -> None:
-        self._token = token
+    def __init__(self, backend: Backend, enlistment: Enlistment) -> None:
         self._backend = backend
         self._enlistment = enlistment
         self._settings = SettingsOfChanges(backend)
@@ -172,7 +174,7 @@ class DeferredChanges:
                 if change.savepoints == self.savepoints:
                     [names] = await self._backend.run(Statement(_NAMES, (number_array(change.demands.empties),)))
                     truncate = Statement(f"TRUNCATE {(names.rows[0][0] or b'').decode()} CASCADE")
-                    await self._run(*await past_guard(self._backend, self._token, truncate))
+                    await self._run(*await past_guard(self._backend, truncate))
                 return
 
     @property
@@ -220,7 +222,7 @@ class DeferredChanges:
             return []
         self._taken_up += any(each.is_called for change in pending for each in change.sequences)
         each = [statement for change in pending for statement in self._carried_out(change, in_window=True)]
-        return [*each, Statement(_VOUCH_ALL, (self._token,)), self._marked(pending[-1])]
+        return [*each, Statement(_VOUCH_ALL), self._marked(pending[-1])]
 
     @staticmethod
     def _marked(change: DeferredChange) -> Statement:
@@ -228,7 +230,7 @@ class DeferredChanges:
 
     def _carried_out(self, change: DeferredChange, *, in_window: bool) -> list[Statement]:
         vouch = _VOUCH_FOR_NO_ROWS if change.demands.rewritten is None else _VOUCH_COLUMNS
-        vouched = [Statement(vouch, (self._token, str(table.oid))) for table in change.tables]
+        vouched = [Statement(vouch, (str(table.oid),)) for table in change.tables]
         taken_up = [each.taking_up() for each in change.sequences if each.is_called]
         statements = change.in_windows if in_window and change.in_windows is not None else change.statements
         return under(change.settings, [*statements, *vouched, *taken_up])

@@ -12,6 +12,7 @@ Every analysis brings word of how far the log goes, so as long as nothing change
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ from gateway.analysis import Analysis, SchemaMark, analyse
 from gateway.arrays import number_array
 from gateway.attention import check
 from gateway.backend import BackendLostError, Result, Statement
+from gateway.own_message import own
+from gateway.thinking import thought
 from planner.statements import explaining
 
 if TYPE_CHECKING:
@@ -32,8 +35,8 @@ if TYPE_CHECKING:
     from catalog.model import Table
     from gateway.exchange import Exchange
 
-_HOLD: Final = "SELECT table_id, schema_version FROM pg_sluice.hold_schema($1, $2::oid[])"
-_HOLD_STEPS: Final = "SELECT pg_sluice.hold_steps_since($1, $2::jsonb, $3::oid[])"
+_HOLD: Final = own("SELECT table_id, schema_version FROM pg_sluice.hold_schema($1::pg_catalog.oid[])")
+_HOLD_STEPS: Final = own("SELECT pg_sluice.hold_steps_since($1::pg_catalog.jsonb, $2::pg_catalog.oid[])")
 # Classes of errors that a change of schema causes in a statement that was right before: names that are gone, types that
 # are others. A syntax error is in the statement itself.
 _NAMING_CLASSES: Final = ("42", "3F")
@@ -219,14 +222,14 @@ class Enlistment:
                 return self._doomed(self._tables[table_id], steps)
         return error
 
-    def holding(self, token: str, checked: Iterable[int]) -> list[Statement]:
+    def holding(self, checked: Iterable[int]) -> list[Statement]:
         """What to ask the backend before COMMIT of a transaction that changes something; `decide` takes the answer.
 
         `checked` are the tables whose keys were looked up, which are locked as well.
         """
         if not self._tables:
             return []
-        return [Statement(_HOLD_STEPS, (token, json.dumps(self._versions()), number_array(checked)))]
+        return [Statement(_HOLD_STEPS, (json.dumps(self._versions()), number_array(checked)))]
 
     def decide(self, answer: bytes | None) -> None:
         """Whether COMMIT may follow."""
@@ -272,20 +275,22 @@ async def analysed(
     session: Exchange, sql: str, *, name: str = "", parameter_types: tuple[int, ...] = (), sync: bool
 ) -> Analysis:
     """The analysis of a client's statement, unless its transaction is doomed."""
-    enlistment = session.transaction.enlistment
+    enlistment, begun = session.transaction.enlistment, asyncio.get_running_loop().time()
     try:
-        asked = explaining(sql) or sql
+        asked = await thought(session, len(sql), explaining, sql) or sql
         analysis = await analyse(session.backend, asked, name=name, parameter_types=parameter_types, sync=sync)
         analysis.sql = sql
     except BackendLostError:
         raise
     except SluiceError as error:
         raise await enlistment.cause(error) from error
+    if session.deadline is None and analysis.timeout is not None:
+        session.deadline = begun + analysis.timeout
     check(session)
     await enlistment.judge(analysis.mark)
     return analysis
 
 
-def hold_schema(token: str, oids: Iterable[int]) -> Statement:
+def hold_schema(oids: Iterable[int]) -> Statement:
     """Keep the schemas of these tables as they are until the savepoint around it is undone."""
-    return Statement(_HOLD, (token, number_array(oids)))
+    return Statement(_HOLD, (number_array(oids),))

@@ -7,25 +7,35 @@ handed the exchange.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import NamedTuple
 
 from catalog.errors import SluiceError
-from gateway.backend import Backend
+from gateway.aside import aside
+from gateway.backend import Backend, Item
 from gateway.client import Client
 from gateway.client_encoding import ClientEncoding
 from gateway.context import GatewayContext
 from gateway.cursors import Cursors
 from gateway.framing import Frame
-from gateway.messages import frontend
-from gateway.messages.backend import BACKEND, ErrorResponse, NoticeResponse, ReadyForQuery
-from gateway.messages.copy import CopyDone, CopyFail, CopyInResponse
+from gateway.messages.backend import (
+    BACKEND,
+    CommandComplete,
+    ErrorResponse,
+    NoticeResponse,
+    ParameterStatus,
+    ReadyForQuery,
+)
+from gateway.messages.copy import CopyInResponse
 from gateway.messages.layout import Message
 from gateway.outgoing import Outgoing
+from gateway.relayed_copy import RelayedCopy
 from gateway.session_reading import SessionReading
 from gateway.session_timeouts import SessionTimeouts
-from gateway.states import Action, Machine, State
+from gateway.states import Machine, State
+from gateway.told_settings import ToldSettings
 from gateway.transaction import Transaction
 from planner.statements import Statement
 
@@ -46,10 +56,12 @@ class Exchange:
 
     `ends_with_statement`: the statement under way is the last of a simple query, and its transaction ends with it.
     `unsynced`: the backend has carried out something since the last Sync, in an implicit transaction.
+    `pipelining`: something has been executed since the last Sync: for PostgreSQL, what follows is in an implicit block.
     `ran_functions`: something ran that may have opened cursors past the gateway. `names_by_sql`: what a prepared
-    statement's name stands for may have been changed by SQL. `doom` is why what ran in Spark was ended. `attended`: the
-    backend waits while Spark works (gateway.attention). `answering`: a message is taken up; `cancelled`: a
-    CancelRequest came meanwhile. What is relayed is in the client's encoding both ways, all else in UTF-8.
+    statement's name stands for may have been changed by SQL. `executing`: names whose EXECUTE is being
+    routed. `doom` is why what ran in Spark was ended. `attended`: the backend waits while Spark works
+    (gateway.attention). `answering`: a message is taken up; `cancelled`: a CancelRequest came meanwhile. What is
+    relayed is in the client's encoding both ways, all else in UTF-8.
     """
 
     def __init__(self, gateway: GatewayContext, client: Client, backend: Backend, user: str) -> None:
@@ -66,18 +78,24 @@ class Exchange:
         self.reading = SessionReading(gateway.store.readers)
         self.transaction = Transaction(gateway, backend, self.cursors.hold)
         self.ends_with_statement = False
+        self.pipelining = False
         self.unsynced = False
         self.ran_functions = False
         self.names_by_sql = False
+        self.executing: set[str] = set()
         self.lake_active = False
         self.answering = False
         self.cancelled = False
         self._cancels: set[asyncio.Task[None]] = set()  # that have not reached the backend yet
+        self.thoughts: set[Callable[[], None]] = set()  # what stops each piece of work in `gateway.thinking`
+        self.deadline: float | None = None  # of the statement, by the loop's clock, once statement_timeout is known
         self.doom: SluiceError | None = None
         self.attended = False
         self.encoding = ClientEncoding(gateway.store.pool, backend.parameters)
         client.convert(Outgoing(self.encoding))
-        backend.forward = client.relay
+        backend.forward = self.forward
+        self.told = ToldSettings(backend.parameters)
+        self.copy = RelayedCopy(self)
 
     @property
     def simple(self) -> bool:
@@ -122,15 +140,19 @@ class Exchange:
         """A CancelRequest came for this session: stop what runs, at the backend or in Spark.
 
         PostgreSQL forgets one that comes while its backend rests, as it does between two questions of the gateway's:
-        so whoever carries a statement out looks at `cancelled` too (`gateway.attention.check`).
+        so whoever carries a statement out looks at `cancelled` too (`gateway.attention.check`). While one is under way,
+        further ones wait for it: no statement begins before it has come (`begin_answering`).
         """
         self.cancelled = self.answering
+        for stop in tuple(self.thoughts):
+            stop()
         if self.lake_active:
             self.gateway.engine.cancel(self.running)
-        request = asyncio.create_task(self.backend.request_cancel())
-        self._cancels.add(request)
-        request.add_done_callback(self._cancel_sent)
-        await asyncio.shield(request)
+        if not self._cancels:
+            request = asyncio.create_task(self.backend.request_cancel())
+            self._cancels.add(request)
+            request.add_done_callback(self._cancel_sent)
+        await asyncio.shield(next(iter(self._cancels)))
 
     def _cancel_sent(self, request: asyncio.Task[None]) -> None:
         self._cancels.discard(request)
@@ -143,7 +165,7 @@ class Exchange:
             ended = asyncio.create_task(self.backend.ended.wait())
             await asyncio.wait((ended, *self._cancels), return_when=asyncio.FIRST_COMPLETED)
             ended.cancel()
-        self.answering, self.cancelled = True, False
+        self.answering, self.cancelled, self.deadline = True, False, None
 
     async def schema_changed(self) -> None:
         """Somebody has changed a schema: end what runs in Spark where its transaction is doomed by that."""
@@ -162,48 +184,54 @@ class Exchange:
         self.backend.send(raw)
         good = True
         while True:
-            item = await self.backend.next()
+            item = await self.next_item()
             if isinstance(item, Frame):
                 if item.type == ReadyForQuery.type:
                     return good
                 if item.type == ErrorResponse.type:
                     good = False
-                    item = _shifted(item, offset)
+                    if offset:
+                        item = await aside(partial(_shifted, offset), item, is_large=item.is_large)
                 if not is_notice(item, hidden):
                     await self.pass_on(item)
             else:
                 self.client.relay(item)
             await self.client.drain()
 
-    async def pass_on(self, frame: Frame) -> None:
-        """One relayed frame other than a row."""
-        self.machine.sent(BACKEND[frame.type])
-        self.client.relay(frame.data)
-        if frame.type == CopyInResponse.type:
-            await self.client.drain()
-            await self.relay_copy_in()
+    async def next_item(self) -> Item:
+        """What the backend says next; while it takes a COPY's data, the client's goes to it."""
+        await self.copy.feed()
+        return await self.backend.next()
 
-    async def relay_copy_in(self) -> None:
-        """Pass the client's COPY data on to the backend until it ends."""
-        while True:
-            frame = await self.client.frame()
-            if self.machine.received(frontend.FRONTEND[frame.type]) is Action.IGNORE:
-                continue
-            self.backend.send(frame.data)
-            await self.backend.drain()
-            if frame.type in (CopyDone.type, CopyFail.type) or self.machine.state is State.CLOSED:
-                return
+    async def pass_on(self, frame: Frame) -> None:
+        """One relayed frame other than a row. Of settings the client is told before ReadyForQuery."""
+        if frame.type == ParameterStatus.type:
+            return
+        self.machine.sent(BACKEND[frame.type])
+        await self.client.relay_whole(frame.data)
+        if frame.type in (CopyInResponse.type, CommandComplete.type):
+            self.copy.begin()
+            await self.client.drain()
+        elif frame.type == ErrorResponse.type:
+            await self.copy.failed()
+
+    def forward(self, data: bytes | memoryview) -> None:
+        """Pass on what PostgreSQL says by itself, among the answers to questions of the gateway's own."""
+        if data[0] != ParameterStatus.type:
+            self.client.relay(data)
+
+    def forward_item(self, item: Item) -> None:
+        """The same, of what the backend's connection gives."""
+        self.forward(item.data if isinstance(item, Frame) else item)
 
 
 def is_notice(frame: Frame, sqlstate: str | None) -> bool:
     """Whether it is a notice of this SQLSTATE; of None nothing is."""
-    return sqlstate is not None and frame.type == NoticeResponse.type and sqlstate.encode() in frame.body
+    return sqlstate is not None and frame.type == NoticeResponse.type and sqlstate.encode() in frame.head
 
 
-def _shifted(frame: Frame, offset: int) -> Frame:
+def _shifted(offset: int, frame: Frame) -> Frame:
     """A relayed error whose position counts from the beginning of the whole query string."""
-    if not offset:
-        return frame
     error = ErrorResponse.decode(frame.body, strict=False).to_error()
     shift(error, offset)
     return Frame(frame.type, ErrorResponse.from_error(error).encode())

@@ -8,13 +8,12 @@ Source: PostgreSQL documentation, "Message Flow", "Extended Query".
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from catalog.errors import SluiceError, SqlState
 from gateway import as_of, windows
 from gateway.analysis import SAVEPOINT, UNDO
 from gateway.attention import check
-from gateway.backend import Backend, BackendLostError
+from gateway.backend import Backend, BackendLostError, Item
 from gateway.backend import Statement as OwnStatement
 from gateway.client import Client
 from gateway.constraint_modes import keep_modes, prepare_modes
@@ -23,42 +22,34 @@ from gateway.enlistment import analysed
 from gateway.exchange import Exchange, is_notice
 from gateway.failing import fail, give_locks_back
 from gateway.framing import Frame
+from gateway.journal import ByName
 from gateway.lake import open_portal
 from gateway.lake.cursor import ExecutedCursorPortal, bind_portal, present_cursor
 from gateway.lake.select_locking import locks_rows
 from gateway.messages import backend as answers
 from gateway.messages import frontend
-from gateway.messages.backend import ErrorResponse, NoticeResponse, ReadyForQuery
+from gateway.messages.backend import ErrorResponse
 from gateway.messages.layout import Message
+from gateway.own_names import OWN, refuse_own_savepoint
 from gateway.parameters import bind_in_utf8, canonical_parameters
+from gateway.pipeline import Pipeline
 from gateway.portal import Binding, Portal, result_formats, run_portal
 from gateway.prepared import Prepared, check_bind, described, renewed
 from gateway.read_only import exports_snapshot
-from gateway.relayed_command import Preparing, RelayedCommand, prepares, relayed_command
+from gateway.relayed_command import Apart, Preparing, RelayedCommand, check_relayed, relayed_command, split_and_look
 from gateway.resetting import relay_reset_all
 from gateway.retrying import must_be_alike, run_retrying
 from gateway.routing import route
 from gateway.simple_query import IN_BLOCKS_ONLY, in_blocks_only, no_transaction
 from gateway.states import State
 from gateway.temporary_rows import changes_rows
+from gateway.thinking import thought
+from gateway.unlogged import read_logged
 from gateway.windows import Place
 from planner.changed_settings import Resetting
 from planner.routes import Route
-from planner.statements import ConstraintModes, Statement, setting, split
+from planner.statements import ConstraintModes, Statement, setting
 from planner.transaction_commands import Shown, TransactionCommand
-
-# The answer that ends each relayed message of the extended protocol.
-_ENDS: Final = {
-    frontend.Parse.type: (answers.ParseComplete.type,),
-    frontend.Bind.type: (answers.BindComplete.type,),
-    frontend.Close.type: (answers.CloseComplete.type,),
-    frontend.Describe.type: (answers.RowDescription.type, answers.NoData.type),
-    frontend.Execute.type: (
-        answers.CommandComplete.type,
-        answers.EmptyQueryResponse.type,
-        answers.PortalSuspended.type,
-    ),
-}
 
 
 class ExtendedQuery(Exchange):
@@ -66,42 +57,38 @@ class ExtendedQuery(Exchange):
 
     def __init__(self, gateway: GatewayContext, client: Client, backend: Backend, user: str) -> None:
         super().__init__(gateway, client, backend, user)
-        self._prepared: dict[str, Prepared] = {}
+        self._pipeline = Pipeline()
+        journal = self._pipeline.journal
+        self._prepared: ByName[Prepared] = ByName(journal)
         # A simple query ends the unnamed statement, at the backend too where it gets there.
-        self._unnamed = False
+        self._unnamed: ByName[bool] = ByName(journal)
         self._portals: dict[str, Portal] = {}
         self._bound: dict[str, tuple[Prepared, Binding]] = {}  # what the portals were made of
-        self._outstanding: list[tuple[int, ...]] = []
         # What relayed statements and portals do to the transaction, by name.
-        self._commands: dict[str, RelayedCommand] = {}
-        self._portal_commands: dict[str, RelayedCommand] = {}
+        self._commands: ByName[RelayedCommand] = ByName(journal)
+        self._portal_commands: ByName[RelayedCommand] = ByName(journal)
         # Where relayed statements are carried out, in a block that has deferred changes.
-        self._places: dict[str, Place] = {}
+        self._places: ByName[Place] = ByName(journal)
         # Whether statements are relayed that change what the lake's catalog says.
-        self._publishing: dict[str, bool] = {}
+        self._publishing: ByName[bool] = ByName(journal)
         # The backend has a portal that was not executed yet: a window's end would take it away.
         self._holds_portal = False
-        # Something has been executed since the last Sync: for PostgreSQL, what follows is in a block.
-        self._pipelining = False
 
     async def _parse(self, frame: Frame) -> None:
-        message = await self.encoding.read(frontend.Parse, frame.body)
+        if (read := await read_logged(self, frame, self._settle)) is None:
+            return
+        message, frame = read
         if not message.statement:  # of any other name, the backend refuses a second one
-            self._prepared.pop("", None)
-            self._unnamed = True
-        statements = split(message.query)
+            self._prepared.forget("")
+            self._unnamed[""] = True
+        statements = await thought(self, size := len(message.query), split_and_look, message.query, as_of.NAME)
         self.note_names(statements)
-        self._commands.pop(message.statement, None)
-        if len(statements) == 1:
-            command = relayed_command(statements[0])
-            if isinstance(command, Preparing):
-                command = Preparing(message.query)  # which pg_prepared_statements tells, comments and all
-            if command is not None:
-                self._commands[message.statement] = command
+        self._commands.forget(message.statement)
+        self._note_command(message, statements)
         await self.transaction.pin(statements)
         if not await self._enter_parse(message.statement, statements):
             return
-        if self.backend.status == b"E" or all(windows.needs_no_look(self, statement) for statement in statements):
+        if self.backend.status == b"E" or await thought(self, size, windows.need_no_look, self, statements):
             if self.backend.status != b"E" and len(statements) == 1 and setting(statements[0], as_of.NAME) is not None:
                 if not await self._settle():
                     return
@@ -115,25 +102,38 @@ class ExtendedQuery(Exchange):
             self, message.query, name=message.statement, parameter_types=message.parameter_types, sync=False
         )
         routed = await route(self, analysis)
+        if not (self.transaction.open or self.pipelining or self._holds_portal):
+            await self._end_implicit_transaction()  # for PostgreSQL, the gateway's questions are a pipeline
         place = await windows.judge(self, analysis, routed)
         check(self)
         if routed.is_relayed:
             pending = self.transaction.deferred.pending
             self._places[message.statement] = place if pending else windows.place_from_now_on(self, routed)
         else:
-            self._places.pop(message.statement, None)
+            self._places.forget(message.statement)
         self._publishing[message.statement] = routed.publishes
         self.client.send(*analysis.notices)
-        self._prepared.pop(message.statement, None)
+        self._prepared.forget(message.statement)
         if routed.late or not routed.is_relayed:
             self._prepared[message.statement] = Prepared(analysis, routed)
         self.send_noted(answers.ParseComplete())
 
+    def _note_command(self, message: frontend.Parse, statements: Sequence[Statement]) -> None:
+        command: RelayedCommand | None = None
+        if len(statements) == 1:
+            command = relayed_command(statements[0])
+            refuse_own_savepoint(statements[0], command, failed=self.backend.status == b"E")
+            if isinstance(command, Preparing):
+                command = Preparing(message.query)  # which pg_prepared_statements tells, comments and all
+        command = command or Apart.of(statements)
+        if command is not None:
+            self._commands[message.statement] = command
+
     async def _bind(self, frame: Frame) -> None:
-        message = await self.encoding.read(frontend.Bind, frame.body)
+        message = await self.encoding.read(frontend.Bind, frame)
         self._check_named(message.statement)
         prepared = self._prepared.get(message.statement)
-        self._portal_commands.pop(message.portal, None)
+        self._portal_commands.forget(message.portal)
         if self.transaction.deferred.pending and self.backend.status == b"T":
             if not await self._settle():
                 return
@@ -167,7 +167,9 @@ class ExtendedQuery(Exchange):
         if message.portal and prepared.routed.route is Route.SELECT and not locks_rows(prepared.routed):
             await bind_portal(self, prepared.analysis, prepared.routed, binding, message)
         else:
-            self._portals[message.portal] = await open_portal(self, prepared.analysis, prepared.routed, binding)
+            portal = await open_portal(self, prepared.analysis, prepared.routed, binding)
+            portal.name = message.portal
+            self._portals[message.portal] = portal
             self._bound[message.portal] = (prepared, binding)
         check(self)
         self.send_noted(answers.BindComplete())
@@ -191,8 +193,8 @@ class ExtendedQuery(Exchange):
     async def _enter_parse(self, name: str, statements: Sequence[Statement]) -> bool:
         """In a block that is READ ONLY or has deferred changes: savepoints and windows are as the statement needs them.
         False after an error."""
-        self._places.pop(name, None)
-        self._publishing.pop(name, None)
+        self._places.forget(name)
+        self._publishing.forget(name)
         if self.backend.status == b"T" and any(map(exports_snapshot, statements)):
             if not await self._settle():
                 return False
@@ -206,7 +208,7 @@ class ExtendedQuery(Exchange):
         await windows.enter(self, statements)
         if len(statements) == 1 and windows.is_beside(statements[0]):
             self._places[name] = Place.BESIDE
-        elif len(statements) == 1 and prepares(statements[0]):
+        elif len(statements) == 1 and isinstance(self._commands.get(name), Preparing):
             self._places[name] = Place.WINDOW
         return True
 
@@ -235,14 +237,14 @@ class ExtendedQuery(Exchange):
             await deferred.settle()
 
     async def _describe(self, frame: Frame) -> None:
-        message = await self.encoding.read(frontend.Describe, frame.body)
+        message = await self.encoding.read(frontend.Describe, frame)
         if message.kind == b"P" and (portal := self._portals.get(message.name)) is not None:
             await self._settle()
             self.send_noted(_description(portal.columns))
         elif message.kind == b"P" and self.cursors.is_stood_in_for(message.name):
             if await self._settle():
                 await self._describe_cursor(frame, message.name)
-        elif message.kind == b"P":
+        elif message.kind != b"S":
             self._relay(frame)
         else:
             await self._describe_statement(frame, message)
@@ -270,15 +272,20 @@ class ExtendedQuery(Exchange):
             self.send_noted(_description(cursor.declared.columns))
 
     def _check_named(self, statement: str) -> None:
-        if not statement and not self._unnamed:
+        if not statement and "" not in self._unnamed:
             raise SluiceError(SqlState.INVALID_SQL_STATEMENT_NAME, "unnamed prepared statement does not exist")
 
     async def _execute(self, frame: Frame) -> None:
+        name = (await self.encoding.read(frontend.Execute, frame)).portal
+        command = None if name in self._portals else self._portal_commands.get(name)
         await self._execute_portal(frame)
-        self._pipelining = True
+        if command in (TransactionCommand.COMMIT, TransactionCommand.ROLLBACK):
+            self.pipelining = False
+        elif command is not Apart.NOTHING:
+            self.pipelining = True
 
     async def _execute_portal(self, frame: Frame) -> None:
-        message = await self.encoding.read(frontend.Execute, frame.body)
+        message = await self.encoding.read(frontend.Execute, frame)
         portal = self._portals.get(message.portal)
         if portal is None:
             command = self._portal_commands.get(message.portal)
@@ -295,7 +302,7 @@ class ExtendedQuery(Exchange):
             return
         await self.transaction.deferred.see()
         if not portal.started and not self.transaction.open:
-            if self.unsynced or (self._pipelining and self._locks(message.portal)):
+            if self.unsynced or (self.pipelining and self._locks(message.portal)):
                 await self.transaction.begin()  # what the pipeline did so far at the backend is in the block too
             else:
                 await self._end_implicit_transaction()
@@ -318,11 +325,13 @@ class ExtendedQuery(Exchange):
             if await self._settle():  # a portal that was bound outside of the savepoint would keep its locks
                 await self.backend.run(SAVEPOINT, OwnStatement(command.sql), *UNDO)
                 self.client.send(answers.CommandComplete("PREPARE"))
-        elif command is None or isinstance(command, Resetting | Shown | Preparing):
-            check(self)
-            self.unsynced = True
+        elif command is None or isinstance(command, Resetting | Shown | Preparing | Apart):
+            check_relayed(self, command)
+            self.unsynced = self.unsynced or command is not Apart.NOTHING
             self._holds_portal = False
             self._relay(frame)
+            if command is Apart.COPY:
+                await self._settle()  # what comes next belongs to the COPY
         elif self.backend.status == b"E":
             await self._execute_failed(frame)
         elif isinstance(command, ConstraintModes):
@@ -340,7 +349,7 @@ class ExtendedQuery(Exchange):
         if hold:
             await self.transaction.hold_schemas(prepared.routed.lake)
         before = prepared.analysis
-        analysis = await analysed(self, before.sql, name="pg_sluice", parameter_types=before.parameter_types, sync=True)
+        analysis = await analysed(self, before.sql, name=OWN, parameter_types=before.parameter_types, sync=True)
         routed = await route(self, analysis)
         must_be_alike(before, analysis)
         prepared.analysis, prepared.routed = analysis, routed
@@ -395,14 +404,14 @@ class ExtendedQuery(Exchange):
             await self.transaction.regained()
 
     async def _close(self, frame: Frame) -> None:
-        message = await self.encoding.read(frontend.Close, frame.body)
+        message = await self.encoding.read(frontend.Close, frame)
         if message.kind == b"P" and message.name in self._portals:
             await self._settle()
             await self._forget_portal(message.name)
             self.send_noted(answers.CloseComplete())
             return
         if message.kind == b"S":
-            self._prepared.pop(message.name, None)
+            self._prepared.forget(message.name)
         self._relay(frame)
 
     async def _flush(self, _: Frame) -> None:
@@ -412,15 +421,17 @@ class ExtendedQuery(Exchange):
 
     async def _fail(self, error: SluiceError) -> None:
         """Tell the client, and bring the backend's transaction into the same state."""
-        self._outstanding.clear()
+        if not await self._settle():
+            return  # what came before has failed, so that this was to be skipped
+        self._pipeline.fail()
         if self.backend.status == b"T" or self.unsynced:
             await fail(self.backend)
         elif self.machine.state is State.EXTENDED_QUERY:
-            await self._end_implicit_transaction()
+            await self.backend.run()
         if self.backend.status == b"E":
             await give_locks_back(self)
         self.machine.sent(ErrorResponse)
-        self.client.send_error(error)
+        await self.client.say_error(error)
 
     async def _leave_window(self) -> None:
         """At the end of a query or pipeline: others may have the locks that its statements needed."""
@@ -442,7 +453,7 @@ class ExtendedQuery(Exchange):
 
     def _relay(self, frame: Frame) -> None:
         self.backend.send(frame.data)
-        self._outstanding.append(_ENDS[frame.type])
+        self._pipeline.sent(frame)
 
     async def _relay_to_end(self, frame: Frame) -> bool:
         self._relay(frame)
@@ -453,34 +464,26 @@ class ExtendedQuery(Exchange):
 
         Notices of the SQLSTATE `hidden` are left out.
         """
-        if not self._outstanding:
+        if not self._pipeline:
             return self.machine.state is not State.SKIP_UNTIL_SYNC
         self.backend.send(frontend.Flush().encode())
-        while self._outstanding:
-            item = await self.backend.next()
-            if not isinstance(item, Frame):
-                self.client.relay(item)
-            elif not is_notice(item, hidden):
-                await self.pass_on(item)
-                if item.type == ErrorResponse.type:
-                    self._outstanding.clear()
-                elif item.type in self._outstanding[0]:
-                    self._outstanding.pop(0)
-            await self.client.drain()
+        while self._pipeline:
+            await self.take(await self.next_item(), hidden)
         return self.machine.state is not State.SKIP_UNTIL_SYNC
+
+    async def take(self, item: Item, hidden: str | None = None) -> None:
+        """Pass on what the backend says to relayed messages."""
+        if not isinstance(item, Frame):
+            self.client.relay(item)
+        elif not is_notice(item, hidden):
+            await self.pass_on(item)
+            self._pipeline.answered(item)
+        await self.client.drain()
 
     async def _end_implicit_transaction(self) -> None:
         """Outside a block, what the pipeline did so far at the backend is committed: a lake statement is its own."""
         self.unsynced = False
-        self.backend.send(frontend.Sync().encode())
-        while True:
-            item = await self.backend.next()
-            if isinstance(item, Frame):
-                if item.type == ReadyForQuery.type:
-                    return
-                if item.type in (ErrorResponse.type, NoticeResponse.type):
-                    continue
-            raise SluiceError(SqlState.INTERNAL_ERROR, "an answer out of place")
+        await self.backend.run()
 
     async def _forget_portal(self, name: str) -> None:
         self._bound.pop(name, None)

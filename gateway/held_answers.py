@@ -57,6 +57,33 @@ class HeldAnswers(StandIn):
         self._kept.close()
 
 
+class HeardTag(StandIn):
+    """Passes all on to the true client, and keeps the tag."""
+
+    tag = ""
+
+    def write(self, data: bytes | memoryview) -> None:
+        self._client.write(data)
+
+    def send(self, *messages: Message) -> None:
+        for message in messages:
+            if isinstance(message, CommandComplete):
+                self.tag = message.tag
+        self._client.send(*messages)
+
+    def send_aside(self, notice: NoticeResponse) -> None:
+        self._client.send_aside(notice)
+
+    async def drain(self) -> None:
+        await self._client.drain()
+
+
+def without_rows(tag: str) -> CommandComplete:
+    """What ends an execution that had no rows left to give."""
+    command, _, number = tag.rpartition(" ")
+    return CommandComplete(f"{command} 0" if number.isdigit() else tag)
+
+
 class HeldRows(HeldAnswers):
     """Gives rows in portions."""
 

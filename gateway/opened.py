@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from catalog.bootstrap import CLIENT_DATABASE
 from catalog.embedded import EmbeddedPostgres
 from catalog.errors import SluiceError, SqlState
+from catalog.own_settings import GATEWAY_ROLE
 from catalog.store import Store
 from gateway.data_directory import DataDirectory
 
@@ -23,12 +24,12 @@ async def opened(directory: DataDirectory, catalog: str | None) -> AsyncIterator
         raise SluiceError(SqlState.IO_ERROR, f"there is no lake in {directory.root}")
     postgres = EmbeddedPostgres(directory.catalog)
     if not directory.acquire():
-        async with _store(postgres.url(CLIENT_DATABASE)) as store:
+        async with _store(postgres.url(CLIENT_DATABASE, GATEWAY_ROLE)) as store:
             yield store
         return
     try:
         await postgres.start()
-        async with _store(postgres.url(CLIENT_DATABASE)) as store:
+        async with _store(postgres.url(CLIENT_DATABASE, GATEWAY_ROLE)) as store:
             yield store
     finally:
         await postgres.stop()

@@ -12,6 +12,9 @@ from typing import Final
 from gateway.framing import Frame
 
 _CONTEXT: Final = b"W"
+_FUNCTION: Final = b"function pg_sluice."
+# What is looked through in a moment.
+_SLICE: Final = 1 << 20
 # A line of such a function, and before it the statement in it that failed.
 _OWN: Final = re.compile(
     rb'(?:^SQL (?:statement|expression) "(?:(?!^(?:PL/pgSQL|SQL) ).|\n)*?)?^PL/pgSQL function pg_sluice\.[^\n]*\n?',
@@ -22,7 +25,8 @@ _LENGTH: Final = struct.Struct("!I")
 
 def without_own_context(error: Frame) -> Frame:
     """An ErrorResponse, in whatever encoding: all of them have ASCII's line feed and NUL for nothing else."""
-    if b"function pg_sluice." not in error.data:
+    places = range(0, len(error.data), _SLICE)
+    if all(error.data.find(_FUNCTION, at, at + _SLICE + len(_FUNCTION)) < 0 for at in places):
         return error
     fields = [_outside(field) if field.startswith(_CONTEXT) else field for field in error.body.split(b"\0")[:-2]]
     body = b"\0".join([*filter(None, fields), b"", b""])

@@ -8,4 +8,4 @@ from __future__ import annotations
 
 def own_text(value: str) -> str:
     """The text of what this SQL is, which is asked for twice; NULL of NULL alone, and not of a row of NULLs."""
-    return f"CASE WHEN pg_catalog.num_nulls({value}) = 0 THEN pg_catalog.format('%s', {value}) END"
+    return f"CASE WHEN pg_catalog.num_nulls({value}) OPERATOR(pg_catalog.=) 0 THEN pg_catalog.format('%s', {value}) END"

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import chain
 from typing import Final
 
 from catalog.datatypes import BYTEA, FIRST_USER_OID
+from gateway.aside import aside
 from gateway.backend import Backend, Statement
 from gateway.client_encoding import ClientEncoding
+from gateway.framing import LARGE_BYTES
 from gateway.messages import frontend
 from gateway.own_text import own_text
 from planner.plan import Parameter
 
-_STYLES: Final = "SELECT set_config('DateStyle', $1, true), set_config('IntervalStyle', $2, true)"
+# Of a target list (MaxTupleAttributeNumber is 1664); a statement may have 65,535 parameters.
+_ENTRIES_MAX: Final = 1600
+_STYLES: Final = "SELECT pg_catalog.set_config('DateStyle', $1, true), pg_catalog.set_config('IntervalStyle', $2, true)"
 
 
 async def bind_in_utf8(
@@ -56,21 +63,38 @@ async def canonical_parameters(
     """
     if not types:
         return ()
-    expressions = ", ".join(
-        f"'\\x' || encode(${number}, 'hex')" if type_oid == BYTEA else _text(number, type_oid)
-        for number, type_oid in enumerate(types, 1)
-    )
-    read = Statement(f"SELECT {expressions}", values, types, formats)
+    questions: list[Statement] = []
+    for start in range(0, len(types), _ENTRIES_MAX):
+        part = slice(start, start + _ENTRIES_MAX)
+        questions.append(_question(types[part], values[part], formats[part]))
+        await asyncio.sleep(0)
     dates, intervals = backend.parameters.get("DateStyle", ""), backend.parameters.get("IntervalStyle", "")
     if dates.startswith("ISO") and intervals == "postgres":
-        [result] = await backend.run(read, sync=sync)
+        results = await backend.run(*questions, sync=sync)
     else:
-        canonical = Statement(_STYLES, ("ISO", "postgres"))
-        _, result, _ = await backend.run(canonical, read, Statement(_STYLES, (dates, intervals)), sync=sync)
+        canonical, back = Statement(_STYLES, ("ISO", "postgres")), Statement(_STYLES, (dates, intervals))
+        _, *results, _ = await backend.run(canonical, *questions, back, sync=sync)
+    texts = list(chain.from_iterable(result.rows[0] for result in results))
+    many = len(texts) > _ENTRIES_MAX or sum(len(text or b"") for text in texts) > LARGE_BYTES
+    return await aside(partial(_parameters, types), texts, is_large=many)
+
+
+def _parameters(types: Sequence[int], texts: Sequence[bytes | None]) -> tuple[Parameter, ...]:
     return tuple(
         Parameter(type_oid, None if text is None else text.decode())
-        for type_oid, text in zip(types, result.rows[0], strict=True)
+        for type_oid, text in zip(types, texts, strict=True)
     )
+
+
+def _question(types: Sequence[int], values: Sequence[bytes | None], formats: Sequence[int]) -> Statement:
+    """Asks for the texts of some of the parameters."""
+    expressions = ", ".join(
+        f"'\\x' OPERATOR(pg_catalog.||) pg_catalog.encode(${number}, 'hex')"
+        if type_oid == BYTEA
+        else _text(number, type_oid)
+        for number, type_oid in enumerate(types, 1)
+    )
+    return Statement(f"SELECT {expressions}", values, types, formats)
 
 
 def _text(number: int, type_oid: int) -> str:

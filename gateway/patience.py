@@ -14,27 +14,29 @@ from typing import Final, TypeVar
 
 from catalog.errors import SluiceError, SqlState
 from gateway.backend import Backend, Statement
+from gateway.own_names import OWN
 
 _T = TypeVar("_T")
 
-_BEGIN: Final = Statement("SAVEPOINT pg_sluice_patience")
+_BEGIN: Final = Statement(f"SAVEPOINT {OWN}_patience")
 _LIMIT: Final = (
-    "SELECT (extract(epoch FROM pg_catalog.current_setting('lock_timeout')::interval) * 1000)::bigint,"
+    "SELECT (extract(epoch FROM pg_catalog.current_setting('lock_timeout')::interval)"
+    " OPERATOR(pg_catalog.*) 1000)::bigint,"
     " pg_catalog.set_config('sluice.lock_timeout', pg_catalog.current_setting('lock_timeout'), true),"
     " pg_catalog.set_config('lock_timeout', $1, true)"
 )
 _DONE: Final = (
     Statement("SELECT pg_catalog.set_config('lock_timeout', pg_catalog.current_setting('sluice.lock_timeout'), true)"),
-    Statement("RELEASE SAVEPOINT pg_sluice_patience"),
+    Statement(f"RELEASE SAVEPOINT {OWN}_patience"),
 )
 _UNDO: Final = (
-    Statement("ROLLBACK TO SAVEPOINT pg_sluice_patience"),
-    Statement("RELEASE SAVEPOINT pg_sluice_patience"),
+    Statement(f"ROLLBACK TO SAVEPOINT {OWN}_patience"),
+    Statement(f"RELEASE SAVEPOINT {OWN}_patience"),
 )
 _PAUSE: Final = Statement("SELECT pg_catalog.pg_sleep(0.05)")
 _IS_WAITED_FOR: Final = Statement(
     "SELECT EXISTS (SELECT FROM pg_catalog.pg_locks l WHERE NOT l.granted"
-    " AND pg_catalog.pg_backend_pid() = ANY (pg_catalog.pg_blocking_pids(l.pid)))"
+    " AND pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.=) ANY (pg_catalog.pg_blocking_pids(l.pid)))"
 )
 _MOMENT_MILLISECONDS: Final = 30
 # Longer than PostgreSQL waits before it looks for a deadlock (deadlock_timeout).

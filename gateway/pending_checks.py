@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from catalog.errors import SluiceError, SqlState
 from gateway.arrays import number_array
 from gateway.backend import Statement
+from gateway.kept_setting import kept
 
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
@@ -21,12 +22,13 @@ _NAME: Final = "sluice.pending_checks"
 _SET: Final = f"SELECT pg_catalog.set_config('{_NAME}', $1, true)"
 # With the names of the tables that are asked for, and of those whose constraints are no more.
 _PENDING: Final = f"""
-WITH pending (checks) AS (SELECT coalesce(nullif(pg_catalog.current_setting('{_NAME}', true), ''), '[]')::json)
+WITH pending (checks) AS (SELECT {kept(_NAME, "[]")}::json)
 SELECT checks, (
     SELECT pg_catalog.json_object_agg(c.oid, c.relname) FROM pg_catalog.pg_class c
-    WHERE c.oid = ANY ($1::pg_catalog.oid[]) OR c.oid IN (
-        SELECT (e ->> 1)::pg_catalog.oid FROM pg_catalog.json_array_elements(checks) e
-        WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE k.oid = (e ->> 0)::pg_catalog.oid)))
+    WHERE c.oid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.oid[]) OR c.oid OPERATOR(pg_catalog.=) ANY (
+        SELECT (e OPERATOR(pg_catalog.->>) 1)::pg_catalog.oid FROM pg_catalog.json_array_elements(checks) e
+        WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k
+            WHERE k.oid OPERATOR(pg_catalog.=) (e OPERATOR(pg_catalog.->>) 0)::pg_catalog.oid)))
 FROM pending
 """
 

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Final
 from catalog.errors import SluiceError, SqlState
 from gateway.attention import check
 from gateway.backend import Statement
-from gateway.held_answers import HeldRows
+from gateway.held_answers import HeardTag, HeldRows, without_rows
 from gateway.messages.backend import FieldDescription, RowDescription
 from gateway.session_timeouts import STATEMENT_TIMEOUT
+from gateway.statement_timeout import timed_out
 from planner.plan import Parameter
 
 if TYPE_CHECKING:
@@ -44,12 +45,13 @@ class Binding:
 
 
 class Portal(ABC):
-    """`columns` is what Describe answers, formats applied; None for a statement without rows.
+    """`name` is the client's. `columns` is what Describe answers, formats applied; None for a statement without rows.
 
     In a simple query the columns are announced as soon as it is sure that the statement begins to give rows.
     """
 
     session: Exchange
+    name = ""
     columns: tuple[FieldDescription, ...] | None = None
     started = False
 
@@ -80,15 +82,19 @@ class StatementPortal(Portal):
         self.binding = binding
         self._timer: asyncio.Timeout | None = None
         self._held: HeldRows | None = None
+        self._tag = ""  # of what has given all of its rows at once
         if analysis.columns is not None:
             self.columns = with_formats(analysis.columns, binding.result_formats)
 
     async def execute(self, limit: int) -> None:
         session, client = self.session, self.session.client
+        heard: HeardTag | None = None
         if not self.started:
             self.started = True
             if limit and self.columns is not None:
                 session.client = self._held = HeldRows(client)
+            elif self.columns is not None:
+                session.client = heard = HeardTag(client)
             try:
                 async with asyncio.timeout(None) as self._timer:
                     await self.run()
@@ -97,8 +103,11 @@ class StatementPortal(Portal):
                 raise timed_out() from None
             finally:
                 session.client = client
+            self._tag = "" if heard is None else heard.tag
+        elif self._tag:
+            client.send(without_rows(self._tag))
         elif self._held is None:
-            raise SluiceError(SqlState.OBJECT_NOT_IN_PREREQUISITE_STATE, "the portal cannot be run a second time")
+            raise SluiceError(SqlState.OBJECT_NOT_IN_PREREQUISITE_STATE, f'portal "{self.name}" cannot be run')
         if self._held is not None:
             await self._held.give(limit)
 
@@ -120,9 +129,10 @@ class StatementPortal(Portal):
         self.limit_time(int(timeout.rows[0][0] or 0) / 1000 or None)
 
     def limit_time(self, seconds: float | None) -> None:
-        """From now on, the statement may take so long."""
+        """The statement may take so long, from when it came."""
         if seconds is not None and self._timer is not None:
-            self._timer.reschedule(asyncio.get_running_loop().time() + seconds)
+            deadline = asyncio.get_running_loop().time() + seconds
+            self._timer.reschedule(min(deadline, self.session.deadline or deadline))
 
     @abstractmethod
     async def run(self) -> None:
@@ -136,6 +146,7 @@ async def run_portal(portal: Portal, limit: int) -> None:
     session.client.describe(portal.columns)
     try:
         check(session)
+        refuse_formats(portal.columns or ())
         await session.timeouts.running(lambda: portal.execute(limit))
     except SluiceError as error:
         was_ended = error.sqlstate == SqlState.QUERY_CANCELED
@@ -148,9 +159,11 @@ async def run_portal(portal: Portal, limit: int) -> None:
         session.lake_active = False
 
 
-def timed_out() -> SluiceError:
-    """What a statement says that took longer than statement_timeout."""
-    return SluiceError(SqlState.QUERY_CANCELED, "canceling statement due to statement timeout")
+def refuse_formats(columns: Sequence[FieldDescription]) -> None:
+    """22023 for a format code that there is none of."""
+    for column in columns:
+        if column.format not in (0, 1):
+            raise SluiceError(SqlState.INVALID_PARAMETER_VALUE, f"unsupported format code: {column.format}")
 
 
 def result_formats(formats: Sequence[int], count: int) -> tuple[int, ...]:

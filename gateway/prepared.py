@@ -7,26 +7,34 @@ since, and then PostgreSQL plans it again too, or says that its result would be 
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError
 from gateway.analysis import SAVEPOINT, UNDO, Analysis
-from gateway.backend import CLOSES, Backend, Statement, encode_statement
+from gateway.backend import Backend, Statement
+from gateway.encoded_statement import CLOSES, encode_statement
 from gateway.enlistment import analysed
 from gateway.framing import Frame
 from gateway.messages import backend as answers
 from gateway.messages import frontend
 from gateway.messages.backend import decode_backend
 from gateway.messages.layout import Message
+from gateway.own_names import OWN
 from gateway.routing import Routed, prepared_text, route
+from planner.routes import is_utility
 
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
 
-_NAME: Final = "pg_sluice"
+_NAME: Final = OWN
 # Evaluates the arguments of EXECUTE, by PostgreSQL's own rules for them.
-_ARGUMENTS: Final = "pg_sluice_arguments"
+_ARGUMENTS: Final = f"{OWN}_arguments"
+# More than so many come as rows of so many each: a target list, and a row, has 1664 entries at most.
+_ENTRIES_MAX: Final = 1600
+_INT: Final = struct.Struct("!i")
+_FIELD: Final = struct.Struct("!Ii")
 _DESCRIPTIONS: Final = (answers.ParameterDescription.type, answers.RowDescription.type, answers.NoData.type)
 
 
@@ -66,11 +74,16 @@ async def renewed(session: Exchange, name: str, known: Prepared | None) -> Prepa
         parameter_types=known.analysis.parameter_types,
         sync=session.simple,
     )
-    if analysis.tree != known.analysis.tree or known.routed.late:
+    if analysis.tree != known.analysis.tree or known.routed.late or _names_tables(known.routed):
         analysis.columns = known.analysis.columns
         return Prepared(analysis, await route(session, analysis))
     known.analysis.mark = analysis.mark
     return known
+
+
+def _names_tables(routed: Routed) -> bool:
+    """Whether the tree has its tables by name alone, which others may have by now: that of a utility statement."""
+    return routed.query is not None and is_utility(routed.query)
 
 
 async def check_bind(backend: Backend, message: frontend.Bind, *, sync: bool) -> None:
@@ -79,9 +92,13 @@ async def check_bind(backend: Backend, message: frontend.Bind, *, sync: bool) ->
     What is wrong with the parameters, or that the result would be another one than was described, it says itself. It
     locks the shadows for that, and in a block keeps no lock.
     """
+    undone = backend.status == b"T"
+    if message.portal:  # which a cursor may have already
+        await _exchange(backend, (message, frontend.Close(b"P", message.portal)), sync=sync, undone=undone, ends=1)
+        return
     bind = replace(message, portal=_NAME)
     close = frontend.Close(b"P", _NAME)
-    await _exchange(backend, (close, bind, close), sync=sync, undone=backend.status == b"T", ends=2)
+    await _exchange(backend, (close, bind, close), sync=sync, undone=undone, ends=2)
 
 
 async def described(backend: Backend, message: frontend.Describe) -> list[Message]:
@@ -108,10 +125,15 @@ async def deallocate(backend: Backend, name: str) -> None:
 async def evaluated(backend: Backend, name: str, types: tuple[int, ...], text: str, offset: int) -> list[bytes | None]:
     """The arguments of EXECUTE `name` in binary form; `text` are they with their parentheses, `offset` is where they
     begin in the statement."""
-    if not types and not text:
-        return []
-    values = ", ".join(f"${number}" for number in range(1, len(types) + 1))
-    await prepare(backend, _ARGUMENTS, f"SELECT {values}", types)
+    if not types:
+        return []  # arguments of what has no parameters are not looked at
+    numbers = range(1, len(types) + 1)
+    rows = [numbers[start : start + _ENTRIES_MAX] for start in range(0, len(numbers), _ENTRIES_MAX)]
+    lists = [", ".join(f"${number}" for number in row) for row in rows]
+    many = len(lists) > 1
+    await prepare(
+        backend, _ARGUMENTS, f"SELECT {', '.join(f'ROW({each})' for each in lists) if many else lists[0]}", types
+    )
     call = f"EXECUTE {_ARGUMENTS}"
     try:
         [result] = await backend.run(Statement(call + text, result_format=1))
@@ -122,7 +144,20 @@ async def evaluated(backend: Backend, name: str, types: tuple[int, ...], text: s
         raise
     finally:
         await deallocate(backend, _ARGUMENTS)
-    return list(result.rows[0])
+    return [value for row in result.rows[0] for value in _of_row(row or b"")] if many else list(result.rows[0])
+
+
+def _of_row(row: bytes) -> list[bytes | None]:
+    """The values of a row in binary form (record_send)."""
+    (count,) = _INT.unpack_from(row)
+    values: list[bytes | None] = []
+    place = _INT.size
+    for _ in range(count):
+        _, length = _FIELD.unpack_from(row, place)
+        place += _FIELD.size
+        values.append(None if length < 0 else row[place : place + length])
+        place += max(length, 0)
+    return values
 
 
 async def _exchange(

@@ -16,14 +16,17 @@ from __future__ import annotations
 from typing import Final
 
 from gateway.backend import Backend, Statement
-from planner.statements import Statement as SourceStatement
+from gateway.own_names import OWN
+from planner.long_text import holds_word
+from planner.source_statement import Statement as SourceStatement
+from planner.source_statement import known
 from planner.transaction_commands import TransactionCommand
 
 SHOWN: Final = Statement("SHOW transaction_read_only")
 # For a statement of the client's within a savepoint of the gateway's own, whose end is this one's too.
 SET: Final = Statement("SET LOCAL transaction_read_only = on")
-_SAVEPOINT: Final = Statement("SAVEPOINT pg_sluice_read_only")
-_RELEASE: Final = Statement("RELEASE SAVEPOINT pg_sluice_read_only")
+_SAVEPOINT: Final = Statement(f"SAVEPOINT {OWN}_read_only")
+_RELEASE: Final = Statement(f"RELEASE SAVEPOINT {OWN}_read_only")
 _READ_WRITE: Final = Statement("SET TRANSACTION READ WRITE")
 _READ_ONLY: Final = Statement("SET TRANSACTION READ ONLY")
 # PostgreSQL does that outside of savepoints only.
@@ -115,7 +118,7 @@ class ReadOnlyBlock:
     async def let(self, *statements: SourceStatement) -> None:
         """Before statements are carried out: one that PostgreSQL does in no savepoint takes the block out of the
         layer, for good."""
-        if any(exports_snapshot(statement) for statement in statements) and not self._has_savepoints:
+        if self._is_open and not self._has_savepoints and any(map(exports_snapshot, statements)):
             await self._leave()
 
     async def _leave(self) -> None:
@@ -125,6 +128,7 @@ class ReadOnlyBlock:
             await self._backend.run(_READ_ONLY)
 
 
+@known
 def exports_snapshot(statement: SourceStatement) -> bool:
     """Whether the statement may call what exports a snapshot."""
-    return _EXPORTS in statement.text.lower()
+    return holds_word(statement.text, _EXPORTS)

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
-from gateway import constraint_modes, deferred
+from gateway import constraint_modes, deferred, told_level
 from gateway.arrays import text_array
 from gateway.backend import Statement
 
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
 
-_OWN: Final = (constraint_modes.NAME, deferred.NAME)
+_OWN: Final = (constraint_modes.NAME, deferred.NAME, *told_level.NAMES)
 _ASK: Final = Statement(
-    "SELECT name, coalesce(pg_catalog.current_setting(name, true), '') FROM pg_catalog.unnest($1::text[]) name",
+    "SELECT name, coalesce(pg_catalog.current_setting(name, true), '')"
+    " FROM pg_catalog.unnest($1::pg_catalog.text[]) name",
     (text_array(_OWN),),
 )
 _SET: Final = "SELECT pg_catalog.set_config($1, $2, true)"

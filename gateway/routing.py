@@ -7,7 +7,7 @@ PostgreSQL resolves, and statements inside statements, which it analyses by them
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,44 +17,55 @@ from gateway.analysis import Analysis
 from gateway.arrays import number_array
 from gateway.backend import Statement
 from gateway.enlistment import analysed
+from gateway.own_names import OWN
+from gateway.range_variable import quoted, quoted_name, resolve
+from gateway.taken_apart import take_apart
+from gateway.thinking import thought
 from gateway.unseen import runs_functions
 from gateway.visibility import lake_relations
-from planner import lexer, routes, statements
+from planner import routes, statements
+from planner.asked_settings import asked_settings
 from planner.concurrently import concurrent_command
+from planner.locking import first_strength
 from planner.maintenance import vacuum_command
 from planner.nodes import Node, name_of, parse, walk
-from planner.references import calls_users, changed, domains, relations, runs_unseen, views
+from planner.references import calls_users, changed, domains, learn, relations, runs_unseen, views
+from planner.rights import demands
 from planner.routes import Route
 from planner.system_columns import check_system_columns
+from planner.transaction_commands import transaction_command
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Mapping
 
     from gateway.cursor import Cursor
     from gateway.exchange import Exchange
 
 _PREPARED: Final = (
-    "SELECT statement, from_sql, parameter_types::oid[]::text FROM pg_catalog.pg_prepared_statements WHERE name = $1"
+    "SELECT statement, from_sql, parameter_types::pg_catalog.oid[]::pg_catalog.text"
+    " FROM pg_catalog.pg_prepared_statements WHERE name OPERATOR(pg_catalog.=) $1"
 )
 # The tables that these names mean, or, of indexes, their tables.
 _TABLES: Final = """
 SELECT coalesce(i.indrelid, c.oid)::bigint FROM pg_catalog.json_array_elements_text($1) n
-JOIN pg_catalog.pg_class c ON c.oid = pg_catalog.to_regclass(n) LEFT JOIN pg_catalog.pg_index i ON i.indexrelid = c.oid
+JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass(n) LEFT
+    JOIN pg_catalog.pg_index i ON i.indexrelid OPERATOR(pg_catalog.=) c.oid
 """
 # What these views read, be it by others; one may read itself.
 _READ_BY_VIEWS: Final = f"""
 WITH RECURSIVE read (oid) AS (
     SELECT pg_catalog.unnest($1::pg_catalog.oid[])
-    UNION SELECT d.refobjid FROM read v JOIN pg_catalog.pg_rewrite r ON r.ev_class = v.oid AND r.ev_type = '1'
-    JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass AND d.objid = r.oid
-        AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass
+    UNION SELECT d.refobjid FROM read v JOIN pg_catalog.pg_rewrite r ON r.ev_class OPERATOR(pg_catalog.=) v.oid
+        AND r.ev_type OPERATOR(pg_catalog.=) '1'
+    JOIN pg_catalog.pg_depend d ON d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_rewrite'::pg_catalog.regclass
+        AND d.objid OPERATOR(pg_catalog.=) r.oid
+        AND d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
 )
-SELECT oid::pg_catalog.int8 FROM read WHERE oid >= {FIRST_USER_OID}
+SELECT oid::pg_catalog.int8 FROM read WHERE oid OPERATOR(pg_catalog.>=) {FIRST_USER_OID}
 """
 _REINDEX_SCHEMA: Final = 2
 # They change what is somebody's, whatever that is.
 _UNNAMED: Final = frozenset({"DROPOWNEDSTMT", "REASSIGNOWNEDSTMT"})
-_RELATION: Final = Statement("SELECT pg_catalog.to_regclass($1)::oid::bigint::text")
 
 
 @dataclass(slots=True)
@@ -102,28 +113,46 @@ class PreparedText:
 
 async def route(session: Exchange, analysis: Analysis) -> Routed:
     """Who carries the statement out."""
-    tree = parse(analysis.tree)
-    query = routes.main_query(tree)
-    if query is None:
-        return Routed(Route.RELAY)
-    if routes.is_utility(query):
-        return await _utility(session, analysis, query)
-    routed = await _optimizable(session, tree, query)
-    if routed.lake:
-        analysis.views = views(tree)
+    routed = await _route(session, analysis)
+    await take_apart(session, analysis, routed)
     return routed
 
 
-async def _optimizable(session: Exchange, tree: Any, query: Node) -> Routed:
-    lake = await lake_relations(session, (oid for oid in relations(tree) if oid >= FIRST_USER_OID))
+async def _route(session: Exchange, analysis: Analysis) -> Routed:
+    size = analysis.tree.size
+    tree = await thought(session, size, parse, analysis.tree)
+    if (query := routes.main_query(tree)) is None:
+        return Routed(Route.RELAY)
+    if routes.is_utility(query):
+        return await _utility(session, analysis, query)
+    await thought(session, size, _learn, query)
+    named = relations(query)
+    routed = await _optimizable(session, tree, query, named, size)
+    if routed.lake:
+        analysis.views = await thought(session, size, views, tree)
+        analysis.demands = await thought(session, size, demands, tree)
+        analysis.asked_settings = await thought(session, size, asked_settings, analysis.tree, tree)
+    return routed
+
+
+def _learn(query: Node) -> None:
+    learn(query)
+    first_strength(query)
+
+
+async def _optimizable(session: Exchange, tree: Any, query: Node, named: frozenset[int], size: int) -> Routed:
+    """`named` are all relations in it."""
+    lake = await lake_relations(session, (oid for oid in named if oid >= FIRST_USER_OID))
     if not lake:
-        watched = runs_unseen(tree, session.gateway.builtins) or await runs_functions(
-            session, changed(tree), domains(tree)
-        )
+        watched = await thought(session, size, runs_unseen, tree, session.gateway.builtins)
+        if not watched:
+            watched = await runs_functions(
+                session, await thought(session, size, changed, tree), await thought(session, size, domains, tree)
+            )
         # Names of tables that are not PostgreSQL's own may mean others the next time.
-        late = any(oid >= FIRST_USER_OID for oid in relations(tree))
+        late = any(oid >= FIRST_USER_OID for oid in named)
         return Routed(Route.GUARDED if watched else Route.RELAY, query, late=late)
-    check_system_columns(tree)
+    await thought(session, size, check_system_columns, tree)
     kind = routes.command(query)
     if query.hasModifyingCTE:
         return Routed(Route.WITH_CHANGES, query, tuple(sorted(lake)))
@@ -221,7 +250,8 @@ async def _schema_only(session: Exchange, analysis: Analysis, query: Node) -> Ro
     if utility.type in _UNNAMED:
         return Routed(Route.SCHEMA_ONLY, query)
     if utility.type != "DROPSTMT":
-        names = [] if utility.fields.get("relation") is None else [quoted_name(utility.relation)]
+        relation = utility.fields.get("relation") or utility.fields.get("table")
+        names = [] if relation is None else [quoted_name(relation)]
     elif statements.drops_tables(analysis.sql):
         names = [quoted(each) for each in utility.objects]
     else:
@@ -272,13 +302,15 @@ async def _truncate(session: Exchange, _: Analysis, query: Node) -> Routed:
 
 
 async def _explain(session: Exchange, analysis: Analysis, query: Node) -> Routed:
-    offset, options = statements.explained(analysis.sql)
-    routed = await _inner(session, analysis, offset, analysis.sql[offset:])
+    offset, options = await thought(session, len(analysis.sql), statements.explained, analysis.sql)
+    text = analysis.sql[offset:]
+    routed = await _inner(session, analysis, offset, text)
     inner = routed.inner_routed
     assert inner is not None
     if inner.route is Route.REFRESH:
         return Routed(Route.RELAY, query)  # PostgreSQL has no plan of it to show
-    if inner.route in (Route.RELAY, Route.GUARDED) and not statements.is_schema_change(analysis.sql[offset:]):
+    is_change = await thought(session, len(text), statements.is_schema_change, text)
+    if inner.route in (Route.RELAY, Route.GUARDED) and not is_change:
         return Routed(inner.route, query)
     return Routed(Route.EXPLAIN, query, inner.lake, routed.inner, inner, options)
 
@@ -326,13 +358,13 @@ async def _copy(session: Exchange, analysis: Analysis, query: Node) -> Routed:
         if not lake and utility.is_from and await runs_functions(session, [oid] if oid else []):
             raise unsupported("COPY into a table whose triggers or constraints call functions made by users")
         return Routed(Route.COPY if lake else Route.RELAY, query, tuple(lake), late=not lake)
-    start, end = statements.parenthesised(analysis.sql)
+    start, end = await thought(session, len(analysis.sql), statements.parenthesised, analysis.sql)
     routed = await _inner(session, analysis, start, analysis.sql[start:end])
     assert routed.inner_routed is not None
     if routed.inner_routed.route in (Route.RELAY, Route.GUARDED):
         return Routed(routed.inner_routed.route, query)
-    if routed.inner is None or routed.inner.columns is None:
-        return Routed(Route.RELAY, query)  # which says that there is nothing to copy
+    if routed.inner is None or routed.inner.columns is None or routed.inner.parameter_types:
+        return Routed(Route.RELAY, query)  # which says that there is nothing to copy, or no such parameter
     return Routed(Route.COPY, query, routed.inner_routed.lake, routed.inner, routed.inner_routed)
 
 
@@ -342,7 +374,7 @@ async def _table_as(session: Exchange, analysis: Analysis, query: Node) -> Route
         await _judge(session, utility)
         return Routed(Route.MATERIALIZED, query)
     persistence = utility.into.rel.relpersistence
-    parts = statements.table_as(analysis.sql)
+    parts = await thought(session, len(analysis.sql), statements.table_as, analysis.sql)
     routed = await _inner(session, analysis, parts.offset, parts.query)
     assert routed.inner_routed is not None
     if persistence == "t":
@@ -371,7 +403,7 @@ async def _refresh(session: Exchange, _: Analysis, query: Node) -> Routed:
 
 
 async def _declare(session: Exchange, analysis: Analysis, query: Node) -> Routed:
-    offset = statements.declared(analysis.sql)
+    offset = await thought(session, len(analysis.sql), statements.declared, analysis.sql)
     routed = await _inner(session, analysis, offset, analysis.sql[offset:])
     inner = routed.inner_routed
     assert inner is not None
@@ -405,13 +437,18 @@ async def _execute(session: Exchange, _: Analysis, query: Node) -> Routed:
 
 async def _executed(session: Exchange, query: Node) -> tuple[Analysis, Routed] | None:
     """What EXECUTE carries out, and who does; None where nothing of that name was prepared."""
-    found = await prepared_text(session, name_of(query.utilityStmt.name))
-    if found is None:
+    name = name_of(query.utilityStmt.name)
+    found = None if name in session.executing else await prepared_text(session, name)
+    if found is None:  # or it executes itself: PostgreSQL's stack ends that
         return None
-    inner = await analysed(
-        session, found.text, name="pg_sluice", parameter_types=found.parameter_types, sync=session.simple
-    )
-    return inner, await route(session, inner)
+    if any(map(transaction_command, await thought(session, len(found.text), statements.split, found.text))):
+        raise unsupported("EXECUTE of a statement about the transaction")
+    inner = await analysed(session, found.text, name=OWN, parameter_types=found.parameter_types, sync=session.simple)
+    session.executing.add(name)
+    try:
+        return inner, await route(session, inner)
+    finally:
+        session.executing.discard(name)
 
 
 async def prepared_text(session: Exchange, name: str) -> PreparedText | None:
@@ -424,7 +461,7 @@ async def prepared_text(session: Exchange, name: str) -> PreparedText | None:
     assert types is not None
     text = statement.decode()
     if from_sql == b"t":
-        text = text[statements.prepared(text) :].rstrip().removesuffix(";")
+        text = text[await thought(session, len(text), statements.prepared, text) :].rstrip().removesuffix(";")
     listed = types.decode().strip("{}")
     return PreparedText(text, tuple(map(int, listed.split(","))) if listed else ())
 
@@ -432,9 +469,7 @@ async def prepared_text(session: Exchange, name: str) -> PreparedText | None:
 async def _inner(session: Exchange, analysis: Analysis, offset: int, text: str) -> Routed:
     """Analyse the statement inside; the backend must not be waiting for Sync."""
     try:
-        inner = await analysed(
-            session, text, name="pg_sluice", parameter_types=analysis.parameter_types, sync=session.simple
-        )
+        inner = await analysed(session, text, name=OWN, parameter_types=analysis.parameter_types, sync=session.simple)
     except SluiceError as error:
         if error.fields.get("P"):
             error.fields["P"] = str(int(error.fields["P"]) + offset)
@@ -444,23 +479,6 @@ async def _inner(session: Exchange, analysis: Analysis, offset: int, text: str) 
     if routed.route is Route.WITH_CHANGES:
         raise unsupported("a data-modifying statement in WITH inside of another statement")
     return Routed(Route.RELAY, None, (), inner, routed)
-
-
-async def resolve(session: Exchange, relation: Node) -> int | None:
-    """The OID of the relation that a RangeVar names, by the session's search path; None where there is none."""
-    [result] = await session.backend.run(Statement(_RELATION.sql, (quoted_name(relation),)), sync=session.simple)
-    value = result.rows[0][0]
-    return None if value is None else int(value)
-
-
-def quoted_name(relation: Node) -> str:
-    """What a RangeVar says, quoted."""
-    return quoted([relation.fields.get("schemaname"), relation.relname])
-
-
-def quoted(parts: Iterable[Any]) -> str:
-    """The parts of a name, quoted; those that are not there are left out."""
-    return ".".join(lexer.quoted(name_of(part)) for part in parts if part)
 
 
 _UTILITIES: Final[Mapping[Route, Callable[[Exchange, Analysis, Node], Awaitable[Routed]]]] = {

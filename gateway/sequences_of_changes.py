@@ -23,14 +23,19 @@ from gateway.settings_of_changes import Settings, under
 # Each with what owns it: a column, or, where none does, itself.
 _OWNERS: Final = """
 SELECT d.refobjid AS relation, d.refobjsubid AS number, d.deptype AS kind, d.objid AS sequence
-FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_class c ON c.oid = d.objid AND c.relkind = 'S'
-WHERE d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass
-    AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.deptype IN ('a', 'i') AND d.refobjsubid > 0
+FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) d.objid
+    AND c.relkind OPERATOR(pg_catalog.=) 'S'
+WHERE d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
+    AND d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
+    AND d.deptype OPERATOR(pg_catalog.=) ANY ('{a,i}'::pg_catalog."char"[])
+    AND d.refobjsubid OPERATOR(pg_catalog.>) 0
 UNION ALL
 SELECT x.seqrelid, 0, 's', x.seqrelid FROM pg_catalog.pg_sequence x WHERE NOT EXISTS (
-    SELECT FROM pg_catalog.pg_depend d WHERE d.objid = x.seqrelid AND d.refobjsubid > 0 AND d.deptype IN ('a', 'i')
-        AND d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass
-        AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass)
+    SELECT FROM pg_catalog.pg_depend d WHERE d.objid OPERATOR(pg_catalog.=) x.seqrelid
+        AND d.refobjsubid OPERATOR(pg_catalog.>) 0
+        AND d.deptype OPERATOR(pg_catalog.=) ANY ('{a,i}'::pg_catalog."char"[])
+        AND d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
+        AND d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass)
 """
 # Whether one has begun anew is told by its file.
 _FOUND: Final = f"""
@@ -39,16 +44,19 @@ SELECT o.relation::pg_catalog.int8, o.number, o.kind, c.oid::pg_catalog.int8,
     pg_catalog.format('%s.%I', c.relnamespace::pg_catalog.regnamespace, c.relname),
     s.seqincrement, s.seqmin, s.seqmax, s.seqcycle, v.last_value, v.is_called
 FROM ({_OWNERS}) o
-JOIN pg_catalog.pg_class c ON c.oid = o.sequence
-JOIN pg_catalog.pg_sequence s ON s.seqrelid = c.oid
+JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) o.sequence
+JOIN pg_catalog.pg_sequence s ON s.seqrelid OPERATOR(pg_catalog.=) c.oid
 CROSS JOIN LATERAL pg_catalog.pg_get_sequence_data(c.oid) v
 """
-_OWNED: Final = f"{_FOUND} WHERE o.relation = ANY ($1::pg_catalog.int8[]::pg_catalog.oid[]) ORDER BY c.oid"
-_BY_OID: Final = f"{_FOUND} WHERE o.sequence = $1::pg_catalog.int8::pg_catalog.oid"
+_OWNED: Final = (
+    f"{_FOUND} WHERE o.relation OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.int8[]::pg_catalog.oid[]) ORDER BY c.oid"
+)
+_BY_OID: Final = f"{_FOUND} WHERE o.sequence OPERATOR(pg_catalog.=) $1::pg_catalog.int8::pg_catalog.oid"
 _TAKE_UP: Final = f"""
 SELECT pg_catalog.setval(o.sequence, $4::pg_catalog.int8, $5::pg_catalog.bool) FROM ({_OWNERS}) o
-WHERE o.relation = $1::pg_catalog.int8::pg_catalog.oid AND o.number = $2::pg_catalog.int4
-    AND o.kind = $3::pg_catalog."char"
+WHERE o.relation OPERATOR(pg_catalog.=) $1::pg_catalog.int8::pg_catalog.oid
+    AND o.number OPERATOR(pg_catalog.=) $2::pg_catalog.int4
+    AND o.kind OPERATOR(pg_catalog.=) $3::pg_catalog."char"
 """
 
 Owner = tuple[int, int, str]

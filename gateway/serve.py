@@ -15,11 +15,14 @@ from catalog.gateways import Gateways
 from catalog.schema_changes import undo_abandoned
 from catalog.schema_news import SchemaNews
 from catalog.store import Store
+from gateway import thinking
+from gateway.arrival import APPLICATION_PROTOCOL
 from gateway.certificate import ensure_certificate
 from gateway.context import GatewayContext
 from gateway.data_directory import DataDirectory
 from gateway.endpoint import endpoint, in_url
 from gateway.maintainer import Maintainer
+from gateway.open_files import allow_open_files
 from gateway.serve_options import Options
 from gateway.server import Server
 from gateway.supervision import Supervision
@@ -41,22 +44,23 @@ async def serve(directory: DataDirectory, options: Options) -> None:
 
     loop.add_signal_handler(signal.SIGINT, lambda: stop_now(hurry=True))
     loop.add_signal_handler(signal.SIGTERM, lambda: stop_now(hurry=False))
+    allow_open_files(options.limits.max_connections)
     directory.make()
     async with AsyncExitStack() as stack:
         data_path = options.data_path or directory.data_path
         if not data_path.endswith("/"):
             data_path += "/"
-        dsn = options.catalog
-        if dsn is None:
+        dsn = superuser = options.catalog
+        if dsn is None or superuser is None:
             _say("starting the embedded PostgreSQL")
             supervision = Supervision(directory, _say)
             await supervision.start()
             stack.push_async_callback(supervision.stop)
-            dsn = supervision.url
+            dsn, superuser = supervision.url, supervision.superuser_url
             supervisor = asyncio.create_task(supervision.keep())
             stack.push_async_callback(end, supervisor)
         address, database = endpoint(dsn)
-        token = await bootstrap(dsn, data_path)
+        mock_nonce = await bootstrap(superuser, data_path)
         store = Store(dsn)
         await store.open()
         stack.push_async_callback(store.close)
@@ -76,7 +80,15 @@ async def serve(directory: DataDirectory, options: Options) -> None:
         functions, types = await store.fetch(FUNCTIONS_QUERY), await store.fetch(TYPES_QUERY)
         builtins = Builtins.from_rows(map(tuple, functions), map(tuple, types))
         _say(f"starting Spark ({options.spark})")
-        engine = SparkEngine(data_path, EngineSettings(url=options.spark, log=directory.spark_log))
+        settings = EngineSettings(
+            url=options.spark,
+            log=directory.spark_log,
+            unread_folder=directory.unread,
+            unread_limit=options.unread_limit,
+            temp_file_limit=options.temp_file_limit,
+            shuffled=options.shuffled,
+        )
+        engine = SparkEngine(data_path, settings)
         stack.push_async_callback(engine.stop)
         starting = asyncio.create_task(engine.start())
         stop = asyncio.create_task(stopping.wait())
@@ -85,7 +97,7 @@ async def serve(directory: DataDirectory, options: Options) -> None:
             starting.cancel()
             return
         await starting
-        gateway = GatewayContext(store, engine, builtins, token, address, database, data_path, gateways)
+        gateway = GatewayContext(store, engine, builtins, mock_nonce, address, database, data_path, gateways)
         gateway.indexing.start()
         stack.push_async_callback(gateway.indexing.close)
         news = SchemaNews(dsn, gateway.schema_changed)
@@ -98,9 +110,11 @@ async def serve(directory: DataDirectory, options: Options) -> None:
         certificate, key = ensure_certificate(directory.tls, options.host)
         tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         tls.load_cert_chain(certificate, key)
-        server = Server(gateway, tls)
+        tls.set_alpn_protocols([APPLICATION_PROTOCOL])
+        server = Server(gateway, tls, options.limits)
         await server.start(options.host, options.port)
         stack.push_async_callback(server.stop)
+        thinking.prepare()
         user = CLIENT_ROLE if options.catalog is None else "USER"
         _say(f"ready: postgresql://{user}@{in_url(options.host)}:{server.port}/{quote(database)}")
         await stop

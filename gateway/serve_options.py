@@ -6,7 +6,10 @@ import socket
 from dataclasses import dataclass
 from typing import Final
 
+from gateway.admission import Limits
 from gateway.endpoint import in_url
+from storage.spill import TEMP_FILE_LIMIT_BYTES
+from storage.unread import LIMIT_BYTES
 
 GRACE_SECONDS: Final = 8.0
 _EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104
@@ -17,7 +20,9 @@ class Options:
     """What `sluice serve` was given. `catalog` is a postgresql:// URI, or None for the embedded one.
 
     Without `maintenance`, this gateway does none in the background. `grace` is for how many seconds SIGTERM lets
-    statements go on.
+    statements go on; `unread_limit` how many bytes of disk the rows may take that clients have not read,
+    `temp_file_limit` how many those that are kept until a statement is over. `shuffled` is for tests: the seed of
+    blocks out of order (storage.shuffled).
     """
 
     host: str
@@ -27,6 +32,10 @@ class Options:
     data_path: str | None = None
     maintenance: bool = True
     grace: float = GRACE_SECONDS
+    limits: Limits = Limits()  # noqa: RUF009  immutable
+    shuffled: int | None = None
+    unread_limit: int = LIMIT_BYTES
+    temp_file_limit: int = TEMP_FILE_LIMIT_BYTES
 
     @property
     def address(self) -> str:

@@ -1,22 +1,28 @@
-"""The listening socket: one task per connection, from startup to the end of its session."""
+"""The gateway's connections: one task for each, from its first byte to the end of its session."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import secrets
+import socket
 import ssl
 from typing import Final
 
+from catalog.background import end
 from catalog.errors import SluiceError, SqlState
 from gateway import as_of
-from gateway.authentication import log_in, startup_message
+from gateway.admission import Admission, Limits
+from gateway.arrival import Arrival
+from gateway.authentication import Login, log_in
 from gateway.backend import Backend, Statement
 from gateway.client import Client, ClientGoneError
 from gateway.context import GatewayContext
 from gateway.lake import computed
+from gateway.listening import connections, listen
 from gateway.messages import backend as answers
 from gateway.messages import startup
+from gateway.own_message import Told
 from gateway.session import Session
 from gateway.spreading import shut_down
 
@@ -25,34 +31,39 @@ _CANCEL_KEY_BYTES: Final = 4
 _DRAIN_SECONDS: Final = 0.05
 # Whatever the role's defaults say, the session is written down.
 _BEGIN: Final = Statement("BEGIN READ WRITE")
-_ENTER: Final = "SELECT pg_sluice.enter($1, $2)"
+_ENTER: Final = (
+    "SELECT pg_sluice.enter($1, $2), 'pg_sluice.is_told(text[])'::pg_catalog.regprocedure::pg_catalog.oid::bigint"
+)
 _COMMIT: Final = Statement("COMMIT")
 
 
 class Server:
     """`start`, then connections are served until `stop`."""
 
-    def __init__(self, gateway: GatewayContext, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, gateway: GatewayContext, tls: ssl.SSLContext | None, limits: Limits) -> None:
         self._gateway = gateway
         self._tls = tls
-        self._server: asyncio.Server | None = None
-        self._connections: dict[asyncio.Task[None], Client] = {}
+        self._admission = Admission(limits)
+        self._login_seconds_max = limits.authentication_timeout
+        self._listening: list[socket.socket] = []
+        self._accepting: list[asyncio.Task[None]] = []
+        self._connections: set[asyncio.Task[None]] = set()
         self._sessions: dict[asyncio.Task[None], Session] = {}
 
     async def start(self, host: str, port: int) -> None:
         """Listen; raises one clear error where the address cannot be had."""
         try:
-            self._server = await asyncio.start_server(self._accept, host, port)
+            self._listening = await listen(host, port)
         except OSError as error:
             raise SluiceError(
                 SqlState.CANNOT_CONNECT_NOW, f"cannot listen on {host}:{port}: {error.strerror}"
             ) from error
+        self._accepting = [asyncio.create_task(self._accept(listening)) for listening in self._listening]
 
     @property
     def port(self) -> int:
         """The port that is listened on."""
-        assert self._server is not None
-        return int(self._server.sockets[0].getsockname()[1])
+        return int(self._listening[0].getsockname()[1])
 
     async def drain(self, seconds: float) -> None:
         """Refuse new connections with 57P03, and end each session with 57P01 as soon as it runs nothing. Returns when
@@ -68,63 +79,75 @@ class Server:
 
     async def stop(self) -> None:
         """Refuse new connections and end those there are with 57P01."""
-        if self._server is not None:
-            self._server.close()
+        for accepting in self._accepting:
+            await end(accepting)
+        for listening in self._listening:
+            listening.close()
         connections = list(self._connections)
         for task in connections:
             task.cancel()
         await asyncio.gather(*connections, return_exceptions=True)
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        client = Client(reader, writer)
-        task = asyncio.current_task()
-        assert task is not None
-        self._connections[task] = client
+    async def _accept(self, listening: socket.socket) -> None:
+        async for connection, address in connections(listening):
+            task = asyncio.create_task(self._connection(connection, address))
+            self._connections.add(task)
+            task.add_done_callback(self._connections.discard)
+
+    async def _connection(self, connection: socket.socket, address: str) -> None:
+        arrival = Arrival(connection, address, self._tls)
         try:
-            await self._serve(client)
+            found = await self._login(arrival, address)
+            if found is not None:
+                client, login = found
+                with self._admission.session(may_use_reserved=login.may_use_reserved):
+                    await self._serve(client, login)
         except ClientGoneError:
             pass
         except SluiceError as error:
             error.fields["S"] = error.fields["V"] = "FATAL"
-            self._say(client, error)
+            arrival.refuse(error)
         except asyncio.CancelledError:
-            self._say(client, shut_down())
+            arrival.refuse(shut_down())
         except Exception as fault:  # noqa: BLE001  the connection's last resort: client and log hear of it
             _LOG.exception("a connection failed")
-            self._say(
-                client, SluiceError(SqlState.INTERNAL_ERROR, f"{type(fault).__name__}: {fault}", severity="FATAL")
-            )
+            arrival.refuse(SluiceError(SqlState.INTERNAL_ERROR, f"{type(fault).__name__}: {fault}", severity="FATAL"))
         finally:
-            del self._connections[task]
-            await client.close()
+            await arrival.close()
 
-    @staticmethod
-    def _say(client: Client, error: SluiceError) -> None:
-        """The last word to a client, which may not be there any more."""
+    async def _login(self, arrival: Arrival, address: str) -> tuple[Client, Login] | None:
+        """Who the client is; None where it wanted but to cancel what another does. It takes no longer than it may: then
+        the connection ends without a word, as in PostgreSQL."""
         try:
-            client.send_error(error)
-        except ClientGoneError:
-            return
+            with self._admission.entering(address):
+                async with asyncio.timeout(self._login_seconds_max) as limit:
+                    wish = await arrival.wish()
+                    if isinstance(wish, startup.CancelRequest):
+                        await self._cancel(wish)
+                        return None
+                    client = await arrival.client()
+                    if self._gateway.stopping:
+                        raise SluiceError(SqlState.CANNOT_CONNECT_NOW, "the gateway is shutting down")
+                    self._admission.check()
+                    await self._gateway.gateways.serve()
+                    return client, await log_in(client, self._gateway, wish)
+        except TimeoutError:
+            if limit.expired():
+                raise ClientGoneError from None
+            raise
 
-    async def _serve(self, client: Client) -> None:
-        message = await startup_message(client, self._tls)
-        if isinstance(message, startup.CancelRequest):
-            await self._cancel(message)
-            return
-        if self._gateway.stopping:
-            raise SluiceError(SqlState.CANNOT_CONNECT_NOW, "the gateway is shutting down")
-        await self._gateway.gateways.serve()
-        login = await log_in(client, self._gateway, message)
+    async def _serve(self, client: Client, login: Login) -> None:
         backend = await Backend.connect(self._gateway.address, login.parameters, login.keys)
         key = backend.process_id, secrets.token_bytes(_CANCEL_KEY_BYTES)
         task = asyncio.current_task()
         assert task is not None
         try:
-            enter = Statement(_ENTER, (self._gateway.token, str(self._gateway.gateways.number)))
-            _, entered, *_ = await backend.run(_BEGIN, enter, as_of.DEFINE, computed.DEFINE, _COMMIT)
-            [[started]] = entered.rows
-            assert started is not None
-            backend.started = int(started)
+            number = self._gateway.gateways.number
+            entered = await self._gateway.store.pool.fetchrow(_ENTER, backend.process_id, number)
+            assert entered is not None
+            backend.started, told = entered
+            backend.told = Told(told)
+            await backend.run(_BEGIN, as_of.DEFINE, computed.DEFINE, _COMMIT)
             session = Session(self._gateway, client, backend, login.user)
             self._gateway.sessions[key] = session
             self._sessions[task] = session

@@ -14,17 +14,21 @@ from catalog.errors import SluiceError, SqlState
 from catalog.gateways import lost_catalog
 from gateway import simple_query
 from gateway.backend import BackendLostError
+from gateway.client import ClientGoneError
 from gateway.extended_query import ExtendedQuery
-from gateway.framing import Frame
+from gateway.framing import Frame, UnknownTypeError
 from gateway.messages import frontend
 from gateway.messages.backend import ErrorResponse, ReadyForQuery
-from gateway.messages.copy import CopyInResponse
+from gateway.own_message import refuse_own
 from gateway.spreading import shut_down, spread
 from gateway.states import Action, State
 
 _LOG: Final = logging.getLogger("sluice.session")
 
 # What begins something that the gateway must be allowed to serve.
+_TEXTS: Final = frozenset({frontend.Query, frontend.Parse})
+# What ends what came before without Sync, so that this is answered first.
+_SIMPLE: Final = frozenset({frontend.Query, frontend.FunctionCall})
 _BEGINNING: Final = frozenset({frontend.Query, frontend.Parse, frontend.Bind, frontend.Execute, frontend.FunctionCall})
 
 
@@ -41,6 +45,8 @@ class Session(ExtendedQuery):
                     raise shut_down()
                 frame = await self._next_frame()
                 kind = frontend.FRONTEND[frame.type]
+                if kind in _SIMPLE:
+                    await self._settled()
                 if self.machine.received(kind) is Action.PROCESS and await self._may_serve(kind):
                     await self._process(kind, frame)
                 if not self.client.has_more:
@@ -52,9 +58,16 @@ class Session(ExtendedQuery):
             await self.reading.close()
 
     async def _next_frame(self) -> Frame:
-        """The client's next frame; what the backend says meanwhile (LISTEN, shutdown) is passed on."""
-        if self._outstanding or self.client.has_more:
-            return await self.client.frame()
+        """The client's next frame; what the backend says meanwhile (LISTEN, shutdown, errors) is passed on."""
+        try:
+            await self.client.give_way()
+            frame = self.client.at_hand()
+            return await self._waited_for() if frame is None else frame
+        except UnknownTypeError:
+            await self._settled()  # what came before is answered first
+            raise
+
+    async def _waited_for(self) -> Frame:
         message = asyncio.create_task(self.client.frame())
         try:
             while True:
@@ -62,7 +75,10 @@ class Session(ExtendedQuery):
                 await asyncio.wait((message, news), return_when=asyncio.FIRST_COMPLETED)
                 while news.done() or self.backend.has_more:
                     item = await self.backend.next()
-                    self.client.relay(item.data if isinstance(item, Frame) else item)
+                    if self._pipeline:
+                        await self.take(item)
+                    else:
+                        self.forward_item(item)
                     if not self.backend.has_more:
                         break
                 await self.client.drain()
@@ -83,7 +99,7 @@ class Session(ExtendedQuery):
         try:
             await self.gateway.gateways.serve()
         except SluiceError as error:
-            if kind is not frontend.Query or self.in_transaction or self._outstanding:
+            if kind is not frontend.Query or self.in_transaction or self._pipeline:
                 self.backend.abort(error)
                 raise
             self.machine.sent(ErrorResponse)
@@ -113,13 +129,20 @@ class Session(ExtendedQuery):
             return
         self.reading.begin()
         await self.begin_answering()
+        self._pipeline.begin()
         try:
+            if kind in _TEXTS:
+                await refuse_own(frame.data)
             await handler(frame)
             await self.client.settle()
         except BackendLostError:
             raise
         except SluiceError as error:
+            if error.severity == "FATAL":
+                raise
             await self._fail(error)
+        except ClientGoneError:
+            raise
         except Exception as fault:
             _LOG.exception("unexpected error")
             # Nobody knows what the backend has still to say to whom: the next statement must not be told it.
@@ -128,8 +151,10 @@ class Session(ExtendedQuery):
             raise BackendLostError(said) from fault
         if kind is frontend.Query or kind is frontend.FunctionCall:
             await self._leave_window()
-            await self._end_own_block()
-            self.ends_with_statement = False
+            if not (self.pipelining and self.transaction.open):  # PostgreSQL's implicit block lasts until Sync
+                self.pipelining = False
+                await self._end_own_block()
+            self.ends_with_statement = self.unsynced = self._holds_portal = False
             if self.backend.status != b"T":
                 await self._close_portals()
             await self.cursors.look()
@@ -150,23 +175,42 @@ class Session(ExtendedQuery):
             raise
         except SluiceError as error:
             self.machine.sent(ErrorResponse)
-            self.client.send_error(error)
+            await self.client.say_error(error)
 
     def _ready(self) -> None:
         if self.backend.status == b"I":
             self.reading.end()
+        for news in self.told.news():
+            self.client.relay(news.encode())
         self.machine.sent(ReadyForQuery)
         self.client.send(ReadyForQuery(self.backend.status))
 
     # ── simple query ────────────────────────────────────────────────────────────────────────────────────
 
     async def _query(self, frame: Frame) -> None:
-        self._unnamed = False
+        self._unnamed.forget("")
+        await self._forget_portal("")
+        await self._join()
         await simple_query.answer(self, frame)
 
     async def _function_call(self, frame: Frame) -> None:
+        await self._join()
         await self.transaction.deferred.settle()
         await self.relay_query(frame.data)
+
+    async def _settled(self) -> None:
+        """Before what is no message of the extended protocol: the answers to those that came before."""
+        try:
+            await self._settle()
+        except BackendLostError:
+            raise
+        except SluiceError as error:
+            await self._fail(error)
+
+    async def _join(self) -> None:
+        """What a pipeline without Sync did so far is of one transaction with the query behind it."""
+        if self.pipelining and self.backend.status == b"I":
+            await self.transaction.begin()
 
     # ── extended query ──────────────────────────────────────────────────────────────────────────────────
 
@@ -178,25 +222,17 @@ class Session(ExtendedQuery):
             if good:
                 await self._leave_window()
         failed = self.backend.status == b"E"
-        self._outstanding.clear()
         self.backend.send(frame.data)
         while True:
             item = await self.backend.next()
+            if isinstance(item, Frame) and item.type == ReadyForQuery.type:
+                break
             if isinstance(item, Frame):
-                if item.type == ReadyForQuery.type:
-                    break
-                self.client.relay(item.data)
-                if item.type == CopyInResponse.type:
-                    # The backend ignores a Sync while it copies, so it needs another one afterwards.
-                    self.machine.state = State.EXTENDED_COPY_IN
-                    await self.client.drain()
-                    await self.relay_copy_in()
-                    self.machine.state = State.SYNCING
-                    self.backend.send(frame.data)
-            else:
-                self.client.relay(item)
+                self._pipeline.answered(item)
+            self.forward_item(item)
             await self.client.drain()
-        self.unsynced = self._holds_portal = self._pipelining = False
+        self._pipeline.end()
+        self.unsynced = self._holds_portal = self.pipelining = False
         await self._leave_window()
         if failed and self.backend.status == b"T":
             await self.transaction.regained()

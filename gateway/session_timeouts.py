@@ -21,11 +21,16 @@ if TYPE_CHECKING:
     from gateway.exchange import Exchange
 
 # The milliseconds that a statement may take, or 0.
-STATEMENT_TIMEOUT: Final = "(extract(epoch FROM current_setting('statement_timeout')::interval) * 1000)::bigint"
+STATEMENT_TIMEOUT: Final = (
+    "(extract(epoch FROM pg_catalog.current_setting('statement_timeout')::interval)"
+    " OPERATOR(pg_catalog.*) 1000)::bigint"
+)
 # What a statement asks for, beside its other questions; `take` has the answer.
 ASKED: Final = (
-    "current_setting('idle_in_transaction_session_timeout'), current_setting('idle_session_timeout'),"
-    " (extract(epoch FROM current_setting('transaction_timeout')::interval) * 1000)::bigint"
+    "pg_catalog.current_setting('idle_in_transaction_session_timeout'),"
+    " pg_catalog.current_setting('idle_session_timeout'),"
+    " (extract(epoch FROM pg_catalog.current_setting('transaction_timeout')::interval)"
+    " OPERATOR(pg_catalog.*) 1000)::bigint"
 )
 _IDLE: Final = "idle_in_transaction_session_timeout"
 _SET: Final = "SELECT pg_catalog.set_config($1, $2, $3)"

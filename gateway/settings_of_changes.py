@@ -18,9 +18,9 @@ from gateway.backend import Backend, Statement
 
 _PRESENT: Final = (
     "SELECT pg_catalog.jsonb_object_agg(name, pg_catalog.current_setting(name, true))"
-    " FROM pg_catalog.unnest($1::text[]) name"
+    " FROM pg_catalog.unnest($1::pg_catalog.text[]) name"
 )
-_KEEP: Final = f"SELECT pg_catalog.set_config('sluice.settings', (({_PRESENT}))::text, true)"
+_KEEP: Final = f"SELECT pg_catalog.set_config('sluice.settings', (({_PRESENT}))::pg_catalog.text, true)"
 _SET: Final = (
     "SELECT pg_catalog.set_config(each.key, each.value, true)"
     " FROM pg_catalog.jsonb_each_text({}::pg_catalog.jsonb) AS each"
@@ -38,9 +38,11 @@ _MEANINGLESS: Final = frozenset(
 _OWN_PREFIX: Final = "sluice."
 # What RESET ALL would change.
 _RESETTABLE: Final = Statement(
-    "SELECT name FROM pg_catalog.pg_settings WHERE setting IS DISTINCT FROM reset_val"
-    " AND NOT pg_catalog.pg_settings_get_flags(name) && ARRAY['NO_RESET', 'NO_RESET_ALL']"
-    " AND (context = 'user' OR pg_catalog.has_parameter_privilege(name, 'SET'))"
+    "SELECT name FROM pg_catalog.pg_settings WHERE NOT coalesce(setting OPERATOR(pg_catalog.=) reset_val,"
+    " setting IS NULL AND reset_val IS NULL)"
+    " AND NOT pg_catalog.pg_settings_get_flags(name)"
+    " OPERATOR(pg_catalog.&&) ARRAY['NO_RESET', 'NO_RESET_ALL']"
+    " AND (context OPERATOR(pg_catalog.=) 'user' OR pg_catalog.has_parameter_privilege(name, 'SET'))"
 )
 # As they stand in a call of current_setting.
 _OF_USERS: Final = re.compile(r"'([^\W\d][\w$]*(?:\.[^\W\d][\w$]*)+)'")

@@ -6,17 +6,20 @@ transaction block, the gateway opens a block at the backend, and ends it before 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from catalog.datatypes import TEXT
 from catalog.errors import SluiceError, SqlState
 from gateway import as_of, windows
-from gateway.analysis import SAVEPOINT, UNDO
+from gateway.analysis import SAVEPOINT, UNDO, Analysis
+from gateway.aside import aside
 from gateway.attention import check
 from gateway.constraint_modes import relay_modes
 from gateway.enlistment import analysed
 from gateway.exchange import Exchange, Sent, shift
-from gateway.framing import Frame
+from gateway.framing import HEADER, HEADER_BYTES, LARGE_BYTES, Frame
 from gateway.lake import open_portal
 from gateway.messages import frontend
 from gateway.messages.backend import (
@@ -28,15 +31,19 @@ from gateway.messages.backend import (
     ReadyForQuery,
     RowDescription,
 )
+from gateway.own_names import OWN, refuse_own_savepoint
 from gateway.portal import Binding, Portal
 from gateway.read_only import exports_snapshot
-from gateway.relayed_command import Preparing, relayed_command
+from gateway.relayed_command import Preparing, relayed_command, split_and_look
 from gateway.resetting import relay_reset_all
 from gateway.retrying import run_retrying
 from gateway.routing import route
+from gateway.thinking import thought
+from gateway.unlogged import logged, tell
 from planner.changed_settings import Resetting
+from planner.lexer import has_parameters
 from planner.routes import Route
-from planner.statements import ConstraintModes, Statement, setting, split
+from planner.statements import ConstraintModes, Statement, setting
 from planner.transaction_commands import Shown, TransactionCommand, transaction_command
 
 IN_BLOCKS_ONLY: Final = (
@@ -60,21 +67,25 @@ _LEVEL: Final = RowDescription((FieldDescription(Shown.ISOLATION, 0, 0, TEXT, -1
 
 
 async def answer(session: Exchange, frame: Frame) -> None:
-    """Everything but ReadyForQuery; a block of the gateway's own may be left open."""
-    text = (await session.encoding.read(frontend.Query, frame.body)).query
+    """Everything but ReadyForQuery; a block of the gateway's own may be left open.
+
+    The session is still pipelining afterwards where a pipeline went before, and no more than one statement came.
+    """
+    text = (await session.encoding.read(frontend.Query, frame)).query
+    if (instead := await logged(session, text)) is not None:
+        await tell(session)
+        text, frame = instead, Frame(frame.type, await session.encoding.encoded(frontend.Query(instead)))
     standard = session.backend.parameters.get("standard_conforming_strings", "on") == "on"
-    statements = split(text, standard_strings=standard)
+    statements = await thought(session, len(text), partial(split_and_look, text, as_of.NAME, standard_strings=standard))
     session.note_names(statements)
+    session.pipelining = session.pipelining and len(statements) < 2
+    if not statements:
+        await session.relay_query(frame.data)
+        return
     if (
         session.backend.status != b"E"
         and not session.transaction.deferred.pending
-        and all(
-            windows.needs_no_look(session, statement)
-            and relayed_command(statement) is None
-            and setting(statement, as_of.NAME) is None
-            and not exports_snapshot(statement)
-            for statement in statements
-        )
+        and await thought(session, len(text), _need_no_look, session, statements)
     ):
         await session.transaction.pin(statements)
         await session.relay_query(frame.data)
@@ -83,15 +94,28 @@ async def answer(session: Exchange, frame: Frame) -> None:
     if not alone:
         await _check_syntax(session, frame)
     for number, statement in enumerate(statements, 1):
-        session.ends_with_statement = number == len(statements)
+        session.ends_with_statement = number == len(statements) and not (alone and session.pipelining)
         if alone:  # byte for byte, with whatever stands before and behind it
             sent = Sent(frame.data, 0, text[statement.offset :])
         else:
-            raw = await session.encoding.encoded(frontend.Query(statement.text))
+            raw = await session.encoding.encoded(
+                frontend.Query(statement.text), is_large=len(statement.text) >= LARGE_BYTES
+            )
             sent = Sent(raw, statement.offset, statement.text)
         if not await _answer_one(session, statement, sent, alone=alone):
             return
         await session.transaction.deferred.close()
+
+
+def _need_no_look(session: Exchange, statements: Sequence[Statement]) -> bool:
+    """Whether all of them are relayed without more ado."""
+    return all(
+        windows.needs_no_look(session, statement)
+        and relayed_command(statement) is None
+        and setting(statement, as_of.NAME) is None
+        and not exports_snapshot(statement)
+        for statement in statements
+    )
 
 
 async def _check_syntax(session: Exchange, frame: Frame) -> None:
@@ -102,8 +126,10 @@ async def _check_syntax(session: Exchange, frame: Frame) -> None:
     backend, in_block = session.backend, session.backend.status == b"T"
     if in_block:
         await backend.run(SAVEPOINT)
-    parse = frontend.Parse.decode(b"\0" + frame.body + b"\0\0", strict=False)  # in the client's encoding, as it came
-    backend.send(parse.encode() + frontend.Sync().encode())
+    # Without a name and types, and in the client's encoding, as it came.
+    query = memoryview(frame.data)[HEADER_BYTES:]
+    parse = HEADER.pack(frontend.Parse.type, len(query) + 7)
+    backend.send(parse, b"\0", query, b"\0\0" + frontend.Sync().encode())
     refusal: SluiceError | None = None
     while True:
         item = await backend.next()
@@ -111,7 +137,7 @@ async def _check_syntax(session: Exchange, frame: Frame) -> None:
         if item.type == ReadyForQuery.type:
             break
         if item.type == ErrorResponse.type:
-            refusal = (await session.encoding.read(ErrorResponse, item.body)).to_error()
+            refusal = (await session.encoding.read(ErrorResponse, item)).to_error()
     if in_block:
         await backend.run(*UNDO)
     if refusal is not None and (refusal.sqlstate != SqlState.SYNTAX_ERROR or "P" in refusal.fields):
@@ -122,7 +148,10 @@ async def _answer_one(session: Exchange, statement: Statement, sent: Sent, *, al
     """One statement; False where it failed at the backend (the error has been sent)."""
     command = transaction_command(statement)
     transaction = session.transaction
-    if session.backend.status == b"E":
+    session.deadline = None  # each has as long
+    failed = session.backend.status == b"E"
+    refuse_own_savepoint(statement, command, failed=failed)
+    if failed:
         return await _answer_failed(session, sent)
     if command is not None:
         return await _command(session, command, sent, alone=alone)
@@ -132,7 +161,7 @@ async def _answer_one(session: Exchange, statement: Statement, sent: Sent, *, al
     await transaction.read_only.let(statement)
     await windows.enter(session, (statement,))
     check(session)
-    if windows.needs_no_look(session, statement):
+    if await thought(session, len(statement.text), windows.needs_no_look, session, statement):
         return await _relay(session, statement, sent)
     good = True
     lake: tuple[int, ...] = ()
@@ -141,7 +170,10 @@ async def _answer_one(session: Exchange, statement: Statement, sent: Sent, *, al
         nonlocal good, lake
         if hold:
             await transaction.hold_schemas(lake)
-        analysis = await analysed(session, statement.text, name="pg_sluice", sync=True)
+        analysis = await _without_parameters(session, statement)
+        if analysis is None:
+            good = await session.relay_query(sent.raw, sent.offset)
+            return None
         routed = await route(session, analysis)
         await windows.judge(session, analysis, routed)
         if routed.publishes:  # at the level of the gateway's own blocks, whatever the client's default is
@@ -151,7 +183,9 @@ async def _answer_one(session: Exchange, statement: Statement, sent: Sent, *, al
             return None
         lake = routed.lake
         session.client.send(*analysis.notices)
-        return await open_portal(session, analysis, routed, Binding(raw_query=frontend.Query(sent.text).encode()))
+        query = frontend.Query(sent.text)
+        raw = await aside(frontend.Query.encode, query, is_large=len(sent.text) >= LARGE_BYTES)
+        return await open_portal(session, analysis, routed, Binding(raw_query=raw))
 
     portal: Portal | None = None
     try:
@@ -164,6 +198,17 @@ async def _answer_one(session: Exchange, statement: Statement, sent: Sent, *, al
         if portal is not None:
             await portal.close()
     return good
+
+
+async def _without_parameters(session: Exchange, statement: Statement) -> Analysis | None:
+    """None where it has parameters, which a simple query has not: PostgreSQL says so, and where they stand."""
+    try:
+        analysis = await analysed(session, statement.text, name=OWN, sync=True)
+    except SluiceError:
+        if not await thought(session, len(statement.text), has_parameters, statement.text):
+            raise
+        return None  # the parameter is what is wrong first, or not at all
+    return None if analysis.parameter_types else analysis
 
 
 async def _answer_failed(session: Exchange, sent: Sent) -> bool:
@@ -196,7 +241,7 @@ async def _relay(session: Exchange, statement: Statement, sent: Sent) -> bool:
 async def _command(session: Exchange, command: TransactionCommand, sent: Sent, *, alone: bool) -> bool:
     """A statement about the transaction itself."""
     transaction = session.transaction
-    if command in IN_BLOCKS_ONLY and not alone and (transaction.implicit or not transaction.open):
+    if command in IN_BLOCKS_ONLY and (transaction.implicit or not (alone or transaction.open)):
         raise in_blocks_only(command)
     command = command.unchained
     if command in _SETTING and not alone:

@@ -105,7 +105,6 @@ def _copy_in(here: State, after: State, failed: State) -> Row:
             **_to(here, CopyData),
             **_to(after, CopyDone, CopyFail),
             **_ignored_in(here, (frontend.Flush, frontend.Sync)),
-            **_to(State.CLOSED, frontend.Terminate),
         },
         sent={**_sent(here, *_ASYNCHRONOUS), **_sent(failed, backend.ErrorResponse)},
     )

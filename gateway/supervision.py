@@ -16,6 +16,7 @@ from typing import Final
 from catalog.bootstrap import CLIENT_DATABASE, connect, create_client_database
 from catalog.embedded import EmbeddedPostgres
 from catalog.errors import SluiceError, SqlState
+from catalog.own_settings import GATEWAY_ROLE, SAFE_SETTINGS
 from gateway.data_directory import DataDirectory
 
 _LOG: Final = logging.getLogger("sluice.supervision")
@@ -33,7 +34,12 @@ class Supervision:
 
     @property
     def url(self) -> str:
-        """The database of the lake, as its superuser."""
+        """The database of the lake, as gateways log in."""
+        return self._postgres.url(CLIENT_DATABASE, GATEWAY_ROLE)
+
+    @property
+    def superuser_url(self) -> str:
+        """The same, to be made a catalog."""
         return self._postgres.url(CLIENT_DATABASE)
 
     async def start(self) -> None:
@@ -61,7 +67,7 @@ class Supervision:
 
     async def _is_up(self) -> bool:
         try:
-            connection = await connect(self.url)
+            connection = await connect(self.superuser_url, SAFE_SETTINGS)
         except SluiceError:
             return False  # it is being made, or is starting
         await connection.close()

@@ -15,7 +15,8 @@ from gateway.analysis import UNDO
 from gateway.arrays import number_array
 from gateway.backend import BackendLostError, Statement
 from gateway.enlistment import analysed
-from gateway.routing import resolve
+from gateway.own_names import OWN
+from gateway.range_variable import resolve
 from planner.computable import acting_functions
 from planner.counting import takes_numbers
 from planner.nodes import Node, walk
@@ -39,31 +40,39 @@ _TRACELESS: Final = frozenset({"currval", "nextval", "pg_sleep", "setval"})
 _DESCRIBED: Final = """
 WITH RECURSIVE near (oid) AS (
     SELECT pg_catalog.unnest($1::pg_catalog.oid[])
-    UNION SELECT CASE k.conrelid WHEN n.oid THEN k.confrelid ELSE k.conrelid END
-    FROM near n JOIN pg_catalog.pg_constraint k ON k.contype = 'f' AND n.oid IN (k.conrelid, k.confrelid)
+    UNION SELECT CASE WHEN k.conrelid OPERATOR(pg_catalog.=) n.oid THEN k.confrelid ELSE k.conrelid END
+    FROM near n JOIN pg_catalog.pg_constraint k ON k.contype OPERATOR(pg_catalog.=) 'f'
+        AND n.oid OPERATOR(pg_catalog.=) ANY (ARRAY[k.conrelid, k.confrelid])
 ), held (oid) AS (
-    SELECT a.atttypid FROM near n JOIN pg_catalog.pg_attribute a ON a.attrelid = n.oid WHERE a.attnum > 0
-    UNION SELECT b.oid FROM held h JOIN pg_catalog.pg_type t ON t.oid = h.oid
-    CROSS JOIN LATERAL (VALUES (t.typbasetype), (t.typelem)) b (oid) WHERE b.oid <> 0
+    SELECT a.atttypid FROM near n JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) n.oid
+        WHERE a.attnum OPERATOR(pg_catalog.>) 0
+    UNION SELECT b.oid FROM held h JOIN pg_catalog.pg_type t ON t.oid OPERATOR(pg_catalog.=) h.oid
+    CROSS JOIN LATERAL (VALUES (t.typbasetype), (t.typelem)) AS b (oid) WHERE b.oid OPERATOR(pg_catalog.<>) 0
 ), described (what, place) AS (
     SELECT 'c', c.ctid FROM pg_catalog.pg_class c
-    WHERE c.oid IN (SELECT oid FROM near UNION SELECT indexrelid FROM pg_catalog.pg_index JOIN near ON indrelid = oid)
-    UNION ALL SELECT 'a', a.ctid FROM pg_catalog.pg_attribute a JOIN near n ON a.attrelid = n.oid
-    UNION ALL SELECT 'd', d.ctid FROM pg_catalog.pg_attrdef d JOIN near n ON d.adrelid = n.oid
-    UNION ALL SELECT 'i', i.ctid FROM pg_catalog.pg_index i JOIN near n ON i.indrelid = n.oid
-    UNION ALL SELECT 'h', i.ctid FROM pg_catalog.pg_inherits i JOIN near n ON n.oid IN (i.inhrelid, i.inhparent)
-    UNION ALL SELECT 'r', r.ctid FROM pg_catalog.pg_rewrite r JOIN near n ON r.ev_class = n.oid
-    UNION ALL SELECT 't', t.ctid FROM pg_catalog.pg_trigger t JOIN near n ON t.tgrelid = n.oid
-    UNION ALL SELECT 'p', p.ctid FROM pg_catalog.pg_policy p JOIN near n ON p.polrelid = n.oid
+    WHERE c.oid OPERATOR(pg_catalog.=) ANY (SELECT oid FROM near UNION SELECT indexrelid
+        FROM pg_catalog.pg_index JOIN near ON indrelid OPERATOR(pg_catalog.=) oid)
+    UNION ALL SELECT 'a', a.ctid FROM pg_catalog.pg_attribute a JOIN near n ON a.attrelid OPERATOR(pg_catalog.=) n.oid
+    UNION ALL SELECT 'd', d.ctid FROM pg_catalog.pg_attrdef d JOIN near n ON d.adrelid OPERATOR(pg_catalog.=) n.oid
+    UNION ALL SELECT 'i', i.ctid FROM pg_catalog.pg_index i JOIN near n ON i.indrelid OPERATOR(pg_catalog.=) n.oid
+    UNION ALL SELECT 'h', i.ctid FROM pg_catalog.pg_inherits i
+        JOIN near n ON n.oid OPERATOR(pg_catalog.=) ANY (ARRAY[i.inhrelid, i.inhparent])
+    UNION ALL SELECT 'r', r.ctid FROM pg_catalog.pg_rewrite r JOIN near n ON r.ev_class OPERATOR(pg_catalog.=) n.oid
+    UNION ALL SELECT 't', t.ctid FROM pg_catalog.pg_trigger t JOIN near n ON t.tgrelid OPERATOR(pg_catalog.=) n.oid
+    UNION ALL SELECT 'p', p.ctid FROM pg_catalog.pg_policy p JOIN near n ON p.polrelid OPERATOR(pg_catalog.=) n.oid
     UNION ALL SELECT 'k', k.ctid FROM pg_catalog.pg_constraint k
-    WHERE k.conrelid IN (SELECT oid FROM near) OR k.contypid IN (SELECT oid FROM held)
-    UNION ALL SELECT 'y', y.ctid FROM pg_catalog.pg_type y JOIN held h ON y.oid = h.oid
-    UNION ALL SELECT 'e', e.ctid FROM pg_catalog.pg_enum e JOIN held h ON e.enumtypid = h.oid
+    WHERE k.conrelid OPERATOR(pg_catalog.=) ANY (SELECT oid FROM near)
+        OR k.contypid OPERATOR(pg_catalog.=) ANY (SELECT oid FROM held)
+    UNION ALL SELECT 'y', y.ctid FROM pg_catalog.pg_type y JOIN held h ON y.oid OPERATOR(pg_catalog.=) h.oid
+    UNION ALL SELECT 'e', e.ctid FROM pg_catalog.pg_enum e JOIN held h ON e.enumtypid OPERATOR(pg_catalog.=) h.oid
 )
 SELECT NOT EXISTS (
-        SELECT FROM pg_catalog.unnest($1::pg_catalog.oid[]) o LEFT JOIN pg_catalog.pg_class c ON c.oid = o
-        WHERE c.relnamespace IS DISTINCT FROM pg_catalog.pg_my_temp_schema() OR c.relkind <> 'r'),
-    (SELECT pg_catalog.string_agg(what || place::text, ' ' ORDER BY what, place) FROM described)
+        SELECT FROM pg_catalog.unnest($1::pg_catalog.oid[]) o LEFT
+            JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) o
+        WHERE (c.relnamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()) IS NOT TRUE
+            OR c.relkind OPERATOR(pg_catalog.<>) 'r'),
+    (SELECT pg_catalog.string_agg(what OPERATOR(pg_catalog.||) place::pg_catalog.text, ' ' ORDER BY what, place)
+        FROM described)
 """
 
 
@@ -97,9 +106,7 @@ async def step_out(session: Exchange, analysis: Analysis, routed: Routed) -> boo
     if is_utility(query):
         return await _targets(session, query) == targets
     try:
-        outside = await analysed(
-            session, analysis.sql, name="pg_sluice", parameter_types=analysis.parameter_types, sync=True
-        )
+        outside = await analysed(session, analysis.sql, name=OWN, parameter_types=analysis.parameter_types, sync=True)
     except BackendLostError:
         raise
     except SluiceError:  # it has a meaning in the window alone

@@ -29,17 +29,19 @@ from gateway.backend import Backend, BackendLostError, Result, Statement
 from gateway.context import GatewayContext
 from gateway.deferred import DeferredChanges
 from gateway.enlistment import Enlistment, hold_schema
+from gateway.own_message import own
 from gateway.read_only import SHOWN, ReadOnlyBlock
+from gateway.told_level import tell_level
 from planner.statements import Statement as SourceStatement
 from planner.transaction_commands import TransactionCommand, transaction_command
 
 _LOG: Final = logging.getLogger("sluice.transaction")
-_STAGE: Final = "SELECT pg_sluice.stage($1, $2::jsonb)"
-_PREPARE: Final = "SELECT pg_sluice.prepare_commit($1, $2::jsonb)"
-_LOCK_CHECKED: Final = "SELECT pg_sluice.lock_checked($1, $2::jsonb)"
+_STAGE: Final = own("SELECT pg_sluice.stage($1::pg_catalog.jsonb)")
+_PREPARE: Final = own("SELECT pg_sluice.prepare_commit($1::pg_catalog.jsonb)")
+_LOCK_CHECKED: Final = own("SELECT pg_sluice.lock_checked($1::pg_catalog.jsonb)")
 _LEVEL: Final = Statement("SHOW transaction_isolation")
 _IS_PAST: Final = Statement(
-    "SELECT coalesce(pg_catalog.current_setting('sluice.as_of', true), '') <> '',"
+    "SELECT coalesce(pg_catalog.current_setting('sluice.as_of', true), '') OPERATOR(pg_catalog.<>) '',"
     " pg_catalog.current_setting('default_transaction_isolation')"
 )
 _DEFAULT_LEVEL: Final = Statement("SHOW default_transaction_isolation")
@@ -133,7 +135,7 @@ class Transaction:
         self._stagings: Counter[int] = Counter()
         self._was_open = False
         self.enlistment = Enlistment(gateway.store)
-        self.deferred = DeferredChanges(gateway.token, backend, self.enlistment)
+        self.deferred = DeferredChanges(backend, self.enlistment)
         self.read_only = ReadOnlyBlock(backend)
 
     @property
@@ -152,6 +154,7 @@ class Transaction:
             [_, level] = await self._backend.run(BEGIN, _DEFAULT_LEVEL)
             self.implicit = True
             self.isolation = _isolation(level.rows[0][0])
+            await self._tell_level()
             if self.read_only.is_default:
                 await self.read_only.begun()
 
@@ -166,6 +169,7 @@ class Transaction:
             [_, past, answer, *_] = await self._backend.run(BEGIN, _IS_PAST, question, *more)
             self.implicit = self.fresh = True
             self.isolation = _isolation(past.rows[0][1])
+            await self._tell_level()
         if past.rows[0][0] == b"t":
             raise SluiceError(SqlState.READ_ONLY_SQL_TRANSACTION, "cannot change lake tables while sluice.as_of is set")
         return answer
@@ -173,7 +177,7 @@ class Transaction:
     async def hold_schemas(self, oids: Iterable[int]) -> None:
         """Open a block of the gateway's own in which nobody else changes the schemas of these tables."""
         await self.begin()
-        await self._backend.run(hold_schema(self._gateway.token, oids))
+        await self._backend.run(hold_schema(oids))
 
     async def before(self, command: TransactionCommand) -> None:
         """The backend is to carry out a statement about the transaction next."""
@@ -192,10 +196,17 @@ class Transaction:
         [level, read_only] = [result.rows[0][0] for result in await self._backend.run(_LEVEL, SHOWN)]
         isolation = _isolation(level)
         if isolation is not Isolation.READ_COMMITTED:
-            await self._backend.run(_READ_COMMITTED)
-        if isolation is not Isolation.READ_COMMITTED or command is TransactionCommand.SET_ISOLATION:
             self.isolation = isolation
+            await self._backend.run(_READ_COMMITTED, *tell_level(isolation))
+        elif command is TransactionCommand.SET_ISOLATION and self.isolation is not isolation:
+            self.isolation = isolation
+            await self._backend.run(*tell_level(None))
         await self.read_only.after(command, was_open=self._was_open, read_only=read_only == b"on")
+
+    async def _tell_level(self) -> None:
+        """A block has begun at the backend, which is to show the client's level."""
+        if self.isolation is not Isolation.READ_COMMITTED:
+            await self._backend.run(*tell_level(self.isolation))
 
     @contextmanager
     def reading_newest(self) -> Iterator[None]:
@@ -244,9 +255,8 @@ class Transaction:
         self._sizable = self._sizable or any(
             file.record_count >= SIDECAR_ROWS_MIN for change in changes for file in change.data_files
         )
-        token = self._gateway.token
         self._stagings.update(change.relation_oid for change in changes)
-        return [Statement(_STAGE, (token, change.to_json()), lasting=True) for change in changes]
+        return [Statement(_STAGE, (change.to_json(),), lasting=True) for change in changes]
 
     def stagings(self, oid: int) -> int:
         """How often the transaction has staged changes of a table so far."""
@@ -268,7 +278,7 @@ class Transaction:
                 changes = ()
                 await each.before()
         staged = self._stages(changes)
-        holding = self.enlistment.holding(self._gateway.token, self._validations)
+        holding = self.enlistment.holding(self._validations)
         if self._validations:
             if holding:  # first, for it locks all that is to be locked in one order
                 *_, held = await self._backend.run(*staged, *holding)
@@ -277,7 +287,7 @@ class Transaction:
             await self._validate(staged)
             staged = []
         reads = {str(oid): self.snapshot for oid in self._read}
-        statement = Statement(_PREPARE, (self._gateway.token, json.dumps(reads)))
+        statement = Statement(_PREPARE, (json.dumps(reads),))
         try:
             *results, result = await self._backend.run(*staged, *holding, statement)
         except SluiceError as error:
@@ -321,9 +331,7 @@ class Transaction:
         """Lock the tables that were looked at; look again at those that others have changed since."""
         self.fresh = False
         looked = {str(oid): min(each.snapshot for each in found) for oid, found in self._validations.items()}
-        *_, result = await self._backend.run(
-            *staged, Statement(_LOCK_CHECKED, (self._gateway.token, json.dumps(looked)))
-        )
+        *_, result = await self._backend.run(*staged, Statement(_LOCK_CHECKED, (json.dumps(looked),)))
         value = result.rows[0][0]
         assert value is not None
         for oid in json.loads(value):
@@ -352,9 +360,9 @@ class Transaction:
         Locks keep the rows of both apart; 40001 where they have not.
         """
         deleted = []
-        for file, own, live in stale:
-            common = 0 if own.replaces is None else await self._gateway.store.delete_count(own.replaces)
-            merged = await self._gateway.engine.merge_deletes(table, file, own, live, common)
+        for file, staged, live in stale:
+            common = 0 if staged.replaces is None else await self._gateway.store.delete_count(staged.replaces)
+            merged = await self._gateway.engine.merge_deletes(table, file, staged, live, common)
             self.written.add(table.path + merged.path)
             deleted.append(Deletion(file.path, file.data_file_id, merged))
         change = RowChange(table.oid, deleted=deleted)
@@ -418,6 +426,7 @@ class Transaction:
                 await self.ended(committed=good and command is TransactionCommand.COMMIT)
                 if self.open:  # AND CHAIN
                     self.isolation = level
+                    await self._tell_level()
                     if read_only:
                         await self.read_only.begun()
             case _ if self._backend.status == b"I":

@@ -5,18 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gateway.backend import Statement
+from gateway.own_message import own
 
 if TYPE_CHECKING:
     from gateway.backend import Backend
 
-_ROLE: Final = "SELECT pg_sluice.set_replication_role($1, $2)"
+_ROLE: Final = own("SELECT pg_sluice.set_replication_role($1)")
 
 
-async def past_guard(backend: Backend, token: str, truncate: Statement) -> tuple[Statement, Statement, Statement]:
+async def past_guard(backend: Backend, truncate: Statement) -> tuple[Statement, Statement, Statement]:
     """What has to be run for a TRUNCATE, the second of these, to be carried out. The session is as it was after it."""
     [before] = await backend.run(Statement("SHOW session_replication_role"))
     return (
-        Statement(_ROLE, (token, "local")),
+        Statement(_ROLE, ("local",)),
         truncate,
-        Statement(_ROLE, (token, before.rows[0][0])),
+        Statement(_ROLE, (before.rows[0][0],)),
     )

@@ -17,28 +17,43 @@ from gateway.backend import Statement
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
 
-# By foreign keys' actions and to partitions, a change goes on to other tables.
+# By foreign keys' actions and to partitions, a change goes on to other tables. Each part is found by an index of the
+# catalog's, whatever the number of tables (hence arrays and OFFSET 0: PostgreSQL expects much of a set that is made by
+# recursion): a foreign key by the triggers on the table that it refers to.
 _RUNS_FUNCTIONS: Final = f"""
 WITH RECURSIVE changed (oid) AS (
-    SELECT pg_catalog.unnest($1::oid[])
+    SELECT pg_catalog.unnest($1::pg_catalog.oid[])
     UNION SELECT n.oid FROM changed c CROSS JOIN LATERAL (
-        SELECT conrelid FROM pg_catalog.pg_constraint WHERE confrelid = c.oid
-        UNION ALL SELECT inhrelid FROM pg_catalog.pg_inherits WHERE inhparent = c.oid) n (oid)
+        SELECT k.conrelid FROM pg_catalog.pg_trigger t
+            JOIN pg_catalog.pg_constraint k ON k.oid OPERATOR(pg_catalog.=) t.tgconstraint
+            WHERE t.tgrelid OPERATOR(pg_catalog.=) c.oid AND k.confrelid OPERATOR(pg_catalog.=) c.oid
+        UNION ALL SELECT inhrelid FROM pg_catalog.pg_inherits WHERE inhparent OPERATOR(pg_catalog.=) c.oid
+        OFFSET 0) AS n (oid)
 ), held (oid) AS (
-    SELECT pg_catalog.unnest($2::oid[])
-    UNION SELECT a.atttypid FROM changed c JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid WHERE a.attnum > 0
-    UNION SELECT t.typbasetype FROM held h JOIN pg_catalog.pg_type t ON t.oid = h.oid WHERE t.typbasetype <> 0
+    SELECT pg_catalog.unnest($2::pg_catalog.oid[])
+    UNION SELECT a.atttypid FROM changed c CROSS JOIN LATERAL (
+        SELECT atttypid FROM pg_catalog.pg_attribute WHERE attrelid OPERATOR(pg_catalog.=) c.oid
+            AND attnum OPERATOR(pg_catalog.>) 0 OFFSET 0) a
+    UNION SELECT t.typbasetype FROM held h CROSS JOIN LATERAL (
+        SELECT typbasetype FROM pg_catalog.pg_type WHERE pg_type.oid OPERATOR(pg_catalog.=) h.oid
+            AND typbasetype OPERATOR(pg_catalog.<>) 0 OFFSET 0) t
+), evaluated (classid, objid) AS MATERIALIZED (
+    SELECT 'pg_catalog.pg_constraint'::pg_catalog.regclass::pg_catalog.oid, k.oid FROM pg_catalog.pg_constraint k
+        WHERE k.conrelid OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT oid FROM changed))
+    UNION ALL SELECT 'pg_catalog.pg_constraint'::pg_catalog.regclass, k.oid FROM held h CROSS JOIN LATERAL (
+        SELECT c.oid FROM pg_catalog.pg_constraint c WHERE c.contypid OPERATOR(pg_catalog.=) h.oid OFFSET 0) k
+    UNION ALL SELECT 'pg_catalog.pg_attrdef'::pg_catalog.regclass, f.oid FROM pg_catalog.pg_attrdef f
+        WHERE f.adrelid OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT oid FROM changed))
+    UNION ALL SELECT 'pg_catalog.pg_class'::pg_catalog.regclass, i.indexrelid FROM pg_catalog.pg_index i
+        WHERE i.indrelid OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT oid FROM changed))
 )
-SELECT EXISTS (SELECT FROM pg_catalog.pg_trigger WHERE tgrelid IN (SELECT oid FROM changed) AND NOT tgisinternal)
-    OR EXISTS (SELECT FROM pg_catalog.pg_depend d
-        WHERE d.refclassid IN ('pg_catalog.pg_proc'::regclass, 'pg_catalog.pg_operator'::regclass)
-            AND d.refobjid >= {FIRST_USER_OID} AND (d.classid, d.objid) IN (
-                SELECT 'pg_catalog.pg_constraint'::regclass::oid, k.oid FROM pg_catalog.pg_constraint k
-                WHERE k.conrelid IN (SELECT oid FROM changed) OR k.contypid IN (SELECT oid FROM held)
-                UNION ALL SELECT 'pg_catalog.pg_attrdef'::regclass, f.oid FROM pg_catalog.pg_attrdef f
-                WHERE f.adrelid IN (SELECT oid FROM changed)
-                UNION ALL SELECT 'pg_catalog.pg_class'::regclass, i.indexrelid FROM pg_catalog.pg_index i
-                WHERE i.indrelid IN (SELECT oid FROM changed)))
+SELECT EXISTS (SELECT FROM pg_catalog.pg_trigger
+        WHERE tgrelid OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT oid FROM changed)) AND NOT tgisinternal)
+    OR EXISTS (SELECT FROM evaluated e WHERE EXISTS (SELECT FROM pg_catalog.pg_depend d
+        WHERE d.classid OPERATOR(pg_catalog.=) e.classid AND d.objid OPERATOR(pg_catalog.=) e.objid
+            AND d.refclassid OPERATOR(pg_catalog.=) ANY
+                ('{{pg_catalog.pg_proc,pg_catalog.pg_operator}}'::pg_catalog.regclass[])
+            AND d.refobjid OPERATOR(pg_catalog.>=) {FIRST_USER_OID} OFFSET 0))
 """
 
 

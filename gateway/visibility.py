@@ -15,13 +15,14 @@ from gateway.analysis import SAVEPOINT, UNDO, SchemaMark
 from gateway.arrays import number_array
 from gateway.backend import Result, Statement
 from gateway.enlistment import SchemaChangedError, hold_schema
+from gateway.own_message import own
 from planner.computable import functions_in
 from storage.keys import LiveFile
 
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
 
-_UNCOMMITTED: Final = "SELECT relid, description, change FROM pg_sluice.uncommitted($1, $2::oid[])"
+_UNCOMMITTED: Final = own("SELECT relid, description, change FROM pg_sluice.uncommitted($1::pg_catalog.oid[])")
 
 
 async def lake_relations(session: Exchange, oids: Iterable[int]) -> frozenset[int]:
@@ -31,19 +32,19 @@ async def lake_relations(session: Exchange, oids: Iterable[int]) -> frozenset[in
     found = await session.gateway.store.lake_relations(wanted) | wanted & session.transaction.enlistment.oids
     missing = wanted - found
     if missing and session.in_transaction:
-        [result] = await session.backend.run(uncommitted(session, tuple(missing)), sync=session.simple)
+        [result] = await session.backend.run(uncommitted(tuple(missing)), sync=session.simple)
         found |= {int(relid) for relid, *_ in result.rows if relid is not None}
     return found
 
 
-def uncommitted(session: Exchange, oids: Sequence[int]) -> Statement:
+def uncommitted(oids: Sequence[int]) -> Statement:
     """What to ask the backend for `versions`."""
-    return Statement(_UNCOMMITTED, (session.gateway.token, number_array(oids)))
+    return Statement(_UNCOMMITTED, (number_array(oids),))
 
 
 async def staged(session: Exchange, oid: int) -> RowChange:
     """What the transaction has staged for a table so far, as one change."""
-    [own] = await session.backend.run(uncommitted(session, [oid]))
+    [own] = await session.backend.run(uncommitted([oid]))
     found = [change for _, _, change in own.rows if change is not None]
     return change_from_json(json.loads(found[0])) if found else RowChange(oid)
 
@@ -66,7 +67,7 @@ async def versions(
     if not transaction.open or transaction.fresh:
         return found
     if own is None:
-        [own] = await session.backend.run(uncommitted(session, oids))
+        [own] = await session.backend.run(uncommitted(oids))
     for relid, description, change in own.rows:
         assert relid is not None
         oid = int(relid)
@@ -128,7 +129,7 @@ async def current(session: Exchange, oid: int, pending: RowChange | None, *, at:
     store = session.gateway.store
     version = (await store.versions([oid]) if at is None else await store.versions_at([oid], at)).get(oid)
     if transaction.open and not transaction.fresh:
-        [own] = await session.backend.run(uncommitted(session, [oid]))
+        [own] = await session.backend.run(uncommitted([oid]))
         for _, description, change in own.rows:
             if description is not None:
                 version = _described(version, description)
@@ -182,7 +183,7 @@ async def latest(session: Exchange, oid: int) -> TableVersion:
 
 async def hold(session: Exchange, oid: int, analysed_at: SchemaMark, now: SchemaMark) -> TableVersion:
     """Use one table for new rows, and keep its schema as it is until the savepoint that this begins is undone."""
-    await session.backend.run(SAVEPOINT, hold_schema(session.gateway.token, [oid]))
+    await session.backend.run(SAVEPOINT, hold_schema([oid]))
     try:
         return await used(session, oid, analysed_at, now, read=False)
     except SchemaChangedError:
@@ -231,7 +232,7 @@ def functions_of_rules(kept: TableRules, *, defaults: bool = False) -> frozenset
 
 async def _rules(session: Exchange, oid: int) -> TableRules:
     if session.transaction.open and not session.transaction.fresh:
-        [own] = await session.backend.run(uncommitted(session, [oid]))
+        [own] = await session.backend.run(uncommitted([oid]))
         for _, description, _ in own.rows:
             if description is not None:
                 return rules_from_description(json.loads(description))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from catalog.datatypes import BOOL, INT2, INT4, INT8, TEXT, UNKNOWN
@@ -18,7 +19,7 @@ from planner.changed_settings import Resetting, changed_settings, configured_set
 from planner.computable import LOCKS_AND_NOTICES, acting_functions
 from planner.counting import takes_numbers
 from planner.locking import first_strength
-from planner.nodes import Node, name_of, walk
+from planner.nodes import Node, constants, name_of, walk
 from planner.references import functions, relations
 from planner.routes import Route, command, is_utility
 from planner.statements import Statement, constraint_modes, needs_no_analysis
@@ -74,6 +75,11 @@ def needs_no_look(session: Exchange, statement: Statement) -> bool:
     if transaction.deferred.pending and statement.first_word in _CHANGING:
         return False
     return needs_no_analysis(statement, enlisted=transaction.enlistment.any)
+
+
+def need_no_look(session: Exchange, statements: Sequence[Statement]) -> bool:
+    """`needs_no_look` of all of them."""
+    return all(needs_no_look(session, statement) for statement in statements)
 
 
 async def enter(session: Exchange, statements: Sequence[Statement]) -> None:
@@ -188,7 +194,7 @@ def acts_alone(routed: Routed, builtins: Builtins) -> bool:
         return False
     if not _only_reads(query, builtins, LOCKS_AND_NOTICES):
         return False
-    for node in walk(query):
+    for node in chain(walk(query), constants(query)):
         if (field := _TYPED.get(node.type)) is not None and int(node.fields[field]) not in _PLAIN_TYPES:
             return False
     return all(

@@ -32,6 +32,7 @@ from planner.plan import (
 )
 from planner.query import computed, read_rows
 from planner.references import common_names
+from planner.row_security import violated, violations
 from planner.scope import RETURNING_NEW, RETURNING_OLD, ScanBuilder, Scope, Statement
 from planner.select import presented, rendered, single_query
 from planner.selected import Selected, derived, select
@@ -73,7 +74,14 @@ def plan_insert(tree: Any, context: Context) -> InsertPlan:
             values[item.attnum] = in_column(missing, item)
     numbered = {item.attnum for item in sequences}
     _generate(statement, table, values, numbered)
-    shown = [exp.alias_(values[item.attnum].sql, f"c{item.attnum}", copy=False) for item in table.columns]
+    errors = violations(node)
+    if errors and numbered:
+        raise unsupported("row-level security of rows with a sequence's values in INSERT … SELECT from the lake")
+    scope.ranges[node.resultRelation] = lambda attnum: values[attnum]
+    shown: list[Expression] = [
+        exp.alias_(values[item.attnum].sql, f"c{item.attnum}", copy=False) for item in table.columns
+    ]
+    shown += violated(scope)
     attached = with_queries.attached(Selected(computed(scope, shown), ()), common).query
     outputs = tuple(OutputColumn(item.name, item.type_oid, item.typmod) for item in table.columns)
     return InsertPlan(
@@ -81,6 +89,7 @@ def plan_insert(tree: Any, context: Context) -> InsertPlan:
         SparkQuery(rendered(attached), statement.finished_scans(), outputs),
         tuple(sequences),
         _inserted(node, table, context),
+        errors,
     )
 
 
@@ -124,12 +133,13 @@ def plan_update(tree: Any, context: Context, anew: Collection[int] = ()) -> Upda
     scope.old_ranges[node.resultRelation] = old
     del scope.row_scans[node.resultRelation]  # where the new rows are is not known yet
     scope.ranges[node.resultRelation] = lambda attnum: values[attnum]
+    errors, checked = violations(node), violated(scope)
     returned, outputs = _returning(scope, node.returningList)
     shown = [exp.alias_(values[item.attnum].sql, f"c{item.attnum}", copy=False) for item in table.columns]
-    query = _once_each(scope, scan, [*shown, *returned], len(node.jointree.fromlist) > 1)
+    query = _once_each(scope, scan, [*shown, *checked, *returned], len(node.jointree.fromlist) > 1)
     attached = with_queries.attached(Selected(query, ()), common).query
     spark = SparkQuery(rendered(attached), statement.finished_scans(), outputs)
-    return UpdatePlan(table.oid, spark, scan.name, tuple(sorted(assigned)))
+    return UpdatePlan(table.oid, spark, scan.name, tuple(sorted(assigned)), errors)
 
 
 def plan_delete(tree: Any, context: Context) -> DeletePlan:
@@ -142,6 +152,8 @@ def plan_delete(tree: Any, context: Context) -> DeletePlan:
     scan = _changed_rows(scope)
     scope.old_ranges[node.resultRelation] = scope.ranges[node.resultRelation]
     scope.absent_row = RETURNING_NEW
+    if node.withCheckOptions:
+        raise malformed("a check of rows that are deleted")
     returned, outputs = _returning(scope, node.returningList)
     query = _once_each(scope, scan, returned, len(node.jointree.fromlist) > 1)
     attached = with_queries.attached(Selected(query, ()), common).query
@@ -153,8 +165,6 @@ def _change(tree: Any, command: int) -> Node:
     node = single_query(tree)
     if node.commandType != command:
         raise malformed("another kind of statement")
-    if node.withCheckOptions:
-        raise unsupported("a change through a view WITH CHECK OPTION")
     return node
 
 

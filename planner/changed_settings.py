@@ -15,6 +15,7 @@ from planner.builtins import Builtins
 from planner.lexer import Kind, Token, tokens
 from planner.nodes import Node, walk
 from planner.references import relations
+from planner.source_statement import known
 from planner.statements import Statement
 
 _NOTHING: Final = frozenset[str]()
@@ -52,6 +53,7 @@ _DISCARDED: Final = {
 }
 
 
+@known
 def resetting(statement: Statement) -> Resetting | None:
     """Which of these it is; None for any other statement."""
     if statement.first_word not in {"reset", "discard"}:
@@ -64,6 +66,7 @@ def resetting(statement: Statement) -> Resetting | None:
     return Resetting.SETTINGS if items[0].text == "all" else None
 
 
+@known
 def changed_settings(statement: Statement) -> frozenset[str] | None:
     """What SET or RESET changes. None for other statements, and where what comes of it cannot be told from a name."""
     if statement.first_word not in {"set", "reset"}:

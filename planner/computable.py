@@ -19,7 +19,8 @@ from planner.system_columns import TABLE_OID
 _HARMLESS: Final = frozenset(
     {
         "array_sample", "array_shuffle", "clock_timestamp", "currval", "gen_random_uuid", "lastval", "nextval",
-        "pg_sleep", "pg_sleep_for", "random", "random_normal", "setseed", "timeofday", "uuidv4", "uuidv7",
+        "pg_sleep", "pg_sleep_for", "random", "random_normal", "setseed", "setval", "timeofday", "uuidv4",
+        "uuidv7",
     }
 )  # fmt: skip
 # Volatile functions that leave something behind, but nothing that has to do with tables.

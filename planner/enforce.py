@@ -5,12 +5,13 @@ Pure. Rows that PostgreSQL's shadow has validated need none of this.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from catalog.errors import SluiceError, SqlState
 from catalog.model import Table
 from planner.plan import SparkQuery
+from planner.row_security import VIOLATED
 from storage.plan import column_name
 from storage.raised import raise_error_text
 
@@ -23,14 +24,16 @@ def enforced(
     before: Iterable[str] = (),
     after: Iterable[str] = (),
     numbered: Collection[int] = (),
+    violations: Sequence[SluiceError] = (),
 ) -> SparkQuery:
-    """The query, raising 23502 and 23514 as it computes rows.
+    """The query, raising 42501, 23502 and 23514 as it computes rows.
 
     Its columns must be named: those of `before`, the table's as `c<attnum>`, those of `after`. `checks` maps each
     CHECK's name to a Spark condition over `c<attnum>`; as in PostgreSQL, only false breaks it. Columns `numbered`
-    (by attnum) get their values from a sequence later.
+    (by attnum) get their values from a sequence later. `violations` are those of the plan, which come first.
     """
-    rules = [
+    rules = [(f"{VIOLATED} = {number}", error) for number, error in enumerate(violations, 1)]
+    rules += [
         (f"{column_name(column.attnum)} IS NULL", _not_null(table, column.name))
         for column in table.columns
         if not column.nullable and column.attnum not in numbered

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from catalog.indexes import Index
 from catalog.model import Table
+from planner.explain_formats import formatted
 from planner.plan import Scan, SparkQuery
 from planner.routes import Route
 
@@ -49,6 +49,12 @@ def spark_plan(route: Route, query: SparkQuery, reads: Mapping[str, Reads], phys
     if scans:
         plan["Plans"] = scans
     return plan | {"Spark SQL": query.sql, "Spark Plan": physical.rstrip()}
+
+
+def discreet(query: SparkQuery) -> SparkQuery:
+    """The query as it is shown: where policies hide rows, what is skipped by conditions would tell of these."""
+    scans = (replace(scan, predicate=(), keys=(), implied=()) if scan.restricted else scan for scan in query.scans)
+    return replace(query, scans=tuple(scans))
 
 
 def _file_filter(scan: Scan, table: Table) -> Plan:
@@ -93,13 +99,15 @@ def located_plan(route: Route, scans: Sequence[tuple[Scan | None, Reads]]) -> Pl
     return {"Node Type": f"PostgreSQL {route.value.title()}", "Plans": plans}
 
 
-def postgres_plan(route: Route, tables: Sequence[tuple[Table, int, SparkQuery | None]]) -> Plan:
-    """What PostgreSQL does, over copied rows of `tables`: of all that there are, or of those that Spark finds."""
+def postgres_plan(route: Route, tables: Sequence[tuple[Table, int | None, SparkQuery | None]]) -> Plan:
+    """What PostgreSQL does, over copied rows of `tables`: of all that there are, or of those that Spark finds. How many
+    there are is not told of all."""
     plan: Plan = {"Node Type": f"PostgreSQL {route.value.title()}"}
     if tables:
         plan["Plans"] = [
             _scan("Lake Rows", table)
-            | ({"Rows Copied": rows} if found is None else {"Rows": rows, "Rows Copied By": found.sql})
+            | ({} if rows is None else {"Rows Copied" if found is None else "Rows": rows})
+            | ({} if found is None else {"Rows Copied By": found.sql})
             for table, rows, found in tables
         ]
     return plan
@@ -131,9 +139,9 @@ def as_lines(plan: Plan, summary: Mapping[str, int | float]) -> list[str]:
     return lines
 
 
-def as_json(plan: Plan, summary: Mapping[str, int | float]) -> str:
-    """In FORMAT JSON: one value, as PostgreSQL's an array of one object."""
+def as_values(plan: Plan, summary: Mapping[str, int | float], form: str) -> str:
+    """In another form than text: one value, in JSON as PostgreSQL's an array of one object."""
     found = dict(summary)
     rows = found.pop("Actual Rows", None)
     whole = plan if rows is None else {**plan, "Actual Rows": rows}
-    return json.dumps([{"Plan": whole, **found}], indent=2, ensure_ascii=False)
+    return formatted({"Plan": whole, **found}, form)

@@ -6,7 +6,6 @@ transactions that used a table before may still commit after.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -15,6 +14,7 @@ from typing import Any, Final
 from catalog.compatibility import SchemaStep, forbidding_step
 from catalog.model import TableVersion
 from catalog.states import PATHS, RULE_OF, Direction, Element, State, Work, path, step
+from planner.explain_formats import formatted
 
 Node = dict[str, Any]
 
@@ -229,6 +229,6 @@ def _amount_text(amounts: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {what.lower()}{'' if count == 1 else 's'}" for count, what in named)
 
 
-def change_json(plan: Node) -> str:
-    """In FORMAT JSON: one value, as PostgreSQL's an array of one object."""
-    return json.dumps([{"Plan": plan}], indent=2, ensure_ascii=False)
+def change_values(plan: Node, form: str) -> str:
+    """In another form than text: one value, in JSON as PostgreSQL's an array of one object."""
+    return formatted({"Plan": plan}, form)

@@ -12,9 +12,20 @@ from typing import Final
 
 from sqlglot import exp
 
-from catalog.datatypes import BOOL, BPCHAR, FIRST_USER_OID, INT4, NUMERIC, OID, element_type, is_enumeration
+from catalog.datatypes import (
+    BOOL,
+    CARRIED,
+    CHECKED_TEXTS,
+    FIRST_USER_OID,
+    INT4,
+    NUMERIC,
+    OID,
+    element_type,
+    is_enumeration,
+)
 from catalog.errors import unsupported
-from planner import datum, domains, extremes, fold, numerics, rows
+from planner import datum, domains, extremes, fold, membership, numerics, rows
+from planner.alternatives import alternatives
 from planner.correlation import levels
 from planner.functions import casts, registry, session_values, volatile
 from planner.functions.call import Call
@@ -36,12 +47,12 @@ from planner.spark import (
     lambda_,
     let,
     not_,
-    operand,
     or_,
     raw,
     variable,
 )
 from planner.system_columns import system_column
+from planner.used_once import named, used_once
 from planner.values import MISSING, Value, null_value, spark_type
 
 # The C collations, in which strings compare by bytes: default (the catalog's is C.UTF-8), C, POSIX, ucs_basic,
@@ -78,7 +89,7 @@ class Translator:
     def condition(self, node: Node) -> Expression:
         """A condition of a filter, where NULL counts as false: a sublink may become a semi-join."""
         if node.type == "BOOLEXPR" and node.boolop in ("and", "or"):
-            parts = [self.condition(part) for part in node.args]
+            parts = [self.condition(part) for part in alternatives(node)]
             return and_(*parts) if node.boolop == "and" else or_(*parts)
         if node.type in ("SUBLINK", "SCALARARRAYOPEXPR"):
             from planner import sublinks  # noqa: PLC0415
@@ -123,7 +134,11 @@ class Translator:
         columns = source.get(node.varno)
         if columns is None:
             raise unsupported("a reference to a table that is not in FROM here")
-        return columns(node.varattno)
+        found_column = columns(node.varattno)
+        carries = self.statement.carries and found_column.typmod != CHECKED_TEXTS
+        if found_column.type_oid == CARRIED and node.vartype and not carries:
+            raise unsupported(f"a value of type {self.context.builtins.type_name(node.vartype)} here")
+        return found_column
 
     def _at(self, scope: Scope) -> Translator:
         return self if scope is self.scope else Translator(scope)
@@ -153,15 +168,20 @@ class Translator:
             return substitute
         if node.paramkind == _PARAM_MULTIEXPR:
             raise unsupported("SET (…) = (SELECT …)")
-        if node.paramkind != _PARAM_EXTERN or node.paramid > len(self.context.parameters):
-            raise malformed(f"the parameter ${node.paramid}")
-        parameter = self.context.parameters[node.paramid - 1]
+        text = self.parameter_text(node)
         type_oid = self.base(node.paramtype)
-        if parameter.text is None:
+        if text is None:
             return null_value(type_oid, node.paramtypmod)
         if is_enumeration(type_oid):
-            return literal(parameter.text, type_oid)
-        return literal(datum.read_text(type_oid, parameter.text), type_oid, node.paramtypmod)
+            return literal(text, type_oid)
+        return literal(datum.read_text(type_oid, text), type_oid, node.paramtypmod)
+
+    def parameter_text(self, node: Node) -> str | None:
+        """The value of a parameter of the client's, as PostgreSQL writes it."""
+        if node.paramkind != _PARAM_EXTERN or node.paramid > len(self.context.parameters):
+            raise malformed(f"the parameter ${node.paramid}")
+        text: str | None = self.context.parameters[node.paramid - 1].text
+        return text
 
     # --- functions ---
 
@@ -188,8 +208,11 @@ class Translator:
         folded = fold.folded(signature, arguments)
         if folded is not MISSING:
             return literal(folded, result_type)
-        given = Call(signature, arguments, self.base(result_type), self.context.session, collation=collation)
-        return self.statement.types.built(row, given)
+        called = Call(signature, arguments, self.base(result_type), self.context.session, collation=collation)
+        return self._once(arguments, lambda given: self.statement.types.built(row, replace(called, arguments=given)))
+
+    def _once(self, operands: Sequence[Value], build: Callable[[tuple[Value, ...]], Value]) -> Value:
+        return used_once(self.statement.fresh, operands, build)
 
     def check_collation(self, collation: int) -> None:
         """Refuse collations other than by bytes."""
@@ -216,9 +239,11 @@ class Translator:
         return Value(not_(exp.Paren(this=equal)), BOOL)
 
     def null_if(self, node: Node) -> Value:
-        left, right = self.values(node.args)
         signature = self.context.builtins.signature(node.opfuncid)
         self.check_collation(node.inputcollid)
+        return self._once(self.values(node.args), lambda given: self._null_if(signature, *given))
+
+    def _null_if(self, signature: str, left: Value, right: Value) -> Value:
         equal = self.apply(signature, BOOL, left, right).sql
         branches = case((equal, null_value(left.type_oid).sql), default=left.sql)
         if left.type_oid == NUMERIC:
@@ -226,57 +251,8 @@ class Translator:
                            constant=MISSING)  # fmt: skip
         return replace(left, sql=branches, constant=MISSING)
 
-    def array_operator(self, node: Node) -> Value:
-        """x op ANY (array), x op ALL (array)."""
-        from planner import sublinks  # noqa: PLC0415
-
-        over = sublinks.over_subquery(node)
-        if over is not node:
-            return sublinks.as_value(self, over)
-        signature = self.context.builtins.signature(node.opfuncid)
-        self.check_collation(node.inputcollid)
-        left = self.value(node.args[0])
-        items = self.array_items(node.args[1])
-        if items is not None:
-            compared = [self.apply(signature, BOOL, left, item).sql for item in items]
-            if not compared:
-                return literal(not node.useOr, BOOL)
-            if node.useOr and signature in registry.EQUALITIES and len(compared) > 1:
-                keys = [comparable(item) for item in items]
-                if all(item.is_constant for item in items) and left.type_oid != BPCHAR:
-                    return Value(exp.In(this=operand(comparable(left)), expressions=keys), BOOL)
-            return Value(exp.Paren(this=or_(*compared) if node.useOr else and_(*compared)), BOOL)
-        array = self.value(node.args[1])
-        element = element_type(array.type_oid)
-        if element is None or element.oid in (NUMERIC, BPCHAR):
-            raise unsupported(f"{signature} with ANY or ALL of an array that is not constant")
-        if not is_simple(left.sql):
-            raise unsupported("ANY or ALL of an array with a computed left side")
-        compared_with = self.apply(signature, BOOL, left, Value(variable("a"), element.oid)).sql
-        name = "exists" if node.useOr else "forall"
-        return Value(call(name, array.sql, lambda_("a", compared_with)), BOOL)
-
-    def array_items(self, node: Node) -> list[Value] | None:
-        if node.type == "ARRAYEXPR" and not node.multidims:
-            return self.values(node.elements)
-        if node.type in ("CONST", "PARAM"):
-            if node.type == "CONST":
-                element = element_type(node.consttype)
-                if node.constisnull or element is None:
-                    return None
-                return [literal(item, element.oid) for item in datum.read(node.consttype, node.constvalue)]
-            return None
-        if node.type in ("RELABELTYPE", "ARRAYCOERCEEXPR"):
-            items = self.array_items(node.arg)
-            if items is None:
-                return None
-            if node.type == "RELABELTYPE":
-                element = element_type(node.resulttype)
-                return None if element is None else [casts.relabelled(item, element.oid, -1) for item in items]
-            return [self._coerced_element(item, node.elemexpr) for item in items]
-        return None
-
-    def _coerced_element(self, item: Value, node: Node) -> Value:
+    def coerced_element(self, item: Value, node: Node) -> Value:
+        """An element of an array, as ARRAYCOERCEEXPR makes another type of it."""
         self.case_test.append(item)
         try:
             return self.value(node)
@@ -288,12 +264,13 @@ class Translator:
     def boolean(self, node: Node) -> Value:
         if node.boolop == "not":
             return Value(not_(self.value(node.args[0]).sql), BOOL)
-        parts = [self.value(part).sql for part in node.args]
+        parts = [self.value(part).sql for part in alternatives(node)]
         return Value(and_(*parts) if node.boolop == "and" else or_(*parts), BOOL)
 
     def null_test(self, node: Node) -> Value:
         if node.argisrow:
             return rows.null_test(self, node)
+        # The values of a type that Spark does not know are not looked at.
         known = node.arg.type != "VAR" or self.statement.types.knows(node.arg.vartype)
         argument = self.value(node.arg if known else node.arg.replaced(vartype=0))
         return Value((is_null if node.nulltesttype == 0 else is_not_null)(argument.sql), BOOL)
@@ -338,13 +315,19 @@ class Translator:
         if result_type != NUMERIC:
             pairs = zip(conditions, (result.sql for result in results), strict=True)
             return Value(case(*pairs, default=default.sql), result_type, typmod)
-        *results, default = numerics.unified([*results, default])
-        sql = case(*zip(conditions, (result.sql for result in results), strict=True), default=default.sql)
-        if numerics.is_static(default) or default.held.is_text:
-            return Value(sql, NUMERIC, typmod, default.decimal)
-        displays = (numerics.display_of(result) for result in results)
-        display = case(*zip(conditions, displays, strict=True), default=numerics.display_of(default))
-        return Value(sql, NUMERIC, typmod, replace(default.held, display=display))
+        values, within = self._unified([*results, default])
+        held = values[-1].held
+        if numerics.is_static(values[-1]) or held.is_text:
+            *branches, other = (inside(value.sql) for value, inside in zip(values, within, strict=True))
+            return Value(case(*zip(conditions, branches, strict=True), default=other), NUMERIC, typmod, held)
+        *branches, other = (inside(numerics.packed(value)) for value, inside in zip(values, within, strict=True))
+        sql, held = numerics.unpacked(case(*zip(conditions, branches, strict=True), default=other), held)
+        return Value(sql, NUMERIC, typmod, held)
+
+    def _unified(self, values: Sequence[Value]) -> tuple[list[Value], list[Callable[[Expression], Expression]]]:
+        """The numerics held in one way, each by a name where that is shorter, and what each name means."""
+        by_name = [named(self.statement.fresh, value) for value in values]
+        return numerics.unified([value for value, _ in by_name]), [inside for _, inside in by_name]
 
     def case_test_value(self, node: Node) -> Value:  # noqa: ARG002
         if not self.case_test:
@@ -354,22 +337,35 @@ class Translator:
     def coalesce(self, node: Node) -> Value:
         values = self.values(node.args)
         if node.coalescetype == NUMERIC:
-            values = numerics.unified(values)
-            if any(not numerics.is_static(v) and not v.held.is_text for v in values):
-                conditions = [is_not_null(value.sql) for value in values[:-1]]
-                return self._chosen(conditions, values[:-1], values[-1], NUMERIC)
-            return Value(call("coalesce", *(value.sql for value in values)), NUMERIC, -1, values[0].decimal)
+            return self._first_numeric(values)
         sql = call("coalesce", *(value.sql for value in values))
         return Value(sql, self.base(node.coalescetype), _common_typmod(values))
+
+    def _first_numeric(self, values: Sequence[Value]) -> Value:
+        values, within = self._unified(values)
+        if all(numerics.is_static(value) or value.held.is_text for value in values):
+            given = (inside(value.sql) for value, inside in zip(values, within, strict=True))
+            return Value(call("coalesce", *given), NUMERIC, -1, values[0].decimal)
+        pairs = (
+            inside(case((is_not_null(value.sql), numerics.packed(value))))
+            for value, inside in zip(values, within, strict=True)
+        )
+        sql, held = numerics.unpacked(call("coalesce", *pairs), values[-1].held)
+        return Value(sql, NUMERIC, -1, held)
 
     # --- types ---
 
     def relabel(self, node: Node) -> Value:
-        return casts.relabelled(self.value(node.arg), self.base(node.resulttype), node.resulttypmod)
+        result_type = self.base(node.resulttype)
+        return self._once(
+            [self.value(node.arg)], lambda given: casts.relabelled(given[0], result_type, node.resulttypmod)
+        )
 
     def through_text(self, node: Node) -> Value:
-        value = self.value(node.arg)
-        return casts.through_text(value, self.base(node.resulttype), self.context.session)
+        result_type = self.base(node.resulttype)
+        return self._once(
+            [self.value(node.arg)], lambda given: casts.through_text(given[0], result_type, self.context.session)
+        )
 
     def array_coercion(self, node: Node) -> Value:
         array = self.value(node.arg)
@@ -377,7 +373,7 @@ class Translator:
         target = element_type(node.resulttype)
         if element is None or target is None or NUMERIC in (element.oid, target.oid):
             raise unsupported("a cast between these arrays")
-        inner = self._coerced_element(Value(variable("a"), element.oid), node.elemexpr)
+        inner = self.coerced_element(Value(variable("a"), element.oid), node.elemexpr)
         return Value(call("transform", array.sql, lambda_("a", inner.sql)), node.resulttype)
 
     def array(self, node: Node) -> Value:
@@ -464,7 +460,7 @@ _TRANSLATORS: Final[dict[str, Callable[[Translator, Node], Value]]] = {
     "OPEXPR": Translator.operator_,
     "DISTINCTEXPR": Translator.distinct_from,
     "NULLIFEXPR": Translator.null_if,
-    "SCALARARRAYOPEXPR": Translator.array_operator,
+    "SCALARARRAYOPEXPR": membership.array_operator,
     "BOOLEXPR": Translator.boolean,
     "NULLTEST": Translator.null_test,
     "BOOLEANTEST": Translator.boolean_test,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from catalog.datatypes import NUMERIC
@@ -10,7 +10,8 @@ from catalog.errors import unsupported
 from planner import numerics
 from planner.functions import registry
 from planner.nodes import Node
-from planner.spark import call, case, integer, is_not_null, struct
+from planner.spark import Expression, call, case, integer, is_not_null, struct
+from planner.used_once import named
 from planner.values import Value
 
 if TYPE_CHECKING:
@@ -29,19 +30,23 @@ def min_max(translator: Translator, node: Node) -> Value:
         return values[0]
     decimal = None
     if type_oid == NUMERIC:
-        values = numerics.unified(values)
+        by_name = [named(translator.statement.fresh, value) for value in values]
+        values = numerics.unified([value for value, _ in by_name])
         if not all(numerics.is_static(value) for value in values):
-            return _extreme_of_numerics([numerics.computable(value) for value in values], node.op == 0)
+            within = [inside for _, inside in by_name]
+            return _extreme_of_numerics([numerics.computable(value) for value in values], within, node.op == 0)
         decimal = values[0].decimal
     return Value(call(name, *(value.sql for value in values)), type_oid, -1, decimal)
 
 
-def _extreme_of_numerics(values: Sequence[Value], greatest: bool) -> Value:
+def _extreme_of_numerics(
+    values: Sequence[Value], within: Sequence[Callable[[Expression], Expression]], greatest: bool
+) -> Value:
     """GREATEST or LEAST with display scales: of equal values the first counts, NULLs do not."""
     items = [
-        case((is_not_null(value.sql), struct(v=value.sql, o=integer(-number if greatest else number),
-                                             s=numerics.display_of(value))))
-        for number, value in enumerate(values)
+        inside(case((is_not_null(value.sql), struct(v=value.sql, o=integer(-number if greatest else number),
+                                                    s=numerics.display_of(value)))))
+        for number, (value, inside) in enumerate(zip(values, within, strict=True))
     ]  # fmt: skip
     found = call("array_max" if greatest else "array_min", call("array", *items))
     sql, held = numerics.unpacked(found, values[0].held)

@@ -49,7 +49,7 @@ def finished(scope: Scope, rows: Selected) -> Selected:
         limit, offset = None, 0
     result = finishing.selected(outputs)
     if finishing.orders and not rows.keys:
-        is_cut_again = scope.parent is not None and limit is not None
+        is_cut_again = scope.parent is not None and (limit is not None or offset)
         items = finishing.total_order(result.expressions) if is_cut_again else finishing.orders
         result.set("order", exp.Order(expressions=items))
     if limit is not None:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from catalog.errors import unsupported
 from planner import query, row_marks
-from planner.nodes import Node, walk
+from planner.nodes import Node, remembered, walk
 from planner.plan import Context, OutputColumn, SparkQuery
 from planner.scope import Statement
 from planner.select import presented_query, rendered, single_query
@@ -52,6 +52,7 @@ def strongest(tree: Any) -> str | None:
     return STRENGTHS[marks[0].strength] if marks else None
 
 
+@remembered
 def first_strength(tree: Any) -> str | None:
     """How the statement locks rows, itself or in a subquery, by its first clause; None where it does not."""
     nodes = (node for node in walk(single_query(tree)) if node.type == "QUERY" and node.rowMarks)

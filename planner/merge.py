@@ -13,6 +13,7 @@ from planner.builtins import Builtins
 from planner.computable import functions_of_users
 from planner.nodes import Node, walk
 from planner.references import functions, tables_of_subqueries, tables_read
+from planner.row_security import conditions
 from planner.scope import RTE_SUBQUERY
 
 
@@ -32,7 +33,8 @@ def tables_in_place(query: Node, *, source: bool) -> frozenset[int]:
     """
     if source:
         return tables_read(query)
-    return tables_of_subqueries(query, (query.mergeJoinCondition, query.mergeActionList, query.returningList))
+    parts = (query.mergeJoinCondition, query.mergeActionList, query.returningList, conditions(query))
+    return tables_of_subqueries(query, parts)
 
 
 def is_repeatable(query: Node, builtins: Builtins) -> bool:

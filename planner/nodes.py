@@ -14,31 +14,37 @@ names are those of its headers nodes/parsenodes.h and nodes/primnodes.h.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import Any, Final, TypeVar
 
-from catalog.errors import SluiceError, SqlState
+from planner.compact_tree import TreeText, kept_constant
+from planner.tree_text import datum, unwrapped
+from planner.tree_text import malformed as malformed  # noqa: PLC0414  the error for a tree is the reader's to offer
 
-# print.c, format_node_dump: a line ends at a blank, which is lost, or, where it has none, after this many bytes.
-_LINE_LENGTH: Final = 78
+_T = TypeVar("_T")
 
 # A token ends at a blank or a bracket that is not escaped (read.c, pg_strtok).
 _TOKEN: Final = re.compile(
-    r"(\d+) \[ ((?:-?\d+ )*)\]"  # 1, 2: a datum
-    r"|:(?:base\.)?([A-Za-z_]\w*)(?= )"  # 3: a field's name, perhaps of the node that this one begins with
-    r"|(-?\d+)(?=[ \n)}]|$)"  # 4: a whole number
-    r"|\{([A-Z][A-Z_0-9]*)"  # 5: a node begins
-    r"|([(){}])"  # 6: brackets
-    r"|(<>)"  # 7: nothing
-    r'|"((?:[^"\\]|\\.)*)"(?=[ \n)}]|$)'  # 8: a string in a list
-    r"|((?:[^\s(){}\\]|\\.)+)",  # 9: a bare word
+    r"(\d+) \[ (?=[-\d\]#])"  # 1: a datum begins
+    r"|:(?:base\.)?([A-Za-z_]\w*)(?= )"  # 2: a field's name, perhaps of the node that this one begins with
+    r"|(-?\d+)(?=[ \n)}]|$)"  # 3: a whole number
+    r"|\{([A-Z][A-Z_0-9]*)"  # 4: a node begins
+    r"|([(){}])"  # 5: brackets
+    r"|(<>)"  # 6: nothing
+    r'|"((?:[^"\\]|\\.|"(?![ \n)}]|$))*)"(?=[ \n)}]|$)'  # 7: a string in a list
+    r"|((?:[^\s(){}\\]|\\.)+)",  # 8: a bare word
     re.DOTALL,
 )
+# A constant as a whole, by far the most frequent node of large statements: 1: what its like have in common, 2: where
+# it stands, 3, 4: the length of its datum and the numbers of that, where they are few.
+_CONST: Final = re.compile(
+    r"(\{CONST :consttype \d+ :consttypmod -?\d+ :constcollid \d+ :constlen -?\d+ :constbyval (?:true|false)"
+    r" :constisnull (?:true|false)) :location (-?\d+) :constvalue (?:<>\}|(\d+) \[ (?:((?:-?\d+ ){0,64})\]\})?)"
+)
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
-# Strings in quotes that go on, and those that are whole, whatever brackets follow.
-_BEGUN: Final = re.compile(r'"(?:[^"\\]|\\.)*', re.DOTALL)
-_ENDED: Final = re.compile(r'"(?:[^"\\]|\\.)*"[(){}]*', re.DOTALL)
-_DEPTH_MAX: Final = 5000
+# More than PostgreSQL's own stack has room for.
+_DEPTH_MAX: Final = 100_000
 # Nodes of what is not analysed yet (EXECUTE's arguments) that may begin with a word that belongs to no field.
 _WITH_KIND: Final = frozenset({"A_CONST", "A_EXPR"})
 
@@ -52,11 +58,12 @@ class Bitmapset(frozenset[int]):
 class Node:
     """A node: its type's name in capitals and its fields, read as attributes. Compared by content."""
 
-    __slots__ = ("fields", "type")
+    __slots__ = ("facts", "fields", "type")
 
     def __init__(self, type: str, fields: dict[str, Any]) -> None:
         self.type = type
         self.fields = fields
+        self.facts: dict[Any, Any] | None = None  # of a query: see `remembered`
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -78,14 +85,36 @@ class Node:
         return Node(self.type, {**self.fields, **fields})
 
 
-def malformed(what: str) -> SluiceError:
-    """The error for a tree that is not what PostgreSQL 18 writes."""
-    return SluiceError(SqlState.INTERNAL_ERROR, f"cannot read PostgreSQL's parse tree: {what}")
+class Const(Node):
+    """A constant. Its fields are read when somebody looks at them."""
+
+    __slots__ = ("_common", "_content", "_length", "_location", "_read")
+
+    def __init__(self, common: dict[str, Any], location: str, length: str | None, content: str | bytes) -> None:
+        self.type = "CONST"
+        self._common = common
+        self._location = location
+        self._length = length
+        self._content = content
+        self._read: dict[str, Any] | None = None
+
+    @property
+    def fields(self) -> dict[str, Any]:  # type: ignore[override]
+        if self._read is None:
+            value = None if self._length is None else datum(self._length, self._content)
+            self._read = {**self._common, "location": int(self._location), "constvalue": value}
+            self._content = ""
+        return self._read
+
+    def __getattr__(self, name: str) -> Any:
+        return self._common[name] if name in self._common else super().__getattr__(name)
 
 
 def parse(text: str) -> Any:  # noqa: C901
     """The tree that `text` describes, be it wrapped into lines or not."""
-    text = _unwrapped(text)
+    kept = text.kept if isinstance(text, TreeText) else ()
+    text = unwrapped(text)
+    commons: dict[str, dict[str, Any]] = {}
     # Each open bracket is a frame: (kind, content, name of the field awaiting its value).
     stack: list[tuple[str, Any, Any]] = []
     node: dict[str, Any] | None = None  # the fields of the innermost bracket where that is a node
@@ -106,21 +135,24 @@ def parse(text: str) -> Any:  # noqa: C901
         position = found.end()
         value: Any
         group = found.lastindex
-        if group == 3 and (name is None or node is None or name in node):
+        if group == 2 and (name is None or node is None or name in node):
             if node is None:
                 raise malformed(f"a field outside a node, at character {found.start()}")
-            name = found.group(3)
+            name = found.group(2)
             continue
-        if group == 4:
-            value = int(found.group(4))
+        if group == 3:
+            value = int(found.group(3))
+        elif group == 4:
+            if found.group(4) == "CONST" and (const := _const(text, found.start(), commons, kept)) is not None:
+                value, position = const
+            else:
+                stack.append((kind, node if items is None else items, name))
+                if len(stack) > _DEPTH_MAX:
+                    raise malformed("it is nested too deeply")
+                kind, node, items, name = found.group(4), {}, None, None
+                continue
         elif group == 5:
-            stack.append((kind, node if items is None else items, name))
-            if len(stack) > _DEPTH_MAX:
-                raise malformed("it is nested too deeply")
-            kind, node, items, name = found.group(5), {}, None, None
-            continue
-        elif group == 6:
-            bracket = found.group(6)
+            bracket = found.group(5)
             if bracket == "(":
                 stack.append((kind, node if items is None else items, name))
                 if len(stack) > _DEPTH_MAX:
@@ -140,12 +172,12 @@ def parse(text: str) -> Any:  # noqa: C901
                 node, items = None, content
             else:
                 node, items = content, None
-        elif group == 7:
+        elif group == 6:
             value = None
-        elif group == 2:
-            value = _datum(found.group(1), found.group(2))
-        elif group == 8:
-            value = _ESCAPE.sub(r"\1", found.group(8))
+        elif group == 1:
+            value, position = _datum(text, found.group(1), position, kept)
+        elif group == 7:
+            value = _ESCAPE.sub(r"\1", found.group(7))
         else:  # a word, or a name that looks like a field's where a value must stand
             value = _word(found.group(0))
         if items is not None:
@@ -164,41 +196,56 @@ def parse(text: str) -> Any:  # noqa: C901
     return result
 
 
-def _unwrapped(text: str) -> str:
-    if "\n" not in text:
-        return text
-    lines = text.strip("\n").split("\n")
-    parts: list[str] = []
-    begun = ""  # a string in quotes, as far as lines without a blank have it
-    for line in lines[:-1]:
-        parts.append(line)
-        if " " in line[1:] or len(line.encode()) < _LINE_LENGTH:
-            begun = ""
-        else:
-            begun += line.lstrip("( ")
-            if _BEGUN.fullmatch(begun):
-                continue
-            # Neither of a word nor behind an escape is it known whether there was a blank.
-            if not _ENDED.fullmatch(begun):
-                raise malformed("a name in it is too long to tell where the line was broken")
-            begun = ""
-        parts.append(" ")
-    return "".join([*parts, lines[-1]])
+def _const(
+    text: str, place: int, commons: dict[str, dict[str, Any]], kept: tuple[bytes, ...]
+) -> tuple[Const, int] | None:
+    """The constant that begins there, and where it ends; None where it is not as such nodes are."""
+    found = _CONST.match(text, place)
+    if found is None:
+        return None
+    head, location, length, content = found.groups()
+    end = found.end()
+    if length is not None and content is None:
+        close = text.find("]", end)
+        if close < 0 or text[close : close + 2] != "]}":
+            return None
+        content, end = text[end:close], close + 2
+    common = commons.get(head)
+    if common is None:
+        words = head.split()[1:]
+        pairs = zip(words[::2], words[1::2], strict=True)
+        common = commons[head] = {name[1:]: _word(word) if word[0] in "tf" else int(word) for name, word in pairs}
+    return Const(common, location, length, kept_constant(content or "", kept)), end
 
 
-def _datum(length: str, content: str) -> bytes:
-    try:
-        data = bytes(number & 0xFF for number in map(int, content.split()) if -128 <= number <= 255)
-    except ValueError:
-        raise malformed("a constant") from None
-    size = int(length)
-    # A value passed by value is written as the eight bytes of a Datum, whatever its length is.
-    if size > len(data):
-        raise malformed("a constant shorter than its length")
-    return data[:size] if size else data
+def _datum(text: str, length: str, place: int, kept: tuple[bytes, ...]) -> tuple[bytes, int]:
+    """The bytes that stand there, up to the bracket, and where that is."""
+    close = text.find("]", place)
+    if close < 0 or (close > place and text[close - 1] != " "):
+        raise malformed("a constant")
+    return datum(length, kept_constant(text[place:close], kept)), close + 1
+
+
+class Constants(tuple[Any, ...]):
+    """A list in which there is nothing but constants and the client's parameters, or lists of these: rows of VALUES,
+    the elements of IN."""
+
+    __slots__ = ()
+
+
+_CONSTANT: Final = frozenset({Const, Constants})
+_PARAM_EXTERN: Final = 0
+
+
+def _is_constant(item: Any) -> bool:
+    kind = type(item)
+    return kind in _CONSTANT or (kind is Node and item.type == "PARAM" and item.paramkind == _PARAM_EXTERN)
 
 
 def _sequence(items: list[Any]) -> Any:
+    if items and _is_constant(items[0]):
+        alike = _CONSTANT.issuperset(map(type, items)) or all(map(_is_constant, items))
+        return Constants(items) if alike else tuple(items)
     if items and isinstance(items[0], str) and items[0] in _NUMBER_LISTS and type(items[0]) is _Word:
         numbers = items[1:]
         if not all(type(number) is int for number in numbers):
@@ -251,12 +298,43 @@ def name_of(value: Any) -> str:
 
 
 def walk(tree: Any) -> Iterator[Node]:
-    """Every node of the tree, outermost first."""
+    """Every node of the tree, outermost first, but for those in lists of nothing but constants and parameters."""
     pending = [tree]
     while pending:
         item = pending.pop()
         if isinstance(item, Node):
             yield item
+            if type(item) is not Const:  # which has no nodes in it
+                pending.extend(item.fields.values())
+        elif isinstance(item, tuple) and type(item) is not Constants:
+            pending.extend(item)
+
+
+def remembered(asked: Callable[[Any], _T]) -> Callable[[Any], _T]:
+    """What a query is asked more than once, by looking at all of its nodes, it keeps the answer of."""
+
+    @wraps(asked)
+    def answer(tree: Any) -> _T:
+        if not isinstance(tree, Node) or tree.type != "QUERY":
+            return asked(tree)
+        if tree.facts is None:
+            tree.facts = {}
+        if asked not in tree.facts:
+            tree.facts[asked] = asked(tree)
+        found: _T = tree.facts[asked]
+        return found
+
+    return answer
+
+
+def constants(tree: Any) -> Iterator[Node]:
+    """Every constant of the tree, and every parameter."""
+    pending = [tree]
+    while pending:
+        item = pending.pop()
+        if type(item) is Const or (isinstance(item, Node) and item.type == "PARAM"):
+            yield item
+        elif isinstance(item, Node):
             pending.extend(item.fields.values())
         elif isinstance(item, tuple):
             pending.extend(item)

@@ -26,6 +26,7 @@ from planner.spark import (
     cast,
     field,
     integer,
+    is_cheap,
     is_not_null,
     is_simple,
     let,
@@ -91,9 +92,9 @@ def computable(value: Value) -> Value:
         return Value(sql, NUMERIC, value.typmod, held, value.constant)
     scale = TEXT_SCALE
     declared = numeric_precision_scale(value.typmod)
-    display: int | Expression
     if declared is not None and 0 <= declared[1] <= TEXT_SCALE:
-        display = scale = declared[1]
+        display: int | Expression = declared[1]
+        scale = declared[1]
     else:
         point = call("instr", text, string("."))
         display = case((binary("=", point, raw("0")), raw("0")), default=binary("-", call("length", text), point))
@@ -111,19 +112,13 @@ def computable(value: Value) -> Value:
 
 def packed(value: Value) -> Expression:
     """A numeric of varying scale as STRUCT<v: DECIMAL, s: INT>, value and display scale: how columns carry it."""
-    sql, display = value.sql, display_of(value)
-    if isinstance(sql, exp.Dot) and isinstance(display, exp.Dot) and sql.this is display.this:
-        pair: Expression = sql.this
-        return pair  # it was taken from such a struct
-    return struct(v=sql, s=display)
+    return struct(v=value.sql, s=display_of(value)) if value.pair is None else value.pair
 
 
 def unpacked(pair: Expression, held: Decimal) -> tuple[Expression, Decimal]:
     """The value's expression and how it is held, from the struct that `packed` makes."""
-    return field(pair, "v"), replace(held, display=exp.Dot(this=field(pair, "v").this, expression=_S))
-
-
-_S: Final = exp.to_identifier("s")
+    value = field(pair, "v")
+    return value, replace(held, display=exp.Dot(this=value.this, expression=exp.to_identifier("s")))
 
 
 def as_text(value: Value) -> Expression:
@@ -240,6 +235,11 @@ def narrowed(value: Value, scale: int) -> Value:
     """A numeric of varying scale as one of at most `scale` digits; raises at run time where one has more."""
     if value.held.scale <= scale:
         return value
+    if value.pair is not None and not is_simple(value.pair):  # evaluated once
+        held = replace(value.held, display=variable("p.s"))
+        parts = narrowed(Value(variable("p.v"), NUMERIC, -1, held), scale)
+        sql, held = unpacked(let("p", value.pair, packed(parts)), parts.held)
+        return Value(sql, NUMERIC, -1, held)
     display = display_of(value)
     refusal = raise_error("0A000", f"computing with a numeric of more than {scale} digits after the decimal point "
                           "is not supported on lake tables")  # fmt: skip
@@ -305,16 +305,19 @@ def divide(left: Value, right: Value, whole_digits: int | None = None) -> Value:
         whole_digits = min(max(possible, _QUOTIENT_DIGITS_MIN), _QUOTIENT_DIGITS_MAX)
     scale = DECIMAL_DIGITS_MAX - whole_digits
     divisor_digits = min(right.held.precision, _DIVISOR_DIGITS_MAX)
-    first = let_struct(
-        "d",
-        {"a": left.sql, "b": right.sql, "x": display_of(left), "y": display_of(right)},
-        lambda d: struct(
+    operands = {"a": left.sql, "b": right.sql, "x": display_of(left), "y": display_of(right)}
+
+    def scaled(d: dict[str, Expression]) -> Expression:
+        return struct(
             n=_unscaled(d["a"], left.held, d["x"]),
             d=cast(_unscaled(d["b"], right.held, d["y"]), f"DECIMAL({divisor_digits},0)"),
             k=binary("-", d["y"], d["x"]),
-            s=_quotient_display(d["a"], left.held, d["b"], right.held, _larger(d["x"], d["y"])),
-        ),
-    )
+            s=_quotient_display(d["a"], left.held, d["b"], right.held, call("greatest", d["x"], d["y"])),
+        )
+
+    # Spark compiles no lambda: cheap operands are written as often as they are named, each time as nodes of their own.
+    written_out = all(map(is_cheap, operands.values()))
+    first = scaled(operands).copy() if written_out else let_struct("d", operands, scaled)
     # The quotient's display scale is at least the dividend's, so the power of ten is never negative.
     second = let_struct_of(
         "e",
@@ -344,10 +347,6 @@ def let_struct_of(
 ) -> Expression:
     """`body` of the struct's fields, read by name."""
     return let(name, value, body(lambda field_name: variable(f"{name}.{field_name}")))
-
-
-def _larger(left: Expression, right: Expression) -> Expression:
-    return call("greatest", left, right)
 
 
 def _unscaled(value: Expression, held: Decimal, display: Expression) -> Expression:

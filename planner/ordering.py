@@ -6,7 +6,17 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from catalog.datatypes import BPCHAR, FLOAT4, FLOAT8, INTERVAL, NUMERIC, is_enumeration
+from catalog.datatypes import (
+    BPCHAR,
+    CARRIED,
+    EQUAL_TEXTS,
+    FLOAT4,
+    FLOAT8,
+    INTERVAL,
+    NUMERIC,
+    element_type,
+    is_enumeration,
+)
 from catalog.errors import unsupported
 from planner import numerics
 from planner.functions import registry
@@ -37,11 +47,21 @@ def ordered(value: Value, clause: Node, types: UserTypes) -> exp.Ordered:
 
 def group_key(value: Value) -> Expression:
     """What to group by, so that equal values, in PostgreSQL's sense, fall together."""
+    if _groups_by_itself(value):
+        return value.sql
     if value.type_oid not in registry.GROUPED_PLAINLY | _SORTABLE_BESIDES and not is_enumeration(value.type_oid):
         raise unsupported(f"grouping by the type with OID {value.type_oid}")
     if value.type_oid == BPCHAR and value.typmod > 4:
         return value.sql
     return comparable(value)
+
+
+def _groups_by_itself(value: Value) -> bool:
+    """Whether it is of a type that Spark does not know, but whose equal values have equal texts, or a plain array."""
+    if value.type_oid == CARRIED:
+        return value.typmod == EQUAL_TEXTS
+    element = element_type(value.type_oid)
+    return element is not None and element.oid in registry.GROUPED_PLAINLY - {NUMERIC, FLOAT4, FLOAT8}
 
 
 def is_its_own_key(value: Value) -> bool:

@@ -26,6 +26,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from catalog.errors import SluiceError
 from catalog.model import Table
 from storage.plan import Comparison, KeyComparison, Operator, Scan
 
@@ -122,18 +123,22 @@ class InsertPlan:
 
     Assignment casts, defaults and generated columns are applied; NOT NULL and CHECK are the storage's to enforce
     (`plan_check`). Columns named in `sequences` come as NULL. Columns computed from a sequence are refused.
+    Where policies have conditions on new rows, one column more tells which of `violations` is the row's
+    (`planner.row_security`).
     """
 
     table_oid: int
     query: SparkQuery
     sequences: tuple[SequenceColumn, ...]
     returning: ReturningPlan | None
+    violations: tuple[SluiceError, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class UpdatePlan:
     """UPDATE: `query` yields one row for each target row: `_file`, `_position`, then all live columns' new values,
-    named `c<attnum>` in the order of attnum, in lake form, then RETURNING's expressions `r1`, `r2`, ….
+    named `c<attnum>` in the order of attnum, in lake form, then RETURNING's expressions `r1`, `r2`, …; in between, as
+    for an INSERT, which of `violations` is the row's.
 
     `query.columns` describes the expressions of RETURNING only. `assigned` are the columns that SET names (and the
     generated ones). `target` names the scan of the target table, the one that has positions.
@@ -143,6 +148,7 @@ class UpdatePlan:
     query: SparkQuery
     target: str
     assigned: tuple[int, ...]
+    violations: tuple[SluiceError, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +180,8 @@ class SessionValues:
     interval_style: str = "postgres"
     extra_float_digits: int = 1
     bytea_output: str = "hex"
+    # Those of the client's own that the statement asks for, by their names in lower case; None where there is none.
+    settings: Mapping[str, str | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

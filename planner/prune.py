@@ -13,8 +13,10 @@ from typing import Any, Final
 from catalog.datatypes import BPCHAR, NUMERIC
 from catalog.errors import SluiceError
 from planner import index_matching
+from planner.alternatives import alternatives
 from planner.datum import Infinite, Interval
 from planner.expressions import Translator
+from planner.membership import array_items
 from planner.nodes import Node, walk
 from planner.plan import Comparison, KeyComparison, Operator
 from planner.scope import RTE_RELATION, ScanBuilder, Scope
@@ -34,6 +36,7 @@ _TABLE: Final[dict[str, Operator]] = {
     )
     for suffix, operator in _SUFFIXES.items()
 } | {
+    "texteqname(text,name)": "=", "nameeqtext(name,text)": "=",
     "texteq(text,text)": "=", "text_lt(text,text)": "<", "text_le(text,text)": "<=", "text_gt(text,text)": ">",
     "text_ge(text,text)": ">=", "bpchareq(bpchar,bpchar)": "=", "enum_eq(anyenum,anyenum)": "=",
 }  # fmt: skip
@@ -45,6 +48,9 @@ def derive(scope: Scope, node: Node) -> None:
         for part in node.args:
             derive(scope, part)
         return
+    if node.type == "BOOLEXPR" and node.boolop == "or":
+        merged = alternatives(node)
+        node = merged[0] if len(merged) == 1 else node
     index_matching.note(scope, node)
     if node.type == "OPEXPR":
         _comparison(scope, node)
@@ -158,7 +164,7 @@ def _membership(scope: Scope, node: Node) -> None:
     if _depends_on_rows(node.args[1]):
         return
     try:
-        items = Translator(scope).array_items(node.args[1])
+        items = array_items(Translator(scope), node.args[1])
     except SluiceError:
         return
     if not items or any(not item.is_constant for item in items):

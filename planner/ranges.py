@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from catalog.datatypes import BOOL, INT8, NUMERIC, element_type
 from catalog.errors import unsupported
-from planner import datum, numerics, prune, query, row_marks, selected
+from planner import datum, numerics, prune, query, row_marks, row_security, selected
 from planner.correlation import lateral, levels
 from planner.correlation.source import Relation, Source, join, nested
 from planner.expressions import Translator
@@ -132,8 +132,8 @@ def entry(scope: Scope, index: int, safe: bool, whole: bool) -> Relation:
     node = scope.entry(index)
     if node.fields.get("tablesample") is not None:
         raise unsupported("TABLESAMPLE")
-    if node.fields.get("securityQuals"):
-        raise unsupported("row security")
+    if node.fields.get("securityQuals") and node.rtekind != RTE_RELATION:
+        raise malformed("conditions of policies on what is no table")
     if node.rtekind == RTE_CTE:
         node = _correlated_common_table(scope, node)
     if node.rtekind == RTE_SUBQUERY and levels.is_correlated(node.subquery):
@@ -167,6 +167,10 @@ def _correlated_common_table(scope: Scope, node: Node) -> Node:
 
 
 def _relation(scope: Scope, index: int, node: Node) -> Expression:
+    if node.fields.get("securityQuals"):
+        visible = row_security.visible_rows(scope, index, node)
+        scope.ranges[index] = scan_columns(scope.scan_ranges[index])
+        return visible
     scan = scope.statement.scan(node.relid)
     scope.scan_ranges[index] = scope.row_scans[index] = scan
     scope.ranges[index] = scan_columns(scan)
@@ -205,6 +209,8 @@ def _subquery(scope: Scope, index: int, node: Node) -> Expression:
     inner = query.select(scope.statement, node.subquery, scope)
     alias = scope.statement.fresh("r")
     offer(scope, index, inner.columns(alias))
+    if node.fields.get("security_barrier"):
+        return row_security.behind_barrier(scope, inner.query, alias)
     return inner.derived(alias)
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from catalog.datatypes import FIRST_USER_OID
 from planner.builtins import Builtins
-from planner.nodes import Node, text, walk
+from planner.nodes import Node, remembered, text, walk
 
 _RTE_RELATION: Final = 0
 _RTE_SUBQUERY: Final = 1
@@ -25,6 +25,7 @@ RUNS_SQL: Final = frozenset(
 _FUNCTION_FIELDS: Final = ("funcid", "opfuncid", "aggfnoid", "winfnoid")
 
 
+@remembered
 def relations(tree: Any) -> frozenset[int]:
     """OIDs of all relations that the tree reads or changes: in sublinks, in CTEs, and below views too.
 
@@ -50,6 +51,7 @@ def tables_read(query: Node) -> frozenset[int]:
     return frozenset(found)
 
 
+@remembered
 def changed(tree: Any) -> frozenset[int]:
     """OIDs of the relations that the tree's statements change, those in its WITH too."""
     return frozenset(
@@ -59,6 +61,7 @@ def changed(tree: Any) -> frozenset[int]:
     )
 
 
+@remembered
 def domains(tree: Any) -> frozenset[int]:
     """OIDs of the domains that values of the tree become."""
     return frozenset(int(node.resulttype) for node in walk(tree) if node.type == "COERCETODOMAIN")
@@ -87,11 +90,28 @@ def views(tree: Any) -> dict[int, str]:
     }
 
 
+@remembered
+def references(query: Any) -> tuple[int, ...]:
+    """The OID of the relation that each entry of the tree's range tables is, or was before it was expanded."""
+    return tuple(int(node.fields.get("relid") or 0) for node in walk(query) if node.type == "RANGETBLENTRY")
+
+
+@remembered
 def functions(tree: Any) -> frozenset[int]:
     """OIDs of all functions that the tree calls: directly, through operators, as aggregates or over windows."""
     return frozenset(
-        int(node.fields[name]) for node in walk(tree) for name in _FUNCTION_FIELDS if node.fields.get(name)
+        int(node.fields[name])
+        for node in walk(tree)
+        if node.type != "CONST"  # whose fields are many bytes to read
+        for name in _FUNCTION_FIELDS
+        if node.fields.get(name)
     )
+
+
+def learn(query: Node) -> None:
+    """What every statement is asked, so that it is known."""
+    for ask in (relations, references, functions):
+        ask(query)
 
 
 def selected_columns(tree: Any) -> dict[int, frozenset[int]]:
@@ -105,6 +125,14 @@ def selected_columns(tree: Any) -> dict[int, frozenset[int]]:
             numbers = frozenset(number - _ATTRIBUTE_OFFSET for number in node.selectedCols)
             found[int(node.relid)] = found.get(int(node.relid), frozenset()) | numbers
     return found
+
+
+def written_columns(change: Node) -> frozenset[int]:
+    """The columns (attnums) of its target that an analysed INSERT, UPDATE or MERGE gives values: those for which
+    PostgreSQL demands the privilege to write."""
+    target = change.rtable[int(change.resultRelation) - 1]
+    demanded = change.rteperminfos[int(target.perminfoindex) - 1]
+    return frozenset(number - _ATTRIBUTE_OFFSET for number in (*demanded.insertedCols, *demanded.updatedCols))
 
 
 def calls_users(statement: Any, builtins: Builtins) -> bool:

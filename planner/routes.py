@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any, Final
 
-from catalog.errors import unsupported
+from catalog.errors import SluiceError, SqlState, unsupported
 from planner.nodes import Node
 
 
@@ -63,6 +63,8 @@ UTILITY_ROUTES: Final[Mapping[str, Route]] = {
     "DROPOWNEDSTMT": Route.SCHEMA_ONLY,
     "REASSIGNOWNEDSTMT": Route.SCHEMA_ONLY,
     "REINDEXSTMT": Route.SCHEMA_ONLY,
+    "CREATEPOLICYSTMT": Route.SCHEMA_ONLY,
+    "ALTERPOLICYSTMT": Route.SCHEMA_ONLY,
     "ALTERSEQSTMT": Route.ALTER_SEQUENCE,
     "ALTERDOMAINSTMT": Route.ALTER_TYPE,
     "ALTERENUMSTMT": Route.ALTER_TYPE,
@@ -118,6 +120,11 @@ _COMMANDS: Final[Mapping[int, Route]] = {
     5: Route.MERGE,
 }
 _UTILITY: Final = 6
+# Whatever the client's rights are: PostgreSQL would say that he lacks CREATEDB, which helps nobody.
+_NO_DATABASES: Final = (
+    "A lake is one database. Use a schema of it in place of another database (SET search_path), have test runners "
+    "use the database that there is, or start another gateway with its own --data-dir."
+)
 
 
 def command(query: Node) -> Route:
@@ -125,6 +132,8 @@ def command(query: Node) -> Route:
     kind = int(query.commandType)
     if kind == _UTILITY:
         utility = query.utilityStmt
+        if isinstance(utility, Node) and utility.type == "CREATEDBSTMT":
+            raise SluiceError(SqlState.FEATURE_NOT_SUPPORTED, "CREATE DATABASE is not supported", hint=_NO_DATABASES)
         return UTILITY_ROUTES.get(utility.type, Route.RELAY) if isinstance(utility, Node) else Route.RELAY
     if kind not in _COMMANDS:
         raise unsupported(f"a statement of command type {kind}")
@@ -144,7 +153,7 @@ def is_utility(query: Node) -> bool:
 
 def main_query(tree: Any) -> Node | None:
     """The query that the client wrote; None where a rule made it vanish. Rules that add queries are refused."""
-    queries = [query for query in tree if isinstance(query, Node)]
+    queries = [query for query in tree or () if isinstance(query, Node)]
     if len(queries) > 1:
         raise unsupported("a rule that adds statements")
     return queries[0] if queries else None

@@ -46,6 +46,7 @@ class ScanBuilder:
     needs_position: bool = False
     needs_number: bool = False
     locked: bool = False
+    restricted: bool = False
     attnums: set[int] = field(default_factory=set)
     predicate: list[Comparison] = field(default_factory=list)
     keys: list[KeyComparison] = field(default_factory=list)
@@ -63,6 +64,7 @@ class ScanBuilder:
             tuple(self.keys),
             tuple(index_matching.implied(self.table.indexes, self.conjuncts, self.predicate)),
             self.needs_number,
+            self.restricted,
         )
 
 
@@ -86,6 +88,8 @@ class Statement:
         # Whether that locates the rows of all tables that it joins, and not of those alone that it locks.
         self.locates_all = False
         self.cut: tuple[int | None, int] = (None, 0)
+        # Whether columns of carried types may be given out, as texts that PostgreSQL makes values of.
+        self.carries = False
         # The WITH queries, by their Spark names, that may give other rows when they are read again.
         self.unrepeatable: set[str] = set()
         # The levels of a cursor that tells where its rows are (planner.updatable), by identity.

@@ -29,10 +29,14 @@ def single_query(tree: Any) -> Node:
     return tree
 
 
-def plan_select(tree: Any, context: Context) -> SparkQuery:
-    """The plan of a SELECT (or VALUES), given its rewritten tree as `planner.nodes.parse` reads it."""
+def plan_select(tree: Any, context: Context, *, carries: bool = False) -> SparkQuery:
+    """The plan of a SELECT (or VALUES), given its rewritten tree as `planner.nodes.parse` reads it.
+
+    Whoever asks for one that `carries` makes values of the texts of columns that are CARRIED.
+    """
     node = single_query(tree)
     statement = Statement(context)
+    statement.carries = carries
     found = query.select(statement, node, None)
     columns = tuple(OutputColumn(item.label or "", item.type_oid, item.typmod) for item in found.outputs)
     return SparkQuery(rendered(presented_query(found)), statement.finished_scans(), columns)
@@ -88,4 +92,4 @@ def rendered(expression: Expression) -> str:
     `${…}` in strings stays: Spark would put settings and environment variables in its place.
     """
     require_uncorrelated(expression)
-    return expression.sql(dialect=DIALECT, copy=True, identify=False).replace("${", "$\\{")
+    return expression.sql(dialect=DIALECT, copy=False, identify=False).replace("${", "$\\{")

@@ -18,6 +18,7 @@ from planner.selected import Output, Selected, derived
 from planner.spark import Expression
 
 # SetOperation of parsenodes.h
+_UNION: Final = 1
 _KINDS: Final[dict[int, type[exp.SetOperation]]] = {1: exp.Union, 2: exp.Intersect, 3: exp.Except}
 
 
@@ -31,6 +32,22 @@ def select(scope: Scope) -> Selected:
     return replace(result, outputs=outputs)
 
 
+def _parts(node: Node) -> list[Node]:
+    """What a set operation joins: two queries, or all of a chain of UNION ALL whose columns have the same types."""
+    parts = [node.rarg]
+    left = node.larg
+    while _continues(left, node):
+        parts.append(left.rarg)
+        left = left.larg
+    return [left, *reversed(parts)]
+
+
+def _continues(left: Node, node: Node) -> bool:
+    if left.type != "SETOPERATIONSTMT" or not (left.op == node.op == _UNION and left.all and node.all):
+        return False
+    return bool(left.colTypes == node.colTypes and left.colTypmods == node.colTypmods)
+
+
 def _tree(scope: Scope, node: Node) -> Selected:
     if node.type == "RANGETBLREF":
         dependence = None if scope.domain is None else Dependence(scope.domain.below())
@@ -38,12 +55,12 @@ def _tree(scope: Scope, node: Node) -> Selected:
     kind = _KINDS.get(node.op)
     if kind is None:
         raise unsupported("this set operation")
-    sides = [_tree(scope, node.larg), _tree(scope, node.rarg)]
+    sides = [_tree(scope, part) for part in _parts(node)]
     aliases = [scope.statement.fresh("r") for _ in sides]
     columns = [side.columns(alias) for side, alias in zip(sides, aliases, strict=True)]
     prefix = scope.statement.fresh("q")
     outputs: list[Output] = []
-    lists: list[list[Expression]] = [[], []]
+    lists: list[list[Expression]] = [[] for _ in sides]
     keep_all = bool(node.all)
     for number, pair in enumerate(zip(*columns, strict=True), 1):
         type_oid, typmod = Translator(scope).base(node.colTypes[number - 1]), node.colTypmods[number - 1]
@@ -69,7 +86,9 @@ def _tree(scope: Scope, node: Node) -> Selected:
         selected.select(expressions, derived(side.query, alias))
         for expressions, side, alias in zip(lists, sides, aliases, strict=True)
     ]
-    operation = kind(this=queries[0], expression=queries[1], distinct=not keep_all)
+    operation: exp.Query = queries[0]
+    for following in queries[1:]:
+        operation = kind(this=operation, expression=following, distinct=not keep_all)
     alias = scope.statement.fresh("r")
     # As a derived table: no clause that follows can then attach to one side only.
     shown = [exp.column(item.name, table=alias) for item in (*outputs, *keys)]

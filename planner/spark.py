@@ -7,6 +7,7 @@ is translated from another dialect. Operands are put in parentheses wherever pre
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Final
 
 from sqlglot import exp
@@ -34,9 +35,16 @@ def raw(text: str) -> exp.Var:
     return exp.Var(this=text)
 
 
-def string(value: str) -> exp.Literal:
-    """A STRING literal."""
-    return exp.Literal.string(value)
+# Characters of a string that sqlglot writes in some milliseconds.
+_SLICE: Final = 1 << 14
+
+
+def string(value: str) -> Expression:
+    """A STRING literal. A long one is written slice by slice: in between others get the interpreter."""
+    if len(value) <= _SLICE:
+        return exp.Literal.string(value)
+    slices = (value[place : place + _SLICE] for place in range(0, len(value), _SLICE))
+    return raw(f"'{''.join(exp.Literal.string(part).sql(dialect=DIALECT)[1:-1] for part in slices)}'")
 
 
 def integer(value: int) -> Expression:
@@ -209,3 +217,18 @@ def is_simple(expression: Expression) -> bool:
     if isinstance(expression, (exp.Cast, exp.Dot)):
         return is_simple(expression.this)
     return isinstance(expression, (exp.Column, exp.Literal, exp.Var, exp.Null, exp.Boolean))
+
+
+_CHEAP: Final = (exp.Column, exp.Identifier, exp.Literal, exp.Var, exp.Null, exp.Paren, exp.Cast, exp.DataType,
+                 exp.DataTypeParam, exp.Neg)  # fmt: skip
+_CHEAP_CALLS: Final = frozenset({"SUM", "COUNT", "NULLIF"})
+_CHEAP_NODES_MAX: Final = 24
+
+
+def is_cheap(expression: Expression) -> bool:
+    """Whether it is short, and columns and aggregates of columns alone: Spark computes equal aggregates once."""
+    nodes = list(islice(expression.walk(), _CHEAP_NODES_MAX + 1))
+    return len(nodes) <= _CHEAP_NODES_MAX and all(
+        isinstance(node, _CHEAP) or (isinstance(node, exp.Anonymous) and node.name.upper() in _CHEAP_CALLS)
+        for node in nodes
+    )

@@ -12,16 +12,9 @@ from typing import Final
 
 from catalog.errors import unsupported
 from planner.lexer import Kind, Token, tokens
-
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """One statement's text (no semicolon) and how many characters of the query string are before it."""
-
-    text: str
-    offset: int
-    first_word: str
-
+from planner.long_text import count, find
+from planner.source_statement import Statement as Statement  # noqa: PLC0414  with what is read in its text
+from planner.source_statement import known
 
 # Statements that name no table, or none of the lake: PostgreSQL answers them, and no look at their tree is needed.
 RELAYED_FIRST_WORDS: Final = frozenset(
@@ -39,6 +32,9 @@ def split(text: str, *, standard_strings: bool = True) -> tuple[Statement, ...]:
     A semicolon ends a statement outside of parentheses and outside of a SQL-standard function body
     (BEGIN ATOMIC … END), the rule that psql follows too.
     """
+    alone = _alone(text, standard_strings)
+    if alone is not None:
+        return (alone,)
     found: list[Statement] = []
     current: list[Token] = []
     nesting = 0
@@ -56,6 +52,31 @@ def split(text: str, *, standard_strings: bool = True) -> tuple[Statement, ...]:
                 nesting -= 1
     _finish(found, text, current)
     return tuple(found)
+
+
+def _alone(text: str, standard_strings: bool) -> Statement | None:
+    """The text as one statement, where nothing is in it that could make it more; the rest of it is not looked at."""
+    end = len(text.rstrip())
+    if text.endswith(";", 0, end):
+        end = len(text[: end - 1].rstrip())
+    # What is cut off may be the end of something open, unless all strings are plain ones, and closed.
+    if end < len(text) and (
+        count(text, "'") % 2
+        or count(text, "(") != count(text, ")")
+        or any(find(text, character) >= 0 for character in '"$\\')
+    ):
+        return None
+    if find(text, ";", 0, end) >= 0 or find(text, "--") >= 0 or find(text, "/*") >= 0:
+        return None
+    start, first = -1, ""
+    for token in tokens(text, standard_strings=standard_strings):
+        start = token.start if start < 0 else start
+        first = token.text
+        if first != "(":
+            break
+    if not 0 <= start < end:
+        return None
+    return Statement(text[start:end], start, "" if first == "(" else first)
 
 
 def _finish(found: list[Statement], text: str, current: list[Token]) -> None:
@@ -81,6 +102,7 @@ def needs_no_analysis(statement: Statement, *, enlisted: bool = False) -> bool:
     )
 
 
+@known
 def setting(statement: Statement, name: str) -> str | None:
     """The value that the statement SETs `name` to, where it says it plainly; None for any other statement."""
     if statement.first_word != "set":
@@ -107,6 +129,7 @@ class ConstraintModes:
     deferred: bool
 
 
+@known
 def constraint_modes(statement: Statement) -> ConstraintModes | None:
     """SET CONSTRAINTS taken apart; None for any other statement, and for what PostgreSQL is going to refuse."""
     if statement.first_word != "set":
@@ -149,7 +172,9 @@ def explained(text: str) -> tuple[int, dict[str, str]]:
     return (items[place].start if place < len(items) else len(text)), options
 
 
-_CHANGED: Final = frozenset({"table", "index", "view", "materialized", "sequence", "schema", "type", "domain"})
+_CHANGED: Final = frozenset(
+    {"table", "index", "view", "materialized", "sequence", "schema", "type", "domain", "policy"}
+)
 _MADE: Final = _CHANGED - {"materialized"}
 
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final
 
-from planner.lexer import tokens
+from planner.lexer import Kind, Token, tokens, unescaped
+from planner.source_statement import known
 from planner.statements import Statement
 
 
@@ -58,6 +59,7 @@ _UNCHAINED: Final = {
 _CHAINED: Final = {command: chained for chained, command in _UNCHAINED.items()}
 
 
+@known
 def transaction_command(statement: Statement) -> TransactionCommand | None:
     """What the statement does to the transaction; None for any other statement."""
     first = statement.first_word
@@ -74,6 +76,29 @@ def transaction_command(statement: Statement) -> TransactionCommand | None:
         return None
     command = _TRANSACTION_COMMANDS[first]
     return _CHAINED.get(command, command) if words[-2:] == ["and", "chain"] else command
+
+
+_ABOUT_SAVEPOINTS: Final = frozenset(
+    {TransactionCommand.SAVEPOINT, TransactionCommand.RELEASE_SAVEPOINT, TransactionCommand.ROLLBACK_TO_SAVEPOINT}
+)
+
+
+@known
+def savepoint_name(statement: Statement, command: TransactionCommand) -> str | None:
+    """The savepoint that a statement which does `command` names; None where it names none."""
+    if command not in _ABOUT_SAVEPOINTS:
+        return None
+    found = list(tokens(statement.text))
+    escape = "\\"
+    if len(found) > 2 and found[-2].text == "uescape" and found[-1].kind is Kind.STRING:
+        escape = found[-1].text.strip("'")
+        del found[-2:]
+    name = found[-1]
+    return unescaped(name.text, escape) if name.kind is Kind.NAME and _is_unicode(statement, name) else name.text
+
+
+def _is_unicode(statement: Statement, name: Token) -> bool:
+    return statement.text[name.start : name.start + 2].lower() == "u&"
 
 
 def _sets_transaction(words: Sequence[str]) -> TransactionCommand | None:
@@ -95,6 +120,7 @@ def _sets_transaction(words: Sequence[str]) -> TransactionCommand | None:
             return None
 
 
+@known
 def shown(statement: Statement) -> Shown | None:
     """What the statement shows, in any spelling; None for all others."""
     if statement.first_word != "show":

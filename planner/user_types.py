@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from catalog.datatypes import FIRST_USER_OID, INT8, is_enumeration
+from catalog.datatypes import CARRIED, FIRST_USER_OID, INT8, is_enumeration
 from catalog.errors import unsupported
 from catalog.model import Domain, Table
 from planner.functions.call import Call, Row
@@ -26,27 +26,33 @@ _EXTREMES: Final = frozenset({"min(anyenum)", "max(anyenum)"})
 @dataclass(frozen=True, slots=True)
 class UserTypes:
     """`labels` are those of each enumeration, in its order; `texts` each label's by its OID; `bases` what each domain
-    is over, in `domains`."""
+    is over, in `domains`; `carried` the types whose values are texts to all but PostgreSQL."""
 
     labels: Mapping[int, tuple[str, ...]]
     texts: Mapping[int, str]
     bases: Mapping[int, int]
     domains: Mapping[int, Domain]
+    carried: frozenset[int] = frozenset()
 
     @classmethod
     def of(cls, tables: Iterable[Table]) -> UserTypes:
         """Those of the tables' columns."""
-        columns = [column for table in tables for column in table.columns if column.labels or column.domain]
+        columns = [
+            column for table in tables for column in table.columns if column.labels or column.domain or column.carried
+        ]
         return cls(
             {each.type_oid: tuple(label.text for label in each.labels) for each in columns if each.labels},
             {label.oid: label.text for each in columns for label in each.labels},
             {each.domain.oid: each.type_oid for each in columns if each.domain is not None},
             {each.domain.oid: each.domain for each in columns if each.domain is not None},
+            frozenset(each.carried.oid for each in columns if each.carried is not None),
         )
 
     def knows(self, type_oid: int) -> bool:
-        """Whether it is no type made by users, or one of these."""
-        return type_oid < FIRST_USER_OID or type_oid in self.bases or type_oid in self.labels
+        """Whether it is a type whose values Spark can compute with: one of the lake's own, or one of these."""
+        if type_oid < FIRST_USER_OID:
+            return type_oid not in self.carried
+        return self.bases.get(type_oid, CARRIED) != CARRIED or type_oid in self.labels
 
     def base(self, type_oid: int) -> int:
         """What a type made by users is held as: an enumeration itself, a domain's base type; 0A000 for any other."""
@@ -71,6 +77,9 @@ class UserTypes:
 
     def built(self, row: Row, given: Call) -> Value:
         """A call of the allow-list, by the ranks of its arguments where it goes by the order of an enumeration."""
+        counted = given.signature == "count(any)" and given.aggregate is not None and not given.aggregate.distinct
+        if any(each.type_oid == CARRIED for each in given.arguments) and not counted:
+            raise unsupported(f"the function {given.signature} of this type")
         if given.signature in _COMPARISONS:
             return row.build(replace(given, arguments=tuple(self.rank(each) for each in given.arguments)))
         if given.signature in _EXTREMES:

@@ -20,6 +20,7 @@ from catalog.datatypes import (
     BOOL,
     BPCHAR,
     BY_OID,
+    CARRIED,
     DATE,
     DECIMAL_DIGITS_MAX,
     FLOAT4,
@@ -100,6 +101,15 @@ class Value:
         return self.constant is not MISSING
 
     @property
+    def pair(self) -> Expression | None:
+        """The struct that both a numeric and its display scale are read from; None where they are not of one."""
+        display = self.held.display
+        if isinstance(self.sql, exp.Dot) and isinstance(display, exp.Dot) and self.sql.this is display.this:
+            pair: Expression = self.sql.args["this"]
+            return pair
+        return None
+
+    @property
     def held(self) -> Decimal:
         """How this numeric is held."""
         assert self.decimal is not None
@@ -110,7 +120,7 @@ def spark_type(type_oid: int, decimal: Decimal | None = None) -> str:
     """The Spark type of a value of this PostgreSQL type. 0A000 where there is none."""
     if decimal is not None:
         return decimal.spark_type
-    if type_oid == UNKNOWN:
+    if type_oid in (UNKNOWN, CARRIED):
         return "STRING"
     if type_oid in (OID, TID):
         return "BIGINT"

@@ -1,7 +1,12 @@
-"""WITH: common table expressions, recursive ones with UNION ALL included."""
+"""WITH: common table expressions, recursive ones with UNION ALL included.
+
+Spark puts the query in the place of each of its names, and so computes it anew for each; PostgreSQL computes it once.
+Where the rows might differ, it is made one that Spark computes once, too.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from sqlglot import exp
@@ -11,11 +16,11 @@ from catalog.errors import SluiceError, unsupported
 from planner import query as query_
 from planner import selected
 from planner.correlation.levels import is_correlated
-from planner.correlation.source import require_repeatable
+from planner.correlation.source import has_total_windows, require_repeatable
 from planner.nodes import Node, malformed, walk
 from planner.scope import RTE_CTE, CommonTable, Scope
 from planner.selected import Output, Selected, derived
-from planner.spark import Expression, cast
+from planner.spark import Expression, binary, call, cast, column, integer
 from planner.values import Decimal, Value, spark_type
 
 _UNION = 1
@@ -36,13 +41,30 @@ def define(scope: Scope) -> list[exp.CTE]:
         if is_correlated(node.ctequery):
             continue  # read anew wherever it is named: planner.ranges
         inner = query_.select(scope.statement, node.ctequery, scope)
-        try:
-            require_repeatable(inner.query, scope.statement.unrepeatable)
-        except SluiceError:
+        shown: Expression = inner.query
+        is_repeatable = _is_repeatable(shown, scope.statement.unrepeatable)
+        if node.cterefcount > 1 and not (is_repeatable and has_total_windows(shown)):
+            shown = _computed_once(inner, scope.statement.fresh("r"))
+        elif not is_repeatable:
             scope.statement.unrepeatable.add(name)
         scope.common_tables[str(node.ctename)] = CommonTable(name, inner.columns)
-        result.append(exp.CTE(this=inner.query, alias=exp.TableAlias(this=exp.to_identifier(name))))
+        result.append(exp.CTE(this=shown, alias=exp.TableAlias(this=exp.to_identifier(name))))
     return result
+
+
+def _is_repeatable(query: Expression, unrepeatable: Collection[str]) -> bool:
+    try:
+        require_repeatable(query, unrepeatable)
+    except SluiceError:
+        return False
+    return True
+
+
+def _computed_once(inner: Selected, alias: str) -> exp.Select:
+    """The query with a condition that is always true and of chance, by Spark's lights: it computes such a WITH query
+    once, for all who read it (InlineCTE, ReplaceCTERefWithRepartition)."""
+    chance = binary(">=", call("rand", integer(0)), integer(0))
+    return selected.select([column(alias, item.name) for item in inner.outputs], inner.derived(alias), chance)
 
 
 def attached(result: Selected, common: list[exp.CTE]) -> Selected:

@@ -1,21 +1,22 @@
 """The Spark engine: every statement that scans the lake goes through here.
 
-One JVM, started by the first statement that needs it and again after its death; a statement that was running when it
-died fails with 57P02. Each statement has a thread, a job group by which it is cancelled, and a Spark session of its own
-while it runs: sessions are pooled, and hold nothing but the statement's time zone (Spark keeps that per session, and
-reads it both when a query is analysed and when it runs) and what light queries need. Views of tables are global, so
-every session sees them.
+One JVM, started by the first statement that needs it and again after its death, or that of Spark's context in it; a
+statement that was running then fails with 57P02. Each statement has a thread, a job group by which it is cancelled, and
+a Spark session of its own while it runs: sessions are pooled, and hold nothing but the statement's time zone (Spark
+keeps that per session, and reads it both when a query is analysed and when it runs) and what light queries need. Views
+of tables are global, so every session sees them.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -29,13 +30,18 @@ from storage import layout, write
 from storage.channel import Channel, ChannelClosedError
 from storage.files import LakeFiles
 from storage.jvm import EngineSettings, SparkJvm
-from storage.light import LIGHT_SETTINGS, is_light
+from storage.kept_file import KeptFile
+from storage.light import SETTINGS, Weight, weight_of
 from storage.plan import RunnableDelete, RunnableInsert, RunnableQuery, RunnableUpdate
 from storage.positions import deleted_positions, merged
 from storage.results import ArrowRows
 from storage.scan import ScanViews, View
+from storage.shuffled import Shuffle
 from storage.spark_errors import from_spark, jvm_died
-from storage.statement import Statement
+from storage.spill import Spill
+from storage.statement import Statement, cancelled
+from storage.turns import Turns
+from storage.unread import UnreadSpace
 from storage.write import WriteResult
 
 __all__ = ["EngineSettings", "ResultStream", "SparkEngine"]
@@ -48,9 +54,10 @@ _T = TypeVar("_T")
 class ResultStream:
     """The rows of one statement: `schema` is known first, then batches as they come, bounded in memory.
 
-    `async for batch in stream` gives pyarrow.RecordBatches in the query's order; a consumer that does not ask stops
-    the producer. `await stream.close()` ends the statement early and stops its jobs; closing twice is fine. Errors
-    are SluiceErrors raised by iteration. Use it as an async context manager, or close it.
+    `async for batch in stream` gives pyarrow.RecordBatches in the query's order; a consumer that does not ask has the
+    producer pause, after a moment, and what was made until then wait on disk. `await stream.close()` ends the statement
+    early and stops its jobs; closing twice is fine. Errors are SluiceErrors raised by iteration. Use it as an async
+    context manager, or close it.
     """
 
     def __init__(
@@ -94,18 +101,19 @@ class _Spark:
     def __init__(self, settings: EngineSettings, data_path: str) -> None:
         self.jvm = SparkJvm(settings)
         self.views = ScanViews(self.jvm, data_path)
-        self._idle: dict[bool, list[tuple[JavaObject, str]]] = {False: [], True: []}
+        self.shuffled = settings.shuffled
+        self._idle: dict[Weight, list[tuple[JavaObject, str]]] = {weight: [] for weight in Weight}
         self._lock = threading.Lock()
 
     @contextmanager
-    def session(self, time_zone: str, *, light: bool) -> Iterator[JavaObject]:
+    def session(self, time_zone: str, weight: Weight) -> Iterator[JavaObject]:
         """A Spark session that nobody else uses meanwhile."""
-        idle = self._idle[light]
+        idle = self._idle[weight]
         with self._lock:
             session, set_to = idle.pop() if idle else (None, "")
         if session is None:
             session = self.jvm.session.newSession()
-            for name, value in LIGHT_SETTINGS.items() if light else ():
+            for name, value in SETTINGS[weight].items():
                 session.conf().set(name, value)
         if set_to != time_zone:
             session.conf().set("spark.sql.session.timeZone", time_zone)
@@ -137,6 +145,8 @@ class SparkEngine:
         local = layout.is_local(data_path)
         self._data_path = str(Path(layout.local_path(data_path)).absolute()) if local else data_path
         self._settings = settings or EngineSettings()
+        self.unread = KeptFile.space = UnreadSpace(self._settings.unread_folder, self._settings.unread_limit)
+        Spill.limit_bytes = self._settings.temp_file_limit
         self._workers = ThreadPoolExecutor(_THREADS, thread_name_prefix="spark")
         # Beside the workers: a worker waits for these, so they must not wait for workers.
         self._prefetch = ThreadPoolExecutor(_THREADS, thread_name_prefix="spark-ahead")
@@ -145,6 +155,7 @@ class SparkEngine:
         self._spark: _Spark | None = None
         self._stopped = False
         self._running: set[Statement] = set()
+        self._channels: WeakKeyDictionary[Channel, str] = WeakKeyDictionary()  # with the statements' tags
         self._running_lock = threading.Lock()
 
     @property
@@ -176,31 +187,49 @@ class SparkEngine:
         """Run a query. Returns when the schema is known (analysis errors are raised here)."""
         self._check_open()
         loop = asyncio.get_running_loop()
-        channel = Channel()
         known: asyncio.Future[pa.Schema] = loop.create_future()
+        done: asyncio.Future[None] = loop.create_future()
         statement = Statement(tag)
 
-        def produce(work: Work) -> None:
-            rows = work.rows(work.frame(query))
-            loop.call_soon_threadsafe(_resolve, known, rows.schema)
-            for batch in rows:
-                channel.put(batch)
+        def stop(reason: SluiceError | None = None) -> None:
+            self._cancel_soon(statement, reason)
 
-        def run() -> None:
+        channel = Channel(self.unread, stop)
+        with self._running_lock:
+            self._channels[channel] = tag
+
+        def produce() -> Generator[None, None, None]:
+            with self._working(statement, query.time_zone) as work:
+                rows = work.rows(work.frame(query))
+                loop.call_soon_threadsafe(_resolve, known, rows.schema)
+                for batch in rows.in_turns(lambda: channel.has_enough):
+                    if batch is not None:
+                        channel.put(batch)
+                    else:
+                        yield
+                        work.go_on()
+                        channel.renew()
+
+        def steps() -> Generator[None, None, None]:
             try:
-                self._work(statement, query.time_zone, produce)
+                yield from produce()
             except ChannelClosedError:
                 channel.finish()
             except SluiceError as error:
-                loop.call_soon_threadsafe(_fail, known, error)
-                channel.finish(error)
+                _tell(loop, _fail, known, error)
+                channel.finish(error, at_once=statement.failure is not None)
             else:
                 channel.finish()
 
-        done = loop.run_in_executor(self._workers, run)
+        def submit(turn: Callable[[], None]) -> None:
+            if statement.failure is None:
+                self._workers.submit(turn)
+            else:
+                turn()  # which only ends it
 
-        def stop() -> None:
-            self._cancel_soon(statement)
+        turns = Turns(steps(), submit, lambda: _tell(loop, _resolve, done, None))
+        statement.stopped = channel.wanted = turns.go_on
+        turns.go_on()
 
         try:
             schema = await known
@@ -274,8 +303,11 @@ class SparkEngine:
         """Stop the statement running under `tag`: it fails with 57014. Any thread may call it; no such tag is fine."""
         with self._running_lock:
             found = [statement for statement in self._running if statement.tag == tag]
+            unread = [channel for channel, its in self._channels.items() if its == tag]
         for statement in found:
             self._cancel_soon(statement)
+        for channel in unread:
+            channel.cancel(cancelled())
 
     async def rows_read(self, tag: str) -> int:
         """How many rows of files the statement running under `tag` has read so far; 0 where there is none."""
@@ -288,9 +320,9 @@ class SparkEngine:
         if self._stopped:
             raise SluiceError(SqlState.CANNOT_CONNECT_NOW, "the gateway is shutting down")
 
-    def _cancel_soon(self, statement: Statement) -> None:
+    def _cancel_soon(self, statement: Statement, reason: SluiceError | None = None) -> None:
         if not self._stopped:
-            self._control.submit(statement.cancel)
+            self._control.submit(statement.cancel, reason)
 
     async def _write(
         self, tag: str, time_zone: str, work: Callable[[Work], WriteResult], table_path: str
@@ -320,20 +352,26 @@ class SparkEngine:
             raise
 
     def _work(self, statement: Statement, time_zone: str, work: Callable[[Work], _T]) -> _T:
+        with self._working(statement, time_zone) as given:
+            return work(given)
+
+    @contextmanager
+    def _working(self, statement: Statement, time_zone: str) -> Iterator[Work]:
+        """Around a statement's work, whose failures become what its client is told."""
         with self._running_lock:
             self._running.add(statement)
         spark: _Spark | None = None
         try:
             spark = self._ready(statement, time_zone)
             with ExitStack() as sessions:
-                return work(Work(spark, statement, sessions, time_zone, self._prefetch))
+                yield Work(spark, statement, sessions, time_zone, self._prefetch)
         except ChannelClosedError:
             statement.stop()
             raise
         except Exception as error:
             if statement.failure is not None:
                 raise statement.failure from error
-            if spark is not None and _lost_contact(error) and spark.jvm.died():
+            if spark is not None and _is_over(spark.jvm, error):
                 raise jvm_died() from error
             raise from_spark(error) from error
         finally:
@@ -347,7 +385,7 @@ class SparkEngine:
         try:
             statement.bind(spark.jvm, time_zone)
         except Exception as error:
-            if not _lost_contact(error) or not spark.jvm.died():
+            if not _is_over(spark.jvm, error):
                 raise
             spark = self._started()
             statement.bind(spark.jvm, time_zone)
@@ -377,15 +415,29 @@ class Work:
         self._sessions = sessions
         self._time_zone = time_zone
         self._prefetch = prefetch
+        self._session: JavaObject | None = None
+
+    def go_on(self) -> None:
+        """After a pause: the present thread works for the statement now."""
+        self.statement.bind(self.jvm, self._time_zone)
+        if self._session is not None:
+            self.jvm.view.org.apache.spark.sql.classic.SparkSession.setActiveSession(self._session)
 
     def frame(self, query: RunnableQuery) -> JavaObject:
         """The query, analysed, as a (Java) DataFrame."""
         with self._spark.scanned(query) as views:
-            light = is_light(query, [view.row_count for view in views])
-            self.statement.weigh(self.jvm, light=light)
-            session = self._sessions.enter_context(self._spark.session(self._time_zone, light=light))
+            weight = weight_of(query, [view.row_count for view in views])
+            self.statement.weigh(self.jvm, weight)
+            session = self._sessions.enter_context(self._spark.session(self._time_zone, weight))
+            self._session = session
+            rows = _as_they_are
+            if self._spark.shuffled is not None:
+                shuffle = Shuffle.of(self._spark.shuffled, query.sql)
+                for name, value in shuffle.settings.items():
+                    session.conf().set(name, value)
+                rows = shuffle.rows
             parts = [
-                f"{_quoted(bound.scan.name)} AS (SELECT * FROM global_temp.{view.name})"
+                f"{_quoted(bound.scan.name)} AS ({rows(f'global_temp.{view.name}')})"
                 for bound, view in zip(query.scans, views, strict=True)
             ]
             return session.sql(f"WITH {', '.join(parts)} ({query.sql}\n)" if parts else query.sql)
@@ -400,8 +452,25 @@ def _lost_contact(error: Exception) -> bool:
     return isinstance(error, (Py4JError, EOFError, ConnectionError)) and not isinstance(error, Py4JJavaError)
 
 
+def _is_over(jvm: SparkJvm, error: Exception) -> bool:
+    """Whether the error comes from the end of the JVM, or of Spark's context in it. Blocking."""
+    if isinstance(error, Py4JJavaError):
+        return jvm.context_ended()
+    return _lost_contact(error) and jvm.died()
+
+
+def _as_they_are(relation: str) -> str:
+    return f"SELECT * FROM {relation}"
+
+
 def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
+
+
+def _tell(loop: asyncio.AbstractEventLoop, told: Callable[..., None], *arguments: object) -> None:
+    # RuntimeError: the loop is closed, so there is nobody left to tell.
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(told, *arguments)
 
 
 def _resolve(future: asyncio.Future[Any], value: object) -> None:

@@ -17,16 +17,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.conf import SparkConf
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 
 from catalog.errors import SluiceError, SqlState
 from storage.class_archive import archive_path
+from storage.heap_share import HeapShare
 from storage.java_names import JavaNames
+from storage.spill import TEMP_FILE_LIMIT_BYTES
+from storage.unread import LIMIT_BYTES
 
-# Results so large that they hold a task until their client has read them (storage.relay): so many at a time.
+# Results so large that each of their tasks keeps its slot while its rows come (storage.relay): so many at a time.
 RELAYS: Final = 4
 _STOP_SECONDS_MAX: Final = 10.0
 _DEATH_SECONDS_MAX: Final = 0.5
@@ -39,7 +42,10 @@ class EngineSettings:
 
     `log` receives what the JVM prints (nothing is kept where it is None); `scratch` is the folder of shuffle and spill
     files (a temporary one where it is None); an INSERT of `spark_writes_from` bytes or more, by Spark's estimate, is
-    written by Spark's tasks rather than here (see `storage.write`); `spark` overrides Spark settings by name.
+    written by Spark's tasks rather than here (see `storage.write`); `spark` overrides Spark settings by name. Rows that
+    clients have not read yet take `unread_limit` bytes of disk at most, in `unread_folder` (see `storage.unread`);
+    those of one statement that are kept until it is over, `temp_file_limit` (see `storage.spill`).
+    `shuffled` is the seed of blocks out of order (see `storage.shuffled`), None for none.
     """
 
     url: str = "local[*]"
@@ -48,18 +54,27 @@ class EngineSettings:
     scratch: Path | None = None
     spark_writes_from: int = 256 * 2**20
     spark: Mapping[str, str] | None = None
+    shuffled: int | None = None
+    unread_folder: Path | None = None
+    unread_limit: int = LIMIT_BYTES
+    temp_file_limit: int = TEMP_FILE_LIMIT_BYTES
 
 
+# A plan nests as deeply as its SQL, and Spark goes down into it: where it plans, and in tasks, which are handed it. The
+# memory is taken as it is used.
+_STACK: Final = "-Xss128m"
 # What every session has. Those under spark.sql decide what SQL means and are part of the planner's contract.
 _SETTINGS: Final[dict[str, str]] = {
     "spark.app.name": "sluice",
     "spark.ui.enabled": "false",
+    # Hadoop gives its files and folders modes of its own, whatever the process's umask is.
+    "spark.hadoop.fs.permissions.umask-mode": "077",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "WARN",
     "spark.driver.maxResultSize": "1g",
     "spark.rdd.limit.initialNumPartitions": "1000000",  # see storage.results
-    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -Duser.timezone=UTC -Djava.awt.headless=true",
-    "spark.executor.extraJavaOptions": "-Duser.timezone=UTC",
+    "spark.driver.extraJavaOptions": f"{_STACK} -XX:+UseParallelGC -Duser.timezone=UTC -Djava.awt.headless=true",
+    "spark.executor.extraJavaOptions": f"{_STACK} -Duser.timezone=UTC",
     "spark.cleaner.periodicGC.interval": "5min",  # shuffle files of finished statements go when their objects do
     # By itself Spark takes pages of 16 MB of such a heap, and each sort, join and aggregate of a few rows takes one.
     "spark.buffer.pageSize": "1m",
@@ -68,6 +83,7 @@ _SETTINGS: Final[dict[str, str]] = {
     "spark.scheduler.mode": "FAIR",
     "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.variable.substitute": "false",  # ${…} in a client's text is not to be read as a setting of the JVM's
+    "spark.sql.analyzer.maxIterations": "10000",  # one for each WITH query that reads the one before it
     "spark.sql.ansi.enabled": "true",
     "spark.sql.caseSensitive": "false",
     "spark.sql.parser.escapedStringLiterals": "false",
@@ -158,7 +174,7 @@ class SparkJvm:
             self.session: Any = builder.getOrCreate()
             self.context: Any = self.session.sparkContext()
             self.parallelism = int(self.context.defaultParallelism())
-            self.heap_bytes = int(self.view.java.lang.Runtime.getRuntime().maxMemory())
+            self.heap_share = HeapShare(int(self.view.java.lang.Runtime.getRuntime().maxMemory()))
             self.relay_host = str(self.context.conf().get("spark.driver.host"))
         except Py4JError as error:
             self.stop()
@@ -186,6 +202,16 @@ class SparkJvm:
                 return False
             self.lost = True
         return True
+
+    def context_ended(self) -> bool:
+        """Whether Spark has ended its context, as it does where its own threads run out of memory: nothing runs in the
+        process any more, though it answers."""
+        if not self.lost:
+            try:
+                self.lost = bool(self.context.isStopped())
+            except Py4JNetworkError:
+                return self.died()
+        return self.lost
 
     def stop(self, seconds_max: float = _STOP_SECONDS_MAX) -> None:
         """End the process and wait for it; an end that takes longer than that is a kill. Blocking."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from bisect import bisect_right
-from typing import IO, Final
+from typing import Final
 
 import pyarrow as pa
 
-from storage.files import file_error
+from storage.kept_file import KeptFile
 
 MEMORY_BYTES: Final = 16 * 2**20
 
@@ -27,7 +26,7 @@ class KeptRows:
         self._batches: list[pa.RecordBatch] = []
         self.first = first
         self._places: list[tuple[int, int]] = []  # where each batch is in the file, and its length there
-        self._file: IO[bytes] | None = None
+        self._file: KeptFile | None = None
         self._file_bytes = 0
         self.end = first
         self.bytes = 0
@@ -38,7 +37,7 @@ class KeptRows:
         return self._file is not None
 
     def append(self, batch: pa.RecordBatch) -> None:
-        """Keep a batch. 53100 where the temporary folder is full."""
+        """Keep a batch. 53100 where the disk is full, 53400 where the limit is reached."""
         if batch.num_rows == 0:
             return
         self._starts.append(self.end)
@@ -47,7 +46,7 @@ class KeptRows:
         if self._file is None:
             self._batches.append(batch)
             if self.bytes > self._memory_bytes:
-                self._file = tempfile.TemporaryFile(prefix="sluice-")  # noqa: SIM115  open as long as the rows are kept
+                self._file = KeptFile()
                 for each in self._batches:
                     self._write(self._file, each)
                 self._batches.clear()
@@ -78,20 +77,11 @@ class KeptRows:
         if self._file is None:
             return number, self._batches[number]
         offset, length = self._places[number]
-        try:
-            self._file.seek(offset)
-            data = self._file.read(length)
-        except OSError as error:
-            raise file_error(error, tempfile.gettempdir()) from error
+        data = self._file.read(offset, length)
         return number, pa.ipc.read_record_batch(pa.py_buffer(data), self._schema)
 
-    def _write(self, file: IO[bytes], batch: pa.RecordBatch) -> None:
+    def _write(self, file: KeptFile, batch: pa.RecordBatch) -> None:
         data = batch.serialize()
-        try:
-            file.seek(self._file_bytes)
-            file.write(data)
-            file.flush()
-        except OSError as error:
-            raise file_error(error, tempfile.gettempdir()) from error
+        file.write(memoryview(data), self._file_bytes)
         self._places.append((self._file_bytes, data.size))
         self._file_bytes += data.size

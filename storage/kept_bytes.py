@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import tempfile
-from typing import IO, Final
+from typing import Final
 
-from storage.files import file_error
+from storage.kept_file import KeptFile
 
 MEMORY_BYTES: Final = 16 * 2**20
 
@@ -20,7 +19,7 @@ class KeptBytes:
     def __init__(self, memory_bytes: int = MEMORY_BYTES) -> None:
         self._memory_bytes = memory_bytes
         self._memory = bytearray()
-        self._file: IO[bytes] | None = None
+        self._file: KeptFile | None = None
         self.size = 0
 
     @property
@@ -33,7 +32,7 @@ class KeptBytes:
         return self.on_disk or self.size + size > self._memory_bytes
 
     def append(self, data: bytes | bytearray) -> None:
-        """Keep these too. 53100 where the temporary folder is full."""
+        """Keep these too. 53100 where the disk is full, 53400 where the limit is reached."""
         if self.spills(len(data)):
             self._write(data)
         else:
@@ -44,11 +43,7 @@ class KeptBytes:
         """The bytes from `start` on, so many as there are up to `size`."""
         if self._file is None:
             return bytes(self._memory[start : start + size])
-        try:
-            self._file.seek(start)
-            return self._file.read(size)
-        except OSError as error:
-            raise file_error(error, tempfile.gettempdir()) from error
+        return self._file.read(start, size)
 
     def close(self) -> None:
         """Give up the bytes."""
@@ -57,13 +52,8 @@ class KeptBytes:
             self._file.close()
 
     def _write(self, data: bytes | bytearray) -> None:
-        try:
-            if self._file is None:
-                self._file = tempfile.TemporaryFile(prefix="sluice-")  # noqa: SIM115  open as long as they are kept
-                self._file.write(self._memory)
-                self._memory = bytearray()
-            self._file.seek(self.size)
-            self._file.write(data)
-            self._file.flush()
-        except OSError as error:
-            raise file_error(error, tempfile.gettempdir()) from error
+        if self._file is None:
+            self._file = KeptFile()
+            self._file.write(self._memory, 0)
+            self._memory = bytearray()
+        self._file.write(data, self.size)

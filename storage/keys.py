@@ -11,7 +11,7 @@ Blocking: call it in a thread.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 from uuid import UUID
 
@@ -94,10 +94,12 @@ def keys_of(columns: Sequence[Column], arrays: Sequence[pa.Array], *, nulls_dist
 def _canonical(column: Column, array: pa.Array) -> pa.Array:
     """Equal values as equal bytes."""
     text: pa.Array
+    if pa.types.is_list(array.type):
+        return _list_of_canonical(column, array)
     match datatypes.kind_of(column.type_oid):
         case datatypes.BYTEA:
             return array
-        case datatypes.TEXT | datatypes.VARCHAR | datatypes.UUID | datatypes.ANYENUM:
+        case datatypes.TEXT | datatypes.VARCHAR | datatypes.UUID | datatypes.ANYENUM | datatypes.CARRIED:
             text = array
         case datatypes.BPCHAR:
             text = pc.utf8_rtrim(array, characters=" ")
@@ -114,6 +116,18 @@ def _canonical(column: Column, array: pa.Array) -> pa.Array:
         case _:
             raise unsupported(f'a key column "{column.name}" of this type')
     return text.cast(pa.binary())
+
+
+def _list_of_canonical(column: Column, array: pa.Array) -> pa.Array:
+    """The elements, each with its length before it; a NULL has none."""
+    element = datatypes.element_type(column.type_oid)
+    assert element is not None
+    parts = _canonical(replace(column, type_oid=element.oid), array.values)
+    lengths = pc.binary_length(parts).cast(pa.string()).cast(pa.binary())
+    pieces = pc.binary_join_element_wise(lengths, parts, pa.scalar(b":", pa.binary()))
+    lists = pa.ListArray.from_arrays(array.offsets, pieces.fill_null(b"-"))
+    joined = pc.binary_join(lists, pa.scalar(b"", pa.binary()))
+    return pc.if_else(array.is_valid(), joined, pa.scalar(None, pa.binary()))
 
 
 def _number_text(array: pa.Array) -> pa.Array:
@@ -355,6 +369,8 @@ def bounds_of(columns: Sequence[Column], parents: Sequence[Column], values: Sequ
     """Necessary conditions on rows whose `parents` columns equal a row of `values`, which are of `columns`."""
     found = []
     for column, parent, array in zip(columns, parents, values, strict=True):
+        if pa.types.is_list(array.type):
+            continue  # files have no bounds of them
         chosen = pc.unique(array).drop_null() if len(array) <= _COMPARED_MAX else array
         if len(chosen) > _COMPARED_MAX:
             ends = _ends(column, array)

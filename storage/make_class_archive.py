@@ -16,7 +16,7 @@ from pyarrow import parquet
 
 from storage.class_archive import archive_path
 from storage.jvm import EngineSettings, SparkJvm, spark_settings
-from storage.light import LIGHT_SETTINGS
+from storage.light import SETTINGS, Weight
 from storage.results import ArrowRows
 from storage.statement import Statement
 
@@ -40,13 +40,13 @@ def make_archive(path: Path) -> None:
         options = f"{options} -XX:ArchiveClassesAtExit={made}"
         jvm = SparkJvm(EngineSettings(scratch=scratch, spark={"spark.driver.extraJavaOptions": options}))
         try:
-            for light in (False, True):
+            for weight in (Weight.USUAL, Weight.LIGHT):
                 session = jvm.session.newSession()
-                for name, value in LIGHT_SETTINGS.items() if light else ():
+                for name, value in SETTINGS[weight].items():
                     session.conf().set(name, value)
                 statement = Statement("archive")
                 statement.bind(jvm, "UTC")
-                statement.weigh(jvm, light=light)
+                statement.weigh(jvm, weight)
                 for rows in ("VALUES (1, 'v1'), (2, 'v2')", f"SELECT * FROM parquet.`{folder}/rows.parquet`"):
                     for exercise in _EXERCISES:
                         frame = session.sql(f"WITH r (a, b) AS ({rows}) {exercise}")

@@ -127,7 +127,11 @@ class _OpenFile:
         self._path = path
         self._name = name
         self._sink = files.open_output(path)
-        self._writer = pq.ParquetWriter(self._sink, schema, **_WRITE_OPTIONS)
+        try:
+            self._writer = pq.ParquetWriter(self._sink, schema, **_WRITE_OPTIONS)  # which writes the first bytes
+        except OSError as error:
+            _close_anyhow(self._sink)
+            raise file_error(error, path) from error
         self._nan: dict[int, bool] = {}
         self._rows = 0
 
@@ -162,11 +166,15 @@ class _OpenFile:
 
     def discard(self) -> None:
         """Close without caring for what becomes of the file."""
-        for each in (self._writer, self._sink):
-            try:
-                each.close()
-            except (OSError, pa.ArrowException):
-                continue
+        _close_anyhow(self._writer, self._sink)
+
+
+def _close_anyhow(*files: pq.ParquetWriter | pa.NativeFile) -> None:
+    for each in files:
+        try:
+            each.close()
+        except (OSError, pa.ArrowException):
+            continue
 
 
 def _float_leaves(rows: pa.Table) -> Iterator[tuple[int, pa.ChunkedArray]]:

@@ -73,6 +73,7 @@ class Scan:
     `_position` (BIGINT: the row's number in that file, from 0), which together name a row. With `needs_number` it has
     `_number` (BIGINT: the row's number in the table, see `storage.row_numbers`). `keys` are as `predicate`,
     on expressions that indexes are over; `implied` are the partial indexes, by OID, that have every row which matters.
+    `restricted`: policies hide rows of it, of which nothing is to be told.
     """
 
     name: str
@@ -83,6 +84,7 @@ class Scan:
     keys: tuple[KeyComparison, ...] = ()
     implied: tuple[int, ...] = ()
     needs_number: bool = False
+    restricted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 Spark itself brings a partition home whole, so one that explodes (a cross join, a long series) would fill the memory of
 the JVM. Here a Python worker of Spark's beside the task sends each batch over TCP as it is made, and waits when nobody
-reads. The task keeps its slot meanwhile, so there are few relays at a time, and a local Spark has slots to spare.
+reads. The task keeps its slot meanwhile, so there are few relays at a time, and a local Spark has slots to spare. Who
+reads for a client that does not is patient for a moment only (`storage.channel`), so a relay is soon free again.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import socket
 import sys
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Executor, Future
-from contextlib import closing
+from contextlib import closing, contextmanager
 from typing import Any, Final
 
 from py4j.java_gateway import JavaObject
@@ -22,6 +23,7 @@ from pyspark.serializers import CloudPickleSerializer, NoOpSerializer, read_int
 from storage.jvm import SparkJvm
 
 _ACCEPT_SECONDS: Final = 0.1
+_LOOK_SECONDS: Final = 0.5
 _BUFFER_BYTES: Final = 256 * 1024
 _SECRET_BYTES: Final = 32
 
@@ -33,7 +35,7 @@ def relayed(
 
     The job runs in `executor`, in a thread that calls `bind` first. Its failure is raised here.
     """
-    with jvm.relays, closing(socket.create_server((jvm.relay_host, 0), backlog=1)) as listener:
+    with _place(jvm, bind), closing(socket.create_server((jvm.relay_host, 0), backlog=1)) as listener:
         host, port = listener.getsockname()[:2]
         secret = secrets.token_bytes(_SECRET_BYTES)
         job = executor.submit(_run, jvm, partition, _sender(host, port, secret), bind)
@@ -51,6 +53,17 @@ def relayed(
                 yield message
         # The end of the stream may be the death of the worker: the job knows.
         job.result()
+
+
+@contextmanager
+def _place(jvm: SparkJvm, check: Callable[[], None]) -> Iterator[None]:
+    """One of the few; who waits for it looks now and then whether it still should."""
+    while not jvm.relays.acquire(timeout=_LOOK_SECONDS):
+        check()
+    try:
+        yield
+    finally:
+        jvm.relays.release()
 
 
 def _length(stream: Any) -> int | None:

@@ -14,18 +14,21 @@ last row through the whole engine, and 2.3 s of processor time in the JVM, 0.2 s
 So: one job runs a *window* of consecutive partitions, as wide as there are cores at first; while its rows are read
 from a socket, the next window runs. A window whose rows are few makes the next one wider, so a selective scan of many
 partitions soon uses the whole cluster; one whose rows are many makes it narrower. Nobody reads: the socket fills, the
-JVM waits, no further job starts. A LIMIT without ORDER BY stops at the window that has rows enough.
+JVM waits, no further job starts. Who takes the rows in turns (`in_turns`) has a moment between two jobs in which
+nothing is held in Spark, if he has enough for now. A LIMIT without ORDER BY stops at the window that has rows enough.
 
 A job's rows are in the JVM until they are read, so a window that turns out to have too many (a cross join in one
 partition) is given up before any of them was seen, and its partitions are streamed by `storage.relay`. How many are too
-many depends on how wide they are (`storage.widths`): where that is not known, the first window has few, which teach it.
+many depends on how wide they are (`storage.widths`): where that is not known, the first window has few, which teach it;
+and on how much of the heap other results have (`storage.heap_share`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import closing
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -37,7 +40,7 @@ from pyspark.util import local_connect_and_auth
 from storage.jvm import SparkJvm
 from storage.relay import relayed
 from storage.statement import Statement
-from storage.widths import Widths
+from storage.widths import FIRST_BATCHES, Widths
 
 _WIDER_BELOW_BYTES: Final = 4 * 2**20
 _NARROWER_ABOVE_BYTES: Final = 64 * 2**20
@@ -50,7 +53,9 @@ _FIRST_HANDED_ROWS: Final = 20
 class _Window:
     """The rows of one job, waiting in the JVM behind a socket."""
 
-    def __init__(self, served: Sequence[Any]) -> None:
+    def __init__(self, served: Sequence[Any], closed: Callable[[], None]) -> None:
+        """`closed` is called when they are not there any more."""
+        self._closed = closed
         port, secret, self._server = served
         self._stream, connection = local_connect_and_auth(port, secret)
         connection.settimeout(None)
@@ -75,7 +80,9 @@ class _Window:
         self._server.getResult()
 
     def close(self) -> None:
-        self._stream.close()
+        if not self._stream.closed:
+            self._stream.close()
+            self._closed()
 
 
 class _Handed:
@@ -93,10 +100,24 @@ class _Handed:
 
 
 class _Size(NamedTuple):
-    """How many batches a window may have. `looks`: it is to teach how wide rows are, and comes again if it has more."""
+    """How many batches a window may have, each of so many bytes, and each of so many tasks at once as well.
+
+    `looks`: it is to teach how wide rows are, and comes again if it has more.
+    """
 
     batches: int
+    batch_bytes: int
+    tasks: int
     looks: bool
+
+    @property
+    def bytes_max(self) -> int:
+        """What they take of the heap, if all are there."""
+        return self.batches * self.batch_bytes * self.tasks
+
+    def within(self, taken: int) -> int:
+        """How many batches there may be in so much of the heap; some are always allowed."""
+        return max(taken // (self.batch_bytes * self.tasks), FIRST_BATCHES)
 
 
 class _TooMany(NamedTuple):
@@ -134,6 +155,12 @@ class ArrowRows:
         self.schema = arrow_schema_of(jvm, frame)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return (batch for batch in self.in_turns(lambda: False) if batch is not None)
+
+    def in_turns(self, has_enough: Callable[[], bool]) -> Iterator[pa.RecordBatch | None]:
+        """The batches, and None where nothing of it is in Spark, for the consumer `has_enough` and may go on later, in
+        another thread that is bound to the statement."""
+        self._has_enough = has_enough
         plan = self._frame.queryExecution().executedPlan()
         kind = plan.getClass().getSimpleName()
         limit = _plain_limit(plan, kind)
@@ -141,7 +168,7 @@ class ArrowRows:
             plan = self._jvm.view.org.apache.spark.sql.execution.LocalLimitExec(limit, plan.child())
         schema = plan.schema()
         self._plan = plan
-        self._widths = Widths(self.schema, int(schema.defaultSize()), self._jvm.heap_bytes, self._jvm.parallelism)
+        self._widths = Widths(self.schema, int(schema.defaultSize()), self._jvm.parallelism)
         if kind == "LocalTableScanExec" and self._statement.is_light:
             return self._planned(plan.rows(), schema)
         batches = self._batches()
@@ -170,7 +197,7 @@ class ArrowRows:
         self._frame.sparkSession().conf().set("spark.sql.execution.arrow.maxRecordsPerBatch", str(self._widths.rows))
         return self._frame.toArrowBatchRdd(self._plan)
 
-    def _windows(self, batches: JavaObject, count: int, *, ahead: bool) -> Generator[pa.RecordBatch, None, None]:
+    def _windows(self, batches: JavaObject, count: int, *, ahead: bool) -> Generator[pa.RecordBatch | None, None, None]:
         """Run the partitions window by window; `ahead`: the next job starts before the present one's rows are read."""
         width = self._jvm.parallelism if ahead else 1
         position = 0
@@ -178,6 +205,7 @@ class ArrowRows:
         try:
             while position < count:
                 if following is None:
+                    yield from self._pauses()
                     end = min(position + width, count)
                     window = self._run(batches, position, end, self._size(end - position))
                 else:
@@ -195,7 +223,7 @@ class ArrowRows:
                     position = yield from self._relayed(batches, position, count)
                     continue
                 position = end
-                if ahead and position < count:
+                if ahead and position < count and not self._has_enough():
                     end = min(position + width, count)
                     allowed = self._size(end - position)
                     job = self._prefetch.submit(self._run_elsewhere, batches, position, end, allowed)
@@ -214,7 +242,9 @@ class ArrowRows:
                 following.window.add_done_callback(_close_result)
 
     def _size(self, partitions: int) -> _Size:
-        return _Size(self._widths.window_batches(partitions), not self._widths.known)
+        widths = self._widths
+        tasks = min(partitions, self._jvm.parallelism)
+        return _Size(widths.window_batches(partitions), widths.batch_bytes, tasks, not widths.known)
 
     def _look_at(self, window: _Window | _Handed) -> None:
         """Learn from rows that come again."""
@@ -222,10 +252,15 @@ class ArrowRows:
             for message in window.messages():
                 self._batch(message)
 
-    def _relayed(self, batches: JavaObject, position: int, count: int) -> Generator[pa.RecordBatch, None, int]:
+    def _pauses(self) -> Iterator[None]:
+        while self._has_enough():
+            yield None
+
+    def _relayed(self, batches: JavaObject, position: int, count: int) -> Generator[pa.RecordBatch | None, None, int]:
         """Relay partitions from `position` on until one is small again; returns the next position."""
         is_small = False
         while position < count and not is_small:
+            yield from self._pauses()
             relayed_batches = 0
             partition = self._pruned(batches, position, position + 1)
             with closing(relayed(self._jvm, partition, self._prefetch, self._bind)) as messages:
@@ -235,7 +270,8 @@ class ArrowRows:
             self._statement.check()
             position += 1
             parallelism = self._jvm.parallelism
-            is_small = relayed_batches < self._widths.window_batches(parallelism) // parallelism
+            size = self._size(parallelism)
+            is_small = relayed_batches < size.within(self._jvm.heap_share.offered(size.bytes_max)) // parallelism
         return position
 
     def _batch(self, message: bytes) -> pa.RecordBatch:
@@ -256,6 +292,22 @@ class ArrowRows:
         `take` stops each task at that number, and since `spark.rdd.limit.initialNumPartitions` is large it is one job.
         """
         self._statement.check()
+        share = self._jvm.heap_share
+        if allowed.looks:
+            return self._run_within(batches, start, end, allowed, _nothing)
+        taken = share.take(allowed.bytes_max)
+        allowed = allowed._replace(batches=allowed.within(taken))
+        found: _Window | _Handed | _TooMany | None = None
+        try:
+            found = self._run_within(batches, start, end, allowed, partial(share.give_back, taken))
+        finally:
+            if not isinstance(found, _Window):
+                share.give_back(taken)
+        return found
+
+    def _run_within(
+        self, batches: JavaObject, start: int, end: int, allowed: _Size, closed: Callable[[], None]
+    ) -> _Window | _Handed | _TooMany:
         try:
             found = self._pruned(batches, start, end).toJavaRDD().take(allowed.batches)
         except Py4JJavaError as error:
@@ -270,7 +322,7 @@ class ArrowRows:
             handed = _Handed(found, count)
             return handed if is_whole else _TooMany(handed)
         served = self._jvm.view.scala.jdk.javaapi.CollectionConverters.asScala(found.iterator())
-        window = _Window(self._jvm.view.PythonRDD.serveIterator(served, "serve rows"))
+        window = _Window(self._jvm.view.PythonRDD.serveIterator(served, "serve rows"), closed)
         return window if is_whole else _TooMany(window)
 
     def _pruned(self, batches: JavaObject, start: int, end: int) -> JavaObject:
@@ -284,6 +336,10 @@ class ArrowRows:
         return view.org.apache.spark.rdd.PartitionPruningRDD.create(batches, chosen)
 
 
+def _nothing() -> None:
+    return
+
+
 def _plain_limit(plan: JavaObject, kind: str) -> int | None:
     """The N of a query that ends in LIMIT N with neither order nor offset."""
     if kind != "CollectLimitExec" or plan.offset() != 0 or plan.limit() < 0:
@@ -291,9 +347,12 @@ def _plain_limit(plan: JavaObject, kind: str) -> int | None:
     return int(plan.limit())
 
 
-def _first(rows: Generator[pa.RecordBatch, None, None], limit: int) -> Iterator[pa.RecordBatch]:
+def _first(rows: Generator[pa.RecordBatch | None, None, None], limit: int) -> Iterator[pa.RecordBatch | None]:
     with closing(rows):
         for batch in rows:
+            if batch is None:
+                yield None
+                continue
             yield batch.slice(0, limit)
             limit -= batch.num_rows
             if limit <= 0:

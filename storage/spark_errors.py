@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 
-from catalog.errors import SluiceError, SqlState, unsupported
+from catalog.errors import SluiceError, SqlState, too_deep, unsupported
 from storage.raised import raised_error
 
 _NOT_ANALYSED: Final = ("AnalysisException", "ParseException")
@@ -232,6 +232,8 @@ def _cause(throwable: Any) -> _Cause:
 
 
 def _system_failure(cause: _Cause) -> SluiceError | None:
+    if cause.type == "java.lang.StackOverflowError":
+        return too_deep()
     if "No space left on device" in cause.message or "Disk quota exceeded" in cause.message:
         return SluiceError(SqlState.DISK_FULL, "could not write to the lake: No space left on device")
     if cause.type == "java.lang.OutOfMemoryError" or any(text in cause.message for text in _NO_MEMORY):

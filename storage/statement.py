@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import itertools
 import threading
+from collections.abc import Callable
 from typing import Final
 
 from py4j.protocol import Py4JError
 
 from catalog.errors import SluiceError, SqlState
 from storage.jvm import SparkJvm
-from storage.light import LIGHT_SETTINGS
+from storage.light import SETTINGS, WEIGHED, Weight
 
 _numbers: Final = itertools.count(1)
 _bound = threading.local()
@@ -23,17 +24,30 @@ _pools: Final = itertools.cycle([f"pool-{number}" for number in range(64)])
 _CANCEL_AGAIN_SECONDS: Final = 0.1
 
 
+def _nobody() -> None:
+    return
+
+
+def cancelled() -> SluiceError:
+    """What a statement says that was cancelled without another reason."""
+    return SluiceError(SqlState.QUERY_CANCELED, "canceling statement due to user request")
+
+
 class Statement:
-    """`tag` is the caller's name for it; `group` its Spark job group, unique for ever."""
+    """`tag` is the caller's name for it; `group` its Spark job group, unique for ever.
+
+    `stopped` is called when it was stopped, and may be called again: one that pauses has no thread to learn of it.
+    """
 
     def __init__(self, tag: str) -> None:
         self.tag = tag
         self.group = f"{tag}/{next(_numbers)}"
+        self.stopped: Callable[[], None] = _nobody
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self._failure: SluiceError | None = None
         self._jvm: SparkJvm | None = None
-        self._light: bool | None = None
+        self._weight: Weight | None = None
 
     def cancel(self, failure: SluiceError | None = None) -> None:
         """Stop its jobs, those running and those to come; it fails with `failure` (57014 where none is given).
@@ -50,12 +64,11 @@ class Statement:
         """`cancel` for who cannot wait for its end: it fails, and what runs now is stopped."""
         with self._lock:
             if self._failure is None:
-                self._failure = failure or SluiceError(
-                    SqlState.QUERY_CANCELED, "canceling statement due to user request"
-                )
+                self._failure = failure or cancelled()
             jvm = self._jvm
         if jvm is not None and jvm.alive:
             jvm.context.cancelJobGroupAndFutureJobs(self.group)
+        self.stopped()
 
     def rows_read(self) -> int:
         """How many rows its jobs have read of files so far, as far as Spark can say. Blocking."""
@@ -96,25 +109,24 @@ class Statement:
                 if name.startswith("spark.sql."):
                     context.setLocalProperty(name, value)
             context.setLocalProperty("spark.scheduler.pool", next(_pools))
-            _bound.jvm, _bound.light = jvm, False
-        if self._light is not None:
-            self._set_weight(jvm, light=self._light)
+            _bound.jvm, _bound.weight = jvm, Weight.USUAL
+        if self._weight is not None:
+            self._set_weight(jvm, self._weight)
         context.setLocalProperty("spark.sql.session.timeZone", time_zone)
         context.setJobGroup(self.group, self.tag, True)
 
     @property
     def is_light(self) -> bool:
         """Whether all that it does is light (see storage.light)."""
-        return self._light is True
+        return self._weight is Weight.LIGHT
 
-    def weigh(self, jvm: SparkJvm, *, light: bool) -> None:
-        """Whether what it does from now on is light, in the calling thread and in those bound later."""
-        self._light = light
-        self._set_weight(jvm, light=light)
+    def weigh(self, jvm: SparkJvm, weight: Weight) -> None:
+        """Of which weight is what it does from now on, in the calling thread and in those bound later."""
+        self._weight = weight
+        self._set_weight(jvm, weight)
 
-    def _set_weight(self, jvm: SparkJvm, *, light: bool) -> None:
-        if _bound.light is not light:
-            for name in LIGHT_SETTINGS:
-                value = LIGHT_SETTINGS[name] if light else jvm.settings.get(name)
-                jvm.context.setLocalProperty(name, value)
-            _bound.light = light
+    def _set_weight(self, jvm: SparkJvm, weight: Weight) -> None:
+        if _bound.weight is not weight:
+            for name in WEIGHED:
+                jvm.context.setLocalProperty(name, SETTINGS[weight].get(name, jvm.settings.get(name)))
+            _bound.weight = weight

@@ -2,10 +2,9 @@
 
 Spark's guess of a row's size counts twenty bytes for any string, so of rows that have one nothing is known until some
 were seen: the first batches are of a hundred rows, and there are two of them for each partition. What is larger than
-that is read again with batches of half a megabyte, and windows that take no more than a part of the JVM's heap. A
-window's rows are in the heap up to three times (as the task's, as its answer, and as the last window's that are still
-being read), and each of its tasks may have as many as the whole window. Rows that suddenly become many times as wide
-as all before them are beyond this.
+that is read again with batches of half a megabyte. A window may have `WINDOW_BATCHES` of them per core, as far as there
+is room for results in the heap (`storage.heap_share`): each of its tasks may have as many rows as the whole window.
+Rows that suddenly become many times as wide as all before them are beyond this.
 """
 
 from __future__ import annotations
@@ -17,10 +16,8 @@ import pyarrow as pa
 _BATCH_BYTES: Final = 2**19
 _BATCH_ROWS_MAX: Final = 10_000
 _FIRST_ROWS: Final = 100
-_FIRST_BATCHES: Final = 2
-# A window may have so many batches per core, as far as the heap allows.
+FIRST_BATCHES: Final = 2
 WINDOW_BATCHES: Final = 160
-_HEAP_PARTS: Final = 4
 # The bytes that a batch has besides its rows' count in a small one, so that alone it says nothing about width.
 _TELLING_ROWS: Final = 16
 
@@ -28,11 +25,10 @@ _TELLING_ROWS: Final = 16
 class Widths:
     """Learns from the batches of one result, and says what the next ones should be like."""
 
-    def __init__(self, schema: pa.Schema, guess: int, heap_bytes: int, parallelism: int) -> None:
+    def __init__(self, schema: pa.Schema, guess: int, parallelism: int) -> None:
         """`guess` is Spark's of a row's bytes, which is right where all columns are of fixed width."""
         self._row_bytes = max(guess, 1)
         self._parallelism = parallelism
-        self._window_bytes = heap_bytes // (_HEAP_PARTS * (parallelism + 1))
         self._seen = 0
         self.known = all(pa.types.is_primitive(field.type) or pa.types.is_null(field.type) for field in schema)
         self.rows = self._wanted_rows()
@@ -58,9 +54,13 @@ class Widths:
         self.rows = wanted
         return True
 
+    @property
+    def batch_bytes(self) -> int:
+        """How large a batch is, as far as is known."""
+        return self.rows * self._row_bytes
+
     def window_batches(self, partitions: int) -> int:
-        """How many batches a window of so many partitions may have."""
+        """How many batches a window of so many partitions may have, where the heap has room."""
         if not self.known:
-            return _FIRST_BATCHES * partitions
-        most = WINDOW_BATCHES * min(partitions, self._parallelism)
-        return max(min(most, self._window_bytes // max(self.rows * self._row_bytes, 1)), _FIRST_BATCHES)
+            return FIRST_BATCHES * partitions
+        return WINDOW_BATCHES * min(partitions, self._parallelism)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -14,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from catalog.embedded import EmbeddedPostgres
+from tests import tiers
 from tests.servers import GatewayProcess, Server, open_directory, start_oracle
 
 _NUMBERS = itertools.count(1)
@@ -25,6 +28,42 @@ _UNBLOCKED_SECONDS_MAX = 1.5
 # How long an example takes tells how busy the machine is.
 settings.register_profile("sluice", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("sluice")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("tiers")
+    group.addoption("--tier", choices=tiers.TIERS, help="fast where no file is named; all of a file that is")
+    group.addoption("--soak-seed", default=os.environ.get("SLUICE_SOAK_SEED"), help="adds a part of the soak tier")
+    group.addoption("--soak-seconds", type=float, default=300.0, help="how long that part may take, about")
+    group.addoption("--write-seconds", action="store_true", help="writes down how long each file took")
+
+
+@pytest.hookimpl(tryfirst=True)  # before other processes are told the options
+def pytest_configure(config: pytest.Config) -> None:
+    if config.option.tier is None:
+        config.option.tier = "all" if config.args_source is pytest.Config.ArgsSource.ARGS else "fast"
+    if config.getoption("write_seconds") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(tiers.Stopwatch())
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    seed, seconds = config.getoption("soak_seed"), config.getoption("soak_seconds")
+    kept = tiers.selected(items, config.getoption("tier"), seed, seconds)
+    config.hook.pytest_deselected(items=list(set(items).difference(kept)))
+    items[:] = kept
+    tiers.longest_first(items)
+
+
+@pytest.fixture(autouse=True)
+def _no_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run of the unit tier starts no process: a test that does is of another tier."""
+    if request.config.getoption("tier") == "unit":
+
+        def refuse(*_: object, **__: object) -> None:
+            pytest.fail("a test of the tier `unit` starts a process")
+
+        monkeypatch.setattr(subprocess.Popen, "__init__", refuse)
 
 
 @pytest.fixture(scope="session")
@@ -109,13 +148,17 @@ class Watcher:
 
     def end(self) -> None:
         """Stop asking, and fail where the gateway failed or kept silent for too long."""
+        self.stop()
+        assert self.slowest_seconds < _UNBLOCKED_SECONDS_MAX, "something blocked the gateway's event loop"
+
+    def stop(self) -> None:
+        """Stop asking, and fail where the gateway failed."""
         self._ended.set()
         self._thread.join()
         self._connection.close()
         if self.failure is not None:
             raise self.failure
         assert self.answers > 0
-        assert self.slowest_seconds < _UNBLOCKED_SECONDS_MAX, "something blocked the gateway's event loop"
 
 
 @pytest.fixture

@@ -17,10 +17,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from importlib.resources import files
 from pathlib import Path
 from typing import Final, Self
 from urllib.parse import urlsplit
 
+import asyncpg
 import psycopg
 import pytest
 
@@ -130,7 +132,8 @@ def free_port() -> int:
 
 @contextmanager
 def open_directory(name: str) -> Iterator[Path]:
-    """A temporary folder that everybody may pass: as root, PostgreSQL runs as another user.
+    """A temporary folder that everybody may pass, so that PostgreSQL, which as root runs as another user, knows its own
+    folder by name.
 
     Pytest's own will not do: each run of pytest closes the folder above all of them again.
     """
@@ -142,6 +145,15 @@ def open_directory(name: str) -> Iterator[Path]:
         shutil.rmtree(directory)
 
 
+async def _create_roles(dsn: str) -> None:
+    """Sluice's own roles, which clients of a catalog see as well."""
+    connection = await asyncpg.connect(dsn)
+    try:
+        await connection.execute((files("catalog") / "sql" / "roles.sql").read_text())
+    finally:
+        await connection.close()
+
+
 def start_oracle(directory: Path) -> tuple[EmbeddedPostgres, Server]:
     """A plain PostgreSQL 18, configured as the catalog is, with the same role and database, on TCP as well."""
     postgres = EmbeddedPostgres(directory / "postgres")
@@ -150,6 +162,7 @@ def start_oracle(directory: Path) -> tuple[EmbeddedPostgres, Server]:
     async def start() -> None:
         await postgres.start()
         await create_client_database(postgres.dsn)
+        await _create_roles(postgres.dsn)
         await postgres.stop()
         with (postgres.cluster / "postgresql.conf").open("a") as configuration:
             configuration.write(f"listen_addresses = '127.0.0.1'\nport = {port}\n")
@@ -211,13 +224,14 @@ class GatewayProcess:
     environment: dict[str, str] = field(default_factory=dict)
     maintenance: bool = False  # in the background: tests count files and snapshots
     user: str | None = None  # to connect as, where the catalog is not the embedded one
+    program: tuple[str, ...] = (str(SLUICE),)
     lines: list[str] = field(default_factory=list)
     server: Server = field(init=False)
     process: subprocess.Popen[str] = field(init=False)
 
     def start(self) -> Self:
         """Start, and wait for the line `ready: postgresql://…`."""
-        command = [str(SLUICE), "serve", "--data-dir", str(self.data_dir), "--listen", f"127.0.0.1:{self.port}"]
+        command = [*self.program, "serve", "--data-dir", str(self.data_dir), "--listen", f"127.0.0.1:{self.port}"]
         if not self.maintenance:
             command.append("--no-maintenance")
         self.process = subprocess.Popen(

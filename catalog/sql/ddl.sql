@@ -1,7 +1,8 @@
 -- DDL by clients: event triggers that take a relation into the lake, number its columns, and refuse what the lake cannot
 -- keep yet. What they note in `dirty` is published at COMMIT (publish.sql).
 
-CREATE FUNCTION pg_sluice.refuse(construct text) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION pg_sluice.refuse(construct text) RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RAISE EXCEPTION '% is not supported on lake tables', construct USING ERRCODE = 'feature_not_supported';
 END $$;
@@ -12,7 +13,7 @@ END $$;
 -- for good, or truncates, it does as `session_replication_role` local, which clients cannot set: the triggers of foreign
 -- keys, which are for replica (keys.sql), are not run then either.
 CREATE FUNCTION pg_sluice.refuse_shadow_change() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM pg_sluice.refuse(format('writing table "%s" from within a function or procedure', TG_TABLE_NAME));
     RETURN NULL;
@@ -20,7 +21,8 @@ END $$;
 
 
 -- The guards that refuse such changes are nobody's but the gateway's: as far as clients are concerned they do not exist.
-CREATE FUNCTION pg_sluice.disown_guard(guard text, guarded regclass) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION pg_sluice.disown_guard(guard text, guarded regclass) RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RAISE EXCEPTION 'trigger "%" for table "%" does not exist', guard, guarded
         USING ERRCODE = 'undefined_object';
@@ -29,9 +31,9 @@ END $$;
 
 -- Take a new relation into the lake: an ID, a folder, and the guards against changes of its shadow alone.
 CREATE FUNCTION pg_sluice.adopt(shadow regclass) RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog SET allow_system_table_mods = on AS $$
+SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    c pg_class; n name; id bigint := pg_sluice.take_numbers('pg_sluice.catalog_id'); guard oid;
+    c pg_class; n name; id bigint := pg_sluice.take_numbers('pg_sluice.catalog_id');
 BEGIN
     SELECT * INTO c FROM pg_class WHERE oid = shadow;
     SELECT nspname INTO n FROM pg_namespace WHERE oid = c.relnamespace;
@@ -41,22 +43,9 @@ BEGIN
         format('%s/', regexp_replace(n, '[^A-Za-z0-9_]', '_', 'g')));
     INSERT INTO pg_sluice.writer VALUES (shadow) ON CONFLICT DO NOTHING;
     INSERT INTO pg_sluice.placed VALUES (shadow) ON CONFLICT DO NOTHING;
+    INSERT INTO pg_sluice.changing VALUES (shadow) ON CONFLICT DO NOTHING;
     PERFORM pg_sluice.make_table_lock(id);
-    IF c.relkind = 'm' THEN
-        RETURN;  -- PostgreSQL itself lets nobody write into it
-    END IF;
-    EXECUTE format('CREATE CONSTRAINT TRIGGER pg_sluice_guard AFTER INSERT ON %s DEFERRABLE INITIALLY DEFERRED '
-                   'FOR EACH ROW WHEN (current_setting(''session_replication_role'') <> ''local'') '
-                   'EXECUTE FUNCTION pg_sluice.refuse_shadow_change()', shadow);
-    EXECUTE format('CREATE TRIGGER pg_sluice_guard_truncate BEFORE TRUNCATE ON %s '
-                   'FOR EACH STATEMENT WHEN (current_setting(''session_replication_role'') <> ''local'') '
-                   'EXECUTE FUNCTION pg_sluice.refuse_shadow_change()', shadow);
-    -- Clients see neither the triggers nor a constraint: to be deferred, a trigger needs none.
-    SELECT tgconstraint INTO guard FROM pg_trigger WHERE tgrelid = shadow AND tgname = 'pg_sluice_guard';
-    UPDATE pg_trigger SET tgisinternal = true, tgconstraint = 0
-        WHERE tgrelid = shadow AND tgfoid = 'pg_sluice.refuse_shadow_change'::regproc;
-    DELETE FROM pg_depend WHERE classid = 'pg_constraint'::regclass AND objid = guard;
-    DELETE FROM pg_constraint WHERE oid = guard;
+    PERFORM pg_sluice.guard(shadow);
 END $$;
 
 
@@ -64,7 +53,7 @@ END $$;
 -- there, or computed anew, is noted (obligations.sql); one of another type that its files hold already keeps its ID.
 -- Returns the new columns of which every row that is there has a value, which is kept as text in no style of a session's.
 CREATE FUNCTION pg_sluice.number_columns(shadow regclass) RETURNS smallint[] LANGUAGE plpgsql
-SET search_path = pg_catalog SET datestyle = 'ISO, MDY' SET intervalstyle = postgres SET timezone = 'UTC'
+SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO, MDY' SET intervalstyle = postgres SET timezone = 'UTC'
 SET bytea_output = hex SET extra_float_digits = 1 AS $$
 DECLARE
     a record; known pg_sluice.attribute; next_id bigint; filled smallint[] := '{}';
@@ -86,6 +75,10 @@ BEGIN
         IF pg_sluice.column_type(a.atttypid, a.atttypmod) IS NULL THEN
             PERFORM pg_sluice.refuse(format('column "%s" of type %s', a.attname, format_type(a.atttypid, a.atttypmod)));
         END IF;
+        IF EXISTS (SELECT FROM pg_sluice.made_of(a.atttypid) m JOIN pg_type t ON t.oid = m AND t.oid >= 16384
+                   JOIN pg_class c ON c.oid = t.typrelid AND c.relkind <> 'c') THEN
+            PERFORM pg_sluice.refuse(format('column "%s" with rows of a relation', a.attname));
+        END IF;
         constrained := pg_sluice.is_constrained(a.atttypid);
         PERFORM pg_sluice.note_type(a.atttypid) WHERE a.atttypid >= 16384;
         SELECT k.type_oid INTO kept FROM pg_sluice.kept_type(a.atttypid, a.atttypmod) k;
@@ -101,7 +94,7 @@ BEGIN
         computed := (published OR pg_sluice.has_rows(shadow)) AND (
             known.relid IS NOT NULL OR a.attgenerated <> '' OR a.attidentity <> '' OR constrained
             OR ((a.atthasdef OR pg_sluice.domain_default(a.atttypid) IS NOT NULL)
-                AND (NOT a.atthasmissing OR pg_sluice.column_type(a.atttypid, -1) = 'list' OR kept = 'interval'::regtype)));
+                AND (NOT a.atthasmissing OR pg_sluice.column_type(a.atttypid, -1) = 'list' OR kept = 2276 OR kept = 'interval'::regtype)));
         INSERT INTO pg_sluice.attribute VALUES (
                 shadow, a.attnum, next_id, a.atttypid, a.atttypmod, (a.attmissingval::text::text[])[1], computed)
             ON CONFLICT (relid, attnum) DO UPDATE SET column_id = excluded.column_id, type_oid = excluded.type_oid,
@@ -119,7 +112,7 @@ BEGIN
     RETURN filled;
 END $$;
 
-CREATE FUNCTION pg_sluice.has_rows(shadow oid) RETURNS boolean LANGUAGE sql STABLE SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.has_rows(shadow oid) RETURNS boolean LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT EXISTS (SELECT FROM pg_sluice.relation r JOIN pg_ducklake.ducklake_data_file f USING (table_id)
                    WHERE r.relid = shadow AND f.end_snapshot IS NULL)
         OR EXISTS (SELECT FROM pg_sluice.staged s WHERE s.relid = shadow)
@@ -127,14 +120,16 @@ $$;
 
 -- As `is_stored_alike`, of types that may be domains.
 CREATE FUNCTION pg_sluice.is_kept_alike(old_type oid, old_typmod integer, new_type oid, new_typmod integer)
-RETURNS boolean LANGUAGE sql STABLE SET search_path = pg_catalog AS $$
-    SELECT (o.type_oid, o.typmod) = (n.type_oid, n.typmod) OR pg_sluice.is_stored_alike(o.type_oid, o.typmod, n.type_oid, n.typmod)
+RETURNS boolean LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT 2276 NOT IN (o.type_oid, n.type_oid)  -- texts of one type mean nothing in another
+        AND ((o.type_oid, o.typmod) = (n.type_oid, n.typmod)
+             OR pg_sluice.is_stored_alike(o.type_oid, o.typmod, n.type_oid, n.typmod))
     FROM pg_sluice.kept_type(old_type, old_typmod) o, pg_sluice.kept_type(new_type, new_typmod) n
 $$;
 
 -- Whether files that hold a column of one type hold it as one of the other too, value for value.
 CREATE FUNCTION pg_sluice.is_stored_alike(old_type oid, old_typmod integer, new_type oid, new_typmod integer)
-RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path = pg_catalog AS $$
+RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE
         WHEN old_type IN ('varchar'::regtype, 'text'::regtype) AND new_type IN ('varchar'::regtype, 'text'::regtype)
         THEN new_type = 'text'::regtype OR new_typmod < 0
@@ -152,8 +147,35 @@ RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path = pg_catalog AS $$
 $$;
 
 
+-- What a client defers to COMMIT is looked at beside `publish`, while nobody else can commit: so none of it may run code of
+-- a client's, which takes the time that it likes. Statements that make such a trigger are refused by gateways; those that
+-- functions run are seen here alone.
+CREATE FUNCTION pg_sluice.refuse_late(changed oid) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = changed AND t.tgdeferrable AND NOT t.tgisinternal
+               AND t.tgfoid <> 'pg_sluice.refuse_shadow_change'::regproc) THEN
+        PERFORM pg_sluice.refuse('a trigger that is DEFERRABLE');
+    END IF;
+    IF EXISTS (
+        SELECT FROM pg_constraint k WHERE k.conrelid = changed AND k.condeferrable AND CASE k.contype
+            WHEN 'x' THEN EXISTS (
+                SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = k.conindid AND d.refobjid >= 16384
+                    AND d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass, 'pg_type'::regclass))
+            -- A cast from one type to the other may be a user's, now or later.
+            WHEN 'f' THEN EXISTS (
+                SELECT FROM unnest(k.conkey, k.confkey) AS n (own, other)
+                JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = n.own
+                JOIN pg_attribute b ON b.attrelid = k.confrelid AND b.attnum = n.other
+                JOIN pg_type t ON t.oid IN (a.atttypid, b.atttypid)
+                WHERE a.atttypid <> b.atttypid AND t.oid >= 16384 AND t.typtype <> 'd')
+            ELSE false END) THEN
+        PERFORM pg_sluice.refuse('a DEFERRABLE constraint that may run code of users');
+    END IF;
+END $$;
+
+
 CREATE FUNCTION pg_sluice.on_ddl() RETURNS event_trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     command record; c pg_class; created boolean; has_rows boolean; parent oid; filled smallint[];
 BEGIN
@@ -163,8 +185,15 @@ BEGIN
             PERFORM pg_sluice.disown_guard(g.tgname, g.tgrelid) FROM pg_trigger g
             WHERE g.tgfoid = 'pg_sluice.refuse_shadow_change'::regproc AND command.objid IN (g.oid, g.tgconstraint);
         END IF;
+        PERFORM pg_sluice.refuse_late(CASE command.classid
+            WHEN 'pg_class'::regclass THEN command.objid
+            WHEN 'pg_trigger'::regclass THEN (SELECT t.tgrelid FROM pg_trigger t WHERE t.oid = command.objid) END);
         IF command.classid = 'pg_type'::regclass THEN
             PERFORM pg_sluice.on_type(command.objid, command.command_tag);
+        ELSIF command.object_type = 'composite type' AND command.objsubid = 0 THEN
+            -- The texts in files have the attributes that there were.
+            PERFORM pg_sluice.refuse('ALTER TYPE … ADD or DROP ATTRIBUTE of a type that columns have')
+            FROM pg_class t WHERE t.oid = command.objid AND pg_sluice.is_carried_part(t.reltype);
         ELSIF command.object_type = 'schema' THEN
             INSERT INTO pg_sluice.dirty VALUES (0, (SELECT nspname FROM pg_namespace WHERE oid = command.objid));
             IF command.command_tag = 'ALTER SCHEMA' THEN  -- renamed, its tables are too, and its old name is nobody's
@@ -179,8 +208,9 @@ BEGIN
             WHEN 'index' THEN (SELECT indrelid FROM pg_index WHERE indexrelid = command.objid)
             WHEN 'trigger' THEN (SELECT tgrelid FROM pg_trigger WHERE oid = command.objid AND NOT tgisinternal
                                   AND tgfoid <> 'pg_sluice.refuse_shadow_change'::regproc)
-            WHEN 'rule' THEN (SELECT ev_class FROM pg_rewrite WHERE oid = command.objid AND rulename <> '_RETURN')
-            WHEN 'policy' THEN (SELECT polrelid FROM pg_policy WHERE oid = command.objid) END;
+            WHEN 'rule' THEN (SELECT ev_class FROM pg_rewrite WHERE oid = command.objid AND rulename <> '_RETURN') END;
+        INSERT INTO pg_sluice.dirty SELECT r.relid, NULL FROM pg_policy p JOIN pg_sluice.relation r ON r.relid = p.polrelid
+            WHERE command.classid = 'pg_policy'::regclass AND p.oid = command.objid;
         IF command.object_type <> 'index' AND EXISTS (SELECT FROM pg_sluice.relation WHERE relid = parent) THEN
             PERFORM pg_sluice.refuse(command.command_tag);
         ELSIF command.object_type = 'index' AND EXISTS (SELECT FROM pg_sluice.relation WHERE relid = parent) THEN
@@ -210,8 +240,6 @@ BEGIN
             PERFORM pg_sluice.refuse('INHERITS');
         ELSIF c.reloftype <> 0 THEN
             PERFORM pg_sluice.refuse('a typed table (OF)');
-        ELSIF c.relrowsecurity THEN
-            PERFORM pg_sluice.refuse('ROW LEVEL SECURITY');
         END IF;
         IF c.relkind = 'm' THEN
             -- The gateway makes each WITH NO DATA, and fills it itself: PostgreSQL has only shadows to fill it from.
@@ -219,7 +247,7 @@ BEGIN
         ELSIF NOT created THEN
             has_rows := false;  -- rows that somebody has put there the guard has seen
         ELSE
-            EXECUTE format('SELECT EXISTS (SELECT FROM ONLY %s)', c.oid::regclass) INTO has_rows;
+            has_rows := pg_relation_size(c.oid) > 0;
         END IF;
         IF has_rows THEN
             PERFORM pg_sluice.refuse(command.command_tag || ' from within a function, or over catalog tables,');
@@ -236,18 +264,24 @@ BEGIN
 END $$;
 
 
+-- As to_regclass, which asks for rights on the schema.
+CREATE FUNCTION pg_sluice.relation_named(schema_name name, name name) RETURNS oid LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp AS $$
+    SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = schema_name AND c.relname = name
+$$;
+
 CREATE FUNCTION pg_sluice.on_drop() RETURNS event_trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     o record;
 BEGIN
     FOR o IN SELECT * FROM pg_event_trigger_dropped_objects() LOOP
         IF o.classid = 'pg_class'::regclass AND EXISTS (SELECT FROM pg_sluice.relation WHERE relid = o.objid) THEN
             INSERT INTO pg_sluice.dirty VALUES (o.objid, NULL);
-        ELSIF o.object_type IN ('table constraint', 'default value') THEN
+        ELSIF o.object_type IN ('table constraint', 'default value', 'policy') THEN
             -- Also of a table that goes on without what it depended on: DROP … CASCADE names it nowhere.
             INSERT INTO pg_sluice.dirty SELECT r.relid, NULL FROM pg_sluice.relation r
-                WHERE r.relid = to_regclass(format('%I.%I', o.address_names[1], o.address_names[2]));
+                WHERE r.relid = pg_sluice.relation_named(o.address_names[1]::name, o.address_names[2]::name);
         ELSIF o.object_type = 'index' THEN
             INSERT INTO pg_sluice.dirty SELECT x.relid, NULL FROM pg_sluice.lake_index x WHERE x.index_oid = o.objid;
         ELSIF o.classid = 'pg_type'::regclass THEN
@@ -255,7 +289,7 @@ BEGIN
         ELSIF o.object_type = 'trigger' THEN
             PERFORM pg_sluice.disown_guard(o.address_names[3], r.relid)
             FROM pg_sluice.relation r JOIN pg_class c ON c.oid = r.relid
-            WHERE r.relid = to_regclass(format('%I.%I', o.address_names[1], o.address_names[2])) AND c.relkind = 'r'
+            WHERE r.relid = pg_sluice.relation_named(o.address_names[1]::name, o.address_names[2]::name) AND c.relkind = 'r'
                 AND o.address_names[3] IN ('pg_sluice_guard', 'pg_sluice_guard_truncate');
         ELSIF o.object_type = 'schema' AND NOT o.is_temporary THEN
             INSERT INTO pg_sluice.dirty VALUES (0, o.object_name);
@@ -266,7 +300,7 @@ END $$;
 
 -- The shadow is empty: what PostgreSQL would write anew for a default or a type, the gateway does.
 CREATE FUNCTION pg_sluice.on_rewrite() RETURNS event_trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_sluice.relation WHERE relid = pg_event_trigger_table_rewrite_oid()) THEN
         RETURN;

@@ -30,7 +30,7 @@ ALTER TABLE pg_sluice.dirty ADD COLUMN dirty_id bigint NOT NULL DEFAULT pg_sluic
 
 -- A table as transactions depend on it: by names, column IDs, constraints and UNIQUE indexes. NULL where there is
 -- none. Expressions are node texts, in which objects stand by OID: renaming what a default calls does not change it.
-CREATE FUNCTION pg_sluice.shape(shadow oid) RETURNS jsonb LANGUAGE sql STABLE SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.shape(shadow oid) RETURNS jsonb LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT jsonb_build_object(
         'schema', n.nspname, 'name', c.relname,
         'columns', coalesce((SELECT jsonb_object_agg(l.column_id, jsonb_build_object(
@@ -63,7 +63,13 @@ CREATE FUNCTION pg_sluice.shape(shadow oid) RETURNS jsonb LANGUAGE sql STABLE SE
             FROM pg_index i JOIN pg_class x ON x.oid = i.indexrelid
             WHERE i.indrelid = shadow AND i.indisunique AND NOT pg_sluice.is_on_its_way(shadow, x.relname)
                 AND NOT EXISTS (SELECT FROM pg_constraint k
-                                WHERE k.conindid = i.indexrelid AND k.contype IN ('p', 'u', 'x'))), '{}'))
+                                WHERE k.conindid = i.indexrelid AND k.contype IN ('p', 'u', 'x'))), '{}'),
+        'security', jsonb_build_array(c.relrowsecurity, c.relforcerowsecurity, (
+            SELECT jsonb_agg(jsonb_build_array(p.polcmd, p.polpermissive, p.polroles::text,
+                                               regexp_replace(p.polqual::text, ':location -?\d+', '', 'g'),
+                                               regexp_replace(p.polwithcheck::text, ':location -?\d+', '', 'g'))
+                             ORDER BY p.polname)
+            FROM pg_policy p WHERE p.polrelid = shadow)))
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE c.oid = shadow AND EXISTS (SELECT FROM pg_sluice.relation r WHERE r.relid = shadow)
 $$;
@@ -71,14 +77,14 @@ $$;
 
 -- Whether a constraint or index is added in the states of states.py, and not there yet.
 CREATE FUNCTION pg_sluice.is_on_its_way(shadow oid, element name) RETURNS boolean LANGUAGE sql STABLE
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
     SELECT EXISTS (SELECT FROM pg_sluice.element e WHERE e.relid = shadow AND e.name = element
                    AND e.origin = 'absent' AND e.state NOT IN ('public', 'absent'))
 $$;
 
 
 -- Whether no row has a NULL there. That of a constraint which is not validated is for new rows only.
-CREATE FUNCTION pg_sluice.is_not_null(a pg_attribute) RETURNS boolean LANGUAGE sql STABLE SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.is_not_null(a pg_attribute) RETURNS boolean LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT a.attnotnull AND NOT EXISTS (
         SELECT FROM pg_constraint k WHERE k.conrelid = a.attrelid AND k.contype = 'n' AND k.conkey[1] = a.attnum
         AND NOT k.convalidated)
@@ -87,7 +93,7 @@ $$;
 
 -- The steps from one shape of a table to another: what is taken away first, then what changes, then what is new.
 CREATE FUNCTION pg_sluice.steps_between(before jsonb, now jsonb)
-RETURNS TABLE (kind text, subject text, detail jsonb) LANGUAGE sql IMMUTABLE SET search_path = pg_catalog AS $$
+RETURNS TABLE (kind text, subject text, detail jsonb) LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     WITH col AS (
         SELECT key::bigint AS id, b.value AS old, n.value AS new
         FROM jsonb_each(before -> 'columns') b FULL JOIN jsonb_each(now -> 'columns') n USING (key)
@@ -138,6 +144,7 @@ RETURNS TABLE (kind text, subject text, detail jsonb) LANGUAGE sql IMMUTABLE SET
         -- One that PostgreSQL has made anew was there before.
         UNION ALL SELECT 13, n.key::bigint, 'add index', n.value ->> 'name', '{}' FROM jsonb_each(now -> 'indexes') n
             WHERE NOT EXISTS (SELECT FROM jsonb_each(before -> 'indexes') b WHERE b.key = n.key OR b.value = n.value)
+        UNION ALL SELECT 14, 0, 'change policies', now ->> 'name', '{}' WHERE before -> 'security' <> now -> 'security'
     )
     SELECT kind, subject, detail FROM step ORDER BY place, id
 $$;
@@ -145,11 +152,11 @@ $$;
 
 -- Write down how a table that is being published differs from what it was.
 CREATE FUNCTION pg_sluice.record_steps(snapshot bigint, shadow oid) RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     before pg_sluice.published_shape; now jsonb := pg_sluice.shape(shadow); id bigint; steps bigint;
 BEGIN
-    PERFORM pg_notify('pg_sluice_schema', '');  -- to gateways: heard when this is committed (catalog/schema_news.py)
+    PERFORM pg_sluice.say('schema');  -- heard when this is committed (catalog/schema_news.py)
     SELECT * INTO before FROM pg_sluice.published_shape WHERE relid = shadow;
     SELECT table_id INTO id FROM pg_sluice.relation WHERE relid = shadow;
     IF now IS NULL AND before.relid IS NULL THEN
@@ -187,7 +194,7 @@ END $$;
 -- What is no change of a table by its own name: to rename a constraint is to change its table; and a view that is
 -- replaced is another one to whoever has read it.
 CREATE FUNCTION pg_sluice.on_related() RETURNS event_trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     INSERT INTO pg_sluice.dirty (relid)
         SELECT v.oid FROM pg_event_trigger_ddl_commands() c
@@ -202,7 +209,7 @@ END $$;
 
 -- Up to which step the log is known to whoever asks, and the last change of a schema that its own transaction has made.
 CREATE FUNCTION pg_sluice.schema_mark() RETURNS text
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog AS $$
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     own bigint := coalesce((SELECT max(dirty_id) FROM pg_sluice.dirty), 0);
     kept text[] := string_to_array(current_setting('sluice.own_mark', true), ' ');
@@ -213,7 +220,7 @@ END $$;
 
 -- What the transaction has changed by now is what it had changed at that mark: it was carried out again.
 CREATE FUNCTION pg_sluice.keep_own_mark(mark bigint) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM set_config('sluice.own_mark', mark || ' ' || (SELECT max(dirty_id) FROM pg_sluice.dirty), true);
 END $$;
@@ -221,19 +228,16 @@ END $$;
 
 -- The versions of these tables' schemas. They stay so as long as the (sub)transaction that asked lives, for a shadow is
 -- changed only by who locks out everybody else. No row for what is no table any more.
-CREATE FUNCTION pg_sluice.hold_schema(token text, relids oid[]) RETURNS TABLE (table_id bigint, schema_version bigint)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.hold_schema(relids oid[]) RETURNS TABLE (table_id bigint, schema_version bigint)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     held oid;
 BEGIN
-    PERFORM pg_sluice.authorize(token);
+    PERFORM pg_sluice.authorize('hold_schema');
     FOREACH held IN ARRAY relids LOOP
         IF EXISTS (SELECT FROM pg_class WHERE oid = held) THEN
             BEGIN
-                -- LOCK TABLE takes no materialized view; to name one locks it as well.
-                EXECUTE format(CASE WHEN EXISTS (SELECT FROM pg_class WHERE oid = held AND relkind = 'm')
-                               THEN 'SELECT FROM %s WHERE false' ELSE 'LOCK TABLE %s IN ACCESS SHARE MODE' END,
-                               held::regclass);
+                PERFORM pg_sluice.lock_relation(held, 'ACCESS SHARE', false);
             EXCEPTION WHEN undefined_table OR invalid_schema_name THEN
                 NULL;  -- it went, or goes by another name, since the line above: the version tells
             END;
@@ -245,7 +249,7 @@ END $$;
 
 -- Everything that happened to the schemas of these tables since the versions that `enlisted` maps their IDs to, in order.
 CREATE FUNCTION pg_sluice.steps_since(enlisted jsonb) RETURNS jsonb
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog AS $$
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT coalesce(jsonb_agg(to_jsonb(s) ORDER BY s.step_id), '[]')
     FROM jsonb_each_text(enlisted) e JOIN pg_sluice.schema_step s
         ON s.table_id = e.key::bigint AND s.step_id > e.value::bigint
@@ -254,12 +258,12 @@ $$;
 
 -- Before COMMIT: `steps_since`, so that it stays true until COMMIT. Locks what publish() and lock_checked() will lock
 -- (`checked`: the relations whose keys were looked up) and what the transaction only read, all in one order.
-CREATE FUNCTION pg_sluice.hold_steps_since(token text, enlisted jsonb, checked oid[]) RETURNS jsonb
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.hold_steps_since(enlisted jsonb, checked oid[]) RETURNS jsonb
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     r record;
 BEGIN
-    PERFORM pg_sluice.authorize(token);
+    PERFORM pg_sluice.authorize('hold_steps_since');
     FOR r IN SELECT u.relid, bool_or(u.changed) AS changed, bool_or(u.looked) AS looked
              FROM (SELECT s.relid, true, false FROM pg_sluice.staged s
                    UNION SELECT d.relid, true, false FROM pg_sluice.dirty d
@@ -277,12 +281,3 @@ BEGIN
     END LOOP;
     RETURN pg_sluice.steps_since(enlisted);
 END $$;
-
-
-REVOKE ALL ON FUNCTION
-    pg_sluice.shape(oid), pg_sluice.is_on_its_way(oid, name), pg_sluice.is_not_null(pg_attribute),
-    pg_sluice.steps_between(jsonb, jsonb), pg_sluice.record_steps(bigint, oid),
-    pg_sluice.on_related(), pg_sluice.steps_since(jsonb) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION
-    pg_sluice.schema_mark(), pg_sluice.keep_own_mark(bigint), pg_sluice.hold_schema(text, oid[]),
-    pg_sluice.hold_steps_since(text, jsonb, oid[]) TO PUBLIC;

@@ -1,30 +1,30 @@
 -- What EXPLAIN says of a change of schemas: it is carried out in a savepoint, looked at, and undone.
 
 -- What the changes since `mark` (a dirty_id) have made of tables, and what they demand of rows that are there.
-CREATE FUNCTION pg_sluice.explained(token text, mark bigint) RETURNS jsonb
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.explained(mark bigint) RETURNS jsonb
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     kept text[] := string_to_array(current_setting('sluice.own_mark', true), ' ');
 BEGIN
-    PERFORM pg_sluice.authorize(token);
+    PERFORM pg_sluice.authorize('explained');
     IF kept[1] = mark::text THEN
         mark := kept[2];  -- what was carried out again (keep_own_mark) had been there before
     END IF;
     RETURN jsonb_build_object(
         'shapes', (SELECT coalesce(jsonb_object_agg(d.relid::bigint, pg_sluice.shape(d.relid)), '{}')
                    FROM (SELECT DISTINCT relid FROM pg_sluice.dirty WHERE dirty_id > mark AND relid <> 0) d),
-        'obligations', pg_sluice.obligations(token),
-        'elements', pg_sluice.elements(token),
+        'obligations', pg_sluice.obligations(),
+        'elements', pg_sluice.elements(),
         'columns', (SELECT coalesce(jsonb_agg(jsonb_build_object('relid', o.relid::bigint, 'name', a.attname)), '[]')
                     FROM pg_sluice.column_obligation o JOIN pg_attribute a
                         ON a.attrelid = o.relid AND a.attnum = o.attnum AND NOT a.attisdropped));
 END $$;
 
 -- By which steps tables get from what they are to other shapes (by their OIDs).
-CREATE FUNCTION pg_sluice.explained_steps(token text, shapes jsonb) RETURNS jsonb
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.explained_steps(shapes jsonb) RETURNS jsonb
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM pg_sluice.authorize(token);
+    PERFORM pg_sluice.authorize('explained_steps');
     RETURN (
         SELECT coalesce(jsonb_agg(jsonb_build_object(
                 'relid', s.relid, 'schema', coalesce(s.old, s.new) ->> 'schema', 'table', coalesce(s.old, s.new) ->> 'name',
@@ -40,6 +40,3 @@ BEGIN
                     FROM pg_sluice.steps_between(c.old, c.new) WITH ORDINALITY b (kind, subject, detail, place)
                     WHERE c.old IS NOT NULL AND c.new IS NOT NULL) t (kind, subject, detail, place)) s);
 END $$;
-
-REVOKE ALL ON FUNCTION pg_sluice.explained(text, bigint), pg_sluice.explained_steps(text, jsonb) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION pg_sluice.explained(text, bigint), pg_sluice.explained_steps(text, jsonb) TO PUBLIC;

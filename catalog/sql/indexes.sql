@@ -39,7 +39,7 @@ CREATE TABLE pg_sluice.index_obligation (index_oid oid PRIMARY KEY, relid oid NO
 
 
 -- What an index is over, by column IDs: two indexes of one form have the same sidecars. Expressions are node texts.
-CREATE FUNCTION pg_sluice.index_form(i pg_index) RETURNS jsonb LANGUAGE sql STABLE SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.index_form(i pg_index) RETURNS jsonb LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT jsonb_build_object(
         'method', (SELECT m.amname FROM pg_class c JOIN pg_am m ON m.oid = c.relam WHERE c.oid = i.indexrelid),
         'keys', (SELECT jsonb_agg(jsonb_build_object(
@@ -60,7 +60,7 @@ CREATE FUNCTION pg_sluice.index_form(i pg_index) RETURNS jsonb LANGUAGE sql STAB
 $$;
 
 -- The indexes of a table that readers may use, as JSON for catalog.indexes.
-CREATE FUNCTION pg_sluice.indexes(shadow oid) RETURNS jsonb LANGUAGE sql STABLE SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.indexes(shadow oid) RETURNS jsonb LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT jsonb_agg(jsonb_build_object('oid', x.index_oid::bigint, 'index_id', x.index_id, 'name', c.relname,
                                         'form', x.form, 'unused', x.unused) ORDER BY x.index_id)
     FROM pg_sluice.lake_index x JOIN pg_index i ON i.indexrelid = x.index_oid JOIN pg_class c ON c.oid = x.index_oid
@@ -71,7 +71,7 @@ $$;
 -- After a change of a table: its UNIQUE indexes that are to hold over rows that nobody has looked at. One that is on its way
 -- through the states is looked at on it.
 CREATE FUNCTION pg_sluice.note_indexes(shadow oid) RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     i record; type text;
 BEGIN
@@ -96,7 +96,7 @@ BEGIN
 END $$;
 
 -- What of this is not met, as `obligations` has it; indexes stand by their OIDs below 0.
-CREATE FUNCTION pg_sluice.index_obligations() RETURNS jsonb LANGUAGE sql STABLE SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.index_obligations() RETURNS jsonb LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT coalesce(jsonb_agg(jsonb_build_object(
         'constraint', -i.indexrelid::bigint, 'kind', 'u', 'name', x.relname, 'relid', i.indrelid::bigint,
         'schema', n.nspname, 'table', c.relname, 'parent', NULL, 'parent_relid', NULL, 'columns', to_jsonb(k.labels),
@@ -112,14 +112,14 @@ CREATE FUNCTION pg_sluice.index_obligations() RETURNS jsonb LANGUAGE sql STABLE 
 $$;
 
 -- The keys as PostgreSQL's errors spell them.
-CREATE FUNCTION pg_sluice.index_labels(i pg_index) RETURNS text[] LANGUAGE sql STABLE SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.index_labels(i pg_index) RETURNS text[] LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT array_agg(pg_get_indexdef(i.indexrelid, n, true) ORDER BY n) FROM generate_series(1, i.indnkeyatts) n
 $$;
 
 
 -- The indexes that the transaction has made of tables that have rows, as elements to be added one by one before it. Not
 -- those of constraints (schema_changes.sql), and not what PostgreSQL has made anew.
-CREATE FUNCTION pg_sluice.index_elements() RETURNS jsonb LANGUAGE sql STABLE SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.index_elements() RETURNS jsonb LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT coalesce(jsonb_agg(jsonb_build_object(
         'relid', i.indrelid::bigint, 'other_relid', 0, 'name', c.relname, 'constraint', -i.indexrelid::bigint,
         'kind', 'index', 'of_column', NULL, 'definition', pg_get_indexdef(i.indexrelid), 'origin', 'absent')
@@ -136,7 +136,7 @@ $$;
 
 -- At COMMIT: the table's indexes, as they are by now. Those that PostgreSQL has made anew keep their sidecars.
 CREATE FUNCTION pg_sluice.publish_indexes(shadow oid) RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     UPDATE pg_sluice.lake_index x SET index_oid = i.indexrelid
         FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
@@ -165,7 +165,7 @@ END $$;
 
 -- The data files that an index lacks sidecars of, among those of so many rows or more: each is worth one.
 CREATE FUNCTION pg_sluice.files_lacking(of_index bigint, rows_min bigint) RETURNS TABLE (data_file_id bigint)
-LANGUAGE sql STABLE SET search_path = pg_catalog AS $$
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT f.data_file_id FROM pg_sluice.lake_index x JOIN pg_sluice.relation r ON r.relid = x.relid
     JOIN pg_ducklake.ducklake_data_file f ON f.table_id = r.table_id
     WHERE x.index_id = of_index AND f.end_snapshot IS NULL AND f.record_count >= rows_min
@@ -175,7 +175,7 @@ $$;
 
 -- A sidecar is there from now on. Not where it is already, nor from a gateway that is held to be gone: false, then.
 CREATE FUNCTION pg_sluice.add_sidecar(made pg_sluice.sidecar) RETURNS boolean LANGUAGE plpgsql
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     writer integer := pg_sluice.writer_of(regexp_replace(made.path, '^.*/', ''));
 BEGIN
@@ -206,8 +206,3 @@ CREATE VIEW pg_sluice.indexes AS
     LEFT JOIN pg_sluice.sidecar s ON s.index_id = x.index_id AND s.data_file_id = f.data_file_id
     GROUP BY x.index_id;
 GRANT SELECT ON pg_sluice.indexes TO PUBLIC;
-
-REVOKE ALL ON FUNCTION
-    pg_sluice.index_form(pg_index), pg_sluice.indexes(oid), pg_sluice.note_indexes(oid), pg_sluice.index_obligations(),
-    pg_sluice.index_labels(pg_index), pg_sluice.index_elements(), pg_sluice.publish_indexes(oid),
-    pg_sluice.files_lacking(bigint, bigint), pg_sluice.add_sidecar(pg_sluice.sidecar) FROM PUBLIC;

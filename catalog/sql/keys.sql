@@ -9,8 +9,12 @@ CREATE UNLOGGED TABLE pg_sluice.key_claim (constraint_oid oid, key uuid, PRIMARY
 
 -- Columns of one class are equal exactly when their keys are (storage.keys); NULL for a type that is no key's.
 CREATE FUNCTION pg_sluice.key_class(type_oid oid, typmod integer) RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog AS $$
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE
+        WHEN k.type_oid = 2276 AND k.typmod = 1 THEN (pg_sluice.carried($1, $2) ->> 0)::oid::regtype::text
+        WHEN k.type_oid = 2276 THEN NULL
+        WHEN pg_sluice.column_type($1, $2) = 'list' THEN (
+            SELECT pg_sluice.key_class(d.type_oid, k.typmod) || '[]' FROM pg_sluice.datatype d WHERE d.array_oid = k.type_oid)
         WHEN k.type_oid IN (20, 21, 23) OR pg_sluice.column_type($1, $2) LIKE 'decimal%' THEN 'number'
         WHEN k.type_oid IN (700, 701) THEN 'float'
         WHEN k.type_oid IN (25, 1043) THEN 'text'
@@ -23,7 +27,7 @@ $$;
 -- Refuse the constraints of a table that the lake cannot keep; let no trigger of PostgreSQL's look for the rows that
 -- foreign keys refer to, for shadows have none.
 CREATE FUNCTION pg_sluice.adopt_constraints(shadow regclass) RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog SET allow_system_table_mods = on AS $$
+SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     k record; a record;
 BEGIN
@@ -49,9 +53,7 @@ BEGIN
             END IF;
         END LOOP;
         IF k.contype = 'f' THEN
-            UPDATE pg_trigger SET tgenabled = 'R' WHERE tgconstraint = k.oid AND tgenabled <> 'R';
-            -- Every session's cached description of the two tables is out of date.
-            UPDATE pg_class SET relname = relname WHERE oid IN (k.conrelid, k.confrelid);
+            PERFORM pg_sluice.silence_foreign_key(k.oid);
         END IF;
     END LOOP;
 END $$;
@@ -60,7 +62,7 @@ END $$;
 -- The keys of a table, as JSON for catalog.constraints; NULL for none. Those of an index that is being made are kept by
 -- whoever writes rows, as soon as it is ready for them.
 CREATE FUNCTION pg_sluice.keys(shadow oid) RETURNS jsonb LANGUAGE sql STABLE
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
     SELECT jsonb_agg(jsonb_build_object(
         'oid', coalesce(k.oid, c.oid)::bigint, 'name', c.relname,
         'attnums', (SELECT jsonb_agg(u.attnum ORDER BY u.n) FROM unnest(i.indkey) WITH ORDINALITY u (attnum, n)
@@ -77,7 +79,7 @@ $$;
 -- table's lock, which another session's may hold; so it is done where the transaction itself has changed the table, and
 -- when that is published.
 CREATE FUNCTION pg_sluice.computed_keys(shadow oid) RETURNS jsonb LANGUAGE sql STABLE
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
     SELECT jsonb_agg(jsonb_build_object(
         'oid', c.oid::bigint, 'name', c.relname, 'labels', to_jsonb(CASE
             WHEN x.labels IS NULL OR EXISTS (SELECT FROM pg_sluice.dirty d WHERE d.relid = shadow) THEN pg_sluice.index_labels(i)
@@ -90,7 +92,7 @@ SET search_path = pg_catalog AS $$
 $$;
 
 CREATE FUNCTION pg_sluice.foreign_key(k pg_constraint) RETURNS jsonb LANGUAGE sql IMMUTABLE
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
     SELECT jsonb_build_object(
         'oid', k.oid::bigint, 'name', k.conname, 'child', k.conrelid::bigint, 'attnums', k.conkey,
         'parent', k.confrelid::bigint, 'parent_attnums', k.confkey, 'on_delete', k.confdeltype,
@@ -99,24 +101,24 @@ SET search_path = pg_catalog AS $$
 $$;
 
 CREATE FUNCTION pg_sluice.foreign_keys(shadow oid) RETURNS jsonb LANGUAGE sql STABLE
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
     SELECT jsonb_agg(pg_sluice.foreign_key(k) ORDER BY k.conname)
     FROM pg_constraint k WHERE k.conrelid = shadow AND k.contype = 'f' AND k.conenforced
 $$;
 
 -- The foreign keys that refer to a table.
 CREATE FUNCTION pg_sluice.referring(shadow oid) RETURNS jsonb LANGUAGE sql STABLE
-SECURITY DEFINER SET search_path = pg_catalog AS $$
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT coalesce(jsonb_agg(pg_sluice.foreign_key(k) ORDER BY k.conname), '[]')
     FROM pg_constraint k WHERE k.confrelid = shadow AND k.contype = 'f' AND k.conenforced
 $$;
 
 
 -- Claim keys that are about to be written. Waits for other transactions that claim any of them.
-CREATE FUNCTION pg_sluice.claim_keys(token text, of_constraint oid, keys bytea[]) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.claim_keys(of_constraint oid, keys bytea[]) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM pg_sluice.authorize(token);
+    PERFORM pg_sluice.authorize('claim_keys');
     INSERT INTO pg_sluice.key_claim SELECT DISTINCT of_constraint, md5(k)::uuid FROM unnest(keys) k ORDER BY 2;
     DELETE FROM pg_sluice.key_claim c USING unnest(keys) k
         WHERE c.constraint_oid = of_constraint AND c.key = md5(k)::uuid;
@@ -125,12 +127,12 @@ END $$;
 
 -- Before COMMIT, and before prepare_commit: lock what the transaction has changed, and against changes by others the
 -- tables whose keys it has looked up; `checked` maps these to the snapshot at which. Those changed since are returned.
-CREATE FUNCTION pg_sluice.lock_checked(token text, checked jsonb) RETURNS jsonb
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.lock_checked(checked jsonb) RETURNS jsonb
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     r record;
 BEGIN
-    PERFORM pg_sluice.authorize(token);
+    PERFORM pg_sluice.authorize('lock_checked');
     FOR r IN SELECT c.relid, bool_or(c.changes) AS changes
              FROM (SELECT s.relid, true FROM pg_sluice.staged s UNION SELECT d.relid, true FROM pg_sluice.dirty d
                    UNION SELECT k.key::oid, false FROM jsonb_each(checked) k) AS c (relid, changes)
@@ -143,12 +145,6 @@ BEGIN
     END LOOP;
     RETURN (SELECT coalesce(jsonb_agg(k.relid::bigint), '[]')
             FROM pg_sluice.relation k JOIN jsonb_each_text(checked) c ON c.key::oid = k.relid
-            WHERE k.changed_snapshot > c.value::bigint);
+            -- A table that the transaction has dropped took its constraints along.
+            WHERE k.changed_snapshot > c.value::bigint AND EXISTS (SELECT FROM pg_class t WHERE t.oid = k.relid));
 END $$;
-
-REVOKE ALL ON FUNCTION
-    pg_sluice.key_class(oid, integer), pg_sluice.adopt_constraints(regclass), pg_sluice.keys(oid), pg_sluice.computed_keys(oid),
-    pg_sluice.foreign_key(pg_constraint), pg_sluice.foreign_keys(oid), pg_sluice.referring(oid),
-    pg_sluice.claim_keys(text, oid, bytea[]), pg_sluice.lock_checked(text, jsonb) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION
-    pg_sluice.referring(oid), pg_sluice.claim_keys(text, oid, bytea[]), pg_sluice.lock_checked(text, jsonb) TO PUBLIC;

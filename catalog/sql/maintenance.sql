@@ -23,13 +23,12 @@ GRANT SELECT ON pg_sluice.maintenance_settings TO PUBLIC;
 -- (row_locks.sql); compaction, which moves rows, gives way to him.
 CREATE TABLE pg_sluice.placed (relid oid PRIMARY KEY);
 
-CREATE FUNCTION pg_sluice.hold_off_compaction(token text, shadow oid) RETURNS void LANGUAGE plpgsql
-SECURITY DEFINER SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.hold_off_compaction(shadow oid) RETURNS void LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM pg_sluice.authorize(token);
+    PERFORM pg_sluice.authorize('hold_off_compaction');
     PERFORM FROM pg_sluice.placed p WHERE p.relid = shadow FOR KEY SHARE;
 END $$;
-GRANT EXECUTE ON FUNCTION pg_sluice.hold_off_compaction(text, oid) TO PUBLIC;
 
 -- What compaction did. `rows_changed` is the last snapshot before it in which rows or schema changed.
 CREATE TABLE pg_sluice.compaction (
@@ -39,7 +38,7 @@ CREATE TABLE pg_sluice.compaction (
 
 -- The last snapshot that changed a table's rows or schema, whatever has been compacted since.
 CREATE FUNCTION pg_sluice.rows_changed(r pg_sluice.relation) RETURNS bigint LANGUAGE sql STABLE
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
     SELECT coalesce((SELECT c.rows_changed FROM pg_sluice.compaction c
                      WHERE c.table_id = r.table_id AND c.snapshot_id = r.changed_snapshot), r.changed_snapshot)
 $$;
@@ -50,15 +49,17 @@ $$;
 -- The caller's lock_timeout is short: whoever is met here goes first.
 CREATE FUNCTION pg_sluice.publish_compaction(
     shadow oid, version bigint, replaced jsonb, change jsonb
-) RETURNS text LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+) RETURNS text LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     r pg_sluice.relation; snapshot bigint; before record; after record; files bigint[];
 BEGIN
     PERFORM FROM pg_sluice.placed p WHERE p.relid = shadow FOR UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
         RETURN 'rows of the table are locked';
-    ELSIF NOT pg_try_advisory_xact_lock(hashtext('sluice change of a table'), shadow::bigint::integer)
-          OR EXISTS (SELECT FROM pg_sluice.schema_change c WHERE c.relid = shadow AND c.finished IS NULL) THEN
+    END IF;
+    PERFORM FROM pg_sluice.changing o WHERE o.relid = shadow FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND
+       OR EXISTS (SELECT FROM pg_sluice.schema_change c WHERE c.relid = shadow AND c.finished IS NULL) THEN
         RETURN 'the table''s schema is being changed';
     END IF;
     SELECT * INTO r FROM pg_sluice.relation k WHERE k.relid = shadow FOR UPDATE;
@@ -82,14 +83,15 @@ BEGIN
         RETURN 'rows of the files have changed';
     END IF;
     snapshot := pg_sluice.take_numbers('pg_sluice.snapshot_id');
-    SELECT count(*) AS files, sum(file_size_bytes) AS bytes, sum(record_count) AS records INTO before
-        FROM pg_ducklake.ducklake_data_file WHERE data_file_id = ANY (files);
+    SELECT count(*) AS files, sum(f.file_size_bytes) AS bytes, sum(f.record_count) AS records,
+           min(coalesce(f.file_order, f.data_file_id)) AS place INTO before
+        FROM pg_ducklake.ducklake_data_file f WHERE f.data_file_id = ANY (files);
     UPDATE pg_ducklake.ducklake_data_file SET end_snapshot = snapshot WHERE data_file_id = ANY (files);
     UPDATE pg_ducklake.ducklake_delete_file SET end_snapshot = snapshot
         WHERE data_file_id = ANY (files) AND end_snapshot IS NULL;
     UPDATE pg_ducklake.ducklake_table_stats SET record_count = record_count - before.records,
         file_size_bytes = file_size_bytes - before.bytes WHERE table_id = r.table_id;
-    PERFORM pg_sluice.publish_rows(snapshot, change);
+    PERFORM pg_sluice.publish_rows(snapshot, change || jsonb_build_object('place', before.place));
     UPDATE pg_sluice.relation SET changed_snapshot = snapshot WHERE relid = shadow;
     SELECT count(*) AS files, coalesce(sum((f ->> 'size_bytes')::bigint), 0) AS bytes,
            coalesce(sum((f ->> 'record_count')::bigint), 0) AS records
@@ -105,10 +107,34 @@ BEGIN
 END $$;
 
 
--- Who reads the lake, each with a snapshot before which it reads nothing: one row for a gateway, which holds an advisory
--- lock for as long as it lives. `refreshed` is when it last said so.
+-- Whose turn it is to compact a table: the backend's that is named here, as long as it is alive (backends.sql).
+CREATE TABLE pg_sluice.compacting (relid oid PRIMARY KEY, process_id integer NOT NULL, backend_started bigint NOT NULL);
+
+-- Take the turn for the calling backend, until it ends or gives the turn back; whether nobody else has it. Of several that
+-- ask at once, the row lets one in after another, and each looks at what the one before has written.
+CREATE FUNCTION pg_sluice.take_turn(shadow oid) RETURNS boolean LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    INSERT INTO pg_sluice.compacting AS c
+        VALUES (shadow, pg_backend_pid(), pg_sluice.backend_started(pg_backend_pid()))
+        ON CONFLICT (relid) DO UPDATE
+            SET process_id = excluded.process_id, backend_started = excluded.backend_started
+            WHERE NOT pg_sluice.lives(c.process_id, c.backend_started);
+    RETURN FOUND;
+END $$;
+
+CREATE FUNCTION pg_sluice.give_turn(shadow oid) RETURNS void LANGUAGE sql
+SET search_path = pg_catalog, pg_temp AS $$
+    DELETE FROM pg_sluice.compacting c WHERE c.relid = shadow AND c.process_id = pg_backend_pid()
+        AND c.backend_started = pg_sluice.backend_started(pg_backend_pid())
+$$;
+
+
+-- Who reads the lake, each with a snapshot before which it reads nothing: one row for a gateway, which is there as long as
+-- the backend that has registered it (backends.sql). `refreshed` is when it last said so.
 CREATE TABLE pg_sluice.reader (
     reader_id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY, floor bigint NOT NULL,
+    process_id integer NOT NULL, backend_started bigint NOT NULL,
     refreshed timestamptz NOT NULL DEFAULT clock_timestamp());
 
 -- Snapshots that sessions have chosen (sluice.as_of).
@@ -116,28 +142,22 @@ CREATE TABLE pg_sluice.pinned (
     reader_id integer NOT NULL REFERENCES pg_sluice.reader ON DELETE CASCADE, snapshot_id bigint NOT NULL,
     PRIMARY KEY (reader_id, snapshot_id));
 
--- The first half of the locks' keys.
-CREATE FUNCTION pg_sluice.reader_lock() RETURNS integer LANGUAGE sql IMMUTABLE RETURN hashtext('sluice reader');
-
--- A new reader's number. The lock is the caller's before anybody can see the number, and nothing expires meanwhile.
+-- A new reader's number, which is the calling backend's; nothing expires meanwhile.
 CREATE FUNCTION pg_sluice.register_reader(first bigint) RETURNS integer LANGUAGE plpgsql
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     id integer;
 BEGIN
     LOCK TABLE pg_sluice.reader IN ROW EXCLUSIVE MODE;
-    LOOP
-        id := nextval(pg_get_serial_sequence('pg_sluice.reader', 'reader_id'));
-        EXIT WHEN pg_try_advisory_lock(pg_sluice.reader_lock(), id);  -- a client might hold it
-    END LOOP;
-    INSERT INTO pg_sluice.reader (reader_id, floor) OVERRIDING SYSTEM VALUE VALUES (
-        id, coalesce(first, (SELECT max(snapshot_id) FROM pg_ducklake.ducklake_snapshot)));
+    INSERT INTO pg_sluice.reader (floor, process_id, backend_started) VALUES (
+        coalesce(first, (SELECT max(snapshot_id) FROM pg_ducklake.ducklake_snapshot)),
+        pg_backend_pid(), pg_sluice.backend_started(pg_backend_pid())) RETURNING reader_id INTO id;
     RETURN id;
 END $$;
 
 -- Keep a snapshot; false where there is none of that number any more.
 CREATE FUNCTION pg_sluice.pin(reader integer, snapshot bigint) RETURNS boolean LANGUAGE plpgsql
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     LOCK TABLE pg_sluice.reader IN ROW EXCLUSIVE MODE;
     INSERT INTO pg_sluice.pinned SELECT reader, s.snapshot_id FROM pg_ducklake.ducklake_snapshot s
@@ -149,14 +169,13 @@ END $$;
 -- Let snapshots go that are older than `retention` and that nobody reads; how many. One of them that is the newest before
 -- the retention stays: it is what the lake was when the retention began.
 CREATE FUNCTION pg_sluice.expire_snapshots(retention interval) RETURNS bigint LANGUAGE plpgsql
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     horizon bigint; expired bigint;
 BEGIN
-    PERFORM pg_advisory_xact_lock(hashtext('sluice expiry'), 0);
-    -- No snapshot is pinned and no reader appears between here and COMMIT.
+    -- One at a time; and no snapshot is pinned and no reader appears between here and COMMIT.
     LOCK TABLE pg_sluice.reader IN SHARE ROW EXCLUSIVE MODE;
-    DELETE FROM pg_sluice.reader r WHERE pg_try_advisory_xact_lock(pg_sluice.reader_lock(), r.reader_id);
+    DELETE FROM pg_sluice.reader r WHERE NOT pg_sluice.lives(r.process_id, r.backend_started);
     SELECT max(snapshot_id) INTO horizon FROM pg_ducklake.ducklake_snapshot
         WHERE snapshot_time <= clock_timestamp() - retention;
     horizon := least(coalesce(horizon, 0), (SELECT min(floor) FROM pg_sluice.reader),
@@ -178,12 +197,18 @@ BEGIN
     DELETE FROM pg_sluice.placed p WHERE p.relid IN (
         SELECT g.relid FROM pg_sluice.placed g WHERE NOT EXISTS (
             SELECT FROM pg_sluice.relation r WHERE r.relid = g.relid) FOR UPDATE SKIP LOCKED);
+    DELETE FROM pg_sluice.changing o WHERE o.relid IN (
+        SELECT g.relid FROM pg_sluice.changing g WHERE NOT EXISTS (
+            SELECT FROM pg_sluice.relation r WHERE r.relid = g.relid) FOR UPDATE SKIP LOCKED);
+    DELETE FROM pg_sluice.compacting c WHERE c.relid IN (
+        SELECT g.relid FROM pg_sluice.compacting g WHERE NOT pg_sluice.lives(g.process_id, g.backend_started)
+        FOR UPDATE SKIP LOCKED);
     RETURN expired;
 END $$;
 
 -- The files that no snapshot from `horizon` on has. Their paths are below the data path, as DuckLake has it.
 CREATE FUNCTION pg_sluice.schedule_files(horizon bigint) RETURNS void LANGUAGE sql
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
     WITH folder AS (
         SELECT DISTINCT ON (t.table_id) t.table_id, CASE WHEN t.path_is_relative THEN s.path || t.path
             ELSE substr(t.path, length(m.value) + 1) END AS path
@@ -216,8 +241,3 @@ CREATE VIEW pg_sluice.table_sizes AS
     WHERE has_table_privilege(r.relid, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER, MAINTAIN')
     GROUP BY r.relid;
 GRANT SELECT ON pg_sluice.table_sizes TO PUBLIC;
-
-REVOKE ALL ON FUNCTION
-    pg_sluice.rows_changed(pg_sluice.relation), pg_sluice.publish_compaction(oid, bigint, jsonb, jsonb),
-    pg_sluice.reader_lock(), pg_sluice.register_reader(bigint), pg_sluice.pin(integer, bigint),
-    pg_sluice.expire_snapshots(interval), pg_sluice.schedule_files(bigint) FROM PUBLIC;

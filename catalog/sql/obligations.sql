@@ -15,7 +15,7 @@ CREATE TABLE pg_sluice.column_obligation (
 -- After a change of a table: which of its constraints are to hold over rows that nobody has looked at. A column in
 -- `filled` is new, and has a value in all of them.
 CREATE FUNCTION pg_sluice.note_obligations(shadow oid, filled smallint[]) RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     -- A table without rows may have got some by COMMIT.
     IF EXISTS (SELECT FROM pg_sluice.published_shape s WHERE s.relid = shadow) OR pg_sluice.has_rows(shadow) THEN
@@ -38,7 +38,7 @@ END $$;
 -- Whether a NOT NULL is of a column that had no NULLs before, and that the transaction has put none in: PostgreSQL makes
 -- its constraint anew with the column's type.
 CREATE FUNCTION pg_sluice.is_kept_not_null(k pg_constraint) RETURNS boolean LANGUAGE sql STABLE
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
     SELECT EXISTS (SELECT FROM pg_sluice.published_shape s JOIN pg_sluice.attribute l USING (relid)
                    WHERE s.relid = k.conrelid AND l.attnum = k.conkey[1]
                        AND NOT (s.shape -> 'columns' -> l.column_id::text ->> 'nullable')::boolean)
@@ -48,10 +48,10 @@ $$;
 
 -- What the transaction has noted and not met: the constraint, the tables that it is about, and a query that gives a row
 -- where it does not hold. That row is the offending key, with no columns where PostgreSQL does not name it.
-CREATE FUNCTION pg_sluice.obligations(token text) RETURNS jsonb
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.obligations() RETURNS jsonb
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM pg_sluice.authorize(token);
+    PERFORM pg_sluice.authorize('obligations', 'explained');
     RETURN (
         SELECT coalesce(jsonb_agg(jsonb_build_object(
             'constraint', k.oid::bigint, 'kind', k.contype, 'name', k.conname, 'relid', k.conrelid::bigint,
@@ -66,7 +66,7 @@ END $$;
 
 -- Those of domains, for each column of one. VALUE is how PostgreSQL spells the value in a constraint, so the column goes
 -- by that name.
-CREATE FUNCTION pg_sluice.domain_obligations() RETURNS jsonb LANGUAGE sql STABLE SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.domain_obligations() RETURNS jsonb LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT coalesce(jsonb_agg(jsonb_build_object(
         'constraint', k.oid::bigint, 'kind', 'd' || k.contype::text, 'name', k.conname, 'relid', o.relid::bigint,
         'schema', n.nspname, 'table', c.relname, 'parent', NULL, 'parent_relid', NULL,
@@ -85,7 +85,7 @@ $$;
 
 -- PostgreSQL builds indexes before it looks at rows, and after it has written them anew; references come last.
 CREATE FUNCTION pg_sluice.obligation_place(k pg_constraint) RETURNS integer LANGUAGE sql STABLE
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN k.contype = 'f' THEN 5
                 WHEN k.contype NOT IN ('p', 'u') THEN CASE k.contype WHEN 'n' THEN 2 ELSE 3 END
                 WHEN EXISTS (SELECT FROM pg_sluice.column_obligation o WHERE o.relid = k.conrelid) THEN 4
@@ -93,7 +93,7 @@ SET search_path = pg_catalog AS $$
 $$;
 
 CREATE FUNCTION pg_sluice.offending_rows(k pg_constraint) RETURNS text LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     listed text; there text; joined text; parent_missing text;
 BEGIN
@@ -121,27 +121,35 @@ END $$;
 
 -- The columns of a table whose values have to be computed: with the sequence that numbers them, where there is one, and
 -- how its columns are described by now.
-CREATE FUNCTION pg_sluice.column_obligations(token text, shadow oid) RETURNS jsonb
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.column_obligations(shadow oid) RETURNS jsonb
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM pg_sluice.authorize(token);
+    PERFORM pg_sluice.authorize('column_obligations');
     RETURN jsonb_build_object(
         'columns', (SELECT coalesce(jsonb_agg(jsonb_build_object(
             'attnum', o.attnum, 'name', a.attname, 'type', format_type(a.atttypid, a.atttypmod),
             'added', o.old_column_id IS NULL, 'generated', a.attgenerated <> '',
-            'sequence', pg_get_serial_sequence(o.relid::regclass::text, a.attname),
+            'sequence', q.seqrelid::bigint,
             'start', q.seqstart, 'increment', q.seqincrement,
             'drawn_from', pg_sluice.drawn_from(a)::bigint) ORDER BY o.attnum), '[]')
             FROM pg_sluice.column_obligation o
             JOIN pg_attribute a ON a.attrelid = o.relid AND a.attnum = o.attnum AND NOT a.attisdropped
             LEFT JOIN pg_sequence q
-                ON q.seqrelid = pg_get_serial_sequence(o.relid::regclass::text, a.attname)::regclass
+                ON q.seqrelid = pg_sluice.serial_sequence(o.relid, o.attnum)
             WHERE o.relid = shadow),
         'table', (SELECT d.description FROM pg_sluice.describe(ARRAY[shadow]) d));
 END $$;
 
+-- As pg_get_serial_sequence, which asks for rights on the schema.
+CREATE FUNCTION pg_sluice.serial_sequence(of_relation oid, attnum smallint) RETURNS oid LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp AS $$
+    SELECT s.oid FROM pg_depend d JOIN pg_class s ON s.oid = d.objid AND s.relkind = 'S'
+    WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjid = of_relation
+        AND d.refobjsubid = attnum AND d.deptype IN ('a', 'i')
+$$;
+
 -- The sequence whose next values are a column's default, as they are: one that is there beside the column. Or NULL.
-CREATE FUNCTION pg_sluice.drawn_from(a pg_attribute) RETURNS oid LANGUAGE sql STABLE SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.drawn_from(a pg_attribute) RETURNS oid LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT s.oid FROM pg_attrdef f JOIN pg_depend d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
         AND d.refclassid = 'pg_class'::regclass JOIN pg_class s ON s.oid = d.refobjid AND s.relkind = 'S'
     WHERE f.adrelid = a.attrelid AND f.adnum = a.attnum
@@ -150,12 +158,12 @@ CREATE FUNCTION pg_sluice.drawn_from(a pg_attribute) RETURNS oid LANGUAGE sql ST
 $$;
 
 -- Columns that the change computes anew though their files might stay: by USING.
-CREATE FUNCTION pg_sluice.recompute_columns(token text, shadow oid, names jsonb) RETURNS void LANGUAGE plpgsql
-SECURITY DEFINER SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.recompute_columns(shadow oid, names jsonb) RETURNS void LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     a record; next_id bigint;
 BEGIN
-    PERFORM pg_sluice.authorize(token);
+    PERFORM pg_sluice.authorize('recompute_columns');
     IF NOT pg_sluice.has_rows(shadow) THEN
         RETURN;
     END IF;
@@ -178,38 +186,39 @@ BEGIN
 END $$;
 
 -- All of a table's columns have their values.
-CREATE FUNCTION pg_sluice.vouch_columns(token text, shadow oid) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.vouch_columns(shadow oid) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM pg_sluice.authorize(token);
+    PERFORM pg_sluice.authorize('vouch_columns', 'vouch_for_no_rows');
     DELETE FROM pg_sluice.column_obligation WHERE relid = shadow;
 END $$;
 
 -- The same where nothing was to be computed, for a table without rows: others may have added some since.
-CREATE FUNCTION pg_sluice.vouch_for_no_rows(token text, shadow oid) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.vouch_for_no_rows(shadow oid) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    PERFORM pg_sluice.authorize('vouch_for_no_rows');
     IF EXISTS (SELECT FROM pg_sluice.column_obligation o WHERE o.relid = shadow AND o.attnum > 0)
        AND EXISTS (SELECT FROM pg_sluice.relation r JOIN pg_ducklake.ducklake_data_file f USING (table_id)
                    WHERE r.relid = shadow AND f.end_snapshot IS NULL) THEN
         RAISE EXCEPTION 'could not serialize access due to concurrent update' USING ERRCODE = 'serialization_failure';
     END IF;
-    PERFORM pg_sluice.vouch_columns(token, shadow);
+    PERFORM pg_sluice.vouch_columns(shadow);
 END $$;
 
-CREATE FUNCTION pg_sluice.vouch(token text, constraints bigint[]) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.vouch(constraints bigint[]) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM pg_sluice.authorize(token);
+    PERFORM pg_sluice.authorize('vouch');
     DELETE FROM pg_sluice.obligation WHERE constraint_oid::bigint = ANY (constraints);
     DELETE FROM pg_sluice.index_obligation WHERE -index_oid::bigint = ANY (constraints);
 END $$;
 
 -- For all that is demanded by now: of a (sub)transaction that is going to be undone.
-CREATE FUNCTION pg_sluice.vouch_all(token text) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.vouch_all() RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM pg_sluice.authorize(token);
+    PERFORM pg_sluice.authorize('vouch_all');
     DELETE FROM pg_sluice.obligation;
     DELETE FROM pg_sluice.index_obligation;
 END $$;
@@ -217,7 +226,7 @@ END $$;
 
 -- Columns whose values nobody has computed are refused, but for those that are gone again.
 CREATE FUNCTION pg_sluice.refuse_rewriting() RETURNS void LANGUAGE plpgsql
-SECURITY DEFINER SET search_path = pg_catalog AS $$
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     unmet name;
 BEGIN
@@ -233,7 +242,7 @@ END $$;
 -- At COMMIT, with the table locked: what was not looked at is refused. A constraint that is gone again demands nothing,
 -- nor does one of a table without rows.
 CREATE FUNCTION pg_sluice.refuse_unmet() RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     unmet name;
 BEGIN
@@ -252,16 +261,3 @@ BEGIN
     PERFORM pg_sluice.refuse_rewriting();
     DELETE FROM pg_sluice.column_obligation;
 END $$;
-
-REVOKE ALL ON FUNCTION
-    pg_sluice.domain_obligations(), pg_sluice.note_obligations(oid, smallint[]), pg_sluice.is_kept_not_null(pg_constraint),
-    pg_sluice.obligation_place(pg_constraint), pg_sluice.drawn_from(pg_attribute),
-    pg_sluice.obligations(text), pg_sluice.offending_rows(pg_constraint), pg_sluice.vouch(text, bigint[]),
-    pg_sluice.vouch_all(text), pg_sluice.column_obligations(text, oid), pg_sluice.vouch_columns(text, oid),
-    pg_sluice.vouch_for_no_rows(text, oid), pg_sluice.recompute_columns(text, oid, jsonb),
-    pg_sluice.refuse_unmet() FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION
-    pg_sluice.obligations(text), pg_sluice.vouch(text, bigint[]), pg_sluice.vouch_all(text),
-    pg_sluice.column_obligations(text, oid), pg_sluice.vouch_columns(text, oid),
-    pg_sluice.vouch_for_no_rows(text, oid), pg_sluice.recompute_columns(text, oid, jsonb),
-    pg_sluice.refuse_rewriting() TO PUBLIC;

@@ -1,9 +1,8 @@
--- COMMIT: deferred triggers on `dirty` and `staged` publish schema and rows as one DuckLake snapshot. And, for all the files
--- until here, who may call what.
+-- COMMIT: deferred triggers on `dirty` and `staged` publish schema and rows as one DuckLake snapshot.
 
 -- The lesser (or, for direction > 0, the greater) of two bounds in DuckLake's texts; NULL where either is unknown.
 CREATE FUNCTION pg_sluice.bound(ducklake text, direction integer, a text, b text) RETURNS text
-LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog AS $$
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     a_first boolean;
 BEGIN
@@ -23,7 +22,7 @@ END $$;
 
 -- Bring DuckLake's rows of one schema up to the catalog; returns what changed, in DuckLake's words.
 CREATE FUNCTION pg_sluice.publish_schema(snapshot bigint, namespace name) RETURNS text LANGUAGE plpgsql
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     present boolean := EXISTS (SELECT FROM pg_namespace WHERE nspname = namespace);
     id bigint := (SELECT schema_id FROM pg_ducklake.ducklake_schema
@@ -45,14 +44,14 @@ END $$;
 -- What rows have in a column that they were written without, as DuckDB reads it: it has what says that a year is before
 -- Christ behind the date, and a code for each byte.
 CREATE FUNCTION pg_sluice.initial_value(ducklake text, value text) RETURNS text
-LANGUAGE sql IMMUTABLE SET search_path = pg_catalog AS $$
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN ducklake IN ('date', 'timestamp', 'timestamptz') THEN regexp_replace(value, '^(\S+)(.*) BC$', '\1 (BC)\2')
                 WHEN ducklake = 'blob' THEN regexp_replace(substr(value, 3), '..', '\\x\&', 'g')
                 ELSE value END
 $$;
 
 CREATE FUNCTION pg_sluice.publish_table(snapshot bigint, shadow oid) RETURNS text[] LANGUAGE plpgsql
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     r pg_sluice.relation; c record; t pg_ducklake.ducklake_table; schema_of bigint; changes text[];
     renamed boolean; columns_changed bigint;
@@ -155,7 +154,7 @@ END $$;
 
 
 CREATE FUNCTION pg_sluice.end_files(snapshot bigint, of_table bigint) RETURNS void LANGUAGE sql
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
     UPDATE pg_ducklake.ducklake_data_file SET end_snapshot = snapshot
         WHERE table_id = of_table AND end_snapshot IS NULL;
     UPDATE pg_ducklake.ducklake_delete_file SET end_snapshot = snapshot
@@ -163,9 +162,10 @@ SET search_path = pg_catalog AS $$
 $$;
 
 
--- Data files of one change (see publish_rows), in their order; all in one statement, for others wait to commit.
-CREATE FUNCTION pg_sluice.publish_files(snapshot bigint, of_table bigint, files jsonb) RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog AS $$
+-- Data files of one change (see publish_rows), in their order; all in one statement, for others wait to commit. Those that
+-- hold rows of other files stand where the first of these stood (`place`): rows keep their order.
+CREATE FUNCTION pg_sluice.publish_files(snapshot bigint, of_table bigint, files jsonb, place bigint) RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     published bigint[]; first_row bigint; first_id bigint;
 BEGIN
@@ -177,7 +177,7 @@ BEGIN
         FROM jsonb_array_elements(files) WITH ORDINALITY e (f, place)
     ), added AS (
         INSERT INTO pg_ducklake.ducklake_data_file
-        SELECT n.id, of_table, snapshot, NULL, NULL, n.f ->> 'path', true, 'parquet', n.records, n.bytes,
+        SELECT n.id, of_table, snapshot, NULL, publish_files.place, n.f ->> 'path', true, 'parquet', n.records, n.bytes,
                (n.f ->> 'footer_size')::bigint, first_row + sum(n.records) OVER (ORDER BY n.place) - n.records,
                NULL, NULL, NULL, NULL
         FROM numbered n
@@ -200,7 +200,7 @@ END $$;
 
 -- Delete files of one change, after its data files: each in place of the one that its data file had.
 CREATE FUNCTION pg_sluice.publish_delete_files(snapshot bigint, of_table bigint, files jsonb) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     data_files bigint[]; gone boolean; replaced boolean; first_id bigint;
 BEGIN
@@ -238,7 +238,7 @@ END $$;
 
 -- Of several bounds the least (or greatest), in DuckLake's texts; none of them may be NULL.
 CREATE FUNCTION pg_sluice.next_bound(a text, ducklake text, direction integer, b text) RETURNS text
-LANGUAGE sql IMMUTABLE SET search_path = pg_catalog
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 RETURN CASE WHEN a IS NULL THEN b ELSE pg_sluice.bound(ducklake, direction, a, b) END;
 
 CREATE AGGREGATE pg_sluice.bound_of_all (ducklake text, direction integer, value text) (
@@ -248,7 +248,7 @@ CREATE AGGREGATE pg_sluice.bound_of_all (ducklake text, direction integer, value
 -- Widen the table's column statistics by those of new files; unknown bounds make the table's unknown. They are not made
 -- narrower again, for DuckDB goes by them whatever snapshot it reads.
 CREATE FUNCTION pg_sluice.widen(of_table bigint, files bigint[]) RETURNS void LANGUAGE sql
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
     WITH added AS MATERIALIZED (
         SELECT s.column_id, k.column_type, bool_or(s.null_count > 0) AS contains_null,
                CASE WHEN bool_or(s.contains_nan) OR bool_and(s.contains_nan IS NOT NULL)
@@ -278,7 +278,7 @@ $$;
 
 
 -- One staged change of one table:
---   {"relid": …, "truncate": bool,
+--   {"relid": …, "truncate": bool, "place": file_order or lacking,
 --    "data_files":   [{"path", "record_count", "size_bytes", "footer_size",
 --                      "statistics": {column_id: {value_count, null_count, size_bytes, minimum, maximum,
 --                                                 contains_nan}}}],
@@ -287,7 +287,7 @@ $$;
 -- A delete file whose predecessor is no longer the live one, or whose data file is gone, means that another
 -- transaction changed the same rows' file: 40001.
 CREATE FUNCTION pg_sluice.publish_rows(snapshot bigint, change jsonb) RETURNS text[] LANGUAGE plpgsql
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     id bigint := (SELECT table_id FROM pg_sluice.relation WHERE relid = (change ->> 'relid')::oid);
     changes text[];
@@ -303,7 +303,7 @@ BEGIN
     END IF;
 
     IF jsonb_array_length(change -> 'data_files') > 0 THEN
-        PERFORM pg_sluice.publish_files(snapshot, id, change -> 'data_files');
+        PERFORM pg_sluice.publish_files(snapshot, id, change -> 'data_files', (change ->> 'place')::bigint);
         changes := changes || format('inserted_into_table:%s', id);
     END IF;
 
@@ -316,14 +316,26 @@ BEGIN
 END $$;
 
 
+-- SET CONSTRAINTS ALL IMMEDIATE fires what is deferred to COMMIT at once, and no privilege is asked for it. The gateway keeps
+-- that from the backend (gateway/constraint_modes.py), but not what functions run: `publish` would hold `head` until the
+-- transaction ends, and all others wait. At COMMIT it is called by nobody, and its context is a single line.
+CREATE FUNCTION pg_sluice.refuse_early(context text) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF strpos(context, E'\n') > 0 THEN
+        PERFORM pg_sluice.refuse('SET CONSTRAINTS ALL IMMEDIATE from within a function, over changes');
+    END IF;
+END $$;
+
 CREATE FUNCTION pg_sluice.publish() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    snapshot bigint; changes text[]; schema_changes text[]; row_changes text[]; d record; s record; version bigint;
+    context text; snapshot bigint; changes text[]; schema_changes text[]; row_changes text[]; d record; s record; version bigint;
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_sluice.dirty) AND NOT EXISTS (SELECT FROM pg_sluice.staged) THEN
         RETURN NULL;  -- an earlier firing in this COMMIT has published everything
     END IF;
+    GET DIAGNOSTICS context = PG_CONTEXT;
+    PERFORM pg_sluice.refuse_early(context);
     PERFORM pg_sluice.lock_changed();
     PERFORM pg_sluice.refuse_unmet();
     PERFORM pg_sluice.await_settled();
@@ -375,14 +387,3 @@ CREATE CONSTRAINT TRIGGER pg_sluice_publish AFTER INSERT ON pg_sluice.dirty DEFE
 CREATE CONSTRAINT TRIGGER pg_sluice_publish AFTER INSERT ON pg_sluice.staged DEFERRABLE INITIALLY DEFERRED
     FOR EACH ROW EXECUTE FUNCTION pg_sluice.publish();
 
-REVOKE ALL ON ALL FUNCTIONS IN SCHEMA pg_sluice FROM PUBLIC;
-GRANT USAGE ON SCHEMA pg_sluice TO PUBLIC;
-GRANT EXECUTE ON FUNCTION pg_sluice.tables_to_write_anew(text),
-    pg_sluice.describe(oid[]), pg_sluice.stage(text, jsonb), pg_sluice.uncommitted(text, oid[]),
-    pg_sluice.prepare_commit(text, jsonb), pg_sluice.shadow_rows(text, oid, text, text),
-    pg_sluice.note_updates(text, oid), pg_sluice.noted_updates(text),
-    pg_sluice.suspend_unvalidated(text, oid), pg_sluice.resume_unvalidated(text, jsonb),
-    pg_sluice.put_as_owner(text, oid, text[], oid[], integer, text[]),
-    pg_sluice.shadow_scans(oid[], bigint), pg_sluice.shadow_writes(oid[]), pg_sluice.newest_table(),
-    pg_sluice.volatile_functions(oid[]),
-    pg_sluice.set_replication_role(text, text), pg_sluice.shadow_changes(oid[]), pg_sluice.take_copies(text, oid) TO PUBLIC;

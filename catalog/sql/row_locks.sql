@@ -23,7 +23,7 @@ CREATE INDEX row_move_from ON pg_sluice.row_move (file, position);
 -- Make rows that can be locked, where there are none. What somebody is just giving another place is there still, and is not
 -- waited for: he who comes between the look and the insertion looks again.
 CREATE FUNCTION pg_sluice.put_row_locks(files bigint[], positions bigint[], of_constraint oid, keys bytea[])
-RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog SET lock_timeout = '100ms' AS $$
+RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '100ms' AS $$
 BEGIN
     LOOP
         BEGIN
@@ -43,22 +43,22 @@ END $$;
 
 
 -- The same for rows of the transaction's own, which come in place of others or may do so.
-CREATE FUNCTION pg_sluice.put_own_row_locks(token text, files bigint[], positions bigint[]) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.put_own_row_locks(files bigint[], positions bigint[]) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM pg_sluice.authorize(token);
+    PERFORM pg_sluice.authorize('put_own_row_locks');
     PERFORM pg_sluice.put_row_locks(files, positions, 0::oid, '{}');
 END $$;
 
 -- Lock rows, whose numbers from 1 in the order given are returned; with SKIP LOCKED that may be fewer than were asked
 -- for. NULL where some have been swept away since they were put there: put them there again, and repeat.
 CREATE FUNCTION pg_sluice.lock_rows(
-    token text, shadow oid, files bigint[], positions bigint[], strength text, waiting text
-) RETURNS integer[] LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+    shadow oid, files bigint[], positions bigint[], strength text, waiting text
+) RETURNS integer[] LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     found integer[]; present bigint;
 BEGIN
-    PERFORM pg_sluice.authorize(token);
+    PERFORM pg_sluice.authorize('lock_rows', 'lock_referenced', 'lock_keys');
     IF strength NOT IN ('UPDATE', 'NO KEY UPDATE', 'SHARE', 'KEY SHARE') OR waiting NOT IN ('', 'NOWAIT', 'SKIP LOCKED')
     THEN
         RAISE EXCEPTION 'no such lock: % %', strength, waiting USING ERRCODE = 'invalid_parameter_value';
@@ -87,10 +87,10 @@ END $$;
 
 -- Rows have come in place of others, which the transaction has locked, and whose keys they have.
 CREATE FUNCTION pg_sluice.move_row_locks(
-    token text, files bigint[], positions bigint[], new_files bigint[], new_positions bigint[]
-) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+    files bigint[], positions bigint[], new_files bigint[], new_positions bigint[]
+) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM pg_sluice.authorize(token);
+    PERFORM pg_sluice.authorize('move_row_locks');
     UPDATE pg_sluice.row_lock l SET file = w.new_f, position = w.new_p
         FROM unnest(files, positions, new_files, new_positions) w (f, p, new_f, new_p)
         WHERE l.file = w.f AND l.position = w.p;
@@ -98,10 +98,10 @@ BEGIN
 END $$;
 
 -- Where these rows are by now, as far as they have kept their keys: all files, then all positions.
-CREATE FUNCTION pg_sluice.moved_rows(token text, files bigint[], positions bigint[]) RETURNS bigint[] LANGUAGE plpgsql
-SECURITY DEFINER SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.moved_rows(files bigint[], positions bigint[]) RETURNS bigint[] LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM pg_sluice.authorize(token);
+    PERFORM pg_sluice.authorize('moved_rows');
     RETURN (
         WITH RECURSIVE place AS (
             SELECT w.n, 0 AS moves, w.f, w.p FROM unnest(files, positions) WITH ORDINALITY w (f, p, n)
@@ -113,12 +113,12 @@ BEGIN
 END $$;
 
 -- Lock every row of a table against all others; false where that is to be skipped.
-CREATE FUNCTION pg_sluice.lock_all_rows(token text, shadow oid, waiting text) RETURNS boolean
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.lock_all_rows(shadow oid, waiting text) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     present bigint;
 BEGIN
-    PERFORM pg_sluice.authorize(token);
+    PERFORM pg_sluice.authorize('lock_all_rows');
     IF waiting NOT IN ('', 'NOWAIT', 'SKIP LOCKED') THEN
         RAISE EXCEPTION 'no such lock: %', waiting USING ERRCODE = 'invalid_parameter_value';
     END IF;
@@ -131,49 +131,32 @@ END $$;
 -- A row that is replaced leaves its locks behind, but who refers to it must hold it still. So beside the row its key
 -- has a row here, for each foreign key, in place of file and position.
 CREATE FUNCTION pg_sluice.key_places(of_constraint oid, keys bytea[], OUT f bigint, OUT p bigint) RETURNS SETOF record
-LANGUAGE sql IMMUTABLE SET search_path = pg_catalog AS $$
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT DISTINCT - of_constraint::bigint, hashbyteaextended(k, 0) FROM unnest(keys) k
 $$;
 
 -- Keep rows that new ones refer to, and their keys, as PostgreSQL does for a foreign key: whether the table has changed
 -- since the snapshot in which they were found. NULL as with lock_rows.
 CREATE FUNCTION pg_sluice.lock_referenced(
-    token text, shadow oid, files bigint[], positions bigint[], of_constraint oid, keys bytea[], since bigint
-) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+    shadow oid, files bigint[], positions bigint[], of_constraint oid, keys bytea[], since bigint
+) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     key_files bigint[]; key_positions bigint[];
 BEGIN
-    PERFORM pg_sluice.lock_tables(token, ARRAY[shadow], 'ROW SHARE', false);
+    PERFORM pg_sluice.lock_tables(ARRAY[shadow], 'ROW SHARE', false);
     SELECT array_agg(f), array_agg(p) INTO key_files, key_positions FROM pg_sluice.key_places(of_constraint, keys);
-    IF pg_sluice.lock_rows(token, shadow, files || key_files, positions || key_positions, 'KEY SHARE', '') IS NULL THEN
+    IF pg_sluice.lock_rows(shadow, files || key_files, positions || key_positions, 'KEY SHARE', '') IS NULL THEN
         RETURN NULL;
     END IF;
     RETURN coalesce((SELECT r.changed_snapshot > since FROM pg_sluice.relation r WHERE r.relid = shadow), true);
 END $$;
 
 -- Keys are taken away: wait for who refers to them. NULL as with lock_rows.
-CREATE FUNCTION pg_sluice.lock_keys(token text, shadow oid, of_constraint oid, keys bytea[]) RETURNS boolean
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.lock_keys(shadow oid, of_constraint oid, keys bytea[]) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     files bigint[]; places bigint[];
 BEGIN
     SELECT array_agg(f), array_agg(p) INTO files, places FROM pg_sluice.key_places(of_constraint, keys);
-    RETURN CASE WHEN pg_sluice.lock_rows(token, shadow, files, places, 'UPDATE', '') IS NOT NULL THEN true END;
+    RETURN CASE WHEN pg_sluice.lock_rows(shadow, files, places, 'UPDATE', '') IS NOT NULL THEN true END;
 END $$;
-
-REVOKE ALL ON FUNCTION
-    pg_sluice.put_row_locks(bigint[], bigint[], oid, bytea[]), pg_sluice.put_own_row_locks(text, bigint[], bigint[]),
-    pg_sluice.move_row_locks(text, bigint[], bigint[], bigint[], bigint[]),
-    pg_sluice.moved_rows(text, bigint[], bigint[]),
-    pg_sluice.lock_rows(text, oid, bigint[], bigint[], text, text),
-    pg_sluice.lock_all_rows(text, oid, text), pg_sluice.key_places(oid, bytea[]),
-    pg_sluice.lock_referenced(text, oid, bigint[], bigint[], oid, bytea[], bigint),
-    pg_sluice.lock_keys(text, oid, oid, bytea[]) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION
-    pg_sluice.put_own_row_locks(text, bigint[], bigint[]),
-    pg_sluice.move_row_locks(text, bigint[], bigint[], bigint[], bigint[]),
-    pg_sluice.moved_rows(text, bigint[], bigint[]),
-    pg_sluice.lock_rows(text, oid, bigint[], bigint[], text, text),
-    pg_sluice.lock_all_rows(text, oid, text),
-    pg_sluice.lock_referenced(text, oid, bigint[], bigint[], oid, bytea[], bigint),
-    pg_sluice.lock_keys(text, oid, oid, bytea[]) TO PUBLIC;

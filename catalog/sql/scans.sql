@@ -8,7 +8,7 @@ CREATE TABLE pg_sluice.ddl_scan (relid oid NOT NULL, scans bigint NOT NULL);
 
 -- How often this transaction has scanned each shadow, or an index of one.
 CREATE FUNCTION pg_sluice.scans_of_each() RETURNS TABLE (relid oid, scans bigint) LANGUAGE sql
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
     SELECT r.relid, pg_stat_get_xact_numscans(r.relid)
         + (SELECT coalesce(sum(pg_stat_get_xact_numscans(i.indexrelid)), 0)::bigint FROM pg_index i WHERE i.indrelid = r.relid)
     FROM pg_sluice.relation r
@@ -18,7 +18,7 @@ $$;
 -- statement that PostgreSQL alone ran means that the statement read an empty table in place of the lake. A table that the
 -- statement itself has made, after the one that was the `newest` then, has no other rows than its shadow.
 CREATE FUNCTION pg_sluice.shadow_scans(filled oid[] DEFAULT '{}', newest bigint DEFAULT NULL) RETURNS bigint
-LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog AS $$
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     WITH counted AS (
         SELECT r.relid FROM pg_sluice.relation r WHERE r.relid <> ALL (filled) AND NOT coalesce(
             r.table_id > newest AND NOT EXISTS (SELECT FROM pg_sluice.published_shape s WHERE s.relid = r.relid), false)
@@ -31,20 +31,20 @@ $$;
 -- The shadows, but those that are `filled`, into which this transaction has put rows, and how many, those that were undone
 -- too: more than before a statement that PostgreSQL alone ran means that the lake does not have what it wrote.
 CREATE FUNCTION pg_sluice.shadow_writes(filled oid[]) RETURNS TABLE (name name, rows bigint)
-LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog AS $$
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT c.relname, pg_stat_get_xact_tuples_inserted(c.oid) FROM pg_sluice.relation r JOIN pg_class c ON c.oid = r.relid
     WHERE r.relid <> ALL (filled) AND pg_stat_get_xact_tuples_inserted(c.oid) > 0 ORDER BY c.oid
 $$;
 
 -- The ID of the table that was made last, by anybody.
-CREATE FUNCTION pg_sluice.newest_table() RETURNS bigint LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.newest_table() RETURNS bigint LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT pg_sequence_last_value('pg_sluice.catalog_id')
 $$;
 
 
 -- While functions are watched (gateway/lake/guarded.py), which says so by a setting: what was scanned before a command.
 CREATE FUNCTION pg_sluice.before_ddl() RETURNS event_trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF current_setting('sluice.watched', true) = 'on' THEN
         PERFORM set_config('sluice.scanned', (SELECT coalesce(jsonb_object_agg(relid, scans), '{}')
@@ -55,7 +55,7 @@ END $$;
 -- What the command has scanned of the tables that it changed, and of those that these refer to. A command within another
 -- leaves that one without an excuse.
 CREATE FUNCTION pg_sluice.after_ddl() RETURNS event_trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     before jsonb := nullif(current_setting('sluice.scanned', true), '')::jsonb;
 BEGIN
@@ -78,7 +78,7 @@ END $$;
 
 -- Whether what a table's columns, constraints and indexes are made of are functions of users, or may be: of these, a
 -- command may have run some.
-CREATE FUNCTION pg_sluice.may_call_users(changed oid) RETURNS boolean LANGUAGE sql STABLE SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.may_call_users(changed oid) RETURNS boolean LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT EXISTS (
         SELECT FROM pg_depend d
         WHERE d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass) AND d.refobjid >= 16384

@@ -1,7 +1,7 @@
 -- Changes of schemas that take time: what is being changed, by whom, and how far each of its elements is (states.py).
 -- Every step of an element is committed by itself, by the gateway's own connection; the last one, to PUBLIC, with the
--- client's statement, in its transaction. A change whose `finished` is NULL is at work as long as somebody holds its
--- advisory lock; else it was left behind, and is undone by who meets it.
+-- client's statement, in its transaction. A change whose `finished` is NULL is at work as long as the backend that works
+-- on it is alive (backends.sql); else it was left behind, and is undone by who meets it.
 
 CREATE TABLE pg_sluice.schema_change (
     change_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -10,6 +10,8 @@ CREATE TABLE pg_sluice.schema_change (
     statement text NOT NULL,
     started_by name NOT NULL,
     process_id integer NOT NULL,        -- that of the client's session
+    worker_id integer NOT NULL,         -- that of the gateway's own backend which takes the steps, and when that was started
+    worker_started bigint NOT NULL,
     started timestamptz NOT NULL DEFAULT clock_timestamp(),
     finished timestamptz,
     error text,
@@ -46,23 +48,69 @@ CREATE TABLE pg_sluice.element_step (
     kind text NOT NULL REFERENCES pg_sluice.change_kind, PRIMARY KEY (element, before, after));
 
 
--- Changes of one table are made one after another: whoever alters it holds this, from before he locks the shadow. Whether
--- there is a change that is not finished: nobody works on it, then.
-CREATE FUNCTION pg_sluice.order_changes(token text, shadow oid) RETURNS boolean LANGUAGE plpgsql
-SECURITY DEFINER SET search_path = pg_catalog AS $$
+-- Changes of one table are made one after another: whoever alters it locks its row here until his transaction ends, from
+-- before he locks the shadow. A change that takes several transactions holds the table's turn by its row in `schema_change`,
+-- which is written under the lock: whoever gets the lock looks whether such a one is at work.
+CREATE TABLE pg_sluice.changing (relid oid PRIMARY KEY);
+
+-- The changes of a table that another backend is working on, each with whose it is.
+CREATE FUNCTION pg_sluice.changes_at_work(shadow oid) RETURNS SETOF pg_sluice.schema_change LANGUAGE sql
+SET search_path = pg_catalog, pg_temp AS $$
+    SELECT c.* FROM pg_sluice.schema_change c WHERE c.relid = shadow AND c.finished IS NULL
+        AND c.worker_id <> pg_backend_pid() AND pg_sluice.lives(c.worker_id, c.worker_started)
+$$;
+
+-- Take the table's turn until the transaction ends, when those that hold it by the lock have ended. False where a change
+-- is at work: then no lock is kept, for the subtransaction is undone.
+CREATE FUNCTION pg_sluice.try_order(shadow oid) RETURNS boolean LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM pg_sluice.authorize(token);
-    PERFORM pg_advisory_xact_lock(hashtext('sluice change of a table'), shadow::bigint::integer);
+    IF EXISTS (SELECT FROM pg_sluice.changes_at_work(shadow)) THEN
+        RETURN false;
+    END IF;
+    INSERT INTO pg_sluice.changing VALUES (shadow) ON CONFLICT DO NOTHING;
+    PERFORM FROM pg_sluice.changing o WHERE o.relid = shadow FOR UPDATE;
+    IF NOT FOUND OR EXISTS (SELECT FROM pg_sluice.changes_at_work(shadow)) THEN
+        RAISE SQLSTATE 'SL000';
+    END IF;
+    RETURN true;
+EXCEPTION WHEN SQLSTATE 'SL000' THEN
+    RETURN false;
+END $$;
+
+-- The same, waiting as for a lock of PostgreSQL's: as long as lock_timeout says, and not for one that waits for us. Whether
+-- there is a change that is not finished: nobody works on it, then.
+CREATE FUNCTION pg_sluice.order_changes(shadow oid) RETURNS boolean LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    waits_for interval := current_setting('lock_timeout'); looks_after interval := current_setting('deadlock_timeout');
+    since timestamptz := clock_timestamp();
+BEGIN
+    PERFORM pg_sluice.authorize('order_changes');
+    WHILE NOT pg_sluice.try_order(shadow) LOOP
+        IF waits_for > '0' AND clock_timestamp() > since + waits_for THEN
+            RAISE EXCEPTION 'canceling statement due to lock timeout' USING ERRCODE = 'lock_not_available';
+        ELSIF clock_timestamp() > since + looks_after AND (EXISTS (
+                SELECT FROM pg_sluice.changes_at_work(shadow) c
+                WHERE pg_backend_pid() = ANY (pg_blocking_pids(c.worker_id) || pg_blocking_pids(c.process_id)))
+            OR EXISTS (  -- a step, which asks for the shadow for a moment, again and again (catalog/steps.py)
+                SELECT FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
+                WHERE NOT l.granted AND l.relation = shadow AND a.application_name = 'sluice gateway'
+                    AND pg_backend_pid() = ANY (pg_blocking_pids(l.pid)))) THEN
+            RAISE EXCEPTION 'deadlock detected' USING ERRCODE = 'deadlock_detected';
+        END IF;
+        PERFORM pg_sleep(0.02);
+    END LOOP;
     RETURN EXISTS (SELECT FROM pg_sluice.schema_change c WHERE c.relid = shadow AND c.finished IS NULL);
 END $$;
 
 
 -- The constraints that the transaction has noted (obligations.sql), as elements to be added one by one before it: those
 -- whose columns others have too.
-CREATE FUNCTION pg_sluice.elements(token text) RETURNS jsonb
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.elements() RETURNS jsonb
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM pg_sluice.authorize(token);
+    PERFORM pg_sluice.authorize('elements', 'explained');
     RETURN (
         SELECT coalesce(jsonb_agg(jsonb_build_object(
             'relid', k.conrelid::bigint, 'other_relid', k.confrelid::bigint, 'name', k.conname,
@@ -96,19 +144,19 @@ END $$;
 
 -- In the client's transaction, before its statement is carried out: what stood for its constraints goes, and they are
 -- PUBLIC with the commit.
-CREATE FUNCTION pg_sluice.conclude(token text, change bigint) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.conclude(change bigint) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     e record;
 BEGIN
-    PERFORM pg_sluice.authorize(token);
+    PERFORM pg_sluice.authorize('conclude');
     FOR e IN SELECT m.*, n.nspname FROM pg_sluice.element m JOIN pg_class c ON c.oid = m.relid
              JOIN pg_namespace n ON n.oid = c.relnamespace
              WHERE m.change_id = change AND m.origin = 'absent' ORDER BY m.element_id LOOP
         IF e.kind = 'index' THEN
-            EXECUTE format('DROP INDEX %I.%I', e.nspname, e.name);
+            PERFORM pg_sluice.as_owner(e.relid, format('DROP INDEX %I.%I', e.nspname, e.name));
         ELSE
-            EXECUTE format('ALTER TABLE %s DROP CONSTRAINT %I', e.relid::regclass, e.name);
+            PERFORM pg_sluice.as_owner(e.relid, format('ALTER TABLE %s DROP CONSTRAINT %I', e.relid::regclass, e.name));
         END IF;
     END LOOP;
     UPDATE pg_sluice.element SET state = 'public' WHERE change_id = change;
@@ -121,7 +169,7 @@ END $$;
 
 -- In the log: the steps that elements take in this transaction.
 CREATE FUNCTION pg_sluice.record_element_steps(snapshot bigint, shadow oid, id bigint) RETURNS bigint LANGUAGE plpgsql
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     steps bigint;
 BEGIN
@@ -138,26 +186,27 @@ END $$;
 
 -- Steps that the difference of shapes shows, but that elements have taken in this transaction by themselves.
 CREATE FUNCTION pg_sluice.is_step_of_element(shadow oid, kind text, subject text) RETURNS boolean LANGUAGE sql STABLE
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
     SELECT EXISTS (SELECT FROM pg_sluice.element e WHERE e.relid = shadow AND e.state = 'public'
                    AND (($2 IN ('add constraint', 'publish constraint', 'drop constraint', 'add index') AND e.name = $3)
                         OR ($2 = 'set not null' AND e.of_column = $3)))
 $$;
 
 CREATE FUNCTION pg_sluice.settle_elements() RETURNS void LANGUAGE sql
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
     DELETE FROM pg_sluice.element WHERE state <> previous AND state IN ('public', 'absent', origin);
     UPDATE pg_sluice.element SET previous = state WHERE state <> previous;
 $$;
 
 
 -- Changes of schemas, at work and done, for everybody to see.
+-- A role that began one may be gone.
 CREATE VIEW pg_sluice.schema_changes AS
     SELECT c.change_id, c.relation, c.statement, c.started_by, c.process_id, c.started, c.finished, c.error, c.paused,
            c.step, c.files_done, c.files_total, c.rows_done, c.rows_total,
            e.name AS element, e.kind, e.state
     FROM pg_sluice.schema_change c LEFT JOIN pg_sluice.element e USING (change_id)
-    WHERE pg_has_role(c.started_by, 'USAGE') OR pg_has_role('pg_monitor', 'USAGE');
+    WHERE pg_has_role(to_regrole(quote_ident(c.started_by)), 'USAGE') OR pg_has_role('pg_monitor', 'USAGE');
 GRANT SELECT ON pg_sluice.schema_changes TO PUBLIC;
 
 -- Those that make indexes are seen where PostgreSQL's own are. What is gone through is files, in place of blocks, and
@@ -176,7 +225,7 @@ CREATE VIEW pg_sluice.progress_create_index AS
     LEFT JOIN pg_class i ON i.relname = e.name AND i.relnamespace = t.relnamespace
     JOIN pg_database d ON d.datname = current_database()
     WHERE c.finished IS NULL AND e.kind = 'index' AND e.state <> 'public'
-        AND (pg_has_role(c.started_by, 'USAGE') OR pg_has_role('pg_monitor', 'USAGE'));
+        AND (pg_has_role(to_regrole(quote_ident(c.started_by)), 'USAGE') OR pg_has_role('pg_monitor', 'USAGE'));
 DO $$
 BEGIN
     EXECUTE format('CREATE OR REPLACE VIEW pg_catalog.pg_stat_progress_create_index AS SELECT * FROM (%s) v '
@@ -186,25 +235,30 @@ END $$;
 
 -- A change that is paused takes no further step until it is resumed; one that is canceled is undone.
 CREATE FUNCTION pg_sluice.steer(change bigint, pausing boolean, canceling boolean) RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     UPDATE pg_sluice.schema_change c SET paused = coalesce(pausing, c.paused), canceled = canceling OR c.canceled
-        WHERE c.change_id = change AND c.finished IS NULL AND pg_has_role(session_user, c.started_by, 'USAGE');
+        WHERE c.change_id = change AND c.finished IS NULL AND pg_has_role(session_user, to_regrole(quote_ident(c.started_by)), 'USAGE');
     IF NOT FOUND THEN
         RAISE EXCEPTION 'there is no change % of yours at work', change USING ERRCODE = 'undefined_object';
     END IF;
 END $$;
-CREATE FUNCTION pg_sluice.pause(change bigint) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog
+CREATE FUNCTION pg_sluice.pause(change bigint) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS 'SELECT pg_sluice.steer(change, true, false)';
-CREATE FUNCTION pg_sluice.resume(change bigint) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog
+CREATE FUNCTION pg_sluice.resume(change bigint) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS 'SELECT pg_sluice.steer(change, false, false)';
-CREATE FUNCTION pg_sluice.cancel(change bigint) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog
+CREATE FUNCTION pg_sluice.cancel(change bigint) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     AS 'SELECT pg_sluice.steer(change, NULL, true)';
 
-REVOKE ALL ON FUNCTION
-    pg_sluice.order_changes(text, oid), pg_sluice.elements(text), pg_sluice.conclude(text, bigint),
-    pg_sluice.record_element_steps(bigint, oid, bigint), pg_sluice.is_step_of_element(oid, text, text),
-    pg_sluice.settle_elements(), pg_sluice.steer(bigint, boolean, boolean) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION
-    pg_sluice.order_changes(text, oid), pg_sluice.elements(text), pg_sluice.conclude(text, bigint),
-    pg_sluice.pause(bigint), pg_sluice.resume(bigint), pg_sluice.cancel(bigint) TO PUBLIC;
+
+-- After users' code has run in a step, whose COMMIT is a gateway's: nothing of that code's runs then. PostgreSQL runs the
+-- query of a held cursor at COMMIT as who has logged in; and a deferred trigger, which has to be on a temporary table, could
+-- still make such a cursor.
+CREATE FUNCTION pg_sluice.leave_nothing() RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    EXECUTE 'CLOSE ALL';
+    IF EXISTS (SELECT FROM pg_class WHERE relnamespace = pg_my_temp_schema()) THEN
+        RAISE EXCEPTION 'a function that makes temporary relations, in a step of a change of a schema, is not supported'
+            USING ERRCODE = 'feature_not_supported';
+    END IF;
+END $$;

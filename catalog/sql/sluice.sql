@@ -2,7 +2,7 @@
 -- session's own backend publishes schema and rows together, as one DuckLake snapshot, at its COMMIT.
 --
 --   DDL by a client ──► event triggers ──► relation, attribute (IDs) + dirty
---   rows by the gateway ──► stage(token, change) ──► staged
+--   rows by the gateway ──► stage(change) ──► staged
 --   COMMIT ──► deferred trigger on dirty and staged ──► publish(): one snapshot, all or nothing
 --
 -- Everything is transactional, so ROLLBACK and ROLLBACK TO SAVEPOINT undo it without further code.
@@ -14,7 +14,7 @@ CREATE SCHEMA pg_sluice;
 -- numbers stay taken.
 CREATE TABLE pg_sluice.numbering ();
 CREATE FUNCTION pg_sluice.take_numbers(numbers regclass, how_many bigint DEFAULT 1) RETURNS bigint LANGUAGE plpgsql
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     first bigint;
 BEGIN
@@ -30,6 +30,9 @@ CREATE TABLE pg_sluice.setting (name text PRIMARY KEY, value text NOT NULL);
 
 -- datatypes.py, as rows: the DuckLake name of each scalar type that a lake column may have.
 CREATE TABLE pg_sluice.datatype (type_oid oid PRIMARY KEY, array_oid oid UNIQUE NOT NULL, ducklake text NOT NULL);
+
+-- Carried types whose values are equal exactly where their texts are (datatypes.EQUAL_BY_TEXT).
+CREATE TABLE pg_sluice.equal_by_text (type_oid oid PRIMARY KEY);
 
 CREATE TABLE pg_sluice.relation (
     relid oid PRIMARY KEY,
@@ -74,7 +77,7 @@ CREATE SEQUENCE pg_sluice.file_id MINVALUE 0;
 
 -- The DuckLake type of a column, or NULL where lake tables cannot hold it (datatypes.lake_form).
 CREATE FUNCTION pg_sluice.column_type(type_oid oid, typmod integer) RETURNS text
-LANGUAGE sql STABLE AS $$
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE
         WHEN d.array_oid = k.type_oid THEN 'list'
         WHEN d.type_oid = 1700 AND k.typmod >= 4
@@ -84,7 +87,7 @@ LANGUAGE sql STABLE AS $$
         ELSE d.ducklake
     END
     FROM pg_sluice.kept_type($1, $2) k JOIN pg_sluice.datatype d ON d.array_oid = k.type_oid
-        OR d.type_oid = CASE WHEN k.type_oid >= 16384 AND EXISTS (SELECT FROM pg_enum e WHERE e.enumtypid = k.type_oid)
+        OR d.type_oid = CASE WHEN k.type_oid >= 16384 AND EXISTS (SELECT FROM pg_type e WHERE e.oid = k.type_oid AND e.typtype = 'e')
                         THEN 'anyenum'::regtype ELSE k.type_oid END
 $$;
 
@@ -93,7 +96,7 @@ $$;
 CREATE FUNCTION pg_sluice.fields(
     name text, type_oid oid, typmod integer, column_id bigint, parent bigint,
     OUT field_id bigint, OUT field_name text, OUT field_type text, OUT parent_id bigint
-) RETURNS SETOF record LANGUAGE plpgsql STABLE AS $$
+) RETURNS SETOF record LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     element oid;
 BEGIN
@@ -114,7 +117,7 @@ END $$;
 
 -- Lake tables described as JSON, for catalog.store: the transaction's own view of them.
 CREATE FUNCTION pg_sluice.describe(relids oid[]) RETURNS TABLE (relid oid, description jsonb)
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog AS $$
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT r.relid, jsonb_build_object(
         'relid', r.relid::bigint, 'table_id', r.table_id, 'schema', n.nspname, 'name', c.relname,
         'materialized', c.relkind = 'm', 'populated', c.relispopulated,
@@ -123,6 +126,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog AS $$
                 'attnum', a.attnum, 'column_id', l.column_id, 'name', a.attname, 'type', k.type_oid::bigint,
                 'typmod', k.typmod, 'labels', pg_sluice.labels(k.type_oid),
                 'domain', pg_sluice.domain(a.atttypid), 'array', pg_sluice.user_array(a.atttypid),
+                'carried', pg_sluice.carried(a.atttypid, a.atttypmod),
                 'nullable', NOT a.attnotnull, 'not_null', pg_sluice.is_not_null(a), 'initial_default', l.initial_default,
                 'generated', a.attgenerated, 'identity', a.attidentity,
                 'default', (SELECT d.adbin::text FROM pg_attrdef d WHERE d.adrelid = r.relid AND d.adnum = a.attnum)

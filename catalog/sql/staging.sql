@@ -1,19 +1,27 @@
 -- Rows by the gateway: staged at the session's backend until COMMIT, and made ready for it.
 
--- Only a gateway knows the token; the client whose backend this is does not (nor may it read `setting`).
-CREATE FUNCTION pg_sluice.authorize(token text) RETURNS void LANGUAGE plpgsql
-SECURITY DEFINER SET search_path = pg_catalog AS $$
+-- Refuse who is not the gateway of this session. The message that the backend carries out, of which current_query() tells
+-- however deep the code is that asks, must begin with the name of one of these functions, in the comment that gateways put
+-- there and that they refuse in the messages of clients (gateway/own_message.py); and a gateway must have entered this backend,
+-- which no client can do. Where users' code may run inside of the function, the name has the OID of a relation behind it.
+CREATE FUNCTION pg_sluice.is_told(VARIADIC functions text[]) RETURNS boolean LANGUAGE sql STABLE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp AS $$
+    SELECT (substring(left(current_query(), 100) FROM '^/\*sluice:([^*]*)\*/') = ANY (functions)) IS TRUE
+        AND pg_sluice.own_gateway() IS NOT NULL
+$$;
+
+CREATE FUNCTION pg_sluice.authorize(VARIADIC functions text[]) RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF NOT EXISTS (SELECT FROM pg_sluice.setting s
-                   WHERE s.name = 'token' AND s.value = authorize.token) THEN
+    IF NOT pg_sluice.is_told(VARIADIC functions) THEN
         RAISE EXCEPTION 'permission denied for the lake''s metadata' USING ERRCODE = 'insufficient_privilege';
     END IF;
 END $$;
 
-CREATE FUNCTION pg_sluice.stage(token text, change jsonb) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.stage(change jsonb) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM pg_sluice.authorize(token);
+    PERFORM pg_sluice.authorize('stage');
     INSERT INTO pg_sluice.staged (relid, change) VALUES ((stage.change ->> 'relid')::oid, stage.change);
 END $$;
 
@@ -21,7 +29,7 @@ END $$;
 -- What the transaction has staged for a table so far, as one change (see publish_rows): of the delete files of one data
 -- file the last counts, and TRUNCATE takes all before it away. NULL where nothing is staged.
 CREATE FUNCTION pg_sluice.squashed(shadow oid) RETURNS jsonb LANGUAGE sql STABLE
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
     WITH counting AS (
         SELECT s.staged_id, s.change FROM pg_sluice.staged s
         WHERE s.relid = shadow AND s.staged_id >= coalesce((
@@ -46,11 +54,11 @@ $$;
 
 -- What the transaction sees of these relations that is not committed: its own lake tables' descriptions where it made
 -- or altered them (NULL where not), and what it has staged (NULL for nothing).
-CREATE FUNCTION pg_sluice.uncommitted(token text, relids oid[])
+CREATE FUNCTION pg_sluice.uncommitted(relids oid[])
 RETURNS TABLE (relid bigint, description jsonb, change jsonb)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM pg_sluice.authorize(token);
+    PERFORM pg_sluice.authorize('uncommitted');
     RETURN QUERY SELECT r.relid::bigint,
         CASE WHEN EXISTS (SELECT FROM pg_sluice.dirty d WHERE d.relid = r.relid)
              THEN (SELECT d.description FROM pg_sluice.describe(ARRAY[r.relid]) d) END,
@@ -64,12 +72,12 @@ END $$;
 -- others, for row locks keep them apart), which have to be staged anew with both in one. `kept` are the files that COMMIT
 -- will publish, by table folder. `reads` maps the tables that a SERIALIZABLE transaction read to the snapshot at which
 -- it read them: one that has changed since is a 40001.
-CREATE FUNCTION pg_sluice.prepare_commit(token text, reads jsonb) RETURNS jsonb
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.prepare_commit(reads jsonb) RETURNS jsonb
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     found jsonb;
 BEGIN
-    PERFORM pg_sluice.authorize(token);
+    PERFORM pg_sluice.authorize('prepare_commit');
     PERFORM pg_sluice.lock_changed();
     IF reads <> '{}' THEN
         LOCK TABLE pg_sluice.head IN EXCLUSIVE MODE;
@@ -103,44 +111,34 @@ BEGIN
 END $$;
 
 CREATE FUNCTION pg_sluice.lock_changed() RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM FROM pg_sluice.relation
         WHERE relid IN (SELECT s.relid FROM pg_sluice.staged s UNION SELECT d.relid FROM pg_sluice.dirty d)
         ORDER BY relid FOR UPDATE;
 END $$;
 
--- The rows that a validated INSERT left in a shadow, inside the savepoint that will undo it.
-CREATE FUNCTION pg_sluice.shadow_rows(token text, shadow oid, columns text, condition text) RETURNS SETOF record
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
-BEGIN
-    PERFORM pg_sluice.authorize(token);
-    RETURN QUERY EXECUTE format('SELECT %s FROM ONLY %s WHERE %s', columns, shadow::regclass, condition);
-END $$;
-
-
 -- Which rows of a shadow a statement gives other values, and where these are then: noted by a trigger that is there as long
 -- as the savepoint around it, with which all of it is undone. Nobody but that transaction ever sees what it has noted.
 CREATE UNLOGGED TABLE pg_sluice.shadow_update (before tid NOT NULL, after tid NOT NULL);
 
-CREATE FUNCTION pg_sluice.note_update() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.note_update() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     INSERT INTO pg_sluice.shadow_update VALUES (OLD.ctid, NEW.ctid);
     RETURN NULL;
 END $$;
 
-CREATE FUNCTION pg_sluice.note_updates(token text, shadow oid) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog SET event_triggers = off AS $$
+CREATE FUNCTION pg_sluice.note_updates(shadow oid) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM pg_sluice.authorize(token);
-    EXECUTE format('CREATE TRIGGER pg_sluice_note AFTER UPDATE ON %s FOR EACH ROW EXECUTE FUNCTION pg_sluice.note_update()',
-                   shadow::regclass);
+    PERFORM pg_sluice.authorize('note_updates');
+    PERFORM pg_sluice.watch_updates(shadow);
 END $$;
 
-CREATE FUNCTION pg_sluice.noted_updates(token text) RETURNS TABLE (before text, after text) LANGUAGE plpgsql
-SECURITY DEFINER SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.noted_updates() RETURNS TABLE (before text, after text) LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM pg_sluice.authorize(token);
+    PERFORM pg_sluice.authorize('noted_updates');
     RETURN QUERY SELECT u.before::text, u.after::text FROM pg_sluice.shadow_update u;
 END $$;
 
@@ -148,12 +146,12 @@ END $$;
 -- While rows of the lake are copied into a shadow, inside the savepoint that will undo it: what is not validated, or still
 -- on its way, binds new rows and not those that are there. `suspend_unvalidated` says what it has suspended, or NULL; from
 -- `resume_unvalidated` on, which is given that, rows are new again.
-CREATE FUNCTION pg_sluice.suspend_unvalidated(token text, shadow oid) RETURNS jsonb LANGUAGE plpgsql
-SECURITY DEFINER SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.suspend_unvalidated(shadow oid) RETURNS jsonb LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     given jsonb;
 BEGIN
-    PERFORM pg_sluice.authorize(token);
+    PERFORM pg_sluice.authorize('suspend_unvalidated');
     SELECT jsonb_build_object(
         'relid', shadow::bigint,
         'checks', coalesce((SELECT jsonb_agg(oid::bigint) FROM pg_constraint
@@ -165,59 +163,74 @@ BEGIN
     IF given -> 'checks' || (given -> 'columns') || (given -> 'indexes') = '[]' THEN
         RETURN NULL;
     END IF;
-    PERFORM pg_sluice.set_unvalidated(given, false);
+    PERFORM pg_sluice.bind_unvalidated(given, false);
     RETURN given;
 END $$;
 
-CREATE FUNCTION pg_sluice.resume_unvalidated(token text, suspended jsonb) RETURNS void LANGUAGE plpgsql
-SECURITY DEFINER SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.resume_unvalidated(suspended jsonb) RETURNS void LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM pg_sluice.authorize(token);
-    PERFORM pg_sluice.set_unvalidated(suspended, true);
+    PERFORM pg_sluice.authorize('resume_unvalidated');
+    PERFORM pg_sluice.bind_unvalidated(suspended, true);
 END $$;
 
-CREATE FUNCTION pg_sluice.set_unvalidated(given jsonb, bind boolean) RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog AS $$
-BEGIN
-    UPDATE pg_constraint SET conenforced = bind WHERE oid IN (
-        SELECT value::oid FROM jsonb_array_elements_text(given -> 'checks'));
-    UPDATE pg_index SET indisready = bind WHERE indexrelid IN (
-        SELECT value::oid FROM jsonb_array_elements_text(given -> 'indexes'));
-    -- PostgreSQL looks at a table's constraints anew where one of its columns has changed.
-    UPDATE pg_attribute SET attnotnull = CASE WHEN given -> 'columns' @> to_jsonb(attnum) THEN bind ELSE attnotnull END
-        WHERE attrelid = (given ->> 'relid')::oid AND (attnum = 1 OR given -> 'columns' @> to_jsonb(attnum));
-END $$;
+CREATE FUNCTION pg_sluice.bind_unvalidated(given jsonb, bind boolean) RETURNS void LANGUAGE sql
+SET search_path = pg_catalog, pg_temp AS $$
+    SELECT pg_sluice.set_unvalidated((given ->> 'relid')::oid,
+        ARRAY(SELECT value::oid FROM jsonb_array_elements_text(given -> 'checks')),
+        ARRAY(SELECT value::smallint FROM jsonb_array_elements_text(given -> 'columns')),
+        ARRAY(SELECT value::oid FROM jsonb_array_elements_text(given -> 'indexes')), bind)
+$$;
 
 -- Put rows into a shadow as the table's owner, who is the one that the actions of foreign keys act as, inside the savepoint
--- that will undo it. `cells` has the values of the first column, then those of the second, and so on, as text of `types`.
--- Only a function that the owner owns acts as the owner; the savepoint undoes that too.
+-- that will undo it. `cells` has the values of the first column, then those of the second, and so on, as text of `types`. A
+-- user may have made a cast from text to a type of his: such values are read by the type's own input function.
 CREATE FUNCTION pg_sluice.put_as_owner(
-    token text, shadow oid, columns text[], types oid[], row_count integer, cells text[]
-) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog SET datestyle = 'ISO'
-SET intervalstyle = 'postgres' AS $$
+    shadow oid, columns text[], types oid[], row_count integer, cells text[]
+) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO'
+SET intervalstyle = 'postgres' SET timezone = 'UTC' SET lc_monetary = 'C' SET xmloption = content AS $$
 DECLARE
-    name text := format('pg_sluice.put_as_owner_%s', pg_backend_pid()); names text; casts text; slices text; aliases text;
+    target text := shadow::regclass;
+    forced boolean := (SELECT c.relrowsecurity AND c.relforcerowsecurity FROM pg_class c WHERE c.oid = shadow);
 BEGIN
-    PERFORM pg_sluice.authorize(token);
-    SELECT string_agg(quote_ident(c), ', ' ORDER BY n), string_agg(format('c%s::%s', n, format_type(t, -1)), ', ' ORDER BY n),
-           string_agg(format('$1[%s:%s]', (n - 1) * row_count + 1, n * row_count), ', ' ORDER BY n),
-           string_agg(format('c%s', n), ', ' ORDER BY n)
-        INTO names, casts, slices, aliases FROM unnest(columns, types) WITH ORDINALITY u (c, t, n);
-    EXECUTE format('CREATE OR REPLACE FUNCTION %s(text[]) RETURNS void LANGUAGE sql SECURITY DEFINER AS %L', name, CASE
-        WHEN names IS NULL THEN format('INSERT INTO %s SELECT FROM generate_series(1, %s)', shadow::regclass, row_count)
-        ELSE format('INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE SELECT %s FROM unnest(%s) AS u (%s)',
-                    shadow::regclass, names, casts, slices, aliases) END);
-    EXECUTE format('ALTER FUNCTION %s(text[]) OWNER TO %s', name,
-                   (SELECT relowner::regrole FROM pg_class WHERE oid = shadow));
-    EXECUTE format('SELECT %s($1)', name) USING cells;
-    -- The savepoint around it may be kept (gateway/lake/temporary_change.py), and the function is for nobody else.
-    EXECUTE format('DROP FUNCTION %s(text[])', name);
+    PERFORM pg_sluice.authorize('put_as_owner ' || shadow);
+    IF forced THEN
+        target := pg_sluice.open_past_policies(shadow);
+    END IF;
+    PERFORM pg_sluice.as_owner(shadow, pg_sluice.insert_of_cells(target, columns, types, row_count), cells);
+    IF forced THEN
+        PERFORM pg_sluice.close_past_policies(shadow);
+    END IF;
 END $$;
 
+
+-- The INSERT of so many rows into a table, whose values are texts in one array, column by column.
+CREATE FUNCTION pg_sluice.insert_of_cells(target text, columns text[], types oid[], row_count integer) RETURNS text
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE
+        WHEN count(*) = 0 THEN format('INSERT INTO %s SELECT FROM generate_series(1, %s)', target, row_count)
+        ELSE format('INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE SELECT %s FROM unnest(%s) AS u (%s)', target,
+            string_agg(quote_ident(c), ', ' ORDER BY n),
+            string_agg(format(
+               CASE WHEN EXISTS (SELECT FROM pg_sluice.datatype d WHERE t IN (d.type_oid, d.array_oid)) THEN 'c%s::%s'
+                    -- By the type's own input, where a cast may be a user's, or mean something else.
+                    ELSE '(SELECT v FROM json_to_record(json_build_object(''v'', c%s)) AS r (v %s))' END, n, format_type(t, -1)), ', ' ORDER BY n),
+            string_agg(format('$1[%s:%s]', (n - 1) * row_count + 1, n * row_count), ', ' ORDER BY n),
+            string_agg(format('c%s', n), ', ' ORDER BY n)) END
+    FROM unnest(columns, types) WITH ORDINALITY u (c, t, n)
+$$;
+
+-- The same by whoever asks, into a table whose name is given with its schema.
+CREATE FUNCTION pg_sluice.put_kept(target text, columns text[], types oid[], row_count integer, cells text[])
+RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET intervalstyle = 'postgres'
+SET timezone = 'UTC' SET lc_monetary = 'C' SET xmloption = content AS $$
+BEGIN
+    EXECUTE pg_sluice.insert_of_cells(target, columns, types, row_count) USING cells;
+END $$;
 
 -- Those of these functions that may do more than to compute, by name; aggregates do what their functions do.
 CREATE FUNCTION pg_sluice.volatile_functions(called oid[]) RETURNS text LANGUAGE sql STABLE
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
     SELECT string_agg(DISTINCT p.oid::regprocedure::text, ', ') FROM pg_proc p
     LEFT JOIN pg_aggregate a ON a.aggfnoid = p.oid
     WHERE p.oid = ANY (called) AND EXISTS (
@@ -228,34 +241,20 @@ $$;
 
 -- For queries with volatile functions, whose effects last though the copies that they read do not (gateway/lake/effects.py):
 -- rows are put into shadows past the trigger that refuses such rows at COMMIT (ddl.sql). Returns what was set.
-CREATE FUNCTION pg_sluice.set_replication_role(token text, role text) RETURNS text LANGUAGE plpgsql
-SECURITY DEFINER SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.set_replication_role(role text) RETURNS text LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     before text := current_setting('session_replication_role');
 BEGIN
-    PERFORM pg_sluice.authorize(token);
+    PERFORM pg_sluice.authorize('set_replication_role');
     PERFORM set_config('session_replication_role', role, true);
     RETURN before;
 END $$;
 
 -- What this transaction has done to the rows of shadows: the same again means nothing since.
 CREATE FUNCTION pg_sluice.shadow_changes(shadows oid[]) RETURNS text
-LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog AS $$
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT string_agg(format('%s %s %s %s', pg_stat_get_xact_tuples_inserted(o), pg_stat_get_xact_tuples_updated(o),
                              pg_stat_get_xact_tuples_deleted(o), pg_relation_filenode(o)), ', ' ORDER BY o)
     FROM unnest(shadows) AS u (o)
 $$;
-
--- Take the copies out of a shadow; false, and they stay, where any of them is locked.
-CREATE FUNCTION pg_sluice.take_copies(token text, shadow oid) RETURNS boolean LANGUAGE plpgsql
-SECURITY DEFINER SET search_path = pg_catalog SET session_replication_role = local AS $$
-DECLARE
-    locked boolean;
-BEGIN
-    PERFORM pg_sluice.authorize(token);
-    EXECUTE format('SELECT EXISTS (SELECT FROM ONLY %s WHERE xmax::text <> ''0'')', shadow::regclass) INTO locked;
-    IF NOT locked THEN
-        EXECUTE format('DELETE FROM ONLY %s', shadow::regclass);
-    END IF;
-    RETURN NOT locked;
-END $$;

@@ -2,9 +2,11 @@
 --
 --   publish() ──► write_update(): Tm ──► gateways hear of it, confirm ──► activate(): Tu ──► settle(): DDL returns
 --
--- Timestamps are those of clock.py. They are taken under an advisory lock that is held to the end of the transaction: so
--- whoever is told a safe time sees all that was written before it.
+-- Timestamps are those of clock.py. They are taken under a lock that is held to the end of the transaction: so whoever is
+-- told a safe time sees all that was written before it. It is that of a table without rows, which no client may lock and
+-- no VACUUM has anything to do in.
 
+CREATE TABLE pg_sluice.timekeeping ();
 CREATE TABLE pg_sluice.clock (last bigint NOT NULL);
 INSERT INTO pg_sluice.clock VALUES (0);
 
@@ -22,7 +24,7 @@ CREATE INDEX schema_update_unsettled ON pg_sluice.schema_update (version) WHERE 
 -- `granted`: the safe time that it was told last, 0 for none or for one that has ended by itself.
 ALTER TABLE pg_sluice.gateway
     ADD COLUMN granted bigint NOT NULL DEFAULT 0, ADD COLUMN confirmed bigint NOT NULL DEFAULT 0,
-    ADD COLUMN sessions integer, ADD COLUMN address text, ADD COLUMN process_id integer,
+    ADD COLUMN sessions integer, ADD COLUMN address text,
     ADD COLUMN started timestamptz NOT NULL DEFAULT clock_timestamp();
 
 -- Which gateway each backend of a client's session belongs to; rows may outlive their backends.
@@ -30,22 +32,19 @@ CREATE UNLOGGED TABLE pg_sluice.session (
     process_id integer PRIMARY KEY, backend_start timestamptz NOT NULL, gateway_id integer NOT NULL);
 
 
--- Half a key of the lock of timestamps.
-CREATE FUNCTION pg_sluice.clock_lock() RETURNS integer LANGUAGE sql IMMUTABLE RETURN hashtext('sluice clock');
-
-CREATE FUNCTION pg_sluice.physical_time() RETURNS bigint LANGUAGE sql VOLATILE SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.physical_time() RETURNS bigint LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
     SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint << 12
 $$;
 
-CREATE FUNCTION pg_sluice.length_of(setting text) RETURNS bigint LANGUAGE sql STABLE SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.length_of(setting text) RETURNS bigint LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT (s.value::numeric * 1000000)::bigint << 12 FROM pg_sluice.setting s WHERE s.name = setting
 $$;
 
-CREATE FUNCTION pg_sluice.time_of(stamp bigint) RETURNS timestamptz LANGUAGE sql IMMUTABLE SET search_path = pg_catalog
+CREATE FUNCTION pg_sluice.time_of(stamp bigint) RETURNS timestamptz LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
     AS $$ SELECT to_timestamp((stamp >> 12) / 1000000.0) $$;
 
 -- The next timestamp, later than `heard`; under the lock.
-CREATE FUNCTION pg_sluice.tick(heard bigint) RETURNS bigint LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.tick(heard bigint) RETURNS bigint LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     now bigint;
 BEGIN
@@ -55,13 +54,13 @@ END $$;
 
 -- What an update is active from: where it was not made so, since DD has passed.
 CREATE FUNCTION pg_sluice.active_from(u pg_sluice.schema_update) RETURNS bigint LANGUAGE sql STABLE
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
     SELECT least(u.written + pg_sluice.length_of('delay'), u.made_active)
 $$;
 
 -- As Peer.serves_until.
 CREATE FUNCTION pg_sluice.serves_until(g pg_sluice.gateway, u pg_sluice.schema_update) RETURNS bigint LANGUAGE sql STABLE
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
     SELECT least(g.granted, CASE WHEN g.confirmed >= u.written THEN pg_sluice.active_from(u) ELSE u.written END)
            + pg_sluice.length_of('delay')
 $$;
@@ -71,13 +70,16 @@ $$;
 -- what has happened since (two DD more, for words may come late), which updates are not settled, and, if any, all
 -- gateways. NULL where somebody is just publishing, and 55000 for one that is held to be gone.
 CREATE FUNCTION pg_sluice.report(id integer, heard bigint, clock bigint, session_count integer) RETURNS jsonb
-LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     safe bigint; before bigint; open bigint[];
 BEGIN
-    IF NOT pg_try_advisory_xact_lock(pg_sluice.clock_lock(), 0) THEN
+    BEGIN
+        LOCK TABLE pg_sluice.timekeeping IN EXCLUSIVE MODE NOWAIT;
+    EXCEPTION WHEN lock_not_available THEN
         RETURN NULL;
-    ELSIF clock > greatest(pg_sluice.physical_time(), (SELECT last FROM pg_sluice.clock)) + pg_sluice.length_of('delay')
+    END;
+    IF clock > greatest(pg_sluice.physical_time(), (SELECT last FROM pg_sluice.clock)) + pg_sluice.length_of('delay')
     THEN
         RAISE EXCEPTION 'the gateway''s clock is ahead of the catalog''s by more than DD';
     END IF;
@@ -92,7 +94,7 @@ BEGIN
     IF EXISTS (SELECT FROM pg_sluice.schema_update u WHERE NOT u.settled
                AND ((before < u.written AND heard >= u.written)
                     OR (before < u.made_active AND heard >= u.made_active))) THEN
-        PERFORM pg_notify('pg_sluice_confirmed', '');
+        PERFORM pg_sluice.say('confirmed');
     END IF;
     RETURN jsonb_build_object(
         'safe', safe,
@@ -109,7 +111,7 @@ END $$;
 
 -- In publish(), before the lock on `head`: the update of these tables before this one is settled. It is waited for, and
 -- others who change rows of the same tables wait too.
-CREATE FUNCTION pg_sluice.await_settled() RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.await_settled() RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     changed bigint[] := ARRAY(SELECT r.table_id FROM pg_sluice.dirty d JOIN pg_sluice.relation r USING (relid));
     patience timestamptz := clock_timestamp() + make_interval(secs => (
@@ -129,7 +131,7 @@ END $$;
 -- other gateway may serve by the one before, that is all; what this gateway's own sessions begin, they read from here.
 -- At most two adjacent versions are in use: it is asserted here.
 CREATE FUNCTION pg_sluice.write_update(snapshot bigint, number bigint) RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     changed bigint[] := ARRAY(SELECT DISTINCT s.table_id FROM pg_sluice.schema_step s WHERE s.snapshot_id = snapshot);
     own integer := pg_sluice.own_gateway();
@@ -141,7 +143,7 @@ BEGIN
         RAISE EXCEPTION 'could not serialize access: more than two versions of a schema would be in use'
             USING ERRCODE = 'serialization_failure', HINT = 'The transaction might succeed if retried.';
     END IF;
-    PERFORM pg_advisory_xact_lock(pg_sluice.clock_lock(), 0);
+    LOCK TABLE pg_sluice.timekeeping IN EXCLUSIVE MODE;
     now := pg_sluice.tick(0);
     alone := NOT EXISTS (
         SELECT FROM pg_sluice.gateway g WHERE g.gateway_id IS DISTINCT FROM own
@@ -158,69 +160,63 @@ END $$;
 
 
 -- Whether an update is made active now: every gateway knows it, or serves nothing any more by what it knew before.
-CREATE FUNCTION pg_sluice.activate(number bigint) RETURNS boolean LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.activate(number bigint) RETURNS boolean LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     now bigint;
 BEGIN
-    PERFORM pg_advisory_xact_lock(pg_sluice.clock_lock(), 0);
+    LOCK TABLE pg_sluice.timekeeping IN EXCLUSIVE MODE;
     now := pg_sluice.tick(0);
     UPDATE pg_sluice.schema_update u SET made_active = now
         WHERE u.version = number AND NOT u.settled AND now <= pg_sluice.active_from(u) AND NOT EXISTS (
             SELECT FROM pg_sluice.gateway g WHERE g.confirmed < u.written AND now <= pg_sluice.serves_until(g, u));
     IF FOUND THEN
-        PERFORM pg_notify('pg_sluice_confirmed', '');
+        PERFORM pg_sluice.say('confirmed');
     END IF;
     RETURN FOUND;
 END $$;
 
 -- Whether an update is settled now: no gateway can serve by what was before it.
-CREATE FUNCTION pg_sluice.settle(number bigint) RETURNS boolean LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.settle(number bigint) RETURNS boolean LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     now bigint;
 BEGIN
-    PERFORM pg_advisory_xact_lock(pg_sluice.clock_lock(), 0);
+    LOCK TABLE pg_sluice.timekeeping IN EXCLUSIVE MODE;
     now := pg_sluice.tick(0);
     UPDATE pg_sluice.schema_update u SET settled = true
         WHERE u.version = number AND NOT u.settled AND now > pg_sluice.active_from(u) AND NOT EXISTS (
             SELECT FROM pg_sluice.gateway g WHERE g.confirmed < pg_sluice.active_from(u)
             AND now <= pg_sluice.serves_until(g, u) + pg_sluice.length_of('clock_skew'));
     IF FOUND THEN
-        PERFORM pg_notify('pg_sluice_confirmed', '');
+        PERFORM pg_sluice.say('confirmed');
     END IF;
     RETURN FOUND;
 END $$;
 
 
--- This backend works for that gateway.
-CREATE FUNCTION pg_sluice.enter_as(id integer) RETURNS void LANGUAGE sql SET search_path = pg_catalog AS $$
-    INSERT INTO pg_sluice.session
-        SELECT a.pid, a.backend_start, id FROM pg_stat_get_activity(pg_backend_pid()) a
-        ON CONFLICT (process_id) DO UPDATE SET backend_start = excluded.backend_start, gateway_id = excluded.gateway_id;
-$$;
-
 -- When a backend was started, in microseconds since 1970; NULL where there is none. By this those are told from each other
 -- that have had one process number (catalog/backends.py).
-CREATE FUNCTION pg_sluice.backend_started(number integer) RETURNS bigint LANGUAGE sql STABLE SET search_path = pg_catalog
+CREATE FUNCTION pg_sluice.backend_started(number integer) RETURNS bigint LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 RETURN (SELECT (extract(epoch FROM a.backend_start) * 1000000)::bigint FROM pg_stat_get_activity(number) a);
 
--- The same of a client's, whose gateway has the token; when the backend was started.
-CREATE FUNCTION pg_sluice.enter(token text, id integer) RETURNS bigint
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
-BEGIN
-    PERFORM pg_sluice.authorize(token);
-    PERFORM pg_sluice.enter_as(id);
-    RETURN pg_sluice.backend_started(pg_backend_pid());
-END $$;
+-- The backend of that number works for a gateway from now on, which says so over a connection of its own. Returns when the
+-- backend was started.
+CREATE FUNCTION pg_sluice.enter(number integer, id integer) RETURNS bigint LANGUAGE sql
+SET search_path = pg_catalog, pg_temp AS $$
+    INSERT INTO pg_sluice.session
+        SELECT a.pid, a.backend_start, id FROM pg_stat_get_activity(number) a
+        ON CONFLICT (process_id) DO UPDATE SET backend_start = excluded.backend_start, gateway_id = excluded.gateway_id
+        RETURNING (extract(epoch FROM backend_start) * 1000000)::bigint
+$$;
 
 -- Whose backend this is; NULL for the gateways' own. Process numbers are used again.
-CREATE FUNCTION pg_sluice.own_gateway() RETURNS integer LANGUAGE sql STABLE SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.own_gateway() RETURNS integer LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT s.gateway_id FROM pg_sluice.session s JOIN pg_stat_get_activity(pg_backend_pid()) a USING (backend_start)
     WHERE s.process_id = pg_backend_pid()
 $$;
 
 -- Before publishing, with `head` locked: 40001 where the gateway of this session is held to be gone, or has no lease while
 -- there are others.
-CREATE FUNCTION pg_sluice.confirm_lease() RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.confirm_lease() RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     g pg_sluice.gateway; now bigint;
 BEGIN
@@ -241,7 +237,7 @@ END $$;
 CREATE FUNCTION pg_sluice.node_states() RETURNS TABLE (
     number integer, address text, started timestamptz, state text, version bigint, safe_time timestamptz, lag interval,
     sessions integer, waited_for_by bigint[])
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog AS $$
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT g.gateway_id, g.address, g.started,
            CASE WHEN g.ended IS NOT NULL THEN 'gone'
                 WHEN g.granted + pg_sluice.length_of('delay') < pg_sluice.physical_time() THEN 'silent'
@@ -257,13 +253,3 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog AS $$
 $$;
 CREATE VIEW pg_sluice.nodes AS SELECT * FROM pg_sluice.node_states();
 GRANT SELECT ON pg_sluice.nodes TO PUBLIC;
-
-REVOKE ALL ON FUNCTION
-    pg_sluice.clock_lock(), pg_sluice.physical_time(), pg_sluice.length_of(text), pg_sluice.time_of(bigint),
-    pg_sluice.tick(bigint), pg_sluice.active_from(pg_sluice.schema_update),
-    pg_sluice.serves_until(pg_sluice.gateway, pg_sluice.schema_update),
-    pg_sluice.report(integer, bigint, bigint, integer), pg_sluice.await_settled(), pg_sluice.write_update(bigint, bigint),
-    pg_sluice.activate(bigint), pg_sluice.settle(bigint), pg_sluice.enter(text, integer), pg_sluice.confirm_lease(),
-    pg_sluice.own_gateway(), pg_sluice.enter_as(integer),
-    pg_sluice.backend_started(integer) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION pg_sluice.enter(text, integer), pg_sluice.node_states() TO PUBLIC;

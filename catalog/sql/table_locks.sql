@@ -4,14 +4,14 @@
 -- takes that one first (and waits for who has used the table), then the shadow's (so whoever comes later waits for it).
 
 CREATE FUNCTION pg_sluice.make_table_lock(table_id bigint) RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     EXECUTE format('CREATE TABLE pg_sluice.table_lock_%s ()', table_id);
 END $$;
 
 -- Remove those of tables that are gone, as far as no transaction that used them is still there.
 CREATE FUNCTION pg_sluice.drop_table_locks() RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog SET client_min_messages = warning AS $$
+SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $$
 DECLARE
     gone regclass;
 BEGIN
@@ -27,7 +27,7 @@ BEGIN
     END LOOP;
 END $$;
 
-CREATE FUNCTION pg_sluice.check_lock_mode(mode text) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.check_lock_mode(mode text) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF mode NOT IN ('ACCESS SHARE', 'ROW SHARE', 'ROW EXCLUSIVE', 'SHARE UPDATE EXCLUSIVE', 'SHARE',
                     'SHARE ROW EXCLUSIVE', 'EXCLUSIVE', 'ACCESS EXCLUSIVE') THEN
@@ -36,12 +36,12 @@ BEGIN
 END $$;
 
 -- Take the locks of several tables, one after another. A table that is gone has none: what it was used for will tell.
-CREATE FUNCTION pg_sluice.lock_tables(token text, relids oid[], mode text, nowait boolean) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.lock_tables(relids oid[], mode text, nowait boolean) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     name text;
 BEGIN
-    PERFORM pg_sluice.authorize(token);
+    PERFORM pg_sluice.authorize('lock_tables', 'lock_referenced');
     PERFORM pg_sluice.check_lock_mode(mode);
     FOR name IN SELECT format('pg_sluice.table_lock_%s', r.table_id)
                 FROM unnest(relids) WITH ORDINALITY w (relid, n) JOIN pg_sluice.relation r USING (relid) ORDER BY n LOOP
@@ -54,20 +54,14 @@ BEGIN
 END $$;
 
 -- Lock relations themselves, by whatever name they go, for who has been found to be allowed to: those that are there.
-CREATE FUNCTION pg_sluice.lock_relations(token text, relids oid[], mode text, nowait boolean) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.lock_relations(relids oid[], mode text, nowait boolean) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     name regclass;
 BEGIN
-    PERFORM pg_sluice.authorize(token);
+    PERFORM pg_sluice.authorize('lock_relations');
     PERFORM pg_sluice.check_lock_mode(mode);
     FOR name IN SELECT c.oid FROM unnest(relids) WITH ORDINALITY w (oid, n) JOIN pg_class c USING (oid) ORDER BY n LOOP
-        EXECUTE format('LOCK TABLE %s IN %s MODE %s', name, mode, CASE WHEN nowait THEN 'NOWAIT' END);
+        PERFORM pg_sluice.lock_relation(name, mode, nowait);
     END LOOP;
 END $$;
-
-REVOKE ALL ON FUNCTION
-    pg_sluice.make_table_lock(bigint), pg_sluice.drop_table_locks(), pg_sluice.check_lock_mode(text),
-    pg_sluice.lock_tables(text, oid[], text, boolean), pg_sluice.lock_relations(text, oid[], text, boolean) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION
-    pg_sluice.lock_tables(text, oid[], text, boolean), pg_sluice.lock_relations(text, oid[], text, boolean) TO PUBLIC;

@@ -1,4 +1,4 @@
--- Types made by users that columns of lake tables have. A domain is kept as what it is over in the end, an enumeration as
+-- Types of which the lake knows nothing but the text, and types made by users. A domain is kept as what it is over in the end, an enumeration as
 -- the text of its labels; what they allow is PostgreSQL's to say, which makes and changes them over empty shadows. Rows of
 -- the lake have to be looked at for a domain's new constraint, and their labels written anew where one gets another name.
 
@@ -17,9 +17,10 @@ CREATE TABLE pg_sluice.domain_constraint (constraint_oid oid PRIMARY KEY, valida
 
 
 -- What the lake keeps a type as: a domain's base type; an array of an enumeration or of domains as one of texts, or of what
--- the domains are over; any other itself.
+-- the domains are over; a type that the lake does not know as "any", whose values are carried as texts, with the typmod 1 where
+-- equal values have equal texts, and -2 where to make a value of one checks domains; any other itself.
 CREATE FUNCTION pg_sluice.kept_type(INOUT type_oid oid, INOUT typmod integer) LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     t record;
 BEGIN
@@ -29,37 +30,88 @@ BEGIN
         type_oid := t.typbasetype;
         typmod := t.typtypmod;
     END LOOP;
-    IF type_oid >= 16384 THEN
+    IF EXISTS (SELECT FROM pg_sluice.datatype d WHERE kept_type.type_oid IN (d.type_oid, d.array_oid) AND d.type_oid <> 2276) THEN
+        RETURN;
+    END IF;
+    SELECT typtype INTO t FROM pg_type WHERE oid = kept_type.type_oid;
+    IF t.typtype IS DISTINCT FROM 'e' THEN
         SELECT coalesce(d.array_oid, 0) AS array_oid, d.typmod INTO t FROM pg_sluice.kept_element(type_oid) d;
         IF t.array_oid <> 0 THEN
             type_oid := t.array_oid;
             typmod := t.typmod;
+        ELSIF EXISTS (SELECT FROM pg_type k WHERE k.oid = kept_type.type_oid AND k.typtype <> 'p') THEN
+            typmod := CASE
+                WHEN EXISTS (SELECT FROM pg_sluice.made_of(type_oid) m WHERE pg_sluice.is_constrained(m)) THEN -2
+                ELSE pg_sluice.is_equal_by_text(type_oid)::integer END;
+            type_oid := 2276;
         END IF;
     END IF;
 END $$;
 
 -- Of an array type that users have made: its elements' type, and the array of what these are kept as. NULLs for any other.
 CREATE FUNCTION pg_sluice.kept_element(of_array oid, OUT element oid, OUT array_oid oid, OUT typmod integer)
-LANGUAGE sql STABLE SET search_path = pg_catalog AS $$
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT e.oid, d.array_oid, k.typmod
     FROM pg_type a JOIN pg_type e ON e.oid = a.typelem AND e.typarray = a.oid AND e.typtype IN ('d', 'e')
     CROSS JOIN LATERAL pg_sluice.kept_type(e.oid, -1) k
-    JOIN pg_sluice.datatype d ON d.array_oid <> 0 AND d.type_oid = CASE
-        WHEN EXISTS (SELECT FROM pg_enum l WHERE l.enumtypid = k.type_oid) THEN 'text'::regtype ELSE k.type_oid END
+    JOIN pg_sluice.datatype d ON d.array_oid <> 0 AND d.type_oid <> 2276 AND d.type_oid = CASE
+        WHEN EXISTS (SELECT FROM pg_type l WHERE l.oid = k.type_oid AND l.typtype = 'e') THEN 'text'::regtype ELSE k.type_oid END
     WHERE a.oid = of_array
 $$;
 
 -- The same of a column's type, which may be a domain over such an array, as columns are described by it: OIDs of its elements'
 -- type and of its own. NULL for any other.
-CREATE FUNCTION pg_sluice.user_array(type_oid oid) RETURNS jsonb LANGUAGE sql STABLE SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.user_array(type_oid oid) RETURNS jsonb LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN $1 >= 16384 THEN (
         SELECT jsonb_build_array(t.oid::bigint, e.element::bigint)
         FROM (SELECT $1 UNION SELECT b.typbasetype FROM pg_sluice.domains_of($1) d JOIN pg_type b ON b.oid = d) t (oid)
         CROSS JOIN LATERAL pg_sluice.kept_element(t.oid) e WHERE e.element IS NOT NULL) END
 $$;
 
+-- The type of a column whose values are carried, below its domains: its OID, its typmod, and the type as which its values
+-- are kept where they are OIDs, whose names may change. NULL for any other.
+CREATE FUNCTION pg_sluice.carried(type_oid oid, typmod integer) RETURNS jsonb LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    t record; of_type oid := type_oid; of_typmod integer := typmod; number text;
+BEGIN
+    IF (pg_sluice.kept_type($1, $2)).type_oid <> 2276 THEN
+        RETURN NULL;
+    END IF;
+    LOOP
+        SELECT typtype, typbasetype, typtypmod INTO t FROM pg_type WHERE oid = of_type;
+        EXIT WHEN of_type < 16384 OR t.typtype <> 'd';
+        of_type := t.typbasetype;
+        of_typmod := t.typtypmod;
+    END LOOP;
+    SELECT CASE WHEN a.oid IS NULL THEN 'pg_catalog.oid' ELSE 'pg_catalog.oid[]' END INTO number
+    FROM pg_type r LEFT JOIN pg_type a ON a.typelem = r.oid AND a.oid = r.typarray AND a.oid = of_type
+    WHERE of_type IN (r.oid, r.typarray) AND r.oid < 16384 AND r.typname LIKE 'reg%';
+    RETURN jsonb_build_array(of_type::bigint, of_typmod, number);
+END $$;
+
+-- Whether values of a type are equal exactly where their texts are, or an array's elements.
+CREATE FUNCTION pg_sluice.is_equal_by_text(type_oid oid) RETURNS boolean LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp AS $$
+    SELECT EXISTS (SELECT FROM pg_sluice.equal_by_text e JOIN pg_type t ON t.oid = e.type_oid WHERE $1 IN (t.oid, t.typarray))
+$$;
+
+-- The text of a carried value, as files have it, whatever the session's settings are; and the values of such texts.
+CREATE FUNCTION pg_sluice.kept_text(value anyelement) RETURNS text LANGUAGE sql STABLE STRICT
+SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO, MDY' SET intervalstyle = postgres SET timezone = 'UTC'
+SET bytea_output = hex SET extra_float_digits = 1 SET lc_monetary = 'C' SET xmloption = content AS $$
+    SELECT format('%s', $1)
+$$;
+CREATE FUNCTION pg_sluice.of_kept_texts(texts text[], kind anyelement) RETURNS SETOF anyelement LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO, MDY' SET intervalstyle = postgres SET timezone = 'UTC'
+SET lc_monetary = 'C' SET xmloption = content AS $$
+BEGIN
+    RETURN QUERY EXECUTE format('SELECT (SELECT v FROM json_to_record(json_build_object(''v'', c)) AS r (v %s))'
+        ' FROM unnest($1) WITH ORDINALITY AS u (c, n) ORDER BY n', format_type(pg_typeof(kind), -1)) USING texts;
+END $$;
+
 -- A domain and those that it is over.
-CREATE FUNCTION pg_sluice.domains_of(type_oid oid) RETURNS SETOF oid LANGUAGE sql STABLE SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.domains_of(type_oid oid) RETURNS SETOF oid LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     WITH RECURSIVE d AS (
         SELECT t.oid, t.typbasetype FROM pg_type t WHERE t.oid = $1 AND t.typtype = 'd' AND t.oid >= 16384
         UNION ALL SELECT t.oid, t.typbasetype FROM d JOIN pg_type t ON t.oid = d.typbasetype AND t.typtype = 'd')
@@ -67,19 +119,19 @@ CREATE FUNCTION pg_sluice.domains_of(type_oid oid) RETURNS SETOF oid LANGUAGE sq
 $$;
 
 -- Whether a type is a domain that has constraints: of its own, or of those that it is over.
-CREATE FUNCTION pg_sluice.is_constrained(type_oid oid) RETURNS boolean LANGUAGE sql STABLE SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.is_constrained(type_oid oid) RETURNS boolean LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT EXISTS (SELECT FROM pg_sluice.domains_of($1) d JOIN pg_type t ON t.oid = d
                    WHERE t.typnotnull OR EXISTS (SELECT FROM pg_constraint k WHERE k.contypid = d))
 $$;
 
 -- The default of a domain, which has taken that of the one that it is over when it was made, as an expression.
-CREATE FUNCTION pg_sluice.domain_default(type_oid oid) RETURNS text LANGUAGE sql STABLE SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.domain_default(type_oid oid) RETURNS text LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT t.typdefault FROM pg_type t WHERE $1 >= 16384 AND t.oid = $1 AND t.typtype = 'd'
 $$;
 
 -- A domain as columns are described by it, NULL for any other type. Its rules are in the order in which PostgreSQL has
 -- values keep them (load_domaintype_info in typcache.c): NOT NULL, which has no name here, then CHECKs, as node texts.
-CREATE FUNCTION pg_sluice.domain(type_oid oid) RETURNS jsonb LANGUAGE sql STABLE SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.domain(type_oid oid) RETURNS jsonb LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT jsonb_build_object('oid', t.oid::bigint, 'schema', n.nspname, 'name', t.typname,
         'defaulted', pg_sluice.domain_default($1) IS NOT NULL,
         'rules', (
@@ -95,7 +147,7 @@ $$;
 
 -- The labels of an enumeration in its order: their OIDs and texts, and whether they may be used yet (as
 -- EnumValuesUncommitted of PostgreSQL's pg_enum.c has it). NULL for any other type.
-CREATE FUNCTION pg_sluice.labels(type_oid oid) RETURNS jsonb LANGUAGE sql STABLE SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.labels(type_oid oid) RETURNS jsonb LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN $1 >= 16384 THEN (
         SELECT jsonb_agg(jsonb_build_array(e.oid::bigint, e.enumlabel, NOT coalesce(
                 l.later AND l.made_by = pg_current_xact_id_if_assigned() AND NOT EXISTS (
@@ -108,7 +160,7 @@ $$;
 
 -- A column of a lake table has become one of this type. What is known of it, is so since it was made; but of one that was
 -- there before the lake was. Whoever makes a column of the same type meanwhile does not wait.
-CREATE FUNCTION pg_sluice.note_type(of_type oid) RETURNS void LANGUAGE sql SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.note_type(of_type oid) RETURNS void LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     INSERT INTO pg_sluice.enum_label
         SELECT e.oid, e.enumtypid, e.enumlabel, NULL, false FROM pg_enum e
         WHERE e.enumtypid = (SELECT k.type_oid FROM pg_sluice.kept_type(of_type, -1) k)
@@ -120,7 +172,7 @@ $$;
 
 -- The lake tables with a column of this type, or of a domain over it.
 CREATE FUNCTION pg_sluice.tables_of_type(type_oid oid) RETURNS SETOF oid LANGUAGE sql STABLE
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
     SELECT DISTINCT r.relid FROM pg_sluice.relation r JOIN pg_attribute a ON a.attrelid = r.relid
     WHERE a.attnum > 0 AND NOT a.attisdropped AND a.atttypid >= 16384
         AND ($1 IN (SELECT pg_sluice.domains_of(a.atttypid))
@@ -128,9 +180,31 @@ SET search_path = pg_catalog AS $$
 $$;
 
 
+-- The types that values of a type have in them: its elements, attributes, subtype, what a domain is over, and so on.
+CREATE FUNCTION pg_sluice.made_of(type_oid oid) RETURNS SETOF oid LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    WITH RECURSIVE part (oid) AS (
+        SELECT $1
+        UNION SELECT u.oid FROM part p JOIN pg_type t ON t.oid = p.oid CROSS JOIN LATERAL (
+            VALUES (t.typelem), (t.typbasetype)
+            UNION ALL SELECT a.atttypid FROM pg_attribute a
+                WHERE a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped
+            UNION ALL SELECT r.rngsubtype FROM pg_range r WHERE t.oid IN (r.rngtypid, r.rngmultitypid)) u (oid)
+        WHERE u.oid <> 0)
+    SELECT oid FROM part
+$$;
+
+-- Whether values of a type are in texts that a column carries.
+CREATE FUNCTION pg_sluice.is_carried_part(of_type oid) RETURNS boolean LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp AS $$
+    SELECT EXISTS (SELECT FROM pg_sluice.relation r JOIN pg_attribute a ON a.attrelid = r.relid
+                   WHERE a.attnum > 0 AND NOT a.attisdropped AND a.atttypid >= 16384
+                       AND pg_sluice.carried(a.atttypid, -1) IS NOT NULL
+                       AND of_type IN (SELECT pg_sluice.made_of(a.atttypid)))
+$$;
+
 -- The columns of a table that are of this type get new IDs; where there are rows, their labels are to be written anew.
 CREATE FUNCTION pg_sluice.write_labels_anew(shadow oid, of_type oid) RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     l pg_sluice.attribute; next_id bigint;
 BEGIN
@@ -149,17 +223,17 @@ BEGIN
 END $$;
 
 -- The tables with columns whose values are to be computed, for the session's gateway.
-CREATE FUNCTION pg_sluice.tables_to_write_anew(token text) RETURNS SETOF bigint LANGUAGE plpgsql
-SECURITY DEFINER SET search_path = pg_catalog AS $$
+CREATE FUNCTION pg_sluice.tables_to_write_anew() RETURNS SETOF bigint LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM pg_sluice.authorize(token);
+    PERFORM pg_sluice.authorize('tables_to_write_anew');
     RETURN QUERY SELECT DISTINCT relid::bigint FROM pg_sluice.column_obligation ORDER BY 1;
 END $$;
 
 
 -- A type was made or changed.
 CREATE FUNCTION pg_sluice.on_type(of_type oid, command_tag text) RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     made boolean := command_tag = 'CREATE TYPE'; added bigint; shadow oid;
 BEGIN
@@ -167,8 +241,9 @@ BEGIN
                WHERE e.enumtypid = of_type AND l.label <> e.enumlabel) THEN
         IF EXISTS (SELECT FROM pg_sluice.relation r JOIN pg_attribute a ON a.attrelid = r.relid
                    WHERE a.attnum > 0 AND NOT a.attisdropped AND a.atttypid >= 16384 AND of_type = (
-                       pg_sluice.kept_type((pg_sluice.user_array(a.atttypid) ->> 1)::oid, -1)).type_oid) THEN
-            PERFORM pg_sluice.refuse('ALTER TYPE … RENAME VALUE of an enumeration with columns of arrays');
+                       pg_sluice.kept_type((pg_sluice.user_array(a.atttypid) ->> 1)::oid, -1)).type_oid)
+        OR pg_sluice.is_carried_part(of_type) THEN
+            PERFORM pg_sluice.refuse('ALTER TYPE … RENAME VALUE of an enumeration with columns of arrays or composites');
         END IF;
         -- Whoever has made a column of the type, and not committed yet, holds a weaker lock since (`note_type`).
         LOCK TABLE pg_sluice.enum_label IN SHARE ROW EXCLUSIVE MODE;

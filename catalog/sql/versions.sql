@@ -3,12 +3,12 @@
 -- What a table has become since a snapshot: its description, the data files that ended and those that came (with their
 -- statistics), and the delete files that came for files that were there before.
 CREATE FUNCTION pg_sluice.version_since(shadow oid, since bigint) RETURNS jsonb LANGUAGE sql STABLE
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
     SELECT jsonb_build_object(
         'description', (SELECT d.description FROM pg_sluice.describe(ARRAY[shadow]) d),
         'ended', coalesce((SELECT jsonb_agg(f.data_file_id) FROM pg_ducklake.ducklake_data_file f
                            WHERE f.table_id = r.table_id AND f.end_snapshot > since), '[]'),
-        'files', coalesce((SELECT jsonb_agg(pg_sluice.data_file(f) ORDER BY f.data_file_id)
+        'files', coalesce((SELECT jsonb_agg(pg_sluice.data_file(f) ORDER BY coalesce(f.file_order, f.data_file_id), f.data_file_id)
                            FROM pg_ducklake.ducklake_data_file f
                            WHERE f.table_id = r.table_id AND f.begin_snapshot > since AND f.end_snapshot IS NULL), '[]'),
         'deletes', coalesce((SELECT jsonb_agg(pg_sluice.delete_file(d)) FROM pg_ducklake.ducklake_delete_file d
@@ -18,10 +18,10 @@ SET search_path = pg_catalog AS $$
 $$;
 
 CREATE FUNCTION pg_sluice.data_file(f pg_ducklake.ducklake_data_file) RETURNS jsonb LANGUAGE sql STABLE
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
     SELECT jsonb_build_object(
         'data_file_id', f.data_file_id, 'path', f.path, 'record_count', f.record_count,
-        'size_bytes', f.file_size_bytes, 'footer_size', f.footer_size, 'row_id_start', f.row_id_start,
+        'size_bytes', f.file_size_bytes, 'footer_size', f.footer_size, 'row_id_start', f.row_id_start, 'place', coalesce(f.file_order, f.data_file_id),
         'statistics', coalesce((SELECT jsonb_object_agg(s.column_id, jsonb_build_object(
                 'value_count', s.value_count, 'null_count', s.null_count, 'size_bytes', s.column_size_bytes,
                 'minimum', s.min_value, 'maximum', s.max_value, 'contains_nan', s.contains_nan))
@@ -30,12 +30,8 @@ SET search_path = pg_catalog AS $$
 $$;
 
 CREATE FUNCTION pg_sluice.delete_file(d pg_ducklake.ducklake_delete_file) RETURNS jsonb LANGUAGE sql IMMUTABLE
-SET search_path = pg_catalog AS $$
+SET search_path = pg_catalog, pg_temp AS $$
     SELECT jsonb_build_object(
         'data_file_id', d.data_file_id, 'delete_file_id', d.delete_file_id, 'path', d.path,
         'delete_count', d.delete_count, 'size_bytes', d.file_size_bytes, 'footer_size', d.footer_size)
 $$;
-
-REVOKE ALL ON FUNCTION
-    pg_sluice.version_since(oid, bigint), pg_sluice.data_file(pg_ducklake.ducklake_data_file),
-    pg_sluice.delete_file(pg_ducklake.ducklake_delete_file) FROM PUBLIC;

@@ -55,6 +55,10 @@ class BinaryReader:
         if self._size >= self._wanted or (self._ended and data):
             yield from self._read(final=False)
 
+    def rest(self) -> Iterator[CopyBatch]:
+        if self._size:
+            yield from self._read(final=False)
+
     def finish(self) -> Iterator[CopyBatch]:
         yield from self._read(final=True)
         # PostgreSQL does not insist on the trailer.

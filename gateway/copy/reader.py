@@ -66,6 +66,11 @@ class TextReader:
         if self._size >= self._wanted:
             yield from self._read(final=False)
 
+    def rest(self) -> Iterator[CopyBatch]:
+        """The rows that have come as a whole, for the next may be long in coming."""
+        if not self._ended and self._size:
+            yield from self._read(final=False)
+
     def finish(self) -> Iterator[CopyBatch]:
         if not self._ended:
             yield from self._read(final=True)

@@ -38,8 +38,8 @@ from gateway.lake.upsert_with import UpsertWithPortal
 from gateway.lake.vacuum import VacuumPortal
 from gateway.lake.with_changes import WithChangesPortal
 from planner.computable import functions_of_users
-from planner.nodes import walk
 from planner.read_encoding import reads_encoding
+from planner.references import references
 from planner.routes import Route, is_utility
 from planner.statements import executed, is_schema_change
 from planner.with_parts import reads_late
@@ -96,7 +96,7 @@ def execute_portal(session: Exchange, analysis: Analysis, routed: Routed, bindin
     """EXECUTE, with the portal of what was prepared inside it."""
     inner = routed.inner_routed
     assert inner is not None
-    start, end = executed(analysis.sql)
+    start, end = analysis.taken_apart(executed)
     # Functions among the arguments are watched where these are computed beforehand.
     plain = "(" not in analysis.sql[start + 1 : end]
     relays = inner.route is Route.INSERT and lake_references(inner) == 1 and plain
@@ -128,9 +128,7 @@ def temporary_portal(session: Exchange, analysis: Analysis, routed: Routed, bind
 def lake_references(routed: Routed) -> int:
     """How often lake tables stand in the statement, the target included."""
     lake = set(routed.lake)
-    return sum(
-        1 for node in walk(routed.query) if node.type == "RANGETBLENTRY" and int(node.fields.get("relid") or 0) in lake
-    )
+    return sum(oid in lake for oid in references(routed.query))
 
 
 _PORTALS: Final[dict[Route, Callable[[Exchange, Analysis, Routed, Binding], Portal]]] = {

@@ -49,7 +49,7 @@ async def carry_out(changing: Changing, consequence: Consequence) -> None:
         if consequence.action is Action.SET_DEFAULT and await asyncio.to_thread(
             _still, consequence, version.table, new
         ):
-            raise still_referenced(consequence, version.table)
+            raise await still_referenced(session, consequence, version.table)
         data_path = session.gateway.data_path
         with _quoting(consequence, version.table):
             result = await asyncio.to_thread(replace_rows, data_path, version, rows.by_path, new)

@@ -35,6 +35,8 @@ from gateway.lake.rehearsal import send_own
 from gateway.lake.reorganise import Reorganisation, recompute
 from gateway.lake.rewriting import Rewriting
 from gateway.messages.backend import CommandComplete
+from gateway.own_message import own
+from gateway.own_names import OWN
 from gateway.patience import patiently
 from gateway.pending_checks import refuse_pending
 from gateway.portal import StatementPortal
@@ -51,18 +53,19 @@ if TYPE_CHECKING:
     from gateway.portal import Binding
     from gateway.routing import Routed
 
-_ORDER: Final = "SELECT pg_sluice.order_changes($1, $2::bigint::oid)"
-_ELEMENTS: Final = "SELECT pg_sluice.elements($1)"
-_CONCLUDE: Final = "SELECT pg_sluice.conclude($1, $2::bigint)"
+_ORDER: Final = own("SELECT pg_sluice.order_changes($1::bigint::pg_catalog.oid)")
+_ELEMENTS: Final = own("SELECT pg_sluice.elements()")
+_CONCLUDE: Final = own("SELECT pg_sluice.conclude($1::bigint)")
 _HAS_REFERENCES: Final = (
     "SELECT EXISTS (SELECT FROM pg_catalog.pg_constraint"
-    " WHERE contype = 'f' AND $1::bigint::oid IN (conrelid, confrelid))"
+    " WHERE contype OPERATOR(pg_catalog.=) 'f'"
+    " AND $1::bigint::pg_catalog.oid OPERATOR(pg_catalog.=) ANY (ARRAY[conrelid, confrelid]))"
 )
-_VOUCH_COLUMNS: Final = "SELECT pg_sluice.vouch_columns($1, $2::bigint::oid)"
+_VOUCH_COLUMNS: Final = own("SELECT pg_sluice.vouch_columns($1::bigint::pg_catalog.oid)")
 # Where rows have come since, to a table that had none: 40001, and the statement is carried out anew.
-_VOUCH_FOR_NO_ROWS: Final = "SELECT pg_sluice.vouch_for_no_rows($1, $2::bigint::oid)"
+_VOUCH_FOR_NO_ROWS: Final = own("SELECT pg_sluice.vouch_for_no_rows($1::bigint::pg_catalog.oid)")
 _SETTINGS: Final = Statement(f"SELECT {STATEMENT_TIMEOUT}, pg_catalog.current_setting('client_min_messages')")
-RELEASE: Final = Statement("RELEASE SAVEPOINT pg_sluice")
+RELEASE: Final = Statement(f"RELEASE SAVEPOINT {OWN}")
 
 
 class AlterPortal(StatementPortal):
@@ -141,7 +144,7 @@ class AlterPortal(StatementPortal):
 
     def _repeated(self) -> list[Statement]:
         """What `_relay` carries out."""
-        computed = [recompute(self.session, self._relid, self._using)] if self._using else []
+        computed = [recompute(self._relid, self._using)] if self._using else []
         return [Statement(self._sql), *computed]
 
     async def _defer_rewriting(self, columns: Reorganisation, counted: Counted) -> bool:
@@ -178,7 +181,7 @@ class AlterPortal(StatementPortal):
         return True
 
     def _vouch_columns(self) -> Statement:
-        return Statement(_VOUCH_COLUMNS, (self.session.gateway.token, str(self._relid)))
+        return Statement(_VOUCH_COLUMNS, (str(self._relid),))
 
     async def _carry_out(self) -> None:
         session, transaction = self.session, self.session.transaction
@@ -213,7 +216,7 @@ class AlterPortal(StatementPortal):
     async def _begin(self, *, alone: bool) -> None:
         """Begin when nobody else changes the table, and when what a dead gateway has left of a change is undone."""
         session, transaction = self.session, self.session.transaction
-        order = _order(session, self._relid)
+        order = _order(self._relid)
         while True:
             await transaction.begin()
             transaction.fresh = False
@@ -243,7 +246,7 @@ class AlterPortal(StatementPortal):
             self._tag = await relay_rows(self.session, self._answers)
         await refuse_pending(self.session, self._tag, [self._relid])
         if self._using:
-            await self.session.backend.run(recompute(self.session, self._relid, self._using))
+            await self.session.backend.run(recompute(self._relid, self._using))
         if self._numbered_later:
             await self._check_numbered()
 
@@ -260,7 +263,7 @@ class AlterPortal(StatementPortal):
             await send_own(self.session, self._sql, self.binding, self.analysis.parameter_types)
 
     async def _elements(self) -> list[ChangingElement]:
-        [result] = await self.session.backend.run(Statement(_ELEMENTS, (self.session.gateway.token,)))
+        [result] = await self.session.backend.run(Statement(_ELEMENTS))
         value = result.rows[0][0]
         assert value is not None
         return [element_from_json(each) for each in json.loads(value)]
@@ -331,10 +334,10 @@ class AlterPortal(StatementPortal):
         await transaction.begin()
         transaction.fresh = False
         try:
-            await session.backend.run(Statement(_CONCLUDE, (session.gateway.token, str(change.change_id))))
+            await session.backend.run(Statement(_CONCLUDE, (str(change.change_id),)))
             await self._relay()
             if columns is None:
-                await session.backend.run(Statement(_VOUCH_FOR_NO_ROWS, (session.gateway.token, str(self._relid))))
+                await session.backend.run(Statement(_VOUCH_FOR_NO_ROWS, (str(self._relid),)))
             else:
                 await columns.publish()
             left = await obligations(session)
@@ -349,13 +352,13 @@ class AlterPortal(StatementPortal):
 
 async def order_changes(session: Exchange, relid: int) -> None:
     """Until the transaction's end, nobody else changes the table: as `_begin` of what is not alone."""
-    [abandoned] = await session.backend.run(_order(session, relid))
+    [abandoned] = await session.backend.run(_order(relid))
     if abandoned.rows[0][0] != b"f":
         raise _unfinished()
 
 
-def _order(session: Exchange, relid: int) -> Statement:
-    return Statement(_ORDER, (session.gateway.token, str(relid)))
+def _order(relid: int) -> Statement:
+    return Statement(_ORDER, (str(relid),))
 
 
 def _unfinished() -> SluiceError:

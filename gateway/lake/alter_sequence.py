@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from gateway.lake.deferring import defer
 from gateway.lake.schema_only import SchemaOnlyPortal
-from gateway.routing import resolve
+from gateway.range_variable import resolve
 from gateway.sequences_of_changes import sequence_by_oid
 from planner.alter import restarts_sequence
 

@@ -35,12 +35,15 @@ _PAGE_BYTES: Final = 8192
 # As PostgreSQL: a count of distinct values above this share of the rows is kept as a share.
 _SHARE_MIN: Final = 0.1
 _RELATION: Final = """
-SELECT pg_catalog.pg_restore_relation_stats('schemaname', $1::text, 'relname', $2::text,
+SELECT pg_catalog.pg_restore_relation_stats('schemaname', $1::pg_catalog.text, 'relname', $2::pg_catalog.text,
     'relpages', $3::integer, 'reltuples', $4::real, 'relallvisible', 0, 'relallfrozen', 0)
 """
-_CLEAR: Final = "SELECT pg_catalog.pg_clear_attribute_stats($1::text, $2::text, $3::text, false)"
+_CLEAR: Final = (
+    "SELECT pg_catalog.pg_clear_attribute_stats($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text, false)"
+)
 _ATTRIBUTE: Final = (
-    "SELECT pg_catalog.pg_restore_attribute_stats('schemaname', $1::text, 'relname', $2::text, 'attname', $3::text,"
+    "SELECT pg_catalog.pg_restore_attribute_stats('schemaname', $1::pg_catalog.text, 'relname',"
+    " $2::pg_catalog.text, 'attname', $3::pg_catalog.text,"
     " 'inherited', false, "
     + ", ".join(f"'{name}', ${number}::{kind}" for number, (name, kind) in enumerate(STATISTICS, 4))
     + ")"
@@ -65,7 +68,8 @@ async def analyze(session: Exchange, oid: int, columns: Sequence[str]) -> Analyz
         return Analyzed(rows, 0)
     for column, array in zip(wanted, sample.columns, strict=True):
         cells = await asyncio.to_thread(_text, column, array)
-        found = await column_statistics(session.gateway.store.pool, column.type_oid, column.typmod, cells.to_pylist())
+        counted = pc.index_in(cells, pa.array([label.text for label in column.labels])) if column.labels else cells
+        found = await column_statistics(session.gateway.store.pool, column, counted.cast(pa.string()).to_pylist())
         if not found:
             continue
         if found["n_distinct"] is not None:

@@ -22,11 +22,12 @@ from gateway.lake.failing_row import telling_row
 from gateway.lake.insert import target_oid
 from gateway.lake.insert_query import check_conditions, with_rules
 from gateway.lake.locked_rows import with_subqueries_locked
-from gateway.lake.reading import Reading, read, runnable
+from gateway.lake.reading import Reading, planned, read, runnable
 from gateway.lake.row_locks import ROWS_MAX, strength_of
 from gateway.lake.select import RowSender
 from gateway.messages.backend import CommandComplete
 from gateway.portal import StatementPortal
+from gateway.thinking import thought
 from gateway.visibility import left_by_parts, rules
 from planner.change import current_of, plan_delete, plan_update
 from planner.enforce import enforced
@@ -95,7 +96,7 @@ class DeletePortal(_ChangePortal):
 
     async def _write(self, reading: Reading, version: TableVersion) -> tuple[WriteResult, Collection[int] | None]:
         assert self.routed.query is not None
-        plan = plan_delete(self.routed.query, reading.context)
+        plan = await planned(self.session, reading, plan_delete, self.routed.query)
         delete = RunnableDelete(runnable(plan.query, reading, {plan.target: version}), version)
         async with attending(self.session):
             return await self.session.gateway.engine.delete(delete, self.session.tag), None
@@ -107,11 +108,12 @@ class UpdatePortal(_ChangePortal):
     word = "UPDATE"
 
     async def _write(self, reading: Reading, version: TableVersion) -> tuple[WriteResult, Collection[int] | None]:
-        assert self.routed.query is not None
+        change = self.routed.query
+        assert change is not None
         table = version.table
         kept = await rules(self.session, table)
         context = with_rules(reading.context, table, kept)
-        plan = plan_update(self.routed.query, context)
+        plan = await thought(self.session, reading.size, plan_update, change, context)
         returned = [f"r{number}" for number, _ in enumerate(plan.query.columns, 1)]
         checks = check_conditions(context, table, kept)
         checked = enforced(
@@ -120,6 +122,7 @@ class UpdatePortal(_ChangePortal):
             checks,
             before=(FILE_COLUMN, POSITION_COLUMN),
             after=returned,
+            violations=plan.violations,
         )
         # Where another table may refer to what it sets, or a cursor may be on a row, it matters which became which; so
         # it does of rows that are locked one by one.
@@ -127,5 +130,5 @@ class UpdatePortal(_ChangePortal):
         followed = referred or self.session.cursors.follow(table.oid)
         sources_max = sys.maxsize if followed else ROWS_MAX
         update = RunnableUpdate(runnable(checked, reading, {plan.target: version}), version, sources_max)
-        async with telling_row(self.session, plan.query, table, checks, reading), attending(self.session):
+        async with telling_row(self.session, change, plan.query, table, checks, reading), attending(self.session):
             return await self.session.gateway.engine.update(update, self.session.tag), plan.assigned

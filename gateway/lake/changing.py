@@ -45,12 +45,12 @@ from storage.write import WriteResult
 # The timeouts that a client sets act on the Sluice statement; they must not end its idle backend meanwhile.
 _SETTINGS: Final = Statement(
     f"SELECT {STATEMENT_TIMEOUT},"
-    " current_setting('transaction_read_only'), current_setting('transaction_isolation'),"
-    " current_setting('idle_in_transaction_session_timeout'),"
-    " set_config('idle_in_transaction_session_timeout', '0', true),"
+    " pg_catalog.current_setting('transaction_read_only'), pg_sluice.backend_setting('transaction_isolation'),"
+    " pg_catalog.current_setting('idle_in_transaction_session_timeout'),"
+    " pg_catalog.set_config('idle_in_transaction_session_timeout', '0', true),"
     f" {constraint_modes.ASKED}, pg_sluice.schema_mark()"
 )
-_RESTORE: Final = "SELECT set_config('idle_in_transaction_session_timeout', $1, true)"
+_RESTORE: Final = "SELECT pg_catalog.set_config('idle_in_transaction_session_timeout', $1, true)"
 
 
 class Timed(Protocol):
@@ -74,7 +74,7 @@ class Changing:
         self.session = portal.session
         self._transaction = portal.session.transaction
         self._what = what
-        self._locks = [lock_tables(portal.session.gateway.token, targets, mode)] if targets else []
+        self._locks = [lock_tables(targets, mode)] if targets else []
         self._changes: list[RowChange] = []
         self._idle_timeout = "0"
         self.mark = SchemaMark(0, 0)  # as the statement begins

@@ -11,19 +11,20 @@ import pyarrow as pa
 
 from catalog.datatypes import BYTEA
 from gateway.backend import Statement
+from gateway.own_message import own
 from gateway.values.binary import binary_array
 
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
 
-_CLAIM_KEYS: Final = "SELECT pg_sluice.claim_keys($1, $2::bigint::oid, $3::bytea[])"
+_CLAIM_KEYS: Final = own("SELECT pg_sluice.claim_keys($1::bigint::pg_catalog.oid, $2::pg_catalog.bytea[])")
 # A statement that writes more rows than this claims no keys.
 CLAIMS_MAX: Final = 10_000
 
 
 async def claim_keys(session: Exchange, constraint_oid: int, keys: pa.Array) -> None:
     """Claim keys (storage.keys) of a constraint."""
-    parameters = (session.gateway.token, str(constraint_oid), binary_array(keys, BYTEA))
-    claim = Statement(_CLAIM_KEYS, parameters, parameter_formats=(0, 0, 1), lasting=True)
+    parameters = (str(constraint_oid), binary_array(keys, BYTEA))
+    claim = Statement(_CLAIM_KEYS, parameters, parameter_formats=(0, 1), lasting=True)
     async with session.transaction.deferred.stepping_out():
         await session.backend.run(claim)

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 _CLUSTERED: Final = """
 SELECT i.indrelid::pg_catalog.int8, i.indkey::pg_catalog.text, i.indoption::pg_catalog.text, i.indnkeyatts
 FROM pg_catalog.pg_index i
-WHERE i.indisclustered AND (i.indrelid = $1::pg_catalog.oid OR $1::pg_catalog.oid = 0)
+WHERE i.indisclustered AND (i.indrelid OPERATOR(pg_catalog.=) $1::pg_catalog.oid
+    OR $1::pg_catalog.oid OPERATOR(pg_catalog.=) 0)
     AND pg_catalog.has_table_privilege(i.indrelid, 'MAINTAIN')
 ORDER BY i.indrelid
 """

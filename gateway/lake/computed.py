@@ -29,11 +29,14 @@ from gateway.attention import check
 from gateway.backend import BackendLostError, Result, Statement
 from gateway.enlistment import SchemaChangedError, hold_schema
 from gateway.kept_answers import KeptAnswers
+from gateway.kept_setting import kept
 from gateway.lake.effects import LastingEffects
 from gateway.lake.guarded import relay_rows, send_statement
 from gateway.lake.reading import Reading, runnable
-from gateway.lake.shadow import copy_rows, put_rows, qualified, resume, suspending
+from gateway.lake.shadow import copy_rows, put_rows, qualified, resume, runs_checks, suspending
+from gateway.own_message import own
 from gateway.read_only import SET as READ_ONLY
+from gateway.told_level import TELL_DEFAULT
 from gateway.visibility import rules
 from planner.computable import acting_functions, functions_of_users, is_computable, session_locking_functions
 from planner.loading import needed_rows
@@ -50,28 +53,28 @@ if TYPE_CHECKING:
 SMALL_ROWS: Final = 200_000
 _SMALL_BYTES: Final = 32 * 2**20
 LOAD_LIMIT: Final = "sluice.load_limit"
-_LIMIT: Final = f"coalesce(nullif(pg_catalog.current_setting('{LOAD_LIMIT}', true), ''), '4GB')"
+_LIMIT: Final = kept(LOAD_LIMIT, "4GB")
 # Makes the setting known to a session; a role's, a database's or the client's own value stays.
 DEFINE: Final = Statement(f"SELECT pg_catalog.set_config('{LOAD_LIMIT}', {_LIMIT}, false)")
 
 # Rows are put into shadows whatever default_transaction_read_only says: the client's statement is what may not write.
 _BEGIN: Final = Statement("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
 _MAY_LOAD: Final = (
-    "SELECT current_setting('transaction_read_only') = 'off'"
-    " AND NOT pg_catalog.bool_or(pg_catalog.row_security_active(o)),"
-    " pg_catalog.bool_and(pg_catalog.has_table_privilege(o, 'INSERT')),"
+    "SELECT pg_catalog.current_setting('transaction_read_only') OPERATOR(pg_catalog.=) 'off',"
+    # Where policies hold for the client, it copies no rows, and the owners put them there.
+    " pg_catalog.bool_and(pg_catalog.has_table_privilege(o, 'INSERT') AND NOT pg_catalog.row_security_active(o)),"
     f" pg_catalog.pg_size_bytes({_LIMIT}),"
-    " pg_sluice.volatile_functions($2::oid[])"
-    " FROM pg_catalog.unnest($1::oid[]) AS u (o)"
+    " pg_sluice.volatile_functions($2::pg_catalog.oid[])"
+    " FROM pg_catalog.unnest($1::pg_catalog.oid[]) AS u (o)"
 )
-_SCANS: Final = "SELECT pg_sluice.shadow_scans($1::oid[])"
+_SCANS: Final = "SELECT pg_sluice.shadow_scans($1::pg_catalog.oid[])"
 # The scans of parallel workers would not be counted.
 IN_ONE_PROCESS: Final = Statement("SET LOCAL max_parallel_workers_per_gather = 0")
 # The transaction is idle while files are read; its own timeout must not end it meanwhile.
-_NOT_IDLE: Final = Statement("SELECT set_config('idle_in_transaction_session_timeout', '0', true)")
+_NOT_IDLE: Final = Statement("SELECT pg_catalog.set_config('idle_in_transaction_session_timeout', '0', true)")
 # What is wrong with the lake's files is told as it is, and does not count as rows that cannot be copied.
 _PASSED_ON: Final = (SqlState.QUERY_CANCELED, SqlState.DATA_CORRUPTED, SqlState.IO_ERROR)
-_OPEN: Final = "SELECT pg_sluice.open_shadow($1, $2::bigint::oid)"
+_OPEN: Final = own("SELECT pg_sluice.open_shadow($1::bigint::pg_catalog.oid)")
 _VOLATILE_HINT: Final = (
     "PostgreSQL computes it over copies of rows. What volatile functions do besides lasts only where a plain SELECT"
     " gives all of its rows at once. A function that only computes can be declared STABLE or IMMUTABLE."
@@ -192,7 +195,7 @@ class Computing:
         self._alone = backend.status == b"I"
         read_only = session.transaction.read_only
         if self._alone:
-            await backend.run(_BEGIN)
+            await backend.run(_BEGIN, TELL_DEFAULT)
         else:
             await read_only.lift()
         try:
@@ -211,7 +214,7 @@ class Computing:
             whole = (file for load in wanted if load.is_whole for file in load.version.files)
             if sum(file.size_bytes for file in whole) > self._left:
                 raise _too_much(self._refusal)
-            held = [hold_schema(session.gateway.token, [oid]) for oid in versions]
+            held = [hold_schema([oid]) for oid in versions]
             _, *answers = await backend.run(SAVEPOINT, *held)
             for version, answer in zip(versions.values(), answers, strict=True):
                 session.transaction.enlistment.confirm_held(version.table, answer)
@@ -219,7 +222,7 @@ class Computing:
             if self._effects is not None:
                 await self._effects.begin()  # which may keep all that is done here
             else:
-                suspended = await backend.run(*(suspending(session, load.version.table) for load in wanted))
+                suspended = await backend.run(*(suspending(load.version.table) for load in wanted))
             await backend.run(_NOT_IDLE)
             for load in wanted:
                 generated = kept_rules[load.version.table.oid].generated
@@ -262,7 +265,7 @@ class Computing:
         table = load.version.table
         names = [column.name for column in columns]
         if table.materialized:
-            await self._session.backend.run(Statement(_OPEN, (self._session.gateway.token, str(table.oid))))
+            await self._session.backend.run(Statement(_OPEN, (str(table.oid),)))
         if not names and load.version.row_count:
             raise self._refusal  # rows without a column that could be copied
         try:
@@ -272,7 +275,7 @@ class Computing:
                 self._left -= batch.nbytes
                 if self._left < 0:
                     raise _too_much(self._refusal)
-                if self._may_insert:
+                if self._may_insert and not runs_checks(columns):
                     await copy_rows(self._session, qualified(table), columns, batch.select(names))
                 else:
                     await put_rows(self._session, table, columns, batch.select(names))

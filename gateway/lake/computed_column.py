@@ -23,6 +23,7 @@ from gateway.attention import check
 from gateway.backend import BackendLostError, Statement
 from gateway.lake.guarded import guarding
 from gateway.lake.shadow import binary_to_lake_form, copy_rows, kept_value, rows_of_bodies
+from gateway.own_names import OWN
 from gateway.transaction import BEGIN
 from planner.computable import acting_functions, is_computable
 from planner.lexer import quoted
@@ -35,11 +36,12 @@ if TYPE_CHECKING:
     from gateway.exchange import Exchange
 
 _ROLLBACK: Final = Statement("ROLLBACK")
-_SOURCE: Final = "pg_temp.pg_sluice_rows"
-_MADE: Final = "pg_temp.pg_sluice_values"
+_SOURCE: Final = f"pg_temp.{OWN}_rows"
+_MADE: Final = f"pg_temp.{OWN}_values"
 _TYPES: Final = """
 SELECT attname, pg_catalog.format_type(atttypid, atttypmod) FROM pg_catalog.pg_attribute
-WHERE attrelid = $1::pg_catalog.int8::pg_catalog.oid AND attnum > 0 AND NOT attisdropped
+WHERE attrelid OPERATOR(pg_catalog.=) $1::pg_catalog.int8::pg_catalog.oid AND attnum OPERATOR(pg_catalog.>) 0
+    AND NOT attisdropped
 """
 _VOLATILE: Final = "SELECT pg_sluice.volatile_functions($1::pg_catalog.oid[])"
 _EMPTY: Final = Statement(f"TRUNCATE {_SOURCE}, {_MADE}")
@@ -89,9 +91,9 @@ class ComputedColumns:
         return temporary_tables(
             self.session,
             Statement(
-                f"CREATE TEMPORARY TABLE pg_sluice_rows ({_listed(self.old, self.types)}, pg_sluice_place bigserial)"
+                f"CREATE TEMPORARY TABLE {OWN}_rows ({_listed(self.old, self.types)}, pg_sluice_place bigserial)"
             ),
-            Statement(f"CREATE TEMPORARY TABLE pg_sluice_values (place bigint, {values})"),
+            Statement(f"CREATE TEMPORARY TABLE {OWN}_values (place bigint, {values})"),
         )
 
 
@@ -104,7 +106,7 @@ async def column_types(session: Exchange, relid: int) -> dict[str, str]:
 async def has_row(session: Exchange, version: TableVersion, types: Mapping[str, str], condition: str) -> bool:
     """Whether a row of the table, whose columns are of these types, meets a condition over its columns."""
     table = version.table
-    making = Statement(f"CREATE TEMPORARY TABLE pg_sluice_rows ({_listed(table, types)})")
+    making = Statement(f"CREATE TEMPORARY TABLE {OWN}_rows ({_listed(table, types)})")
     ask = Statement(f"SELECT 1 FROM {_SOURCE} AS {quoted(table.name)} WHERE {condition} LIMIT 1")
     async with temporary_tables(session, making):
         async for batch in live_rows_aside(session.gateway.data_path, version):

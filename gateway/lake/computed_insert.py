@@ -49,7 +49,7 @@ async def computed_insert(  # noqa: PLR0917
     only_read = replace(reading, versions={oid: each for oid, each in reading.versions.items() if oid in read})
     async with ShadowWriter(session, table) as writer:
         async with Computing(session, query, only_read, refusal, made_by_users=True) as computing:
-            await session.backend.run(hold_schema(session.gateway.token, [table.oid]))
+            await session.backend.run(hold_schema([table.oid]))
             mark = await loaded_mark(session, table)
             async with computing.watched(of_rules):
                 tag = await carry_out(kept)

@@ -15,7 +15,7 @@ from gateway.attention import attending
 from gateway.backend import Statement
 from gateway.cursor import RowStream
 from gateway.lake.computed import Computing, Locked
-from gateway.lake.reading import Reading, runnable
+from gateway.lake.reading import Reading, planned, runnable
 from gateway.lake.written import taking
 from planner.computable import is_computable
 from planner.plan import Context, SparkQuery
@@ -104,8 +104,8 @@ async def spark_rows(  # noqa: PLR0917
     leaves_window: bool = False,
 ) -> RowStream:
     """`query_rows` of what Spark can compute; else its refusal."""
-    query = plan(routed.query, reading.context)
     limit_time(reading.timeout)
+    query = await planned(session, reading, plan, routed.query)
     stream = await session.gateway.engine.stream(runnable(query, reading), tag)
     try:
         async with attending(session, leaves_window=leaves_window):
@@ -116,10 +116,10 @@ async def spark_rows(  # noqa: PLR0917
     return _Begun(first, stream)
 
 
-def check_rows(session: Exchange, routed: Routed, reading: Reading) -> None:
+async def check_rows(session: Exchange, routed: Routed, reading: Reading) -> None:
     """0A000 where it is known beforehand that `query_rows` will refuse."""
     try:
-        runnable(plan_select(routed.query, reading.context), reading)
+        runnable(await planned(session, reading, plan_select, routed.query), reading)
     except SluiceError as refusal:
         if refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED:
             raise

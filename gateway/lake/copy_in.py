@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Collection
+from typing import Final
 
 from catalog.errors import SluiceError, SqlState, unsupported
 from catalog.model import Table
@@ -10,22 +12,30 @@ from gateway.attention import check
 from gateway.backend_copies import close_unnamed_portal, copy_in
 from gateway.copy import CopyFormat
 from gateway.enlistment import analysed
+from gateway.framing import UnknownTypeError
 from gateway.lake.changing import Changing
 from gateway.lake.copied_columns import copied_columns
 from gateway.lake.copy_load import CopyLoad
 from gateway.lake.copy_trial import data_encoding, options_of, try_statement
 from gateway.lake.reading import session_values
 from gateway.lake.shadow import qualified
+from gateway.lake.transcoding import LOOK
 from gateway.lake.uniqueness import DuplicateKeyError
 from gateway.messages import frontend
 from gateway.messages.backend import CommandComplete
 from gateway.messages.copy import CopyDone, CopyFail, CopyInResponse
+from gateway.own_names import OWN
 from gateway.portal import StatementPortal
+from gateway.relayed_copy import may_come, out_of_place
 from gateway.states import Action
+from gateway.thinking import thought
 from gateway.visibility import functions_of_rules, rules, used
 from planner.computable import acting_functions, functions_of_users
 from planner.copy_text import copy_condition
 from planner.nodes import parse
+
+# So long may an error wait while the client still sends.
+_LOOK_SECONDS: Final = 0.5
 
 
 class CopyInPortal(StatementPortal):
@@ -81,7 +91,8 @@ class CopyInPortal(StatementPortal):
             return ()
         session = self.session
         sql = f"SELECT FROM ONLY {qualified(table)} WHERE ({condition}\n)"
-        tree = parse((await analysed(session, sql, name="pg_sluice", sync=True)).tree)
+        text = (await analysed(session, sql, name=OWN, sync=True)).tree
+        tree = await thought(session, len(text), parse, text)
         made_by_users = functions_of_users(tree)
         if acting_functions(tree, session.gateway.builtins) - made_by_users:
             raise unsupported("COPY … WHERE with a function that leaves something behind")
@@ -105,18 +116,39 @@ class CopyInPortal(StatementPortal):
     async def _data(self) -> AsyncIterator[bytes]:
         """The payloads as the client sends them, until it is done."""
         client, machine = self.session.client, self.session.machine
+        now = asyncio.get_running_loop().time
+        due: float | None = None  # when what has come is to be judged at the latest
         while True:
-            data = await client.copy_data()
+            unknown: int | None = None
+            data = b""
+            try:
+                async with asyncio.timeout_at(due):
+                    data = await client.copy_data()
+            except TimeoutError:
+                due = None
+                yield LOOK
+                continue
+            except UnknownTypeError as error:
+                unknown = error.type
             check(self.session)
             if data:
+                due = due or now() + _LOOK_SECONDS
                 yield data
                 continue
+            if due is not None and client.next_type != CopyDone.type:
+                due = None
+                yield LOOK  # where that fails, what comes next is no part of the COPY
+            if unknown is not None:
+                raise out_of_place(self.session, unknown)
             frame = await client.frame()
-            if machine.received(frontend.FRONTEND[frame.type]) is Action.IGNORE:
+            kind = frontend.FRONTEND[frame.type]
+            if not may_come(machine.state, kind):
+                raise out_of_place(self.session, frame.type)
+            if machine.received(kind) is Action.IGNORE:
                 continue
             if frame.type == CopyDone.type:
                 return
             reason = "the client went"
             if frame.type == CopyFail.type:
-                reason = (await self.session.encoding.read(CopyFail, frame.body)).message
+                reason = (await self.session.encoding.read(CopyFail, frame)).message
             raise SluiceError(SqlState.QUERY_CANCELED, f"COPY from stdin failed: {reason}")

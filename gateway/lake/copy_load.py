@@ -26,7 +26,7 @@ from gateway.copy import BinaryReader, CopyBatch, CopyFormat, CopyOptions, LineN
 from gateway.lake.guarded import guarding_functions
 from gateway.lake.shadow import COPY_HEADER, COPY_TRAILER, begin_shadow, qualified, take_shadow_rows
 from gateway.lake.skipped_rows import SAY_ALL, SkippedRows
-from gateway.lake.transcoding import Decoder
+from gateway.lake.transcoding import LOOK, Decoder
 from gateway.lake.uniqueness import DuplicateKeyError
 from gateway.messages.backend import NoticeResponse
 from gateway.values import convert_binary, convert_text
@@ -80,7 +80,7 @@ class CopyLoad:
         )
         self._by_shadow = self._by_shadow or bool(kept.generated) or condition is not None
         self._by_shadow = self._by_shadow or any(
-            column.user_array or (column.domain and (column.domain.rules or column.domain.defaulted))
+            column.carried or column.user_array or (column.domain and (column.domain.rules or column.domain.defaulted))
             for column in table.columns
         )
         self._without_default = [
@@ -124,11 +124,16 @@ class CopyLoad:
         async with WriterAside(self._session.gateway.data_path, self._table) as writer:
             try:
                 async for payload in data if decoder is None else decoder.pieces(data):
-                    await self._take(writer, reader, payload)
+                    await (self._take(writer, reader, payload) if payload else self._look(writer, reader))
                 await self._take(writer, reader, None if decoder is None else decoder.error)
             finally:
                 await self._stored()  # what is wrong with earlier rows comes first
             return await writer.finish()
+
+    async def _look(self, writer: WriterAside, reader: Reader) -> None:
+        """Judge what has come so far."""
+        await self._take(writer, reader, LOOK)
+        await self._stored()
 
     async def _take(self, writer: WriterAside, reader: Reader, piece: bytes | SluiceError | None) -> None:
         batches, error = await asyncio.to_thread(_batches, reader, piece)
@@ -262,7 +267,9 @@ def _batches(reader: Reader, piece: bytes | SluiceError | None) -> tuple[list[Co
     line after these rows."""
     batches: list[CopyBatch] = []
     try:
-        if isinstance(piece, bytes):
+        if piece == LOOK:
+            batches.extend(reader.rest())
+        elif isinstance(piece, bytes):
             batches.extend(reader.feed(piece))
         elif piece is None or isinstance(reader, BinaryReader):
             batches.extend(reader.finish())

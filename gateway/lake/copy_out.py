@@ -13,6 +13,7 @@ from gateway.attention import attended
 from gateway.copy import CopyFormat, CopyOptions, CopyWriter, line_messages
 from gateway.cursor import RowStream
 from gateway.enlistment import analysed
+from gateway.lake.carried import CarriedColumns
 from gateway.lake.computed import Computing
 from gateway.lake.computed_rows import spark_rows
 from gateway.lake.copied_columns import copied_columns
@@ -47,9 +48,10 @@ class CopyOutPortal(StatementPortal):
         self.session.client.describe(binary_columns(inner.columns or ()), copies=backend_copies(self.session, options))
         encoding = await data_encoding(self.session, options)
         reading = await read(self.session, inner, Binding(), routed.lake)
+        carried = CarriedColumns()
         try:
             stream = await spark_rows(
-                self.session, routed, reading, self.session.tag, self.limit_time, leaves_window=True
+                self.session, routed, reading, self.session.tag, self.limit_time, carried.plan, leaves_window=True
             )
         except SluiceError as refusal:
             if refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED:
@@ -59,7 +61,7 @@ class CopyOutPortal(StatementPortal):
         try:
             if options.format is not CopyFormat.BINARY:  # and so is as the client is to get it
                 self.session.client.describe(None)
-            rows = await self._send(stream, inner, options, reading, encoding)
+            rows = await self._send(stream, inner, options, reading, encoding, carried)
         finally:
             await stream.close()
         self.session.send_noted(CopyDone())
@@ -76,23 +78,30 @@ class CopyOutPortal(StatementPortal):
             await try_options(session, self.analysis.sql, [field.name for field in inner.columns or ()])
         return inner, routed
 
-    async def _send(
-        self, stream: RowStream, inner: Analysis, options: CopyOptions, reading: Reading, encoding: str | None
+    async def _send(  # noqa: PLR0917
+        self,
+        stream: RowStream,
+        inner: Analysis,
+        options: CopyOptions,
+        reading: Reading,
+        encoding: str | None,
+        carried: CarriedColumns,
     ) -> int:
         """All rows to the client; how many they are."""
         session, fields = self.session, inner.columns or ()
         rows, form = 0, int(options.format is CopyFormat.BINARY)
         columns = [ResultColumn(field.type_oid, field.typmod, form) for field in fields]
-        writer = CopyWriter(options, columns, [field.name for field in fields], reading.output)
+        writer = CopyWriter(options, carried.sent(columns), [field.name for field in fields], reading.output)
         async with session.timeouts.out_of_window():
             session.send_noted(CopyOutResponse(bytes([form]), (form,) * len(fields)))
             async for batch in attended(session, stream):
                 rows += batch.num_rows
-                if encoding is None or form:
-                    session.client.write(await asyncio.to_thread(writer.rows, batch))
-                    await session.client.drain()
-                else:
-                    await self._send_encoded(await asyncio.to_thread(writer.lines, batch), encoding)
+                for made in await carried.made(session, batch, columns):
+                    if encoding is None or form:
+                        session.client.write(await asyncio.to_thread(writer.rows, made))
+                        await session.client.drain()
+                    else:
+                        await self._send_encoded(await asyncio.to_thread(writer.lines, made), encoding)
             if encoding is None or form:
                 session.client.write(writer.finish())
             else:

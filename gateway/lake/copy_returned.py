@@ -9,6 +9,7 @@ from catalog.errors import SluiceError, SqlState
 from gateway.backend import Statement
 from gateway.lake.copy_trial import backend_copies, binary_columns, options_of, try_options
 from gateway.lake.with_changes import NUMBERS, WithChangesPortal
+from gateway.thinking import thought
 from planner.locking import first_strength
 from planner.routes import Route
 from planner.statements import parenthesised
@@ -25,7 +26,7 @@ class CopyReturnedPortal(WithChangesPortal):
         await self._check_may_write()
         names = [field.name for field in inner.columns or ()]
         await try_options(self.session, sql, names)
-        start, end = parenthesised(sql)
+        start, end = await thought(self.session, len(sql), parenthesised, sql)
         self.tables.clear()
         table = await self.part(sql[start:end], next(NUMBERS))
         copies = backend_copies(self.session, options_of(self.routed, names))

@@ -15,7 +15,7 @@ from gateway.lake.deferring import defer, may_defer
 from gateway.lake.guarded import relay_statement
 from gateway.messages.backend import CommandComplete
 from gateway.portal import StatementPortal
-from gateway.routing import quoted_name, resolve
+from gateway.range_variable import quoted_name, resolve
 from gateway.visibility import latest
 from planner.create_table import without_references
 from planner.nodes import name_of
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _CONSTRAINTS: Final = """
 SELECT pg_catalog.quote_ident(conname), contype, pg_catalog.pg_get_constraintdef(oid) FROM pg_catalog.pg_constraint
-WHERE conrelid = $1::pg_catalog.int8::pg_catalog.oid ORDER BY conname
+WHERE conrelid OPERATOR(pg_catalog.=) $1::pg_catalog.int8::pg_catalog.oid ORDER BY conname
 """
 
 

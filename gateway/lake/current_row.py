@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from planner.nodes import Node
     from planner.plan import Place
 
-_KNOWN: Final = "SELECT FROM pg_catalog.pg_cursors WHERE name = $1"
+_KNOWN: Final = "SELECT FROM pg_catalog.pg_cursors WHERE name OPERATOR(pg_catalog.=) $1"
 
 
 async def with_current_row(session: Exchange, query: Node, reading: Reading) -> Reading:

@@ -16,6 +16,7 @@ from gateway.attention import attending
 from gateway.backend import Statement
 from gateway.cursor import Cursor, Declaration, Direction, Keeping, Sink
 from gateway.cursors import CREATED
+from gateway.lake.computed_rows import check_rows
 from gateway.lake.guarded import relay_statement
 from gateway.lake.locked_cursor import LockedCursorRows
 from gateway.lake.reading import output_settings, read, session_values_and
@@ -23,8 +24,10 @@ from gateway.lake.select import RowSender
 from gateway.lake.unlocked_cursor import UnlockedCursorRows
 from gateway.messages import frontend
 from gateway.messages.backend import CommandComplete, PortalSuspended
-from gateway.portal import Binding, Portal, StatementPortal, timed_out, with_formats
+from gateway.portal import Binding, Portal, StatementPortal, with_formats
 from gateway.prepared import bind
+from gateway.relayed_command import check_in_block
+from gateway.statement_timeout import timed_out
 from gateway.values import OutputSettings
 from planner.lexer import quoted
 from planner.locking import strongest
@@ -40,7 +43,7 @@ if TYPE_CHECKING:
 _BINARY: Final = 0x1
 _SCROLL: Final = 0x2
 _HOLD: Final = 0x20
-_DECLARED: Final = f"SELECT {CREATED}, is_scrollable FROM pg_catalog.pg_cursors WHERE name = $1"
+_DECLARED: Final = f"SELECT {CREATED}, is_scrollable FROM pg_catalog.pg_cursors WHERE name OPERATOR(pg_catalog.=) $1"
 _numbers: Final = itertools.count(1)
 
 
@@ -60,6 +63,8 @@ class DeclarePortal(StatementPortal):
             raise SluiceError("42P03", f'cursor "{name}" already exists')
         if holds:
             await session.transaction.begin()
+        else:
+            check_in_block(session)
         tag = await relay_statement(session, self.binding)
         form = 1 if options & _BINARY else 0
         ends = holds and session.transaction.implicit and session.simple and session.ends_with_statement
@@ -125,6 +130,7 @@ async def _add(
         locking = LockedCursorRows(session, analysis, routed, binding)
         run, places = locking.run, await locking.begin(reading)
     else:
+        await check_rows(session, routed, reading)
         rows = UnlockedCursorRows(session, analysis, routed, binding, reading, tag, updatable=updatable)
         run, places, paths = rows.run, rows.places, rows.paths
     keeping, holds = Keeping.NONE, bool(options & _HOLD)
@@ -149,7 +155,7 @@ async def _add(
         routed.lake if stands_in else (),
     )
     waiting = partial(attending, session, leaves_window=False)
-    await session.cursors.add(Cursor(declaration, run, session.gateway.live_cursors, waiting))
+    await session.cursors.add(Cursor(declaration, run, waiting))
 
 
 async def _stand_in(session: Exchange, name: str, options: int, *, scrolls: bool) -> bytes:
@@ -273,6 +279,7 @@ class ExecutedCursorPortal(Portal):
 
     def __init__(self, session: Exchange, cursor: Cursor, present: Present) -> None:
         self.session = session
+        self.columns = cursor.declared.executed
         self._cursor = cursor
         self._present = present
 

@@ -22,23 +22,25 @@ from catalog.model import TableVersion
 from gateway.arrays import number_array
 from gateway.backend import Statement
 from gateway.lake.guarded import REFUSE_REWRITING, check_written, written
+from gateway.own_message import LOCKED, of_shadow, own, shadow_view
+from gateway.own_names import OWN
 from gateway.visibility import versions
 
 if TYPE_CHECKING:
     from gateway.backend import Result
     from gateway.exchange import Exchange
 
-_BEGIN: Final = Statement("SAVEPOINT pg_sluice_effects")
-_END: Final = Statement("RELEASE SAVEPOINT pg_sluice_effects")
-_KEEP: Final = Statement("RELEASE SAVEPOINT pg_sluice")
+_BEGIN: Final = Statement(f"SAVEPOINT {OWN}_effects")
+_END: Final = Statement(f"RELEASE SAVEPOINT {OWN}_effects")
+_KEEP: Final = Statement(f"RELEASE SAVEPOINT {OWN}")
 _SETTINGS: Final = Statement(
-    "SELECT current_setting('idle_in_transaction_session_timeout'), current_setting('max_parallel_workers_per_gather')"
+    "SELECT pg_catalog.current_setting('idle_in_transaction_session_timeout'),"
+    " pg_catalog.current_setting('max_parallel_workers_per_gather')"
 )
-_IDLE: Final = "SELECT set_config('idle_in_transaction_session_timeout', $1, true)"
-_WORKERS: Final = "SELECT set_config('max_parallel_workers_per_gather', $1, true)"
-_ROLE: Final = "SELECT pg_sluice.set_replication_role($1, $2)"
-_CHANGES: Final = "SELECT pg_sluice.shadow_changes($1::oid[])"
-_TAKE: Final = "SELECT pg_sluice.take_copies($1, $2::bigint::oid)"
+_IDLE: Final = "SELECT pg_catalog.set_config('idle_in_transaction_session_timeout', $1, true)"
+_WORKERS: Final = "SELECT pg_catalog.set_config('max_parallel_workers_per_gather', $1, true)"
+_ROLE: Final = own("SELECT pg_sluice.set_replication_role($1)")
+_CHANGES: Final = "SELECT pg_sluice.shadow_changes($1::pg_catalog.oid[])"
 
 
 class LastingEffects:
@@ -56,28 +58,29 @@ class LastingEffects:
 
     async def begin(self) -> None:
         """The savepoint has begun that the rows are to be copied in."""
-        role = Statement(_ROLE, (self._session.gateway.token, "local"))
+        role = Statement(_ROLE, ("local",))
         settings, before = await self._session.backend.run(_SETTINGS, role)
         self._settings, [[self._role]] = list(settings.rows[0]), before.rows
 
     async def end_copying(self) -> None:
         """All rows are copied, the client's statement is next."""
-        role = Statement(_ROLE, (self._session.gateway.token, self._role))
+        role = Statement(_ROLE, (self._role,))
         idle = Statement(_IDLE, (self._settings[0],))
         _, _, *before, _ = await self._session.backend.run(role, idle, *self._changes, _BEGIN)
         self._before = tuple(before)
 
     async def take_copies(self) -> None:
         """The statement is over. 0A000 where its functions have done what cannot last."""
-        session, token = self._session, self._session.gateway.token
+        session = self._session
         _, changed, wrote = await session.backend.run(_END, *self._changes)
         if changed.rows != self._before[0].rows:
             raise unsupported("a function that changes a lake table of its query")
         check_written(self._before[1], wrote)
         await session.backend.run(REFUSE_REWRITING)
-        taken = await session.backend.run(*(Statement(_TAKE, (token, str(oid))) for oid in self._copied))
-        if any(result.rows[0][0] != b"t" for result in taken):
+        found = await session.backend.run(*map(_is_locked, self._copied))
+        if any(result.rows for result in found):
             raise unsupported("a function that locks rows of a lake table")
+        await session.backend.run(*map(_empty, self._copied))
         now = await versions(session, list(self._copied)) if self._read_again else self._copied
         if any(oid not in now or now[oid].files != version.files for oid, version in self._copied.items()):
             raise unsupported("a volatile function over a lake table that others change meanwhile")
@@ -85,3 +88,12 @@ class LastingEffects:
     async def keep(self) -> None:
         """All is done: what the gateway has set is as it was, and the savepoint is no more."""
         await self._session.backend.run(Statement(_WORKERS, (self._settings[1],)), _KEEP)
+
+
+def _is_locked(relation: int) -> Statement:
+    """A row where any of the shadow's is locked."""
+    return Statement(of_shadow(relation, f"SELECT FROM {shadow_view(relation)} WHERE {LOCKED} LIMIT 1"))
+
+
+def _empty(relation: int) -> Statement:
+    return Statement(of_shadow(relation, f"DELETE FROM {shadow_view(relation)}"))

@@ -29,7 +29,7 @@ async def executed_binding(session: Exchange, analysis: Analysis, routed: Routed
     assert routed.query is not None
     backend, types = session.backend, inner.parameter_types
     name = name_of(routed.query.utilityStmt.name)
-    start, end = executed(analysis.sql)
+    start, end = analysis.taken_apart(executed)
     arguments = analysis.sql[start:end]
     async with guarding(session) if "(" in arguments[1:] else nullcontext():  # among which may be functions
         values = tuple(await evaluated(backend, name, types, arguments, start))

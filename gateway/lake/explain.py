@@ -16,20 +16,23 @@ from catalog.errors import SluiceError, SqlState, unsupported
 from gateway.backend import Statement
 from gateway.lake.computed import loads
 from gateway.lake.execute import executed_binding
-from gateway.lake.reading import Reading, read, runnable
+from gateway.lake.reading import Reading, planned, read, runnable
 from gateway.lake.temporary_change import CHANGED, check_target
 from gateway.messages import backend as answers
 from gateway.messages.backend import CommandComplete, DataRow, FieldDescription
 from gateway.messages.layout import Message
 from gateway.outgoing import Copies
+from gateway.own_names import OWN
 from gateway.portal import Binding, Portal, StatementPortal
 from gateway.prepared import deallocate, prepare
 from planner.change import current_of, plan_delete, plan_insert, plan_update
-from planner.explain import Plan, Reads, as_json, as_lines, postgres_plan, spark_plan
+from planner.explain import Plan, Reads, as_lines, as_values, discreet, postgres_plan, spark_plan
+from planner.explain_formats import FORMATS
 from planner.locking import plan_locking, strongest
 from planner.plan import SparkQuery
 from planner.references import tables_read
 from planner.routes import Route, command, is_utility
+from planner.row_security import restricted_tables
 from planner.select import plan_select
 from planner.statements import explained
 from storage.located import row_groups
@@ -45,12 +48,11 @@ if TYPE_CHECKING:
 _KNOWN_OPTIONS: Final = frozenset(
     {"analyze", "verbose", "costs", "timing", "summary", "buffers", "settings", "wal", "format", "memory"}
 )
-_FORMATS: Final = ("text", "json")
 # What PostgreSQL computes where Spark cannot.
 _COMPUTED: Final = (Route.SELECT, Route.INSERT, Route.UPDATE, Route.DELETE)
 _ON: Final = frozenset({"true", "on", "1"})
 # The explained statement's name at the backend, where that takes part in it.
-_EXPLAINED: Final = "pg_sluice_explained"
+_EXPLAINED: Final = f"{OWN}_explained"
 
 Open = Callable[["Exchange", "Analysis", "Routed", Binding], Awaitable[Portal]]
 
@@ -63,6 +65,8 @@ class _Silent:
 
     def __init__(self, exchange: Exchange) -> None:
         self._client = exchange.client
+        self.peer = exchange.client.peer
+        self.encrypted = exchange.client.encrypted
         self.tag = ""
 
     def send(self, *messages: Message) -> None:
@@ -121,7 +125,7 @@ class ExplainPortal(StatementPortal):
             summary["Planning Time"] = (planned - began) * 1000
             summary["Execution Time"] = (time.perf_counter() - planned) * 1000
         self.announce()
-        lines = [as_json(plan, summary)] if self._format == "json" else as_lines(plan, summary)
+        lines = as_lines(plan, summary) if self._format == "text" else [as_values(plan, summary, self._format)]
         for line in lines:
             session.client.send(DataRow((line.encode(),)))
         session.client.send(CommandComplete("EXPLAIN"))
@@ -155,7 +159,12 @@ class ExplainPortal(StatementPortal):
     def _computed(self, route: Route, query: Node, reading: Reading, refusal: SluiceError) -> Plan:
         """PostgreSQL's part, over the rows that are copied for it."""
         copied = loads(self.session, query, reading, refusal, made_by_users=True)
-        return postgres_plan(route, [(each.version.table, each.version.row_count, each.found) for each in copied])
+        hidden = restricted_tables(query)
+        counted = [
+            (each.version.table, None if each.version.table.oid in hidden else each.version.row_count, each.found)
+            for each in copied
+        ]
+        return postgres_plan(route, counted)
 
     async def _check_options(self) -> None:
         """PostgreSQL says which there are, of what values, and which go together: of a query of nothing."""
@@ -165,7 +174,7 @@ class ExplainPortal(StatementPortal):
         start, _ = explained(self.analysis.sql)
         await self.session.backend.run(Statement(f"{self.analysis.sql[:start]}SELECT"))
         unknown = set(options) - _KNOWN_OPTIONS
-        if unknown or self._format not in _FORMATS:
+        if unknown or self._format not in FORMATS:
             raise unsupported(f"EXPLAIN ({', '.join(sorted(unknown)).upper() or 'FORMAT ' + self._format.upper()})")
 
     async def _plan(self, routed: Routed, reading: Reading) -> Plan:
@@ -176,7 +185,7 @@ class ExplainPortal(StatementPortal):
         if cursor is not None:  # which need not be on a row, or exist, for the statement is not carried out here
             reading = replace(reading, context=replace(reading.context, current=(f"current of {cursor}", 0)))
         try:
-            query = _query(routed, reading)
+            query = discreet(await _query(self.session, routed, reading))
             run = runnable(query, reading)
         except SluiceError as refusal:
             if (
@@ -228,18 +237,18 @@ def _reads(data_path: str, bound: BoundScan) -> Reads:
     return Reads(table, scanned, len(found.skipped), found.index, found.row_count, opened, total - opened)
 
 
-def _query(routed: Routed, reading: Reading) -> SparkQuery:
+async def _query(session: Exchange, routed: Routed, reading: Reading) -> SparkQuery:
     assert routed.query is not None
     match routed.route:
         case Route.SELECT if strongest(routed.query) is not None:
-            return plan_locking(routed.query, reading.context).query
+            return (await planned(session, reading, plan_locking, routed.query)).query
         case Route.SELECT:
-            return plan_select(routed.query, reading.context)
+            return await planned(session, reading, plan_select, routed.query)
         case Route.INSERT:
-            return plan_insert(routed.query, reading.context).query
+            return (await planned(session, reading, plan_insert, routed.query)).query
         case Route.UPDATE:
-            return plan_update(routed.query, reading.context).query
+            return (await planned(session, reading, plan_update, routed.query)).query
         case Route.DELETE:
-            return plan_delete(routed.query, reading.context).query
+            return (await planned(session, reading, plan_delete, routed.query)).query
         case _:
             raise unsupported(f"EXPLAIN {routed.route.value.upper()}")

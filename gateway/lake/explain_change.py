@@ -22,6 +22,7 @@ from gateway.backend import Result, Statement
 from gateway.exchange import shift
 from gateway.lake.reorganise import Reorganisation, recompute
 from gateway.messages.backend import CommandComplete, DataRow, NoticeResponse
+from gateway.own_message import own
 from gateway.portal import StatementPortal
 from gateway.visibility import latest
 from planner.alter import using_expressions
@@ -32,11 +33,12 @@ from planner.explain_change import (
     Node,
     Passing,
     ShadowIndex,
-    change_json,
     change_lines,
     change_plan,
+    change_values,
     dropped_and_made,
 )
+from planner.explain_formats import FORMATS
 from planner.statements import explained
 
 if TYPE_CHECKING:
@@ -46,16 +48,18 @@ if TYPE_CHECKING:
     from gateway.routing import Routed
 
 _KNOWN_OPTIONS: Final = frozenset({"verbose", "costs", "format"})
-_FORMATS: Final = ("text", "json")
 _LOCK_TIMEOUT: Final = Statement("SET LOCAL lock_timeout = '50ms'")
-_EXPLAINED: Final = "SELECT pg_sluice.explained($1, $2::bigint)"
-_STEPS: Final = "SELECT pg_sluice.explained_steps($1, $2::pg_catalog.jsonb)"
+_EXPLAINED: Final = own("SELECT pg_sluice.explained($1::bigint)")
+_STEPS: Final = own("SELECT pg_sluice.explained_steps($1::pg_catalog.jsonb)")
 _INDEXES: Final = """
 SELECT i.indexrelid::pg_catalog.int8, i.indrelid::pg_catalog.int8, n.nspname, c.relname, x.relname,
-       EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE k.conindid = i.indexrelid AND k.contype IN ('p', 'u', 'x'))
-FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class x ON x.oid = i.indexrelid
-JOIN pg_catalog.pg_class c ON c.oid = i.indrelid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-WHERE i.indrelid = ANY ($1::pg_catalog.oid[]) ORDER BY n.nspname, c.relname, x.relname
+       EXISTS (SELECT FROM pg_catalog.pg_constraint k
+           WHERE k.conindid OPERATOR(pg_catalog.=) i.indexrelid
+           AND k.contype OPERATOR(pg_catalog.=) ANY ('{p,u,x}'::pg_catalog."char"[]))
+FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class x ON x.oid OPERATOR(pg_catalog.=) i.indexrelid
+JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) i.indrelid
+    JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
+WHERE i.indrelid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.oid[]) ORDER BY n.nspname, c.relname, x.relname
 """
 _RETRY_SECONDS: Final = 0.02
 
@@ -70,7 +74,7 @@ class ExplainChangePortal(StatementPortal):
         self._changing, self._query = routed.inner, routed.inner_routed.query
         self._format = routed.options.get("format", "text")
         unknown = set(routed.options) - _KNOWN_OPTIONS
-        if unknown or self._format not in _FORMATS:
+        if unknown or self._format not in FORMATS:
             said = ", ".join(sorted(unknown)).upper() or f"FORMAT {self._format.upper()}"
             raise unsupported(f"EXPLAIN ({said}) of a change of schemas")
 
@@ -83,12 +87,12 @@ class ExplainChangePortal(StatementPortal):
         if transaction.implicit and session.ends_with_statement:
             await transaction.roll_back()
         self.announce()
-        for line in [change_json(plan)] if self._format == "json" else change_lines(plan):
+        for line in change_lines(plan) if self._format == "text" else [change_values(plan, self._format)]:
             session.client.send(DataRow((line.encode(),)))
         session.client.send(CommandComplete("EXPLAIN"))
 
     async def _plan(self, *, alone: bool) -> Node:
-        session, token = self.session, self.session.gateway.token
+        session = self.session
         lake = self.routed.lake
         using = using_expressions(self._changing.sql) if lake else {}
         before = {oid: (await latest(session, oid)).table for oid in lake}
@@ -101,7 +105,7 @@ class ExplainChangePortal(StatementPortal):
             await Reorganisation.plan(session, lake[0], using, before[lake[0]])
         else:
             await session.backend.run(*UNDO)
-        [steps] = await session.backend.run(Statement(_STEPS, (token, json.dumps(found["shapes"]))))
+        [steps] = await session.backend.run(Statement(_STEPS, (json.dumps(found["shapes"]),)))
         gone, made = dropped_and_made(await self._indexes(changed), after)
         changes = gone + [
             Change(
@@ -143,14 +147,14 @@ class ExplainChangePortal(StatementPortal):
 
         Locks are waited for in moments.
         """
-        session, token = self.session, self.session.gateway.token
+        session = self.session
         changing = self._changing.sql
         if self._query is not None and concurrent_command(self._query.utilityStmt) is not None:
             changing = plainly(changing)
         statements = [SAVEPOINT, _LOCK_TIMEOUT, Statement(changing)]
         if using:
-            statements.append(recompute(session, self.routed.lake[0], using))
-        statements.append(Statement(_EXPLAINED, (token, str(self._changing.mark.own))))
+            statements.append(recompute(self.routed.lake[0], using))
+        statements.append(Statement(_EXPLAINED, (str(self._changing.mark.own),)))
         while True:
             try:
                 return await session.backend.run(*statements)

@@ -7,7 +7,7 @@ Source: ExecBuildSlotValueDescription in PostgreSQL's execMain.c.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -15,51 +15,60 @@ import pyarrow as pa
 
 from catalog.errors import SluiceError
 from catalog.model import Table
-from gateway.backend import Statement
 from gateway.lake.reading import Reading, runnable
+from gateway.lake.withheld import WHOLE_TABLE, told_columns
 from gateway.values.text import text_cells
 from planner.enforce import broken_rows
 from planner.plan import SparkQuery
+from planner.references import written_columns
 
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
+    from planner.nodes import Node
 
-_MAY_SEE: Final = "SELECT pg_catalog.has_table_privilege($1::pg_catalog.oid, 'SELECT')"
 # How much is told of a value.
 _BYTES_MAX: Final = 64
 
 
 @asynccontextmanager
-async def telling_row(
-    session: Exchange, query: SparkQuery, table: Table, checks: Mapping[str, str], reading: Reading
+async def telling_row(  # noqa: PLR0917
+    session: Exchange, change: Node, query: SparkQuery, table: Table, checks: Mapping[str, str], reading: Reading
 ) -> AsyncIterator[None]:
-    """Around the execution of `planner.enforce.enforced` of the query: its errors tell the row."""
+    """Around the execution of `planner.enforce.enforced` of the query, which is of the analysed `change`: its errors
+    tell the row."""
     try:
         yield
     except SluiceError as error:
         broken = broken_rows(query, table, checks, error)
-        if broken is None or not await _may_see(session, table):
+        if broken is None:
             raise
+        attnums = [WHOLE_TABLE, *(column.attnum for column in table.columns)]
+        told = await told_columns(session, table, attnums, written_columns(change))
+        if not told:
+            raise
+        shown = None if WHOLE_TABLE in told else told
         async with await session.gateway.engine.stream(runnable(broken, reading), session.tag) as stream:
             async for batch in stream:
                 if batch.num_rows:
-                    error.fields["D"] = f"Failing row contains ({_described(table, batch, reading)})."
+                    error.fields["D"] = f"Failing row contains {_described(table, batch, reading, shown)}."
                     break
         raise
 
 
-async def _may_see(session: Exchange, table: Table) -> bool:
-    """Who may not read the table is not told what is in its rows."""
-    [answer] = await session.backend.run(Statement(_MAY_SEE, (str(table.oid),)))
-    return answer.rows[0][0] == b"t"
-
-
-def _described(table: Table, batch: pa.RecordBatch, reading: Reading) -> str:
+def _described(table: Table, batch: pa.RecordBatch, reading: Reading, told: Collection[int] | None) -> str:
+    """The row as `(1, x)`, or, where only some of its columns may be told, as `(a, b) = (1, x)`."""
     row = batch.slice(0, 1)
-    return ", ".join(
-        "null" if array.null_count else _clipped(text_cells(array, column.type_oid, reading.output)[0].as_py())
+    shown = [
+        (column, array)
         for column, array in zip(table.columns, row.columns, strict=True)
+        if told is None or column.attnum in told
+    ]
+    values = ", ".join(
+        "null" if array.null_count else _clipped(text_cells(array, column.type_oid, reading.output)[0].as_py())
+        for column, array in shown
     )
+    names = "" if told is None else f"({', '.join(column.name for column, _ in shown)}) = "
+    return f"{names}({values})"
 
 
 def _clipped(value: bytes) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from catalog.errors import SluiceError, SqlState, unsupported
 from gateway.arrays import number_array
 from gateway.backend import Statement
+from gateway.client_encoding import read
 from gateway.constraint_modes import KEEP_OWN
 from gateway.framing import Frame
 from gateway.kept_answers import KeptAnswers
@@ -22,14 +23,16 @@ from gateway.messages import backend as answers
 from gateway.messages import frontend
 from gateway.messages.backend import CommandComplete
 from gateway.messages.layout import Message
+from gateway.own_names import OWN
 from gateway.portal import Binding
+from gateway.told_level import TELL_DEFAULT
 from gateway.transaction import BEGIN
 
 if TYPE_CHECKING:
     from gateway.backend import Result
     from gateway.exchange import Exchange
 
-_SCANS: Final = "SELECT pg_sluice.shadow_scans($1::oid[], $2::bigint)"
+_SCANS: Final = "SELECT pg_sluice.shadow_scans($1::pg_catalog.oid[], $2::bigint)"
 _NEWEST: Final = Statement("SELECT pg_sluice.newest_table()")
 # Scans that DDL makes are no functions' (catalog/sql/scans.sql).
 _WATCHED, _UNWATCHED = (
@@ -37,21 +40,23 @@ _WATCHED, _UNWATCHED = (
 )
 SCANS: Final = Statement(_SCANS, ("{}", None))
 REFUSE_REWRITING: Final = Statement("SELECT pg_sluice.refuse_rewriting()")
-_WRITES: Final = "SELECT name, rows FROM pg_sluice.shadow_writes($1::oid[])"
+_WRITES: Final = "SELECT name, rows FROM pg_sluice.shadow_writes($1::pg_catalog.oid[])"
 # To suspend what is not validated updates these three catalogs; what makes or drops anything does more to them.
 _CHANGES: Final = """
-SELECT pg_catalog.sum(pg_catalog.pg_stat_get_xact_tuples_inserted(oid) + pg_catalog.pg_stat_get_xact_tuples_deleted(oid)
-                      + CASE WHEN oid NOT IN ('pg_catalog.pg_constraint'::regclass, 'pg_catalog.pg_index'::regclass,
-                                              'pg_catalog.pg_attribute'::regclass)
-                        THEN pg_catalog.pg_stat_get_xact_tuples_updated(oid) ELSE 0 END)
+SELECT pg_catalog.sum(pg_catalog.pg_stat_get_xact_tuples_inserted(oid)
+    OPERATOR(pg_catalog.+) pg_catalog.pg_stat_get_xact_tuples_deleted(oid)
+    OPERATOR(pg_catalog.+) CASE
+        WHEN oid OPERATOR(pg_catalog.<>) ALL (
+            '{pg_catalog.pg_constraint,pg_catalog.pg_index,pg_catalog.pg_attribute}'::pg_catalog.regclass[])
+        THEN pg_catalog.pg_stat_get_xact_tuples_updated(oid) ELSE 0 END)
 FROM pg_catalog.pg_class
-WHERE relkind = 'r' AND oid <> $1::bigint::oid
-    AND relnamespace NOT IN ('pg_sluice'::regnamespace, 'pg_ducklake'::regnamespace)
+WHERE relkind OPERATOR(pg_catalog.=) 'r' AND oid OPERATOR(pg_catalog.<>) $1::bigint::pg_catalog.oid
+    AND relnamespace OPERATOR(pg_catalog.<>) ALL ('{pg_sluice,pg_ducklake}'::pg_catalog.regnamespace[])
 """
 
-_SAVEPOINT: Final = Statement("SAVEPOINT pg_sluice_guarded")
-_UNDO: Final = Statement("ROLLBACK TO SAVEPOINT pg_sluice_guarded")
-_RELEASE: Final = Statement("RELEASE SAVEPOINT pg_sluice_guarded")
+_SAVEPOINT: Final = Statement(f"SAVEPOINT {OWN}_guarded")
+_UNDO: Final = Statement(f"ROLLBACK TO SAVEPOINT {OWN}_guarded")
+_RELEASE: Final = Statement(f"RELEASE SAVEPOINT {OWN}_guarded")
 
 # What answers the gateway's own messages around the client's statement.
 _UNTOLD: Final = (
@@ -78,7 +83,8 @@ async def guarding(session: Exchange, *filled: int, undone_in: int | None = None
     try:
         # What is made from here on has been scanned by nobody: what is asked first need not leave it out.
         questions = [_NEWEST, Statement(_SCANS, (oids, None)), changes, _WATCHED, _SAVEPOINT]
-        newest, *before, _, _ = (await backend.run(*([BEGIN] if alone else []), *questions))[-len(questions) :]
+        begun = [BEGIN, TELL_DEFAULT] if alone else []
+        newest, *before, _, _ = (await backend.run(*begun, *questions))[len(begun) :]
         questions = [Statement(_SCANS, (oids, newest.rows[0][0])), changes]
         try:
             yield
@@ -202,16 +208,18 @@ async def _relay_rows(  # noqa: C901  one case for each kind of answer
         elif item.type == answers.ReadyForQuery.type:
             break
         elif item.type == answers.ErrorResponse.type:
-            read = session.encoding.read(answers.ErrorResponse, item.body) if foreign else None
-            error = (await read if read else answers.ErrorResponse.decode(item.body, strict=False)).to_error()
+            reading = (
+                session.encoding.read(answers.ErrorResponse, item)
+                if foreign
+                else read(answers.ErrorResponse, item, strict=False)
+            )
+            error = (await reading).to_error()
         elif item.type == CommandComplete.type:
             tags.append(CommandComplete.decode(item.body, strict=False).tag)
         elif item.type in _FORWARDED:
             backend.forward(item.data)
         elif item.type not in _UNTOLD:
-            data = (
-                (await session.encoding.read(answers.BACKEND[item.type], item.body)).encode() if foreign else item.data
-            )
+            data = (await session.encoding.read(answers.BACKEND[item.type], item)).encode() if foreign else item.data
             only_rows = isinstance(kept, KeptAnswers) and kept.only_rows
             if kept is not None and not only_rows:
                 await _keep(session, kept, data)

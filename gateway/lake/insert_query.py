@@ -23,6 +23,7 @@ from gateway.lake.reading import Reading, read, runnable
 from gateway.lake.select import RowSender
 from gateway.messages.backend import CommandComplete
 from gateway.portal import StatementPortal
+from gateway.thinking import thought
 from gateway.visibility import functions_of_rules, rules
 from planner.change import RETURNED_ROWS, plan_check, plan_insert
 from planner.enforce import enforced
@@ -126,15 +127,15 @@ async def insert_rows(
     """Write the rows of an analysed INSERT … SELECT into the table, every rule of it kept."""
     table = version.table
     context = with_rules(reading.context, table, kept)
-    plan = plan_insert(query, context)
+    plan = await thought(session, reading.size, plan_insert, query, context)
     numbered = [sequence.attnum for sequence in plan.sequences]
     if numbered and kept.checks:
         raise unsupported("a sequence in INSERT … SELECT from the lake into a table with CHECK constraints")
     checks = check_conditions(context, table, kept)
-    checked = enforced(plan.query, table, checks, numbered=numbered)
+    checked = enforced(plan.query, table, checks, numbered=numbered, violations=plan.violations)
     if plan.sequences:
         return await _numbered(session, table, checked, plan.sequences, reading), plan.returning
-    async with telling_row(session, plan.query, table, checks, reading), attending(session):
+    async with telling_row(session, query, plan.query, table, checks, reading), attending(session):
         result = await session.gateway.engine.insert(RunnableInsert(runnable(checked, reading), table), session.tag)
     return result, plan.returning
 
@@ -154,8 +155,9 @@ async def _numbered(
 async def insert_batches(
     session: Exchange, query: Node, table: Table, kept: TableRules, reading: Reading
 ) -> AsyncIterator[pa.RecordBatch]:
-    """The rows that an analysed INSERT … SELECT proposes, in lake form, unchecked."""
-    plan = plan_insert(query, with_rules(reading.context, table, kept))
+    """The rows that an analysed INSERT … SELECT proposes, in lake form, unchecked: it has no withCheckOptions."""
+    plan = await thought(session, reading.size, plan_insert, query, with_rules(reading.context, table, kept))
+    assert not plan.violations, "rows that PostgreSQL is to check have been checked"
     stream = await session.gateway.engine.stream(runnable(plan.query, reading), session.tag)
     async for batch in _numbered_batches(session, table, stream, stream, plan.sequences):
         yield batch
@@ -188,7 +190,8 @@ async def next_values(session: Exchange, sequence_oid: int, count: int) -> np.nd
     """The next `count` values of a sequence, as 64-bit integers."""
     [result] = await session.backend.run(
         Statement(
-            "SELECT nextval($1::bigint::oid::regclass) FROM generate_series(1, $2::bigint)",
+            "SELECT pg_catalog.nextval($1::bigint::pg_catalog.oid::pg_catalog.regclass)"
+            " FROM pg_catalog.generate_series(1, $2::bigint)",
             (str(sequence_oid), str(count)),
             result_format=1,
             bodies_only=True,

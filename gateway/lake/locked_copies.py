@@ -13,6 +13,7 @@ import pyarrow as pa
 from catalog.errors import SluiceError, SqlState
 from catalog.model import TableVersion
 from gateway.lake.computed import SMALL_ROWS, Locked
+from gateway.lake.reading import planned
 from gateway.lake.rehearsal import load, places_in
 from planner.computed_locking import is_cut, locking_alone, reads_one_table_once
 from planner.locking import LockingPlan, plan_locking
@@ -23,17 +24,17 @@ if TYPE_CHECKING:
     from planner.nodes import Node
 
 
-def plan_locks(session: Exchange, query: Node | None, reading: Reading) -> tuple[LockingPlan, SluiceError | None]:
+async def plan_locks(session: Exchange, query: Node | None, reading: Reading) -> tuple[LockingPlan, SluiceError | None]:
     """The plan of a query that locks rows; with a refusal, it gives no more than where the rows are."""
     try:
-        return plan_locking(query, reading.context), None
+        return await planned(session, reading, plan_locking, query), None
     except SluiceError as refusal:
         alone = None
         if refusal.sqlstate == SqlState.FEATURE_NOT_SUPPORTED:
             alone = locking_alone(query, session.gateway.builtins)
         if alone is None:
             raise
-        return plan_locking(alone, reading.context), refusal
+        return await planned(session, reading, plan_locking, alone), refusal
 
 
 async def locked_copies(  # noqa: PLR0917

@@ -38,11 +38,10 @@ class LockedCursorRows:
         """Lock the tables, and refuse what cannot be locked; which columns tell where rows are, by table."""
         self._reading = reading
         query, builtins = self._routed.query, self._session.gateway.builtins
-        plan, refusal = plan_locks(self._session, query, reading)
+        plan, refusal = await plan_locks(self._session, query, reading)
         if refusal is not None and not is_computable(query, builtins, made_by_users=True, locked=True):
             raise refusal
-        token = self._session.gateway.token
-        await self._session.backend.run(lock_tables(token, self._routed.lake, ROW_SHARE))
+        await self._session.backend.run(lock_tables(self._routed.lake, ROW_SHARE))
         # Behind the columns that PostgreSQL computes there is none that would tell.
         beyond = len(self._analysis.columns or ())
         places: dict[int, list[int]] = {}
@@ -55,7 +54,7 @@ class LockedCursorRows:
         assert self._reading is not None
         reading = self._reading
         while True:
-            plan, refusal = plan_locks(self._session, self._routed.query, reading)
+            plan, refusal = await plan_locks(self._session, self._routed.query, reading)
             replaced = await replaced_since(self._session, plan, reading)
             batches = await locked_rows(self._session, plan, reading, replaced)
             if batches is not None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gateway.lake.computed_rows import spark_rows
 from gateway.lake.locked_rows import locked_rows, visible, with_subqueries_locked
+from gateway.lake.reading import planned
 from planner.locking import plan_locking, strongest
 
 if TYPE_CHECKING:
@@ -22,6 +23,6 @@ async def locked_stream(session: Exchange, routed: Routed, reading: Reading) -> 
         return None
     if not strongest(routed.query):
         return await spark_rows(session, routed, locked, session.tag)
-    plan = plan_locking(routed.query, locked.context)
+    plan = await planned(session, locked, plan_locking, routed.query)
     batches = await locked_rows(session, plan, locked)
     return None if batches is None else visible(batches, plan)

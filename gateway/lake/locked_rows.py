@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from catalog.errors import unsupported
 from gateway.attention import attended
-from gateway.lake.reading import Reading, runnable
+from gateway.lake.reading import Reading, planned, runnable
 from gateway.lake.row_locks import (
     Strength,
     Waiting,
@@ -76,7 +76,7 @@ async def with_subqueries_locked(session: Exchange, query: Node | None, reading:
     """The reading with the rows of each subquery that locks some. None where it is to begin again."""
     assert query is not None
     for node in subqueries(query):
-        plan = plan_locking(node, reading.context, subquery=True)
+        plan = await planned(session, reading, plan_locking, node, subquery=True)
         batches = await locked_rows(session, plan, reading)
         if batches is None:
             return None

@@ -18,6 +18,7 @@ from catalog.errors import SluiceError, SqlState
 from gateway.analysis import SAVEPOINT, UNDO
 from gateway.backend import BackendLostError, Statement
 from gateway.lake.deferring import defer
+from gateway.own_names import OWN
 from gateway.visibility import latest
 from planner.lexer import quoted
 from planner.nodes import name_of
@@ -39,24 +40,28 @@ SELECT c.oid::pg_catalog.int8, coalesce((
     SELECT pg_catalog.json_agg(pg_catalog.json_build_array(
         pg_catalog.quote_ident(a.attname), pg_catalog.format_type(a.atttypid, a.atttypmod),
         (SELECT pg_catalog.format('%I.%I', n.nspname, o.collname)
-         FROM pg_catalog.pg_collation o JOIN pg_catalog.pg_namespace n ON n.oid = o.collnamespace
-         WHERE o.oid = a.attcollation AND o.oid <> t.typcollation),
+         FROM pg_catalog.pg_collation o JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) o.collnamespace
+         WHERE o.oid OPERATOR(pg_catalog.=) a.attcollation AND o.oid OPERATOR(pg_catalog.<>) t.typcollation),
         a.atttypid::pg_catalog.int8, a.atttypmod, a.attcollation::pg_catalog.int8) ORDER BY a.attnum)
-    FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
-    WHERE a.attrelid = c.oid AND a.attnum > 0), '[]')::pg_catalog.text, CASE c.relkind WHEN 'm' THEN (
+    FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid OPERATOR(pg_catalog.=) a.atttypid
+    WHERE a.attrelid OPERATOR(pg_catalog.=) c.oid
+        AND a.attnum OPERATOR(pg_catalog.>) 0), '[]')::pg_catalog.text,
+    CASE WHEN c.relkind OPERATOR(pg_catalog.=) 'm' THEN (
     SELECT pg_catalog.json_build_array(pg_catalog.pg_get_viewdef(c.oid), pg_catalog.json_agg(
         pg_catalog.json_build_array(d.refclassid::pg_catalog.int8, d.refobjid::pg_catalog.int8, d.refobjsubid)
         ORDER BY d.refclassid, d.refobjid, d.refobjsubid))
     FROM pg_catalog.pg_rewrite r JOIN pg_catalog.pg_depend d
-        ON d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass AND d.objid = r.oid AND d.refobjid <> c.oid
-    WHERE r.ev_class = c.oid) END::pg_catalog.text
-FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relname = $2::pg_catalog.name AND CASE WHEN $3::pg_catalog.bool THEN n.oid = pg_catalog.pg_my_temp_schema()
-    ELSE n.nspname = coalesce($1::pg_catalog.name, pg_catalog.current_schema()) END
+        ON d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_rewrite'::pg_catalog.regclass
+            AND d.objid OPERATOR(pg_catalog.=) r.oid AND d.refobjid OPERATOR(pg_catalog.<>) c.oid
+    WHERE r.ev_class OPERATOR(pg_catalog.=) c.oid) END::pg_catalog.text
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
+WHERE c.relname OPERATOR(pg_catalog.=) $2::pg_catalog.name
+    AND CASE WHEN $3::pg_catalog.bool THEN n.oid OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()
+    ELSE n.nspname OPERATOR(pg_catalog.=) coalesce($1::pg_catalog.name, pg_catalog.current_schema()) END
 """
 # Classes of what PostgreSQL says where a name is not there, or is taken.
 _NAMING: Final = frozenset({"0A", "2B", "3F", "42"})
-_RELEASE: Final = Statement("RELEASE SAVEPOINT pg_sluice")
+_RELEASE: Final = Statement(f"RELEASE SAVEPOINT {OWN}")
 _TRUE: Final = str(True)
 # Of a name, before what makes it another's.
 _NAME_BYTES: Final = 40
@@ -182,7 +187,7 @@ class _Making:
             f"NULL::{kind}{f' COLLATE {collation}' if collation else ''} AS {column}"
             for column, kind, collation, *_ in json.loads(columns or b"")
         )
-        head = table_as(self._analysis.sql).head_for(self._placed(name))
+        head = self._analysis.taken_apart(table_as).head_for(self._placed(name))
         return Statement(f"{head} SELECT {', '.join(nulls)} WITH NO DATA")
 
     def _placed(self, name: str) -> str:

@@ -36,7 +36,10 @@ from gateway.lake.shadow_writer import ShadowWriter
 from gateway.lake.table_locks import EXCLUSIVE, lock_tables
 from gateway.lake.uniqueness import DuplicateKeyError, keep_keys
 from gateway.messages.backend import CommandComplete
+from gateway.own_message import own
+from gateway.own_names import OWN
 from gateway.portal import Binding, StatementPortal
+from gateway.thinking import thought
 from gateway.visibility import lake_relations, used
 from planner.computable import acting_functions
 from planner.difference import lacking
@@ -61,20 +64,25 @@ if TYPE_CHECKING:
 
 # A materialized view has neither constraints nor defaults.
 _NO_RULES: Final = TableRules((), {}, frozenset(), frozenset())
-_DESCRIBE: Final = "SELECT description::text FROM pg_sluice.describe(ARRAY[$1::bigint::oid])"
+_DESCRIBE: Final = "SELECT description::pg_catalog.text FROM pg_sluice.describe(ARRAY[$1::bigint::pg_catalog.oid])"
 # Whether REFRESH may be carried out, by matview.c (the index: is_usable_unique_index).
 _ALLOWED: Final = """
-SELECT c.relkind = 'm' AND pg_catalog.has_table_privilege(c.oid, 'MAINTAIN') AND (NOT $2::pg_catalog.bool OR (
+SELECT c.relkind OPERATOR(pg_catalog.=) 'm' AND pg_catalog.has_table_privilege(c.oid, 'MAINTAIN')
+    AND (NOT $2::pg_catalog.bool OR (
     c.relispopulated AND NOT $3::pg_catalog.bool AND EXISTS (
-        SELECT FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND i.indisunique AND i.indimmediate AND i.indisvalid
-            AND i.indpred IS NULL AND 0 <> ALL (i.indkey::pg_catalog.int2[]))))
-FROM pg_catalog.pg_class c WHERE c.oid = $1::pg_catalog.int8::pg_catalog.oid
+        SELECT FROM pg_catalog.pg_index i
+            WHERE i.indrelid OPERATOR(pg_catalog.=) c.oid AND i.indisunique AND i.indimmediate AND i.indisvalid
+            AND i.indpred IS NULL AND 0 OPERATOR(pg_catalog.<>) ALL (i.indkey::pg_catalog.int2[]))))
+FROM pg_catalog.pg_class c WHERE c.oid OPERATOR(pg_catalog.=) $1::pg_catalog.int8::pg_catalog.oid
 """
-_POPULATE: Final = "SELECT pg_sluice.populate($1, $2::bigint::oid, $3)"
-_QUERY: Final = "SELECT query, query::oid::regclass, owner FROM pg_sluice.make_query($1, $2::bigint::oid)"
-_CHECK: Final = "SELECT pg_sluice.check_as_owner($1, $2::bigint::oid)"
-_TWIN: Final = "SELECT pg_sluice.make_twin($1, $2::bigint::oid)"
-_VOLATILE: Final = "SELECT pg_sluice.volatile_functions($1::oid[])"
+_POPULATE: Final = own("SELECT pg_sluice.populate($1::bigint::pg_catalog.oid, $2)")
+_QUERY: Final = own(
+    "SELECT query, query::pg_catalog.oid::pg_catalog.regclass, owner"
+    " FROM pg_sluice.make_query($1::bigint::pg_catalog.oid)"
+)
+_CHECK: Final = "SELECT pg_sluice.check_as_owner($1::bigint::pg_catalog.oid)"
+_TWIN: Final = "SELECT pg_sluice.make_twin($1::bigint::pg_catalog.oid)"
+_VOLATILE: Final = "SELECT pg_sluice.volatile_functions($1::pg_catalog.oid[])"
 
 
 class CreateMaterializedPortal(StatementPortal):
@@ -86,7 +94,10 @@ class CreateMaterializedPortal(StatementPortal):
         into = query.utilityStmt.into
         tag = "CREATE MATERIALIZED VIEW"
         async with Changing(self, tag) as changing:
-            statement, in_block = Statement(table_as(self.analysis.sql).without_data), not session.transaction.implicit
+            statement, in_block = (
+                Statement(self.analysis.taken_apart(table_as).without_data),
+                not session.transaction.implicit,
+            )
             made = await make(
                 session,
                 self.analysis,
@@ -116,7 +127,7 @@ class RefreshPortal(StatementPortal):
         tag = "REFRESH MATERIALIZED VIEW"
         if session.transaction.deferred.pending:  # who waits for somebody else's REFRESH keeps nobody waiting
             async with session.transaction.deferred.stepping_out():
-                await session.backend.run(lock_tables(session.gateway.token, [oid], EXCLUSIVE))
+                await session.backend.run(lock_tables([oid], EXCLUSIVE))
         async with Changing(self, tag, oid, mode=EXCLUSIVE) as changing:
             parameters = (str(oid), str(concurrently), str(no_data))
             [allowed] = await session.backend.run(Statement(_ALLOWED, parameters))
@@ -138,7 +149,7 @@ class RefreshPortal(StatementPortal):
 
 async def _populate(session: Exchange, table: Table, *, populated: bool) -> None:
     if table.populated != populated:
-        parameters = (session.gateway.token, str(table.oid), str(populated))
+        parameters = (str(table.oid), str(populated))
         await session.backend.run(Statement(_POPULATE, parameters, lasting=True))
 
 
@@ -210,7 +221,7 @@ async def _computed(session: Exchange, version: TableVersion) -> WriteResult:
     if not table.columns:
         raise unsupported("a row without columns")
     owner, insert = await _stored_query(session, table)
-    tree = parse(insert.tree)
+    tree = await thought(session, insert.tree.size, parse, insert.tree)
     node = main_query(tree)
     assert node is not None
     read_oids = (oid for oid in relations(tree) if oid >= FIRST_USER_OID and oid != table.oid)
@@ -236,13 +247,12 @@ async def _computed(session: Exchange, version: TableVersion) -> WriteResult:
 
 async def _stored_query(session: Exchange, table: Table) -> tuple[str, Analysis]:
     """The view's owner, who may run its query, and the analysis of an INSERT of that, for Spark to carry out."""
-    token = session.gateway.token
-    [_, made] = await session.backend.run(SAVEPOINT, Statement(_QUERY, (token, str(table.oid))))
+    [_, made] = await session.backend.run(SAVEPOINT, Statement(_QUERY, (str(table.oid),)))
     query, name, owner = (b"" if value is None else value for value in made.rows[0])
     sql = f"INSERT INTO {qualified(table)} SELECT * FROM {name.decode()}"
-    insert = await analysed(session, sql, name="pg_sluice", sync=True)
-    tree = parse(insert.tree)
-    await _plainly(session, Statement(_CHECK, (token, query.decode())))
+    insert = await analysed(session, sql, name=OWN, sync=True)
+    tree = await thought(session, insert.tree.size, parse, insert.tree)
+    await _plainly(session, Statement(own(_CHECK, int(query)), (query.decode(),)))
     await session.backend.run(*UNDO)
     insert.views = {oid: called for oid, called in views(tree).items() if oid != int(query)}
     return owner.decode(), insert
@@ -275,7 +285,7 @@ async def _alone(session: Exchange, table: Table, tree: Any) -> WriteResult:
 
 async def _twin(session: Exchange, table: Table) -> int:
     """Have PostgreSQL compute the rows, inside a savepoint that will be undone; the OID of what has them."""
-    made = await _plainly(session, Statement(_TWIN, (session.gateway.token, str(table.oid))))
+    made = await _plainly(session, Statement(own(_TWIN, table.oid), (str(table.oid),)))
     return int(made.rows[0][0] or 0)
 
 

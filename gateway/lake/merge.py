@@ -49,8 +49,10 @@ from gateway.lake.rehearsal import (
 )
 from gateway.lake.shadow import copy_values
 from gateway.lake.temporary import create_temporary
+from gateway.own_names import OWN
 from gateway.portal import StatementPortal
 from gateway.routing import Routed, route
+from gateway.thinking import thought
 from gateway.values import ResultColumn
 from gateway.visibility import functions_of_rules, left_by_parts, rules
 from planner.change import plan_delete
@@ -59,6 +61,7 @@ from planner.merge import is_read_in_place, is_repeatable, tables_in_place
 from planner.nodes import parse
 from planner.references import functions, relations
 from planner.routes import Route, main_query
+from planner.row_security import with_conditions_of
 from planner.statements import Merge, merge
 from storage.files import LakeFiles
 from storage.positions import deleted_positions
@@ -72,7 +75,8 @@ if TYPE_CHECKING:
 _UPDATE, _DELETE = 2, 4
 # Whether any of these types is an array.
 _ARRAYS: Final = (
-    "SELECT pg_catalog.bool_or(typcategory = 'A') FROM pg_catalog.pg_type WHERE oid = ANY ($1::pg_catalog.oid[])"
+    "SELECT pg_catalog.bool_or(typcategory OPERATOR(pg_catalog.=) 'A') FROM pg_catalog.pg_type"
+    " WHERE oid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.oid[])"
 )
 _EMPTY: Final = Statement(f"TRUNCATE pg_temp.{PROPOSED}")
 
@@ -85,7 +89,7 @@ class MergePortal(StatementPortal):
     async def run(self) -> None:
         session, query = self.session, self.routed.query
         assert query is not None
-        parts, oid = merge(self.analysis.sql), target_oid(query)
+        parts, oid = self.analysis.taken_apart(merge), target_oid(query)
         kinds = {int(action.commandType) for action in query.mergeActionList}
         updates, deletes = _UPDATE in kinds, _DELETE in kinds
         async with Changing(self, "MERGE", oid) as changing:
@@ -167,7 +171,7 @@ class MergePortal(StatementPortal):
         """A query made of the statement's parts."""
         types = self.analysis.parameter_types
         try:
-            return await analysed(self.session, sql, name="pg_sluice", parameter_types=types, sync=True)
+            return await analysed(self.session, sql, name=OWN, parameter_types=types, sync=True)
         except SluiceError as error:
             error.fields.pop("P", None)
             raise
@@ -215,10 +219,12 @@ class MergePortal(StatementPortal):
         session = self.session
         sql = f"{parts.common} DELETE FROM {parts.target} USING {parts.source} WHERE {parts.condition}"
         analysis = await self._analyse(f"DELETE FROM {parts.target}" if parts.by_source else sql)
-        query = main_query(parse(analysis.tree))
+        query = main_query(await thought(session, analysis.tree.size, parse, analysis.tree))
         assert query is not None
+        assert self.routed.query is not None
+        query = with_conditions_of(query, self.routed.query)  # which are others for a MERGE than for a DELETE
         version = reading.versions[target_oid(query)]
-        plan = plan_delete(query, reading.context)
+        plan = await thought(session, analysis.tree.size + reading.size, plan_delete, query, reading.context)
         stream = await session.gateway.engine.stream(runnable(plan.query, reading), session.tag)
         numbers = {file.path: number for number, file in enumerate(version.files)}
         try:

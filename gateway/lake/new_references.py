@@ -24,6 +24,7 @@ from catalog.model import Table
 from catalog.publish import RowChange
 from gateway.lake.row_locks import ROWS_MAX, changed_meanwhile, file_number, lock_referenced
 from gateway.lake.uniqueness import described_key
+from gateway.lake.withheld import discreet
 from gateway.transaction import Isolation, Validation
 from gateway.visibility import Current, current
 from storage.keys import LiveFile, bounds_of, distinct, find, key_chunks
@@ -74,7 +75,7 @@ async def keep_references(
                 _look_up, session.gateway.data_path, child.table, kept, _own(child), parent
             )
             if looked.missing is not None:
-                raise _not_present(child.table, kept, parent.table, looked.missing)
+                raise await _not_present(session, child.table, kept, parent.table, looked.missing)
 
         validation = Validation(
             foreign_key.oid, snapshot, again, whole=True, before=before if late else None, name=foreign_key.name
@@ -98,7 +99,7 @@ async def refuse_missing(session: Exchange, table: Table, added: RowChange) -> N
         parent = now if foreign_key.parent == table.oid else await current(session, foreign_key.parent, None)
         looked = await asyncio.to_thread(_look_up, session.gateway.data_path, table, foreign_key, new, parent)
         if looked.missing is not None:
-            raise _not_present(table, foreign_key, parent.table, looked.missing)
+            raise await _not_present(session, table, foreign_key, parent.table, looked.missing)
 
 
 def _of(table: Current, change: RowChange) -> list[LiveFile]:
@@ -128,7 +129,7 @@ async def _hold(
         if looked.missing is not None:
             if again and transaction.isolation is not Isolation.READ_COMMITTED:
                 raise changed_meanwhile()
-            raise _not_present(table, foreign_key, parent.table, looked.missing)
+            raise await _not_present(session, table, foreign_key, parent.table, looked.missing)
         rows = np.unique(np.concatenate((held, looked.rows), axis=1), axis=1)
         if rows.shape[1] in (held.shape[1], 0) or rows.shape[1] > ROWS_MAX:
             return parent.snapshot
@@ -172,9 +173,11 @@ def _look_up(
     return _Looked(None, rows, keys)
 
 
-def _not_present(table: Table, foreign_key: ForeignKey, parent: Table, row: pa.RecordBatch) -> SluiceError:
+async def _not_present(
+    session: Exchange, table: Table, foreign_key: ForeignKey, parent: Table, row: pa.RecordBatch
+) -> SluiceError:
     key = described_key(table, foreign_key.attnums, row)
-    return SluiceError(
+    error = SluiceError(
         SqlState.FOREIGN_KEY_VIOLATION,
         f'insert or update on table "{table.name}" violates foreign key constraint "{foreign_key.name}"',
         detail=f'Key {key} is not present in table "{parent.name}".',
@@ -182,3 +185,4 @@ def _not_present(table: Table, foreign_key: ForeignKey, parent: Table, row: pa.R
         table=table.name,
         constraint=foreign_key.name,
     )
+    return await discreet(session, error, table, foreign_key.attnums, f'Key is not present in table "{parent.name}".')

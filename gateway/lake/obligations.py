@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from catalog.datatypes import known_type
 from catalog.errors import SluiceError, SqlState
 from catalog.model import TableVersion
 from catalog.progress import Progress
@@ -19,13 +20,18 @@ from gateway.arrays import number_array
 from gateway.attention import attending
 from gateway.backend import Statement
 from gateway.lake.computed_column import column_types, has_row, may_be_asked
-from gateway.lake.reading import read, runnable
+from gateway.lake.reading import planned, read, runnable
+from gateway.lake.withheld import may_see_named
+from gateway.own_message import own
+from gateway.own_names import OWN
 from gateway.portal import Binding
 from gateway.routing import route
+from gateway.thinking import thought
 from gateway.transaction import Validation
 from gateway.values import OutputSettings
 from gateway.values.text import text_cells
 from planner.nodes import Node
+from planner.row_security import past_policies
 from planner.select import plan_select
 from planner.statements import condition_of
 from storage.plan import RunnableQuery
@@ -33,11 +39,11 @@ from storage.plan import RunnableQuery
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
 
-_OBLIGATIONS: Final = "SELECT pg_sluice.obligations($1)"
-_IS_THERE: Final = "SELECT FROM pg_catalog.{} WHERE oid = $1::pg_catalog.int8::pg_catalog.oid"
+_OBLIGATIONS: Final = own("SELECT pg_sluice.obligations()")
+_IS_THERE: Final = "SELECT FROM pg_catalog.{} WHERE oid OPERATOR(pg_catalog.=) $1::pg_catalog.int8::pg_catalog.oid"
 # Kinds whose errors name a column, and no constraint.
 _OF_COLUMN: Final = frozenset({"dc", "dn"})
-_VOUCH: Final = "SELECT pg_sluice.vouch($1, $2::bigint[])"
+_VOUCH: Final = own("SELECT pg_sluice.vouch($1::bigint[])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +77,10 @@ class Obligation:
         """Whether it is the constraint of that name, of that table."""
         return (self.relid, self.name) == (relid, name)
 
-    def violation(self, key: Sequence[str | None]) -> SluiceError:
-        """PostgreSQL's error for the offending key."""
-        found = f"({', '.join(self.columns)})=({', '.join('null' if value is None else value for value in key)})"
+    def violation(self, key: Sequence[str | None] | None) -> SluiceError:
+        """PostgreSQL's error for the offending key; None where that is not told."""
+        values = ", ".join("null" if value is None else value for value in key or ())
+        found = "Key" if key is None else f"Key ({', '.join(self.columns)})=({values})"
         if self.kind == "n":
             return nulls_found(self.schema, self.table, self.columns[0])
         code, message, detail = {
@@ -95,14 +102,14 @@ class Obligation:
             "f": (
                 SqlState.FOREIGN_KEY_VIOLATION,
                 f'insert or update on table "{self.table}" violates foreign key constraint "{self.name}"',
-                f'Key {found} is not present in table "{self.parent}".',
+                f'{found} is not present in table "{self.parent}".',
             ),
         }.get(
             self.kind,
             (
                 SqlState.UNIQUE_VIOLATION,
                 f'could not create unique index "{self.name}"',
-                f"Key {found} is duplicated.",
+                "Duplicate keys exist." if key is None else f"{found} is duplicated.",
             ),
         )
         return SluiceError(
@@ -124,7 +131,7 @@ def nulls_found(schema: str, table: str, column: str) -> SluiceError:
 
 async def obligations(session: Exchange) -> list[Obligation]:
     """What the session's transaction has noted and not met, in the order in which PostgreSQL would look."""
-    [result] = await session.backend.run(Statement(_OBLIGATIONS, (session.gateway.token,)))
+    [result] = await session.backend.run(Statement(_OBLIGATIONS))
     value = result.rows[0][0]
     assert value is not None
     return [_obligation(each) for each in json.loads(value)]
@@ -173,7 +180,7 @@ async def vouch(session: Exchange, met: Sequence[Obligation]) -> None:
     """No row offends against these."""
     if met:
         listed = number_array(each.constraint for each in met)
-        await session.backend.run(Statement(_VOUCH, (session.gateway.token, listed)))
+        await session.backend.run(Statement(_VOUCH, (listed,)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,16 +210,18 @@ class Look:
 async def prepare_look(session: Exchange, wanted: Obligation) -> Look:
     """What PostgreSQL has to say for a look."""
     with session.transaction.reading_newest():
-        analysis = await analyse(session.backend, wanted.query, name="pg_sluice", sync=True)
+        analysis = await analyse(session.backend, wanted.query, name=OWN, sync=True)
         routed = await route(session, analysis)
-        reading = await read(session, analysis, Binding(), routed.lake, scans=False)
+        # PostgreSQL has said who may make the constraint. It asks for no right to read the rows, and plans no query.
+        reading = await read(session, analysis, Binding(), routed.lake, explain=False, scans=False)
+    asked = await thought(session, analysis.tree.size, past_policies, routed.query)  # all rows have to meet it
     versions = reading.versions.values()
     query = question = None
     if reading.versions[wanted.relid].files:
         try:
-            query = runnable(plan_select(routed.query, reading.context), reading)
+            query = runnable(await planned(session, reading, plan_select, asked, carries=True), reading)
         except SluiceError as refusal:
-            question = await _question(session, wanted, routed.query, reading.versions[wanted.relid], refusal)
+            question = await _question(session, wanted, asked, reading.versions[wanted.relid], refusal)
     return Look(
         wanted,
         {oid: version.snapshot_id for oid, version in reading.versions.items()},
@@ -253,25 +262,29 @@ async def make_look(session: Exchange, prepared: Look, progress: Progress | None
         progress.begin(progress.step, prepared.files, prepared.rows, looking=True)
     if question is not None:
         if await has_row(session, question.version, question.types, question.condition):
-            raise prepared.wanted.violation([])
+            raise prepared.wanted.violation(None)
     elif prepared.query is not None:
         async with attending(session):
-            await _find(session, prepared.wanted, prepared.query, prepared.types)
+            key = await _found(session, prepared.query, prepared.types)
+        if key is not None:
+            wanted = prepared.wanted
+            raise wanted.violation(key if await may_see_named(session, wanted.relid, wanted.columns) else None)
     if progress is not None:
         progress.end()
     return prepared.read_at
 
 
-async def _find(session: Exchange, wanted: Obligation, query: RunnableQuery, types: Sequence[int]) -> None:
-    """Raise the violation where the query finds a row."""
+async def _found(session: Exchange, query: RunnableQuery, types: Sequence[int]) -> list[str | None] | None:
+    """The first row of the query, as text; None where it has none."""
     stream = await session.gateway.engine.stream(query, session.tag)
     try:
         async for batch in stream:
             if batch.num_rows:
                 cells = [
-                    text_cells(array.slice(0, 1), oid, OutputSettings())[0].as_py()
+                    text_cells(array.slice(0, 1), known_type(oid), OutputSettings())[0].as_py()
                     for array, oid in zip(batch.columns, types, strict=True)
                 ]
-                raise wanted.violation([None if cell is None else cell.decode() for cell in cells])
+                return [None if cell is None else cell.decode() for cell in cells]
+        return None
     finally:
         await stream.close()

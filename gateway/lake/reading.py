@@ -6,10 +6,10 @@ checks no privileges and folds no constants, EXPLAIN does both (42501, 22012).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
 from catalog.errors import SluiceError, SqlState
 from catalog.model import Sidecar, Table, TableVersion
@@ -18,8 +18,10 @@ from gateway.analysis import SAVEPOINT, UNDO, SchemaMark
 from gateway.arrays import number_array
 from gateway.attention import check
 from gateway.backend import BackendLostError, Result, Statement
+from gateway.lake.rights import missing, refuse_missing
 from gateway.lake.table_locks import ACCESS_SHARE, lock_tables
 from gateway.portal import Binding
+from gateway.thinking import thought
 from gateway.values import OutputSettings
 from gateway.visibility import uncommitted, use, versions
 from planner.functions.local_times import spark_zone
@@ -30,13 +32,19 @@ from storage.plan import BoundScan, RunnableQuery
 if TYPE_CHECKING:
     from gateway.analysis import Analysis
     from gateway.exchange import Exchange
+    from planner.nodes import Node
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 _VALUES: Final = Statement(
-    "SELECT (extract(epoch FROM now()) * 1000000)::bigint,"
-    " (extract(epoch FROM statement_timestamp()) * 1000000)::bigint,"
-    " current_setting('TimeZone'), current_user, session_user, current_database(), current_schema(),"
-    " current_setting('DateStyle'), current_setting('IntervalStyle'), current_setting('extra_float_digits')::int,"
-    " current_setting('bytea_output'),"
+    "SELECT (extract(epoch FROM pg_catalog.now()) OPERATOR(pg_catalog.*) 1000000)::bigint,"
+    " (extract(epoch FROM pg_catalog.statement_timestamp()) OPERATOR(pg_catalog.*) 1000000)::bigint,"
+    " pg_catalog.current_setting('TimeZone'), current_user, session_user,"
+    " pg_catalog.current_database(), pg_catalog.current_schema(),"
+    " pg_catalog.current_setting('DateStyle'), pg_catalog.current_setting('IntervalStyle'),"
+    " pg_catalog.current_setting('extra_float_digits')::int,"
+    " pg_catalog.current_setting('bytea_output'),"
     f" {session_timeouts.STATEMENT_TIMEOUT},"
     f" {session_timeouts.ASKED}, {as_of.UNDERSTOOD}, pg_sluice.schema_mark()"
 )
@@ -50,13 +58,15 @@ _DOMAIN_NAMES: Final = (
 class Reading:
     """`context` is the planner's; `versions` the tables at one snapshot; `timeout` in seconds, None for none.
 
-    `sidecars` are those that the tables' indexes have, by index and data file.
+    `size` is that of the statement's tree and of its parameters, in characters; `sidecars` are those that the tables'
+    indexes have, by index and data file.
     """
 
     context: Context
     versions: Mapping[int, TableVersion]
     output: OutputSettings
     timeout: float | None
+    size: int = 0
     sidecars: Mapping[tuple[int, int], Sidecar] = field(default_factory=dict)
 
 
@@ -90,7 +100,7 @@ async def read(
 
     Where it `scans` them, a materialized view that has not been populated is 55000. `unread`: see `versions`.
     """
-    statements = [_VALUES]
+    statements, asked = [_VALUES], 0
     if explain:
         explaining = Statement(
             f"EXPLAIN (COSTS OFF) {analysis.sql}",
@@ -100,11 +110,14 @@ async def read(
         )
         # Nobody who changes a schema is to wait for this transaction: EXPLAIN's locks are given back.
         statements += [SAVEPOINT, explaining, *UNDO] if session.transaction.open else [explaining]
+        # Last, for EXPLAIN says it in PostgreSQL's own words.
+        asked = len(statements)
+        statements.append(missing(analysis.demands))
     if session.transaction.open and lake:
-        statements.append(lock_tables(session.gateway.token, lake, ACCESS_SHARE))
+        statements.append(lock_tables(lake, ACCESS_SHARE))
     changed = session.transaction.open and not session.transaction.fresh
     if changed:
-        statements.append(uncommitted(session, lake))
+        statements.append(uncommitted(lake))
     try:
         results = await session.backend.run(*statements)
     except BackendLostError:
@@ -112,6 +125,8 @@ async def read(
     except SluiceError as error:
         raise await session.transaction.enlistment.cause(error) from error
     check(session)
+    if explain:
+        refuse_missing(results[asked])
     values, timeout, past = await _session_values(session, results[0])
     own = results[-1] if changed else None
     if past:
@@ -127,6 +142,7 @@ async def read(
                 f'materialized view "{version.table.name}" has not been populated',
                 hint="Use the REFRESH MATERIALIZED VIEW command.",
             )
+    values = await _with_settings(session, values, sorted(analysis.asked_settings))
     tables = {oid: version.table for oid, version in seen.items()}
     context = Context(
         session.gateway.builtins,
@@ -140,7 +156,30 @@ async def read(
         used = [index for index in version.table.indexes if index.is_used]
         if used:
             sidecars.update(await session.gateway.store.sidecars.of(version, used))
-    return Reading(context, seen, output_settings(values), timeout, sidecars)
+    size = analysis.tree.size + sum(len(parameter.text or "") for parameter in binding.canonical)
+    return Reading(context, seen, output_settings(values), timeout, size, sidecars)
+
+
+async def planned(
+    session: Exchange,
+    reading: Reading,
+    plan: Callable[Concatenate[Any, Context, _P], _T],
+    query: Node | None,
+    *arguments: _P.args,
+    **named: _P.kwargs,
+) -> _T:
+    """The plan that `plan` makes of the query, off the event loop where the statement is large."""
+    return await thought(session, reading.size, plan, query, reading.context, *arguments, **named)
+
+
+async def _with_settings(session: Exchange, values: SessionValues, names: Sequence[str]) -> SessionValues:
+    """The values, and the session's settings of these names."""
+    if not names:
+        return values
+    parameters = ", ".join(f"pg_catalog.current_setting(${number}, true)" for number, _ in enumerate(names, 1))
+    [result] = await session.backend.run(Statement(f"SELECT {parameters}", tuple(names)))
+    found = zip(names, result.rows[0], strict=True)
+    return replace(values, settings={name: None if value is None else value.decode() for name, value in found})
 
 
 async def _domain_names(session: Exchange, tables: Iterable[Table]) -> dict[int, str]:

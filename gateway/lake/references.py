@@ -26,6 +26,7 @@ from catalog.publish import RowChange
 from gateway.backend import Statement
 from gateway.lake.row_locks import lock_keys
 from gateway.lake.uniqueness import described_key
+from gateway.lake.withheld import discreet
 from gateway.transaction import Validation
 from gateway.visibility import Current, current
 from storage.keys import Found, LiveFile, bounds_of, distinct, find, key_chunks, keys_of, read_positions
@@ -33,7 +34,7 @@ from storage.keys import Found, LiveFile, bounds_of, distinct, find, key_chunks,
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
 
-_REFERRING: Final = "SELECT pg_sluice.referring($1::bigint::oid)"
+_REFERRING: Final = "SELECT pg_sluice.referring($1::bigint::pg_catalog.oid)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +60,10 @@ class Consequence:
     found: Found
 
 
-def still_referenced(consequence: Consequence, child: Table) -> SluiceError:
+async def still_referenced(session: Exchange, consequence: Consequence, child: Table) -> SluiceError:
     """What PostgreSQL says where the action itself made rows refer to the key again."""
     row = consequence.gone.columns.slice(int(consequence.found.wanted[0]), 1)
-    return _still_referenced(consequence.parent, child, consequence.foreign_key, Action.NO_ACTION, row)
+    return await _still_referenced(session, consequence.parent, child, consequence.foreign_key, Action.NO_ACTION, row)
 
 
 async def renewed(session: Exchange, consequence: Consequence) -> Consequence:
@@ -150,7 +151,7 @@ async def consequence(
             raise unsupported("a change of keys that foreign keys' actions follow, by other than an UPDATE or DELETE,")
         if len(found) and action in (Action.NO_ACTION, Action.RESTRICT):
             row = gone.columns.slice(int(found.wanted[0]), 1)
-            raise _still_referenced(table, child.table, foreign_key, action, row)
+            raise await _still_referenced(session, table, child.table, foreign_key, action, row)
         if len(found):
             wanted = Consequence(foreign_key, action, table, gone, found)
 
@@ -287,17 +288,17 @@ async def _validate(  # noqa: PLR0917
     found = await _children(session, parent.table, foreign_key, rest, child, files)
     if len(found):
         row = rest.columns.slice(int(found.wanted[0]), 1)
-        raise _still_referenced(parent.table, child.table, foreign_key, said, row)
+        raise await _still_referenced(session, parent.table, child.table, foreign_key, said, row)
 
 
-def _still_referenced(
-    parent: Table, child: Table, foreign_key: ForeignKey, action: Action, row: pa.RecordBatch
+async def _still_referenced(  # noqa: PLR0917
+    session: Exchange, parent: Table, child: Table, foreign_key: ForeignKey, action: Action, row: pa.RecordBatch
 ) -> SluiceError:
     key = described_key(parent, foreign_key.parent_attnums, row)
     restricted = action is Action.RESTRICT
     violates = "violates RESTRICT setting of foreign key" if restricted else "violates foreign key"
     verb = "referenced" if restricted else "still referenced"
-    return SluiceError(
+    error = SluiceError(
         SqlState.RESTRICT_VIOLATION if restricted else SqlState.FOREIGN_KEY_VIOLATION,
         f'update or delete on table "{parent.name}" {violates} constraint "{foreign_key.name}" on table "{child.name}"',
         detail=f'Key {key} is {verb} from table "{child.name}".',
@@ -305,3 +306,5 @@ def _still_referenced(
         table=child.name,
         constraint=foreign_key.name,
     )
+    otherwise = f'Key is {verb} from table "{child.name}".'
+    return await discreet(session, error, parent, foreign_key.parent_attnums, otherwise)

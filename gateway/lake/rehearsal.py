@@ -35,12 +35,15 @@ from gateway.lake.shadow import (
     qualified,
     resume,
     rows_of_bodies,
+    runs_checks,
     shadow_rows,
     suspending,
     to_lake_form,
 )
 from gateway.messages import frontend
 from gateway.messages.backend import CommandComplete
+from gateway.own_message import LOCKED, of_shadow, own, shadow_view
+from gateway.own_names import OWN
 from gateway.portal import Binding, StatementPortal
 from gateway.values import OutputSettings
 from gateway.values.text import text_cells
@@ -54,22 +57,23 @@ if TYPE_CHECKING:
     from gateway.lake.changing import Changing
     from storage.write import WriteResult
 
-_STATEMENT: Final = Statement("SAVEPOINT pg_sluice_statement")
-AGAIN: Final = Statement("ROLLBACK TO SAVEPOINT pg_sluice_statement")
-_LOADED: Final = (
-    "SELECT min(number::text) FROM pg_sluice.shadow_rows($1, $2::bigint::oid, 'xmin', 'true') AS rows (number xid)"
-)
-_NOTE: Final = "SELECT pg_sluice.note_updates($1, $2::bigint::oid)"
-_NOTED: Final = "SELECT * FROM pg_sluice.noted_updates($1)"
+_STATEMENT: Final = Statement(f"SAVEPOINT {OWN}_statement")
+AGAIN: Final = Statement(f"ROLLBACK TO SAVEPOINT {OWN}_statement")
+_NOTE: Final = own("SELECT pg_sluice.note_updates($1::bigint::pg_catalog.oid)")
+_NOTED: Final = own("SELECT * FROM pg_sluice.noted_updates()")
 _PAIRS: Final = pa.schema([("before", pa.binary()), ("after", pa.binary())])
-_MAY_INSERT: Final = "SELECT pg_catalog.has_table_privilege($1::bigint::oid, 'INSERT')"
+# Whether the client may copy rows there: it may insert them, and no policy has a say in which.
+_MAY_INSERT: Final = (
+    "SELECT pg_catalog.has_table_privilege($1::bigint::pg_catalog.oid, 'INSERT')"
+    " AND NOT pg_catalog.row_security_active($1::bigint::pg_catalog.oid)"
+)
 _NO_MARK: Final = "-1"
 _INTEGRITY_CLASS: Final = "23"
 _POSITION_BITS: Final = 40
 _NULL: Final = pa.scalar(b"N", pa.binary())
 _NOTHING: Final = pa.scalar(b"", pa.binary())
 # Where rows wait that the statement is to read, in a temporary table; and the name of the gateway's own statement.
-PROPOSED: Final = "pg_sluice_proposed"
+PROPOSED: Final = f"{OWN}_proposed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,16 +166,14 @@ async def begin(
     """Put the loaded rows into the shadow (`columns`: all but the generated ones); their mark for `finish`."""
     await begin_shadow(session, table)
     if noting:  # first, for its lock is stronger than that of who puts rows there
-        await session.backend.run(Statement(_NOTE, (session.gateway.token, str(table.oid))))
+        await session.backend.run(Statement(_NOTE, (str(table.oid),)))
     if not loaded.rows.num_rows:
         await session.backend.run(_STATEMENT)
         return _NO_MARK
     rows = loaded.rows.select([column.name for column in columns])
-    may_insert, suspended = await session.backend.run(
-        Statement(_MAY_INSERT, (str(table.oid),)), suspending(session, table)
-    )
+    may_insert, suspended = await session.backend.run(Statement(_MAY_INSERT, (str(table.oid),)), suspending(table))
     try:
-        if may_insert.rows[0][0] == b"t":
+        if may_insert.rows[0][0] == b"t" and not runs_checks(columns):
             await copy_rows(session, qualified(table), columns, rows)
         else:
             for batch in rows.to_batches():
@@ -186,7 +188,8 @@ async def begin(
 
 async def loaded_mark(session: Exchange, table: Table) -> str:
     """The mark of the rows that are in the shadow now; those that are `made` from here on have another."""
-    [result, _] = await session.backend.run(Statement(_LOADED, (session.gateway.token, str(table.oid))), _STATEMENT)
+    loaded = of_shadow(table.oid, f"SELECT pg_catalog.min(xmin::pg_catalog.text) FROM {shadow_view(table.oid)}")
+    [result, _] = await session.backend.run(Statement(loaded), _STATEMENT)
     [[number]] = result.rows
     return _NO_MARK if number is None else number.decode()
 
@@ -207,20 +210,21 @@ async def rehearse(
     answers: list[bytes] = []
     await send()
     tag = await relay_rows(session, answers)
-    conditions = (made(mark), f"xmin::text = '{mark}'", f"xmin::text = '{mark}' AND xmax <> '0'")
-    reads = [shadow_rows(session, table, each, placed=noting and not place) for place, each in enumerate(conditions)]
+    there = f"xmin::pg_catalog.text OPERATOR(pg_catalog.=) '{mark}'"
+    conditions = (made(mark), there, f"{there} AND {LOCKED}")
+    reads = [shadow_rows(table, each, placed=noting and not place) for place, each in enumerate(conditions)]
     if not noting:
         results = await session.backend.run(*reads, *UNDO)
         fresh, kept, locked = (rows_of(table, result.bodies) for result in results[: len(conditions)])
         return Outcome(answers, tag, fresh, kept, locked)
-    noted = Statement(_NOTED, (session.gateway.token,), result_format=1, bodies_only=True)
+    noted = Statement(_NOTED, result_format=1, bodies_only=True)
     made_now, *rest, updates, _ = await session.backend.run(*reads, noted, AGAIN)
     kept, locked = (rows_of(table, result.bodies) for result in rest)
     fresh, places = _placed(table, made_now.bodies)
     pairs = pa.Table.from_batches(rows_of_bodies(["before", "after"], updates.bodies), _PAIRS)
     # The statement is undone, and what it has replaced is there again, at its place.
-    replaced = f"ctid = ANY ('{{{_listed(pairs)}}}'::tid[])"
-    [found, *_] = await session.backend.run(shadow_rows(session, table, replaced, placed=True), *UNDO)
+    replaced = f"ctid OPERATOR(pg_catalog.=) ANY ('{{{_listed(pairs)}}}'::pg_catalog.tid[])"
+    [found, *_] = await session.backend.run(shadow_rows(table, replaced, placed=True), *UNDO)
     old, old_places = _placed(table, found.bodies)
 
     def origins() -> pa.Array:
@@ -292,7 +296,7 @@ async def conclude(
 
 def made(mark: str) -> str:
     """The condition on rows of the shadow that they were made by the statement."""
-    return f"xmin::text <> '{mark}'"
+    return f"xmin::pg_catalog.text OPERATOR(pg_catalog.<>) '{mark}'"
 
 
 async def send_own(session: Exchange, sql: str, binding: Binding, parameter_types: Sequence[int]) -> None:

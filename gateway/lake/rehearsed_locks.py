@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +23,7 @@ from gateway.lake.guarded import relay_rows, send_statement
 from gateway.lake.rehearsal import Loaded, begin, chosen_positions, load_all, rows_of
 from gateway.lake.row_locks import Strength, Waiting, check_may_look_again, lock_positions, unharmed
 from gateway.lake.shadow import shadow_rows
+from gateway.own_message import LOCKED
 from gateway.visibility import rules
 from planner.computed_locking import locked_table
 from planner.locking import STRENGTHS, WAITS
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from gateway.lake.reading import Reading
     from gateway.portal import Binding
     from planner.nodes import Node
-
-_LOCKED: Final = "xmax <> '0'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +94,6 @@ async def _choose(  # noqa: PLR0917
         await begin(session, table, columns, loaded)
         await send_statement(session, binding)
         tag = await relay_rows(session, kept)
-        [rows, *_] = await session.backend.run(shadow_rows(session, table, _LOCKED), *UNDO)
+        [rows, *_] = await session.backend.run(shadow_rows(table, LOCKED), *UNDO)
     session.gateway.store.undone_rows.left(table.oid, loaded.rows.num_rows)
     return Chosen(kept, int(tag.removeprefix("SELECT "))), rows_of(table, rows.bodies)

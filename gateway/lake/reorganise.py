@@ -36,14 +36,18 @@ from gateway.lake.computed_column import ComputedColumns, column_types, may_be_a
 from gateway.lake.insert_query import next_values, with_rules
 from gateway.lake.reading import read
 from gateway.lake.shadow import qualified
+from gateway.own_message import own
+from gateway.own_names import OWN
 from gateway.portal import Binding
 from gateway.routing import route
 from gateway.sequences_of_changes import OwnedSequence, owned_sequences
+from gateway.thinking import thought
 from gateway.visibility import latest, rules
 from planner.change import columns_used, plan_update
 from planner.functions.local_times import spark_zone
 from planner.lexer import quoted
 from planner.plan import SparkQuery
+from planner.row_security import without_conditions
 from storage.arrow_types import arrow_type
 from storage.aside import aside
 from storage.plan import FILE_COLUMN, POSITION_COLUMN, BoundScan, RunnableQuery, column_name
@@ -63,21 +67,21 @@ from storage.reorganise import (
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
 
-_OBLIGATIONS: Final = "SELECT pg_sluice.column_obligations($1, $2::bigint::oid)"
-_RECOMPUTE: Final = "SELECT pg_sluice.recompute_columns($1, $2::bigint::oid, $3::pg_catalog.jsonb)"
-_VOUCH: Final = "SELECT pg_sluice.vouch_columns($1, $2::bigint::oid)"
+_OBLIGATIONS: Final = own("SELECT pg_sluice.column_obligations($1::bigint::pg_catalog.oid)")
+_RECOMPUTE: Final = own("SELECT pg_sluice.recompute_columns($1::bigint::pg_catalog.oid, $2::pg_catalog.jsonb)")
+_VOUCH: Final = own("SELECT pg_sluice.vouch_columns($1::bigint::pg_catalog.oid)")
 _DEFAULTS: Final = """
 SELECT a.attnum, coalesce(pg_catalog.pg_get_expr(d.adbin, d.adrelid), t.typdefault)
-FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
-LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-WHERE a.attrelid = $1::pg_catalog.int8::pg_catalog.oid AND (d.adbin IS NOT NULL OR t.typdefault IS NOT NULL)
+FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid OPERATOR(pg_catalog.=) a.atttypid
+LEFT JOIN pg_catalog.pg_attrdef d ON (d.adrelid, d.adnum) OPERATOR(pg_catalog.=) (a.attrelid, a.attnum)
+WHERE a.attrelid OPERATOR(pg_catalog.=) $1::pg_catalog.oid AND (d.adbin IS NOT NULL OR t.typdefault IS NOT NULL)
 """
 _DRAWN: Final = """
 SELECT d.refobjid::pg_catalog.int8 FROM pg_catalog.pg_attrdef f
-JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_attrdef'::pg_catalog.regclass AND d.objid = f.oid
-    AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass
-JOIN pg_catalog.pg_class s ON s.oid = d.refobjid AND s.relkind = 'S'
-WHERE f.adrelid = $1::pg_catalog.int8::pg_catalog.oid AND f.adnum = ANY ($2::pg_catalog.int2[])
+JOIN pg_catalog.pg_depend d ON (d.classid, d.objid, d.refclassid) OPERATOR(pg_catalog.=)
+    ('pg_catalog.pg_attrdef'::pg_catalog.regclass, f.oid, 'pg_catalog.pg_class'::pg_catalog.regclass)
+JOIN pg_catalog.pg_class s ON s.oid OPERATOR(pg_catalog.=) d.refobjid AND s.relkind OPERATOR(pg_catalog.=) 'S'
+WHERE f.adrelid OPERATOR(pg_catalog.=) $1::pg_catalog.oid AND f.adnum OPERATOR(pg_catalog.=) ANY ($2::smallint[])
 """
 # Rows whose new values are in memory at a time.
 _ROWS_AT_ONCE: Final = 1_000_000
@@ -166,8 +170,7 @@ class Reorganisation:
         changed = [column for column in columns if not column.added and column not in generated]
         in_place = [await found._planned_in_place(some) for some in (added, generated) if some]
         await session.backend.run(*UNDO)
-        types = [await found._planned_types(changed, using)] if changed else []
-        found.plans += types + in_place
+        found.plans += ([await found._planned_types(changed, using)] if changed else []) + in_place
         return found
 
     async def _find_sequences(self) -> None:
@@ -176,8 +179,7 @@ class Reorganisation:
             owned = await owned_sequences(self.session.backend, [self.relid])
             self.sequences = {attnum: each for (_, attnum, _), each in owned.items() if attnum in numbered}
         others = [column.attnum for column in self.columns if column.added and not column.is_numbered]
-        question = Statement(_DRAWN, (str(self.relid), number_array(others)))
-        [answer] = await self.session.backend.run(question)
+        [answer] = await self.session.backend.run(Statement(_DRAWN, (str(self.relid), number_array(others))))
         self.draws = frozenset(int(oid or 0) for (oid,) in answer.rows)
         if self.draws & {each.oid for each in self.sequences.values()}:
             raise unsupported("a column whose default takes values of the sequence of another one added with it")
@@ -235,18 +237,19 @@ class Reorganisation:
     ) -> Plan:
         session, name = self.session, qualified(named)
         with session.transaction.reading_newest():
-            analysis = await analyse(session.backend, f"UPDATE {name} SET {assignments}", name="pg_sluice", sync=True)
+            analysis = await analyse(session.backend, f"UPDATE {name} SET {assignments}", name=OWN, sync=True)
             routed = await route(session, analysis)
             reading = await read(session, analysis, Binding(), routed.lake, explain=False)
         table = reading.versions[self.relid].table
         kept = await rules(session, table)
         context = with_rules(reading.context, table, replace(kept, generated=kept.generated & targets.keys()))
         assert routed.query is not None
-        asked = await may_be_asked(session, routed.query)
+        changing = without_conditions(routed.query)
+        asked = await may_be_asked(session, changing)
         narrowed, zone = None, ""
         try:
             zone = spark_zone(context.session.time_zone)
-            query = plan_update(routed.query, context, targets).query
+            query = (await thought(session, reading.size, plan_update, changing, context, targets)).query
         except SluiceError as refusal:
             if refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED or not asked:
                 raise
@@ -418,7 +421,7 @@ class Reorganisation:
         self.new = new
         await self._stage(await self.catch_up())
         await self._set_sequences()
-        await session.backend.run(Statement(_VOUCH, (session.gateway.token, str(self.relid))))
+        await session.backend.run(Statement(_VOUCH, (str(self.relid),)))
 
     async def _set_sequences(self) -> None:
         for sequence in self.sequences.values():
@@ -449,14 +452,14 @@ class Reorganisation:
         await self.session.gateway.engine.remove(self.written)
 
 
-def recompute(session: Exchange, relid: int, using: Iterable[str]) -> Statement:
+def recompute(relid: int, using: Iterable[str]) -> Statement:
     """After a change: columns with a USING are computed anew, even those whose files might stay."""
-    return Statement(_RECOMPUTE, (session.gateway.token, str(relid), json.dumps(list(using))))
+    return Statement(_RECOMPUTE, (str(relid), json.dumps(list(using))))
 
 
 async def column_obligations(session: Exchange, relid: int) -> tuple[list[ComputedColumn], Table]:
     """The columns of a table to be computed, and the table as the transaction has made it."""
-    [result] = await session.backend.run(Statement(_OBLIGATIONS, (session.gateway.token, str(relid))))
+    [result] = await session.backend.run(Statement(_OBLIGATIONS, (str(relid),)))
     value = result.rows[0][0]
     assert value is not None
     found = json.loads(value)

@@ -28,14 +28,17 @@ from gateway.lake.catching_up import until_little_is_left
 from gateway.lake.new_references import refuse_missing
 from gateway.lake.reorganise import Reorganisation
 from gateway.lake.uniqueness import refuse_duplicates
+from gateway.own_message import own
 from gateway.visibility import latest, staged
 from storage.reorganise import Rewritten, by_new_file, lost_positions, lost_since, with_deletions
 
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
 
-_IS_THERE: Final = "SELECT FROM pg_catalog.pg_class WHERE oid = $1::pg_catalog.int8::pg_catalog.oid"
-_HOLD_OFF: Final = "SELECT pg_sluice.hold_off_compaction($1, $2::bigint::oid)"
+_IS_THERE: Final = (
+    "SELECT FROM pg_catalog.pg_class WHERE oid OPERATOR(pg_catalog.=) $1::pg_catalog.int8::pg_catalog.oid"
+)
+_HOLD_OFF: Final = own("SELECT pg_sluice.hold_off_compaction($1::bigint::pg_catalog.oid)")
 
 
 class Rewriting:
@@ -69,7 +72,7 @@ class Rewriting:
     async def write(self) -> None:
         """Write anew what is not yet, which takes long where there are many rows."""
         if not self._staged:
-            await self._session.backend.run(Statement(_HOLD_OFF, (self._session.gateway.token, str(self.relid))))
+            await self._session.backend.run(Statement(_HOLD_OFF, (str(self.relid),)))
         await until_little_is_left(self._write_new if self._staged else self._columns.catch_up)
 
     async def _write_new(self) -> None:

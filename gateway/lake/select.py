@@ -11,12 +11,13 @@ import pyarrow as pa
 from catalog.errors import SluiceError, SqlState
 from gateway.attention import attending
 from gateway.kept_answers import KeptAnswers
+from gateway.lake.carried import CarriedColumns
 from gateway.lake.computed import Computing
-from gateway.lake.reading import Reading, read, runnable
+from gateway.lake.reading import Reading, planned, read, runnable
 from gateway.messages.backend import CommandComplete, FieldDescription, PortalSuspended
-from gateway.portal import Binding, Portal, timed_out, with_formats
+from gateway.portal import Binding, Portal, with_formats
+from gateway.statement_timeout import timed_out
 from gateway.values import OutputSettings, ResultColumn, encode_rows
-from planner.select import plan_select
 from storage.engine import ResultStream
 
 if TYPE_CHECKING:
@@ -27,14 +28,20 @@ if TYPE_CHECKING:
 # Rows that are encoded at a time, off the event loop; fewer are encoded on it, for a thread costs more than they do.
 _ROWS_AT_ONCE: Final = 65_536
 _ROWS_ON_LOOP: Final = 512
+_COLUMNS_ON_LOOP: Final = 100
+_BYTES_ON_LOOP: Final = 1 << 18
 
 
 async def stream_of(
-    session: Exchange, routed: Routed, reading: Reading, limit_time: Callable[[float | None], None]
+    session: Exchange,
+    routed: Routed,
+    reading: Reading,
+    limit_time: Callable[[float | None], None],
+    carried: CarriedColumns,
 ) -> ResultStream:
     """Begin to run a SELECT that is understood."""
-    query = plan_select(routed.query, reading.context)
     limit_time(reading.timeout)
+    query = await planned(session, reading, carried.plan, routed.query)
     return await session.gateway.engine.stream(runnable(query, reading), session.tag)
 
 
@@ -49,21 +56,40 @@ class Presenting(Protocol):
 class RowSender:
     """Encodes batches for one client and sends them as fast as it takes them."""
 
-    def __init__(self, session: Exchange, columns: tuple[FieldDescription, ...], reading: Presenting) -> None:
+    def __init__(
+        self,
+        session: Exchange,
+        columns: tuple[FieldDescription, ...],
+        reading: Presenting,
+        carried: CarriedColumns | None = None,
+    ) -> None:
+        self._session = session
         self._client = session.client
-        self._columns = [ResultColumn(column.type_oid, column.typmod, column.format) for column in columns]
+        self._carried = carried or CarriedColumns()
+        self._given = [ResultColumn(column.type_oid, column.typmod, column.format) for column in columns]
+        self._columns = self._carried.sent(self._given)
         self._settings = reading.output
 
+    async def made(self, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
+        """The batch, once the session's backend has made the values of carried types."""
+        return await self._carried.made(self._session, batch, self._given)
+
     async def send(self, batch: pa.RecordBatch) -> None:
-        """All rows of the batch."""
+        """All rows of the batch; where columns are of carried types, as they are `made`."""
         for start in range(0, batch.num_rows, _ROWS_AT_ONCE):
             part = batch.slice(start, _ROWS_AT_ONCE)
-            if part.num_rows <= _ROWS_ON_LOOP:
+            if _is_small(part):
                 data = encode_rows(part, self._columns, self._settings)
             else:
                 data = await asyncio.to_thread(encode_rows, part, self._columns, self._settings)
             self._client.write(data)
             await self._client.drain()
+
+
+def _is_small(rows: pa.RecordBatch) -> bool:
+    """Whether they are encoded in a moment: each column takes some time of its own."""
+    few = rows.num_rows <= _ROWS_ON_LOOP and rows.num_columns <= _COLUMNS_ON_LOOP
+    return few and int(rows.nbytes) <= _BYTES_ON_LOOP
 
 
 class SelectPortal(Portal):
@@ -81,6 +107,7 @@ class SelectPortal(Portal):
         self._timeout: float | None = None
         self._timer: asyncio.Timeout | None = None
         self._reading: Reading | None = None
+        self._carried = CarriedColumns()
         self._computed: KeptAnswers | None = None
         self._left = 0  # rows of what was computed
         self.columns = with_formats(analysis.columns or (), binding.result_formats)
@@ -104,7 +131,7 @@ class SelectPortal(Portal):
             self.started = True
             try:
                 reading = await self._open()
-                async with attending(self.session):
+                async with attending(self.session, leaves_window=not self._carried):
                     self._rest = await self._next(0)
             except SluiceError as error:
                 if self._reading is None or error.sqlstate != SqlState.FEATURE_NOT_SUPPORTED:
@@ -115,28 +142,50 @@ class SelectPortal(Portal):
                 await self._compute(limit, error)
                 return
             self.announce()
-            self._sender = RowSender(self.session, self.columns or (), reading)
+            self._sender = RowSender(self.session, self.columns or (), reading, self._carried)
         if self._computed is not None:
             await self._give(limit)
             return
         assert self._sender is not None
-        sent = 0
-        async with attending(self.session):
-            while (batch := await self._next(limit - sent if limit else 0)) is not None:
-                await self._sender.send(batch)
-                sent += batch.num_rows
-                if limit and sent == limit:
-                    break
+        if self._carried:
+            sent = await self._send_carried(self._sender, limit)
+        else:
+            async with attending(self.session):
+                sent = await self._send(self._sender, limit)
         if limit and sent == limit:
             self.session.client.send(PortalSuspended())
             return
         self.session.client.send(CommandComplete(f"SELECT {sent}"))
 
+    async def _send(self, sender: RowSender, limit: int) -> int:
+        sent = 0
+        while (batch := await self._next(limit - sent if limit else 0)) is not None:
+            await sender.send(batch)
+            sent += batch.num_rows
+            if limit and sent == limit:
+                break
+        return sent
+
+    async def _send_carried(self, sender: RowSender, limit: int) -> int:
+        """The session's backend makes values in between, in the window that it is in."""
+        sent = 0
+        while not limit or sent < limit:
+            async with attending(self.session, leaves_window=False):
+                batch = await self._next(limit - sent if limit else 0)
+            if batch is None:
+                break
+            made = await sender.made(batch)
+            async with attending(self.session, leaves_window=False):
+                for part in made:
+                    await sender.send(part)
+            sent += batch.num_rows
+        return sent
+
     async def _open(self) -> Reading:
         """Begin to run the query; its rows come in `_batches`. `_reading` is set before it may turn out that Spark
         cannot."""
         reading = self._reading = await read(self.session, self._analysis, self._binding, self._routed.lake)
-        self._stream = await stream_of(self.session, self._routed, reading, self.limit_time)
+        self._stream = await stream_of(self.session, self._routed, reading, self.limit_time, self._carried)
         self._batches = aiter(self._stream)
         return reading
 

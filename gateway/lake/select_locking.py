@@ -18,7 +18,7 @@ from gateway.lake.changing import Changing
 from gateway.lake.computed import Computing
 from gateway.lake.locked_copies import locked_copies, plan_locks
 from gateway.lake.locked_rows import locked_rows, visible, with_subqueries_locked
-from gateway.lake.reading import Reading, read, runnable
+from gateway.lake.reading import Reading, planned, read, runnable
 from gateway.lake.rehearsed_locks import rehearse_locks
 from gateway.lake.select import SelectPortal
 from gateway.lake.table_locks import ROW_SHARE
@@ -75,11 +75,11 @@ class LockingSelectPortal(SelectPortal):
             return False
         if not strongest(query):
             self._stream = await session.gateway.engine.stream(
-                runnable(plan_select(query, locked.context), locked), session.tag
+                runnable(await planned(session, locked, plan_select, query), locked), session.tag
             )
             self._batches = aiter(self._stream)
             return True
-        plan, refusal = plan_locks(session, query, locked)
+        plan, refusal = await plan_locks(session, query, locked)
         batches = await locked_rows(session, plan, locked)
         if batches is None:
             return False

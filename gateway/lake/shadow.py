@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from catalog.datatypes import BY_ARRAY_OID, BY_OID, TEXT, is_enumeration
+from catalog.datatypes import BY_ARRAY_OID, BY_OID, CARRIED, CHECKED_TEXTS, TEXT, is_enumeration
 from catalog.errors import unsupported
 from catalog.model import Column, Table
 from gateway.analysis import SAVEPOINT, UNDO
@@ -23,6 +23,7 @@ from gateway.backend import Result, Statement
 from gateway.backend_copies import copy_in
 from gateway.copy import BinaryReader, CopyFormat, CopyOptions, CopyWriter
 from gateway.enlistment import SchemaChangedError, hold_schema
+from gateway.own_message import of_shadow, own, shadow_view
 from gateway.own_text import own_text
 from gateway.values import Format, OutputSettings, ResultColumn, convert_binary
 from gateway.values.binary import binary_array
@@ -36,10 +37,15 @@ if TYPE_CHECKING:
 COPY_HEADER: Final = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 COPY_TRAILER: Final = b"\xff\xff"
 _PUT_AS_OWNER: Final = (
-    "SELECT pg_sluice.put_as_owner($1, $2::bigint::oid, $3::text[], $4::oid[], $5::integer, $6::text[])"
+    "SELECT pg_sluice.put_as_owner($1::bigint::pg_catalog.oid, $2::pg_catalog.text[],"
+    " $3::pg_catalog.oid[], $4::integer, $5::pg_catalog.text[])"
 )
-_SUSPEND: Final = "SELECT pg_sluice.suspend_unvalidated($1, $2::bigint::oid)"
-_RESUME: Final = "SELECT pg_sluice.resume_unvalidated($1, $2::pg_catalog.jsonb)"
+_PUT_KEPT: Final = (
+    "SELECT pg_sluice.put_kept($1::pg_catalog.text, $2::pg_catalog.text[], $3::pg_catalog.oid[], $4::integer,"
+    " $5::pg_catalog.text[])"
+)
+_SUSPEND: Final = own("SELECT pg_sluice.suspend_unvalidated($1::bigint::pg_catalog.oid)")
+_RESUME: Final = own("SELECT pg_sluice.resume_unvalidated($1::pg_catalog.jsonb)")
 # Rows whose values go in one array.
 _PUT_ROWS: Final = 20_000
 
@@ -51,7 +57,7 @@ def qualified(table: Table) -> str:
 
 async def begin_shadow(session: Exchange, table: Table) -> None:
     """Begin the savepoint, and keep the table's schema as it is until that is undone."""
-    [_, held] = await session.backend.run(SAVEPOINT, hold_schema(session.gateway.token, [table.oid]))
+    [_, held] = await session.backend.run(SAVEPOINT, hold_schema([table.oid]))
     try:
         session.transaction.enlistment.confirm_held(table, held)
     except SchemaChangedError:
@@ -59,38 +65,33 @@ async def begin_shadow(session: Exchange, table: Table) -> None:
         raise
 
 
-def suspending(session: Exchange, table: Table) -> Statement:
+def suspending(table: Table) -> Statement:
     """To be asked inside the savepoint, before rows that are there are copied: they may break what is not validated."""
-    return Statement(_SUSPEND, (session.gateway.token, str(table.oid)))
+    return Statement(_SUSPEND, (str(table.oid),))
 
 
 async def resume(session: Exchange, answers: Sequence[Result]) -> None:
     """The rows are copied, others are new: these are the answers to `suspending`."""
     suspended = [value for answer in answers for (value,) in answer.rows if value is not None]
     if suspended:
-        await session.backend.run(*(Statement(_RESUME, (session.gateway.token, value)) for value in suspended))
+        await session.backend.run(*(Statement(_RESUME, (value,)) for value in suspended))
 
 
 async def take_shadow_rows(session: Exchange, table: Table) -> list[pa.RecordBatch]:
     """The rows in the shadow, in lake form; afterwards the shadow is empty again (the savepoint undone)."""
     if not table.columns:
         raise unsupported("a row without columns")
-    [result, *_] = await session.backend.run(shadow_rows(session, table), *UNDO)
+    [result, *_] = await session.backend.run(shadow_rows(table), *UNDO)
     return await asyncio.to_thread(to_lake_form, table, result.bodies)
 
 
-def shadow_rows(session: Exchange, table: Table, condition: str = "true", *, placed: bool = False) -> Statement:
+def shadow_rows(table: Table, condition: str = "true", *, placed: bool = False) -> Statement:
     """To ask the backend for those of the shadow's rows that meet a condition of the gateway's own; with `placed`, last
     of all for the place of each in the shadow."""
-    places, place_types = (["ctid::pg_catalog.text"], ["place pg_catalog.text"]) if placed else ([], [])
-    names = ", ".join([*(kept_value(column, quoted(column.name)) for column in table.columns), *places])
-    types = ", ".join([*(f"c{column.attnum} {_kept_type(column)}" for column in table.columns), *place_types])
-    return Statement(
-        f"SELECT * FROM pg_sluice.shadow_rows($1, $2::bigint::oid, $3, $4) AS rows ({types})",
-        (session.gateway.token, str(table.oid), names, condition),
-        result_format=1,
-        bodies_only=True,
-    )
+    values = [kept_value(column, f"(kept).{quoted(column.name)}") for column in table.columns]
+    places = ["ctid::pg_catalog.text"] if placed else []
+    sql = f"SELECT {', '.join([*values, *places])} FROM {shadow_view(table.oid)} WHERE {condition}"
+    return Statement(of_shadow(table.oid, sql), result_format=1, bodies_only=True)
 
 
 def kept_value(column: Column, name: str) -> str:
@@ -103,13 +104,10 @@ def kept_value(column: Column, name: str) -> str:
         return own_text(name)
     if column.user_array is not None:
         return f"pg_catalog.array_send({name})"
+    if column.carried is not None:
+        number = column.carried.by_number
+        return f"pg_sluice.kept_text({name if number is None else f'{name}::{number}'})"
     return name if column.domain is None else f"{name}::{_sql_type(column.type_oid)}"
-
-
-def _kept_type(column: Column) -> str:
-    if is_enumeration(column.type_oid):
-        return "pg_catalog.text"
-    return "pg_catalog.bytea" if column.user_array is not None else _sql_type(column.type_oid)
 
 
 def _sql_type(type_oid: int) -> str:
@@ -173,15 +171,27 @@ async def copy_values(
     await copy_in(session.backend, f"COPY {target} ({listed}) FROM STDIN (FORMAT binary)", messages)
 
 
+def runs_checks(columns: Sequence[Column]) -> bool:
+    """Whether values are made of texts by code of the table's owner, who then is to put the rows there himself."""
+    return any(column.type_oid == CARRIED and column.typmod == CHECKED_TEXTS for column in columns)
+
+
 async def copy_rows(session: Exchange, target: str, columns: Sequence[Column], rows: pa.RecordBatch | pa.Table) -> None:
     """Copy rows of these columns into the table that `target` names."""
     types = [result_column(column) for column in columns]
+    if any(column.carried for column in columns):
+        for start in range(0, rows.num_rows, _PUT_ROWS):
+            part = rows.slice(start, _PUT_ROWS)
+            await _put(session, _PUT_KEPT, target, columns, types, part, part.num_rows)
+        return
     await copy_values(session, target, [column.name for column in columns], types, rows)
 
 
 def result_column(column: Column) -> ResultColumn:
     """A column as PostgreSQL is to be given its values."""
     array = column.user_array
+    if column.carried is not None:
+        return ResultColumn(column.type_oid, column.typmod, array_oid=column.carried.oid)
     if array is None:
         return ResultColumn(column.type_oid, column.typmod)
     return ResultColumn(column.type_oid, column.typmod, array_oid=array.oid, element_oid=array.element_oid)
@@ -204,22 +214,33 @@ async def put_as_owner(  # noqa: PLR0917
     count: int,
 ) -> None:
     """Have the table's owner put so many rows into the shadow, with only these columns given."""
+    await _put(session, own(_PUT_AS_OWNER, table.oid), str(table.oid), columns, types, rows, count)
+
+
+async def _put(  # noqa: PLR0917
+    session: Exchange,
+    sql: str,
+    target: str,
+    columns: Sequence[Column],
+    types: Sequence[ResultColumn],
+    rows: pa.RecordBatch | pa.Table,
+    count: int,
+) -> None:
     parameters = (
-        session.gateway.token,
-        str(table.oid),
+        target,
         binary_array(pa.array([column.name for column in columns], pa.string()), TEXT),
         number_array(each.array_oid or each.type_oid for each in types),
         str(count),
         await asyncio.to_thread(_cells, types, rows),
     )
-    await session.backend.run(Statement(_PUT_AS_OWNER, parameters, parameter_formats=(0, 0, 1, 0, 0, 1)))
+    await session.backend.run(Statement(sql, parameters, parameter_formats=(0, 1, 0, 0, 1)))
 
 
-def _cells(types: Sequence[ResultColumn], rows: pa.RecordBatch) -> bytes:
+def _cells(types: Sequence[ResultColumn], rows: pa.RecordBatch | pa.Table) -> bytes:
     """Every value as text, column by column, as an array in PostgreSQL's binary form."""
     settings = OutputSettings()
-    columns = [
-        pc.if_else(array.is_valid(), text_cells(array, each.type_oid, settings).cast(pa.string()), None)
-        for each, array in zip(types, rows.columns, strict=True)
-    ]
+    columns = []
+    for each, column in zip(types, rows.columns, strict=True):
+        array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        columns.append(pc.if_else(array.is_valid(), text_cells(array, each.type_oid, settings).cast(pa.string()), None))
     return binary_array(pa.concat_arrays(columns or [pa.array([], pa.string())]), TEXT)

@@ -32,7 +32,7 @@ class ShadowWriter(WriterAside):
         `after` is carried out once they are read, without another round trip; what came back is returned.
         """
         table = self._table if shadow is None else replace(self._table, oid=shadow)
-        rows = replace(shadow_rows(self._session, table, condition), take=self._write_bodies)
+        rows = replace(shadow_rows(table, condition), take=self._write_bodies)
         rest, *results = await self._session.backend.run(rows, *after)
         await self._write_bodies(rest.bodies)
         return results

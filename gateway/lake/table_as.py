@@ -24,7 +24,9 @@ from gateway.lake.reading import Reading, read
 from gateway.lake.shadow import qualified
 from gateway.lake.shadow_writer import ShadowWriter
 from gateway.messages.backend import CommandComplete
+from gateway.own_names import OWN
 from gateway.portal import StatementPortal
+from gateway.thinking import thought
 from planner.nodes import Node, parse
 from planner.routes import Route, main_query
 from planner.statements import table_as
@@ -32,7 +34,7 @@ from storage.write import WriteResult
 
 # A table made by CREATE TABLE AS has neither constraints nor defaults.
 _NO_RULES: Final = TableRules((), {}, frozenset(), frozenset())
-_DESCRIBE: Final = "SELECT description::text FROM pg_sluice.describe(ARRAY[$1::bigint::oid])"
+_DESCRIBE: Final = "SELECT description::pg_catalog.text FROM pg_sluice.describe(ARRAY[$1::bigint::pg_catalog.oid])"
 
 
 class TableAsPortal(StatementPortal):
@@ -41,7 +43,7 @@ class TableAsPortal(StatementPortal):
     async def run(self) -> None:
         session, routed = self.session, self.routed
         assert routed.query is not None
-        parts = table_as(self.analysis.sql)
+        parts = self.analysis.taken_apart(table_as)
         utility, binding, rows = routed.query.utilityStmt, self.binding, 0
         types, formats = self.analysis.parameter_types, binding.parameter_formats
         statement = Statement(parts.without_data, binding.parameters, types, formats)
@@ -105,8 +107,8 @@ class TableAsPortal(StatementPortal):
         if inner_routed.route is Route.SELECT:
             # The table that has just been made is a change of schema, so what was known of the query before is stale.
             sql = f"INSERT INTO {name} {query}"
-            insert = await analyse(session.backend, sql, name="pg_sluice", parameter_types=types, sync=True)
-            node = main_query(parse(insert.tree))
+            insert = await analyse(session.backend, sql, name=OWN, parameter_types=types, sync=True)
+            node = main_query(await thought(session, insert.tree.size, parse, insert.tree))
             assert node is not None
             reading: Reading | None = None
             while reading is None:

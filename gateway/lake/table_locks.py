@@ -14,19 +14,20 @@ from gateway.arrays import number_array
 from gateway.backend import Statement
 from gateway.lake.guarded import relay_statement
 from gateway.messages.backend import CommandComplete
+from gateway.own_message import own
 from gateway.portal import StatementPortal
-from gateway.routing import resolve
+from gateway.range_variable import resolve
 
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
 
-_LOCK: Final = "SELECT pg_sluice.lock_tables($1, $2::oid[], $3, $4)"
-_LOCK_RELATIONS: Final = "SELECT pg_sluice.lock_relations($1, $2::oid[], $3, $4)"
+_LOCK: Final = own("SELECT pg_sluice.lock_tables($1::pg_catalog.oid[], $2, $3)")
+_LOCK_RELATIONS: Final = own("SELECT pg_sluice.lock_relations($1::pg_catalog.oid[], $2, $3)")
 # What LOCK TABLE needs in any mode, and what is enough besides in the weakest ones (LockTableAclCheck in lockcmds.c).
 _PRIVILEGES: Final = "UPDATE, DELETE, TRUNCATE, MAINTAIN"
 _ALSO: Final = {"ACCESS SHARE": ", SELECT, INSERT", "ROW SHARE": ", INSERT", "ROW EXCLUSIVE": ", INSERT"}
 _ALLOWED: Final = """
-SELECT coalesce(bool_and(pg_catalog.has_table_privilege(relid, $2)), true)
+SELECT coalesce(pg_catalog.bool_and(pg_catalog.has_table_privilege(relid, $2)), true)
 FROM pg_catalog.unnest($1::pg_catalog.oid[]) relid
 """
 
@@ -48,13 +49,13 @@ MODES: Final = {
 }
 
 
-def lock_tables(token: str, oids: Iterable[int], mode: str, *, nowait: bool = False) -> Statement:
+def lock_tables(oids: Iterable[int], mode: str, *, nowait: bool = False) -> Statement:
     """Lock tables until the transaction ends."""
-    return Statement(_LOCK, (token, number_array(oids), mode, str(nowait)), lasting=True)
+    return Statement(_LOCK, (number_array(oids), mode, str(nowait)), lasting=True)
 
 
-def _lock_relations(token: str, oids: Iterable[int], mode: str, *, nowait: bool) -> Statement:
-    return Statement(_LOCK_RELATIONS, (token, number_array(oids), mode, str(nowait)), lasting=True)
+def _lock_relations(oids: Iterable[int], mode: str, *, nowait: bool) -> Statement:
+    return Statement(_LOCK_RELATIONS, (number_array(oids), mode, str(nowait)), lasting=True)
 
 
 async def may(session: Exchange, oids: Iterable[int], privileges: str) -> bool:
@@ -76,9 +77,9 @@ class LockTablePortal(StatementPortal):
         found = [await resolve(session, each) for each in statement.relations] if session.transaction.open else [None]
         oids = [oid for oid in found if oid is not None]
         if len(oids) == len(found) and await may(session, oids, _PRIVILEGES + _ALSO.get(mode, "")):
-            locks = [lock_tables(session.gateway.token, oids, mode, nowait=nowait)]
+            locks = [lock_tables(oids, mode, nowait=nowait)]
             if deferred.pending:
-                locks.append(_lock_relations(session.gateway.token, oids, mode, nowait=nowait))
+                locks.append(_lock_relations(oids, mode, nowait=nowait))
             try:
                 async with deferred.stepping_out():
                     await session.backend.run(*locks)

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from gateway.messages.backend import FieldDescription
 
 _TYPES: Final = """
-SELECT pg_catalog.format_type(t, m) FROM unnest($1::oid[], $2::integer[]) WITH ORDINALITY AS u (t, m, n) ORDER BY n
+SELECT pg_catalog.format_type(t, m)
+FROM ROWS FROM (pg_catalog.unnest($1::pg_catalog.oid[]), pg_catalog.unnest($2::integer[]))
+    WITH ORDINALITY AS u (t, m, n) ORDER BY n
 """
 
 

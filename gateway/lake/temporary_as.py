@@ -25,7 +25,8 @@ from gateway.lake.shadow import copy_values
 from gateway.lake.table_locks import ROW_SHARE
 from gateway.messages.backend import CommandComplete
 from gateway.portal import Binding, StatementPortal
-from gateway.routing import resolve
+from gateway.range_variable import resolve
+from gateway.told_level import TELL_DEFAULT
 from gateway.transaction import BEGIN
 from gateway.values import ResultColumn
 from planner.lexer import quoted
@@ -42,7 +43,8 @@ if TYPE_CHECKING:
 
 _COLUMNS: Final = """
 SELECT attname FROM pg_catalog.pg_attribute
-WHERE attrelid = $1::pg_catalog.int8::pg_catalog.oid AND attnum > 0 ORDER BY attnum
+WHERE attrelid OPERATOR(pg_catalog.=) $1::pg_catalog.int8::pg_catalog.oid
+    AND attnum OPERATOR(pg_catalog.>) 0 ORDER BY attnum
 """
 _TEMPORARY: Final = "pg_temp"
 
@@ -119,7 +121,7 @@ class TemporaryTablePortal(StatementPortal):
         return result
 
     def _making(self) -> Statement:
-        sql, binding = table_as(self.analysis.sql).without_data, self.binding
+        sql, binding = self.analysis.taken_apart(table_as).without_data, self.binding
         return Statement(sql, binding.parameters, self.analysis.parameter_types, binding.parameter_formats)
 
     async def _told(self, result: Result) -> None:
@@ -148,7 +150,7 @@ class TemporaryTablePortal(StatementPortal):
         """Have PostgreSQL make the rows, by the client's statement with what was prepared in the place of EXECUTE."""
         session, sql = self.session, self.analysis.sql
         if inner is not self.routed.inner:
-            sql = f"{sql[: table_as(sql).offset]} {inner.sql}"
+            sql = f"{sql[: self.analysis.taken_apart(table_as).offset]} {inner.sql}"
         statement = Statement(sql, binding.parameters, inner.parameter_types, binding.parameter_formats)
         async with Computing(
             session, routed.query, reading, refusal, made_by_users=True, lasting=True, changes=True
@@ -170,7 +172,7 @@ async def in_transaction(session: Exchange) -> AsyncIterator[None]:
     if backend.status != b"I":
         yield
         return
-    await backend.run(BEGIN)
+    await backend.run(BEGIN, TELL_DEFAULT)
     try:
         yield
     except BackendLostError:

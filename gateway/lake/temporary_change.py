@@ -29,20 +29,28 @@ if TYPE_CHECKING:
 # Whether the target is an ordinary temporary table of the session's own, and whether any such table may call functions
 # of users: changes of one may cascade to others.
 _TARGET: Final = f"""
-WITH mine AS (SELECT oid FROM pg_catalog.pg_class WHERE relnamespace = pg_catalog.pg_my_temp_schema())
-SELECT EXISTS (SELECT FROM pg_catalog.pg_class c JOIN mine USING (oid)
-               WHERE c.oid = $1::bigint::oid AND c.relkind = 'r' AND NOT c.relhassubclass),
-    EXISTS (SELECT FROM pg_catalog.pg_trigger t JOIN mine ON t.tgrelid = mine.oid WHERE NOT t.tgisinternal)
+WITH mine AS (SELECT oid FROM pg_catalog.pg_class
+    WHERE relnamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema())
+SELECT EXISTS (SELECT FROM pg_catalog.pg_class c JOIN mine ON mine.oid OPERATOR(pg_catalog.=) c.oid
+               WHERE c.oid OPERATOR(pg_catalog.=) $1::bigint::pg_catalog.oid
+                   AND c.relkind OPERATOR(pg_catalog.=) 'r' AND NOT c.relhassubclass),
+    EXISTS (SELECT FROM pg_catalog.pg_trigger t JOIN mine ON t.tgrelid OPERATOR(pg_catalog.=) mine.oid
+        WHERE NOT t.tgisinternal)
     OR EXISTS (
         SELECT FROM pg_catalog.pg_depend d
-        WHERE d.refobjid >= {FIRST_USER_OID}
-            AND d.refclassid IN ('pg_catalog.pg_proc'::regclass, 'pg_catalog.pg_operator'::regclass,
-                                 'pg_catalog.pg_opclass'::regclass, 'pg_catalog.pg_type'::regclass)
-            AND (d.classid = 'pg_catalog.pg_class'::regclass AND d.objid IN (SELECT oid FROM mine)
-                 OR d.classid = 'pg_catalog.pg_attrdef'::regclass AND d.objid IN (
-                     SELECT a.oid FROM pg_catalog.pg_attrdef a JOIN mine ON a.adrelid = mine.oid)
-                 OR d.classid = 'pg_catalog.pg_constraint'::regclass AND d.objid IN (
-                     SELECT c.oid FROM pg_catalog.pg_constraint c JOIN mine ON c.conrelid = mine.oid)))
+        WHERE d.refobjid OPERATOR(pg_catalog.>=) {FIRST_USER_OID}
+            AND d.refclassid OPERATOR(pg_catalog.=) ANY (
+                '{{pg_catalog.pg_proc,pg_catalog.pg_operator,pg_catalog.pg_opclass,pg_catalog.pg_type}}'
+                ::pg_catalog.regclass[])
+            AND (d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
+                AND d.objid OPERATOR(pg_catalog.=) ANY (SELECT oid FROM mine)
+                 OR d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_attrdef'::pg_catalog.regclass
+                     AND d.objid OPERATOR(pg_catalog.=) ANY (
+                     SELECT a.oid FROM pg_catalog.pg_attrdef a JOIN mine ON a.adrelid OPERATOR(pg_catalog.=) mine.oid)
+                 OR d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_constraint'::pg_catalog.regclass
+                     AND d.objid OPERATOR(pg_catalog.=) ANY (
+                     SELECT c.oid FROM pg_catalog.pg_constraint c
+                         JOIN mine ON c.conrelid OPERATOR(pg_catalog.=) mine.oid)))
 """
 CHANGED: Final = "a temporary table changed by these rows"
 _OF_USERS: Final = "a change of temporary tables among which triggers, functions or types made by users are"

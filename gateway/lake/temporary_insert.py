@@ -17,6 +17,7 @@ from gateway.lake.reading import read
 from gateway.lake.shadow import copy_values
 from gateway.lake.temporary import create_temporary
 from gateway.lake.temporary_as import in_transaction
+from gateway.own_names import OWN
 from gateway.routing import route
 from gateway.values import ResultColumn
 from planner.inserted import inserted_query
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
     from gateway.portal import Binding
     from gateway.routing import Routed
 
-_NAME: Final = "pg_sluice_inserted"
-_RELEASE: Final = (Statement(f"DROP TABLE pg_temp.{_NAME}"), Statement("RELEASE SAVEPOINT pg_sluice"))
+_NAME: Final = f"{OWN}_inserted"
+_RELEASE: Final = (Statement(f"DROP TABLE pg_temp.{_NAME}"), Statement(f"RELEASE SAVEPOINT {OWN}"))
 
 
 async def inserted(session: Exchange, analysis: Analysis, routed: Routed, binding: Binding) -> Result | None:
@@ -43,7 +44,7 @@ async def inserted(session: Exchange, analysis: Analysis, routed: Routed, bindin
     if start is None or read_only.stands or read_only.is_default:
         return None
     source = await analyse(
-        session.backend, analysis.sql[start:], name="pg_sluice", parameter_types=analysis.parameter_types, sync=True
+        session.backend, analysis.sql[start:], name=OWN, parameter_types=analysis.parameter_types, sync=True
     )
     source_routed = await route(session, source)
     if source_routed.route is not Route.SELECT or not source.columns:
@@ -69,7 +70,7 @@ async def _insert(session: Exchange, sql: str, source: Analysis, stream: RowStre
     await backend.run(SAVEPOINT)
     await create_temporary(session, f"pg_temp.{_NAME}", names, columns)
     try:
-        await analyse(backend, sql, name="pg_sluice", sync=True)
+        await analyse(backend, sql, name=OWN, sync=True)
     except BackendLostError:
         raise
     except SluiceError:

@@ -25,6 +25,8 @@ _ENCODE: Final = (
     " FROM pg_catalog.unnest($1::pg_catalog.bytea[]) AS lines (line)"
 )
 _PART_BYTES: Final = 1 << 20
+# Among the pieces of a COPY's data: what has come so far is to be judged before more is waited for.
+LOOK: Final = b""
 _PART_LINES: Final = 8192
 
 
@@ -45,7 +47,7 @@ class Decoder:
         async for piece in data:
             waiting.append(piece)
             size += len(piece)
-            if size < wanted:
+            if size < wanted and piece:
                 continue
             block = b"".join(waiting)
             # In no encoding is the byte of a line's end a part of another character.
@@ -56,6 +58,8 @@ class Decoder:
                 yield await self._lines(block[:end])
             if self.error is not None:
                 return
+            if not piece:
+                yield LOOK
         yield await self._lines(b"".join(waiting))
 
     async def _lines(self, block: bytes) -> bytes:

@@ -23,6 +23,7 @@ from gateway.lake.changing import Changing
 from gateway.lake.deferring import MARK, may_defer
 from gateway.lake.table_locks import ACCESS_EXCLUSIVE, lock_tables, may
 from gateway.messages.backend import CommandComplete
+from gateway.own_names import OWN
 from gateway.patience import patiently
 from gateway.pending_checks import refuse_pending
 from gateway.portal import StatementPortal
@@ -36,12 +37,12 @@ if TYPE_CHECKING:
 # With the tables that CASCADE takes along; without it PostgreSQL has refused to leave any of them out.
 _REFERRING: Final = """
 WITH RECURSIVE truncated (oid) AS (
-    SELECT unnest($1::pg_catalog.oid[])
-    UNION SELECT k.conrelid FROM pg_catalog.pg_constraint k JOIN truncated t ON k.confrelid = t.oid
-          WHERE k.contype = 'f')
+    SELECT pg_catalog.unnest($1::pg_catalog.oid[])
+    UNION SELECT k.conrelid FROM pg_catalog.pg_constraint k JOIN truncated t ON k.confrelid OPERATOR(pg_catalog.=) t.oid
+          WHERE k.contype OPERATOR(pg_catalog.=) 'f')
 SELECT oid::pg_catalog.int8 FROM truncated
 """
-_RELEASE: Final = Statement("RELEASE SAVEPOINT pg_sluice")
+_RELEASE: Final = Statement(f"RELEASE SAVEPOINT {OWN}")
 
 
 class TruncatePortal(StatementPortal):
@@ -93,8 +94,8 @@ class TruncatePortal(StatementPortal):
         async with session.cursors.occupying(tables):
             if not await may(session, tables, "TRUNCATE"):
                 await session.backend.run(statement)
-            locking = [lock_tables(session.gateway.token, tables, ACCESS_EXCLUSIVE)] if locks else []
-            self._statements = await past_guard(session.backend, session.gateway.token, statement)
+            locking = [lock_tables(tables, ACCESS_EXCLUSIVE)] if locks else []
+            self._statements = await past_guard(session.backend, statement)
             *_, truncated, _, closure = await session.backend.run(*locking, *self._statements, _referring(tables))
         await refuse_pending(session, "TRUNCATE", _oids(closure))
         return truncated, _oids(closure)
@@ -131,7 +132,7 @@ class _Emptying(NoDemands):
         self._session = session
         self._named = named
         self.empties = frozenset(tables)
-        self.locking = (lock_tables(session.gateway.token, sorted(self.empties), ACCESS_EXCLUSIVE),)
+        self.locking = (lock_tables(sorted(self.empties), ACCESS_EXCLUSIVE),)
 
     async def meet(self) -> None:
         """CASCADE may have met a table that refers to these since then."""

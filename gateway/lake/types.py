@@ -27,7 +27,8 @@ from gateway.lake.guarded import guarding
 from gateway.lake.obligations import meet, obligations
 from gateway.lake.reorganise import ComputedColumn, Plan, Reorganisation, column_obligations
 from gateway.lake.schema_only import SchemaOnlyPortal
-from gateway.routing import quoted
+from gateway.own_message import own
+from gateway.range_variable import quoted
 from gateway.unseen import runs_functions
 from gateway.visibility import latest
 from planner.nodes import name_of
@@ -42,14 +43,14 @@ if TYPE_CHECKING:
 _TABLES_OF_DOMAIN: Final = """
 WITH RECURSIVE over (oid) AS (
     SELECT pg_catalog.to_regtype($1)::pg_catalog.oid
-    UNION SELECT t.oid FROM over d JOIN pg_catalog.pg_type t ON t.typbasetype = d.oid
+    UNION SELECT t.oid FROM over d JOIN pg_catalog.pg_type t ON t.typbasetype OPERATOR(pg_catalog.=) d.oid
 )
 SELECT pg_catalog.to_regtype($1)::pg_catalog.oid, pg_catalog.json_agg(DISTINCT a.attrelid::pg_catalog.int8)
     FILTER (WHERE a.attrelid IS NOT NULL)
-FROM over d LEFT JOIN pg_catalog.pg_attribute a ON a.atttypid = d.oid
+FROM over d LEFT JOIN pg_catalog.pg_attribute a ON a.atttypid OPERATOR(pg_catalog.=) d.oid
 """
 _TYPE: Final = "SELECT pg_catalog.to_regtype($1)::pg_catalog.oid::pg_catalog.int8"
-_WRITTEN_ANEW: Final = "SELECT pg_sluice.tables_to_write_anew($1)"
+_WRITTEN_ANEW: Final = own("SELECT pg_sluice.tables_to_write_anew()")
 
 
 class AlterTypePortal(SchemaOnlyPortal):
@@ -176,5 +177,5 @@ def _renamed(values: pa.Array, old: Column, new: Column) -> pa.Array:
 
 
 async def _tables_to_write_anew(session: Exchange) -> list[int]:
-    [result] = await session.backend.run(Statement(_WRITTEN_ANEW, (session.gateway.token,)))
+    [result] = await session.backend.run(Statement(_WRITTEN_ANEW))
     return [int(oid) for (oid,) in result.rows if oid is not None]

@@ -23,6 +23,7 @@ from catalog.publish import RowChange
 from gateway.lake.claims import CLAIMS_MAX, claim_keys
 from gateway.lake.computed_keys import columns_of, given_keys
 from gateway.lake.row_locks import Strength, file_number, lock_rows
+from gateway.lake.withheld import WHOLE_TABLE, discreet
 from gateway.transaction import Validation
 from gateway.values import OutputSettings
 from gateway.values.text import text_cells
@@ -85,7 +86,7 @@ async def refuse_duplicates(session: Exchange, table: Table, added: RowChange) -
     for key in keys:
         found = await _duplicate(session, table, key, new, others)
         if found is not None:
-            raise DuplicateKeyError(table, key, found.columns, repeated=False)
+            raise await _duplicate_key(session, table, key, found.columns, repeated=False)
 
 
 def _chunks(
@@ -109,7 +110,7 @@ async def _check(
         if found is None:
             return now
         if found.file is None or found.file.data_file_id is None:
-            raise DuplicateKeyError(now.table, key, found.columns, repeated=found.file is None)
+            raise await _duplicate_key(session, now.table, key, found.columns, repeated=found.file is None)
         place = (found.file.data_file_id, found.position)
         if place in waited:
             raise await _taken(session, now.table, key, found)
@@ -129,7 +130,14 @@ async def _taken(session: Exchange, table: Table, key: Key | ComputedKey, found:
             "could not serialize access due to read/write dependencies among transactions",
             hint="The transaction might succeed if retried.",
         )
-    return DuplicateKeyError(table, key, found.columns, repeated=False)
+    return await _duplicate_key(session, table, key, found.columns, repeated=False)
+
+
+async def _duplicate_key(
+    session: Exchange, table: Table, key: Key | ComputedKey, row: pa.RecordBatch, *, repeated: bool
+) -> DuplicateKeyError:
+    attnums = key.attnums if isinstance(key, Key) else (WHOLE_TABLE,)
+    return await discreet(session, DuplicateKeyError(table, key, row, repeated=repeated), table, attnums)
 
 
 async def _validate(session: Exchange, oid: int, key: Key | ComputedKey, seen: Collection[int | None]) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from gateway.lake.computed_rows import check_rows, query_rows
+from gateway.lake.computed_rows import query_rows
 from planner.select import plan_select
 from planner.updatable import plan_updatable, updatable_table
 
@@ -36,8 +36,7 @@ class UnlockedCursorRows:
         *,
         updatable: bool,
     ) -> None:
-        """Without `updatable`, the transaction ends before anybody could mean a row."""
-        check_rows(session, routed, reading)
+        """Without `updatable`, the transaction ends before anybody could mean a row. `check_rows` comes first."""
         self._query = session, analysis, routed, binding, reading, tag
         table = updatable_table(routed.query) if updatable else None
         version = None if table is None else reading.versions.get(table)

@@ -2,7 +2,8 @@
 
 Which these are is known only when the new rows are: so the statement is tried on an empty shadow first; the rows of the
 lake that have keys of what came out are put into the shadow, and it is tried again, until nothing new comes up (mostly
-at once, or after one repetition). Of a repetition, the client sees nothing but gaps in sequences.
+at once, or after one repetition). It is repeated with the rows that it proposed before (`gateway.lake.proposed_rows`);
+where these are not known, the client sees gaps in sequences.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from gateway.lake.conflicts import conflicts
 from gateway.lake.guarded import guarding, guarding_functions, send_statement
 from gateway.lake.insert import target_oid
 from gateway.lake.insert_query import insert_batches
+from gateway.lake.proposed_rows import values_proposed
 from gateway.lake.reading import read
 from gateway.lake.rehearsal import (
     PROPOSED,
@@ -53,6 +55,7 @@ from gateway.visibility import functions_of_rules, left_by_parts, rules, used
 from planner.computable import functions_of_users
 from planner.lexer import quoted
 from planner.references import common_names, tables_of_subqueries, tables_read
+from planner.row_security import conditions
 from planner.statements import upsert
 from storage.write import replace_rows
 
@@ -66,6 +69,9 @@ _CONDITIONAL: Final = (SqlState.CARDINALITY_VIOLATION, SqlState.UNIQUE_VIOLATION
 
 class UpsertPortal(StatementPortal):
     """INSERT … ON CONFLICT of rows that do not come from the lake."""
+
+    _tried = False
+    _known: str | None = None  # what is proposed, in place of the source
 
     async def run(self) -> None:
         session = self.session
@@ -94,11 +100,22 @@ class UpsertPortal(StatementPortal):
                     sources = await asyncio.to_thread(paired, version.table, loaded, outcome)
                     if await changing.claim(result, version, strength, rows, sources):
                         break
+                await self._keep_proposed(version.table, columns, outcome)
                 version = await self._version(oid, changing)
                 loaded = more or await self._loaded(version)
                 self._check_visible(version, loaded)
             await self._forget()
             await conclude(self, changing, version, outcome, result, sources=sources, deletes=self._deletes)
+
+    async def _keep_proposed(self, table: Table, columns: Sequence[Column], outcome: Outcome) -> None:
+        """Let the statement be repeated with the rows of its first trial, over an empty shadow."""
+        if self._tried:
+            return
+        self._tried = True
+        query = self.routed.query
+        assert query is not None
+        if outcome.tag:  # else an error came, and of other rows than all
+            self._known = await values_proposed(self.session, query, table, columns, outcome.fresh)
 
     @property
     def _deletes(self) -> bool:
@@ -166,7 +183,7 @@ class UpsertPortal(StatementPortal):
         )
         await session.backend.run(*UNDO)
         mark = await begin(session, table, columns, loaded)
-        _, fresh, *_ = await session.backend.run(statement, shadow_rows(session, table, made(mark)), *UNDO)
+        _, fresh, *_ = await session.backend.run(statement, shadow_rows(table, made(mark)), *UNDO)
         return rows_of(table, fresh.bodies)
 
     async def _propose(self, version: TableVersion, columns: Sequence[Column]) -> None:
@@ -183,11 +200,16 @@ class UpsertPortal(StatementPortal):
         """Around the statement: what it needs of other tables. The functions are those of the table's rules."""
         return guarding_functions(self.session, functions, table.oid, filled=True)
 
-    async def _send(self, columns: Sequence[Column]) -> None:  # noqa: ARG002
-        await send_statement(self.session, self.binding)
+    async def _send(self, columns: Sequence[Column]) -> None:
+        if self._known is None:
+            await send_statement(self.session, self.binding)
+            return
+        sql = f"{self._source(columns)}{self.analysis.taken_apart(upsert).conflict}"
+        await send_own(self.session, sql, self.binding, self.analysis.parameter_types)
 
     def _source(self, columns: Sequence[Column]) -> str:  # noqa: ARG002
-        return upsert(self.analysis.sql).source
+        parts = self.analysis.taken_apart(upsert)
+        return parts.source if self._known is None else f"{parts.head} {self._known}"
 
 
 class UpsertQueryPortal(UpsertPortal):
@@ -200,6 +222,9 @@ class UpsertQueryPortal(UpsertPortal):
     _reading: Reading
     _refusal: SluiceError | None = None
 
+    async def _keep_proposed(self, table: Table, columns: Sequence[Column], outcome: Outcome) -> None:
+        """They are in a table, or what the statement reads may be in the shadow."""
+
     async def _propose(self, version: TableVersion, columns: Sequence[Column]) -> None:
         session, query = self.session, self.routed.query
         assert query is not None
@@ -208,7 +233,7 @@ class UpsertQueryPortal(UpsertPortal):
             self._refusal = unsupported("an INSERT with ON CONFLICT of this kind")
             return
         kept = await rules(session, version.table)
-        plain = query.replaced(onConflict=None, returningList=None)
+        plain = query.replaced(onConflict=None, returningList=None, withCheckOptions=None)
         listed = ", ".join(quoted(column.name) for column in columns)
         like = f"SELECT {listed} FROM {qualified(version.table)} WITH NO DATA"
         session.transaction.deferred.need_window()
@@ -230,7 +255,7 @@ class UpsertQueryPortal(UpsertPortal):
         assert query is not None
         if self._refusal is not None:
             return tables_read(query)
-        return tables_of_subqueries(query, (query.onConflict, query.returningList))
+        return tables_of_subqueries(query, (query.onConflict, query.returningList, conditions(query)))
 
     async def _loaded(self, version: TableVersion) -> Loaded:
         table = version.table
@@ -268,12 +293,12 @@ class UpsertQueryPortal(UpsertPortal):
         if self._refusal is not None:
             await super()._send(columns)
             return
-        sql = f"{self._source(columns)} {upsert(self.analysis.sql).conflict}"
+        sql = f"{self._source(columns)} {self.analysis.taken_apart(upsert).conflict}"
         await send_own(self.session, sql, self.binding, self.analysis.parameter_types)
 
     def _source(self, columns: Sequence[Column]) -> str:
         if self._refusal is not None:
             return super()._source(columns)
         listed = ", ".join(quoted(column.name) for column in columns)
-        head = upsert(self.analysis.sql).head
+        head = self.analysis.taken_apart(upsert).head
         return f"{head} ({listed}) OVERRIDING SYSTEM VALUE SELECT {listed} FROM pg_temp.{PROPOSED}"

@@ -24,7 +24,7 @@ from gateway.lake.guarded import relay_rows, send_statement
 from gateway.messages import backend as answers
 from gateway.messages.backend import CommandComplete, NoticeResponse
 from gateway.portal import StatementPortal
-from gateway.routing import resolve
+from gateway.range_variable import resolve
 from planner.maintenance import VacuumCommand, vacuum_command
 from storage.compaction import Policy
 
@@ -36,10 +36,10 @@ _RELATIONS: Final = "SELECT relid::bigint FROM pg_sluice.relation"
 # vacuum_is_permitted_for_relation in vacuum.c; a name that is to be shown goes with each.
 _PERMITTED: Final = """
 SELECT c.oid::pg_catalog.int8, n.nspname, c.relname
-FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-WHERE c.oid = ANY ($1::pg_catalog.oid[]) AND (pg_catalog.has_table_privilege(c.oid, 'MAINTAIN')
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
+WHERE c.oid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.oid[]) AND (pg_catalog.has_table_privilege(c.oid, 'MAINTAIN')
     OR pg_catalog.pg_has_role((SELECT datdba FROM pg_catalog.pg_database
-                               WHERE datname = pg_catalog.current_database()), 'USAGE'))
+                               WHERE datname OPERATOR(pg_catalog.=) pg_catalog.current_database()), 'USAGE'))
 ORDER BY c.oid
 """
 _OWN_SCHEMAS: Final = ("pg_sluice", "pg_ducklake")

@@ -30,8 +30,10 @@ from gateway.lake.row_locks import RowsChangedError
 from gateway.lake.temporary import create_temporary
 from gateway.messages import frontend
 from gateway.messages.backend import CommandComplete, ReadyForQuery
+from gateway.own_names import OWN
 from gateway.portal import Binding, Portal, StatementPortal
 from gateway.routing import route
+from gateway.thinking import thought
 from gateway.transaction import Isolation, Parts
 from gateway.visibility import use, versions
 from planner.lexer import quoted
@@ -47,9 +49,9 @@ if TYPE_CHECKING:
     from planner.nodes import Node
 
 Opener = Callable[["Exchange", "Analysis", "Routed", Binding], Awaitable[Portal]]
-_SAVEPOINT: Final = Statement("SAVEPOINT pg_sluice_with")
-_AGAIN: Final = Statement("ROLLBACK TO SAVEPOINT pg_sluice_with")
-_RELEASE: Final = Statement("RELEASE SAVEPOINT pg_sluice_with")
+_SAVEPOINT: Final = Statement(f"SAVEPOINT {OWN}_with")
+_AGAIN: Final = Statement(f"ROLLBACK TO SAVEPOINT {OWN}_with")
+_RELEASE: Final = Statement(f"RELEASE SAVEPOINT {OWN}_with")
 _RECORDS: Final = (2249, 2287)  # record, record[]
 NUMBERS: Final = itertools.count(1)
 
@@ -109,11 +111,12 @@ class WithChangesPortal(StatementPortal):
         found = await versions(session, lake)
         await use(session, lake, found, self.analysis.mark, self.analysis.mark, self.analysis.views)
         session.transaction.parts = parts = Parts(found)
-        text = with_text(self.analysis.sql)
+        text = self.analysis.taken_apart(with_text)
         places, done = order(query, text), dict[str, str]()  # by name, what stands in place of each
         for common in places.before:
             await self._common(common, done)
-        await self.main(_with(_read(done, query.replaced(cteList=())), text.main))
+        read = _read(done, query.replaced(cteList=()))
+        await self.main(await thought(session, len(text.main), _with, read, text.main))
         for common in places.after:
             await self._common(common, done)
         await session.transaction.validate_now(parts.late)
@@ -121,7 +124,7 @@ class WithChangesPortal(StatementPortal):
     async def _common(self, common: Common, done: dict[str, str]) -> None:
         """Carry one of the WITH queries out, which may read what others have returned."""
         text, name, read = common.text, common.name, _read(done, common.query)
-        sql = _with(read, text.body)
+        sql = await thought(self.session, len(text.body), _with, read, text.body)
         if not common.changes:
             own = {**read, name: f"{text.head} AS ({text.body}){text.tail}"}
             sql = _with(own, f"SELECT * FROM {quoted(name)}", recursive=common.recursive)
@@ -137,7 +140,7 @@ class WithChangesPortal(StatementPortal):
 
     async def part(self, sql: str, number: int) -> str | None:
         """Carry one of them out; the query that gives what it has returned, None where it returns nothing."""
-        session, statement, table = self.session, f"pg_sluice_with_{number}", f"pg_sluice_with_{number}"
+        session, statement, table = self.session, f"{OWN}_with_{number}", f"pg_sluice_with_{number}"
         analysis = await self._analyse(sql, statement)
         fields = analysis.columns or ()
         names = [f"c{place}" for place, _ in enumerate(fields, 1)]
@@ -183,7 +186,7 @@ class WithChangesPortal(StatementPortal):
         await self.session.backend.run(Statement(sql, binding.parameters, types, binding.parameter_formats))
 
     async def main(self, sql: str) -> None:
-        session, statement = self.session, f"pg_sluice_with_{next(NUMBERS)}"
+        session, statement = self.session, f"{OWN}_with_{next(NUMBERS)}"
         analysis = await self._analyse(sql, statement)
         try:
             routed = await route(session, analysis)

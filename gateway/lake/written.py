@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from gateway.exchange import Exchange
     from gateway.messages.backend import FieldDescription
 
-_WITHOUT_BINARY: Final = "SELECT oid::bigint FROM pg_catalog.pg_type WHERE oid = ANY ($1::oid[]) AND typsend = 0"
+_WITHOUT_BINARY: Final = (
+    "SELECT oid::bigint FROM pg_catalog.pg_type"
+    " WHERE oid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.oid[]) AND typsend OPERATOR(pg_catalog.=) 0"
+)
 
 
 class Taking:

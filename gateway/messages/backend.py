@@ -21,7 +21,6 @@ from gateway.messages.layout import (
     REST,
     SMALL_LIMIT,
     STRING,
-    UINT32,
     UINT32_FORM,
     VALUE,
     Cursor,
@@ -31,6 +30,7 @@ from gateway.messages.layout import (
     encode_string,
     fixed,
     index,
+    overflowing,
     until_nul,
     violation,
 )
@@ -161,8 +161,10 @@ class RowDescription(Message):
 
 @dataclass(frozen=True, slots=True)
 class ParameterDescription(Message):
+    """Of more than 65,535 parameters, the count that PostgreSQL sends is cut off: it sends all of their types."""
+
     types: tuple[int, ...]
-    layout = (counted(UINT32),)
+    layout = (overflowing(UINT32_FORM),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,8 +268,8 @@ class NegotiateProtocolVersion(Message):
         )
 
     @classmethod
-    def decode(cls, body: bytes, *, strict: bool = True) -> Self:
-        cursor = Cursor(body, strict=strict)
+    def decode(cls, body: bytes | bytearray, *, strict: bool = True, start: int = 0) -> Self:
+        cursor = Cursor(body, strict=strict, place=start)
         version, count = cursor.integer(UINT32_FORM), cursor.integer(INT32_FORM)
         if not 0 <= count <= len(body):
             raise violation("invalid message format")

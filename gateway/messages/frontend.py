@@ -16,6 +16,7 @@ from gateway.messages.layout import (
     INT32,
     LARGE_LIMIT,
     REST,
+    SASL_LIMIT,
     SMALL_LIMIT,
     STRING,
     UINT32,
@@ -123,7 +124,7 @@ class SASLInitialResponse(Message):
     mechanism: str
     response: bytes | None
     type = ord("p")
-    limit = AUTHENTICATION_LIMIT
+    limit = SASL_LIMIT
     layout = (STRING, VALUE)
 
 
@@ -131,7 +132,7 @@ class SASLInitialResponse(Message):
 class SASLResponse(Message):
     data: bytes
     type = ord("p")
-    limit = AUTHENTICATION_LIMIT
+    limit = SASL_LIMIT
     layout = (REST,)
 
 

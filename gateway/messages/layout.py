@@ -15,6 +15,7 @@ from catalog.errors import SluiceError, SqlState
 
 SMALL_LIMIT: Final = 10_000
 AUTHENTICATION_LIMIT: Final = 65_535
+SASL_LIMIT: Final = 1024 - 4  # PG_MAX_SASL_MESSAGE_LENGTH counts the length itself
 LARGE_LIMIT: Final = 0x3FFF_FFFE
 
 INT16_FORM: Final = struct.Struct("!h")
@@ -22,6 +23,7 @@ UINT16_FORM: Final = struct.Struct("!H")
 INT32_FORM: Final = struct.Struct("!i")
 UINT32_FORM: Final = struct.Struct("!I")
 _HEADER: Final = struct.Struct("!BI")
+_SLICE: Final = 1 << 22
 
 
 def violation(message: str, *, severity: str = "FATAL") -> SluiceError:
@@ -30,22 +32,26 @@ def violation(message: str, *, severity: str = "FATAL") -> SluiceError:
 
 
 class Cursor:
-    """A place in a message's body."""
+    """A place in a message's body, which begins at `place`."""
 
     __slots__ = ("data", "place", "strict")
 
-    def __init__(self, data: bytes, *, strict: bool) -> None:
+    def __init__(self, data: bytes | bytearray, *, strict: bool, place: int = 0) -> None:
         self.data = data
-        self.place = 0
+        self.place = place
         self.strict = strict
 
     def take(self, length: int) -> bytes:
         end = self.place + length
         if length < 0 or end > len(self.data):
-            raise violation("insufficient data left in message")
-        taken = self.data[self.place : end]
+            raise violation("insufficient data left in message", severity="ERROR")
+        taken = bytes(self._up_to(end))
         self.place = end
         return taken
+
+    def _up_to(self, end: int) -> bytes | memoryview:
+        """What is in a bytearray, as that of a large message is, is copied once."""
+        return (self.data if isinstance(self.data, bytes) else memoryview(self.data))[self.place : end]
 
     def rest(self) -> bytes:
         return self.take(len(self.data) - self.place)
@@ -55,18 +61,27 @@ class Cursor:
         return value
 
     def string(self) -> str:
-        end = self.data.find(b"\0", self.place)
+        end = find_nul(self.data, self.place)
         if end < 0:
-            raise violation("invalid string in message")
-        raw = self.data[self.place : end]
+            raise violation("invalid string in message", severity="ERROR")
+        raw = self._up_to(end)
         self.place = end + 1
-        return text_from(raw) if self.strict else raw.decode("utf-8", "surrogateescape")
+        return text_from(raw) if self.strict else str(raw, "utf-8", "surrogateescape")
 
 
-def text_from(raw: bytes) -> str:
+def find_nul(data: bytes | bytearray, start: int) -> int:
+    """Where the next NUL is, or -1: slice by slice, so that a thread that looks for it keeps nobody waiting."""
+    for place in range(start, len(data), _SLICE):
+        found = data.find(0, place, place + _SLICE)
+        if found >= 0:
+            return found
+    return -1
+
+
+def text_from(raw: bytes | memoryview) -> str:
     """UTF-8 text, or PostgreSQL's error 22021 naming the first bad byte sequence."""
     try:
-        return raw.decode("utf-8")
+        return str(raw, "utf-8")
     except UnicodeDecodeError as error:
         # PostgreSQL shows as many bytes as the first one announces (pg_utf_mblen).
         first = raw[error.start]
@@ -110,6 +125,22 @@ def counted(part: Part) -> Part:
 
     def decode(cursor: Cursor) -> tuple[Any, ...]:
         return tuple([part.decode(cursor) for _ in range(cursor.integer(UINT16_FORM))])
+
+    return Part(encode, decode)
+
+
+def overflowing(form: struct.Struct) -> Part:
+    """The last 16 bits of a count, and numbers up to the message's end; a tuple."""
+
+    def encode(values: tuple[int, ...]) -> bytes:
+        return UINT16_FORM.pack(len(values) & 0xFFFF) + b"".join(map(form.pack, values))
+
+    def decode(cursor: Cursor) -> tuple[int, ...]:
+        count = cursor.integer(UINT16_FORM)
+        raw = cursor.rest()
+        if len(raw) % form.size or (len(raw) // form.size - count) & 0xFFFF:
+            raise violation("invalid message format", severity="ERROR")
+        return tuple(value for (value,) in form.iter_unpack(raw))
 
     return Part(encode, decode)
 
@@ -184,12 +215,13 @@ class Message:
         return _HEADER.pack(self.type, len(body) + 4) + body
 
     @classmethod
-    def decode(cls, body: bytes, *, strict: bool = True) -> Self:
-        """From a body (without the code, where there is one). `strict` demands UTF-8, see the module."""
-        cursor = Cursor(body, strict=strict)
+    def decode(cls, body: bytes | bytearray, *, strict: bool = True, start: int = 0) -> Self:
+        """From a body (without the code, where there is one), which begins at `start`. `strict` demands UTF-8, see the
+        module."""
+        cursor = Cursor(body, strict=strict, place=start)
         values = [part.decode(cursor) for part in cls.layout]
         if cursor.place != len(body):
-            raise violation("invalid message format")
+            raise violation("invalid message format", severity="ERROR")
         return cls(*values)
 
 

@@ -11,7 +11,8 @@ from typing import Final
 from catalog.errors import SluiceError, SqlState
 from gateway.messages.layout import INT32, PAIR, REST, UINT32, UINT32_FORM, Message, until_nul, violation
 
-STARTUP_LIMIT: Final = 10_000
+HEADER_BYTES: Final = 4
+STARTUP_LIMIT: Final = 10_000  # MAX_STARTUP_PACKET_LENGTH: without the length itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,14 @@ assert all(message.code == code for code, message in STARTUP.items())
 PROTOCOL_3_0: Final = 3 << 16
 PROTOCOL_3_2: Final = 3 << 16 | 2
 CANCEL_KEY_LENGTH_MAX: Final = 256
+
+
+def body_length(header: bytes) -> int:
+    """How long the body is of the packet that begins so. 08P01 where no packet is."""
+    (length,) = UINT32_FORM.unpack(header)
+    if not UINT32_FORM.size <= length - HEADER_BYTES <= STARTUP_LIMIT:
+        raise violation("invalid length of startup packet")
+    return int(length) - HEADER_BYTES
 
 
 def decode_startup(body: bytes) -> Message:

@@ -140,8 +140,9 @@ BINARY: Final[Mapping[int, BinaryFunction]] = {
     datatypes.UUID: _uuid,
     datatypes.JSONB: _jsonb,
     datatypes.ANYENUM: as_binary,
+    datatypes.CARRIED: as_binary,
 }
-assert set(BINARY) >= {*datatypes.BY_OID, datatypes.ANYENUM}, "a type has no binary form"
+assert set(BINARY) >= {*datatypes.BY_OID, datatypes.ANYENUM, datatypes.CARRIED}, "a type has no binary form"
 
 
 def binary_cells(array: pa.Array, type_oid: int, element_oid: int = 0) -> pa.BinaryArray:

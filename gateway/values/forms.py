@@ -37,8 +37,9 @@ _FORMS: Final = {
     datatypes.UUID: pa.string(),
     datatypes.JSONB: pa.string(),
     datatypes.ANYENUM: pa.string(),
+    datatypes.CARRIED: pa.string(),
 }
-assert set(_FORMS) == {*datatypes.BY_OID, datatypes.ANYENUM}, "a type has no Arrow form"
+assert set(_FORMS) == {*datatypes.BY_OID, datatypes.ANYENUM, datatypes.CARRIED}, "a type has no Arrow form"
 
 
 def arrow_form(type_oid: int, typmod: int) -> pa.DataType:

@@ -46,8 +46,9 @@ _PARSE: Final[Mapping[int, ParseFunction]] = {
     datatypes.UUID: lambda array, *_: uuid_in(array),
     datatypes.JSONB: lambda array, typmod, _: string_in(array, datatypes.JSONB, typmod),
     datatypes.ANYENUM: lambda array, typmod, _: string_in(array, datatypes.ANYENUM, typmod),
+    datatypes.CARRIED: lambda array, typmod, _: string_in(array, datatypes.CARRIED, typmod),
 }
-assert set(_PARSE) == {*datatypes.BY_OID, datatypes.ANYENUM}, "a type cannot be parsed"
+assert set(_PARSE) == {*datatypes.BY_OID, datatypes.ANYENUM, datatypes.CARRIED}, "a type cannot be parsed"
 
 
 def convert_text(column: pa.StringArray, type_oid: int, typmod: int, timezone: str = "UTC") -> Converted:

@@ -38,7 +38,7 @@ def string_in(array: pa.StringArray, type_oid: int, typmod: int) -> Converted:
     if type_oid in {datatypes.JSON, datatypes.JSONB}:
         plain = pc.match_substring_regex(array, _JSON_PLAIN).fill_null(True).to_numpy(zero_copy_only=False)
         return converted_array(array, plain)
-    if type_oid in {datatypes.TEXT, datatypes.ANYENUM} or typmod < _VARHEADER:
+    if type_oid in {datatypes.TEXT, datatypes.ANYENUM, datatypes.CARRIED} or typmod < _VARHEADER:
         return Converted(array, None)
     size = typmod - _VARHEADER
     lengths = lengths_of(array)

@@ -347,8 +347,9 @@ _RECEIVE: Final[Mapping[int, ReceiveFunction]] = {
     datatypes.UUID: _uuid,
     datatypes.JSONB: _jsonb,
     datatypes.ANYENUM: _string(datatypes.ANYENUM),
+    datatypes.CARRIED: _string(datatypes.CARRIED),
 }
-assert set(_RECEIVE) == {*datatypes.BY_OID, datatypes.ANYENUM}, "a type cannot be received"
+assert set(_RECEIVE) == {*datatypes.BY_OID, datatypes.ANYENUM, datatypes.CARRIED}, "a type cannot be received"
 
 
 def _array(column: pa.BinaryArray, element_oid: int, source: Source, kind: pa.DataType, *, of_users: bool) -> Converted:

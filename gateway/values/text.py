@@ -90,8 +90,9 @@ TEXT: Final[Mapping[int, TextFunction]] = {
     datatypes.UUID: _string,
     datatypes.JSONB: _string,
     datatypes.ANYENUM: _string,
+    datatypes.CARRIED: _string,
 }
-assert set(TEXT) >= {*datatypes.BY_OID, datatypes.ANYENUM}, "a type has no text form"
+assert set(TEXT) >= {*datatypes.BY_OID, datatypes.ANYENUM, datatypes.CARRIED}, "a type has no text form"
 
 
 def text_cells(array: pa.Array, type_oid: int, settings: OutputSettings) -> pa.BinaryArray:

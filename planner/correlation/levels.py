@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from planner.nodes import Node
+from planner.alternatives import alternatives
+from planner.nodes import Const, Constants, Node
 
 # Fields that say how many levels up the thing is that a node means.
 _LEVELS: Final = {
@@ -22,18 +23,32 @@ def leveled(value: Any, depth: int = 0) -> Iterator[tuple[Node, int, int]]:
 
     The inside of an aggregate of an outer level is left out: the aggregate is one value.
     """
-    if isinstance(value, tuple):
-        for item in value:
-            yield from leveled(item, depth)
-    elif isinstance(value, Node):
-        name = _LEVELS.get(value.type)
-        levels = int(value.fields.get(name) or 0) if name is not None else 0
-        if levels:
-            yield value, levels, depth
-            if value.type == "AGGREF" and levels > depth:
-                return
-        for item in value.fields.values():
-            yield from leveled(item, depth + (isinstance(item, Node) and item.type == "QUERY"))
+    pending: list[tuple[Any, int]] = [(value, depth)]
+    while pending:
+        item, below = pending.pop()
+        if isinstance(item, Node):
+            name = _LEVELS.get(item.type)
+            levels = int(item.fields.get(name) or 0) if name is not None else 0
+            if levels:
+                yield item, levels, below
+                if item.type == "AGGREF" and levels > below:
+                    continue
+        pending += _inside(item, below)
+
+
+def _inside(value: Any, depth: int) -> list[tuple[Any, int]]:
+    """What stands in a node or a list, with its depth: the last first."""
+    if isinstance(value, Node):
+        if type(value) is Const:
+            return []
+        return [
+            (item, depth + (isinstance(item, Node) and item.type == "QUERY"))
+            for item in reversed(value.fields.values())
+            if isinstance(item, (Node, tuple))
+        ]
+    if not isinstance(value, tuple) or type(value) is Constants:
+        return []
+    return [(item, depth) for item in reversed(value) if isinstance(item, (Node, tuple))]
 
 
 def outer_values(value: Any, depth: int = 0) -> Iterator[Node]:
@@ -65,13 +80,12 @@ def uses_level(value: Any) -> bool:
 
 
 def _with_depth(value: Any, depth: int) -> Iterator[tuple[Node, int]]:
-    if isinstance(value, tuple):
-        for item in value:
-            yield from _with_depth(item, depth)
-    elif isinstance(value, Node):
-        yield value, depth
-        for item in value.fields.values():
-            yield from _with_depth(item, depth + (isinstance(item, Node) and item.type == "QUERY"))
+    pending: list[tuple[Any, int]] = [(value, depth)]
+    while pending:
+        item, below = pending.pop()
+        if isinstance(item, Node):
+            yield item, below
+        pending += _inside(item, below)
 
 
 def shifted(value: Any, levels: int, depth: int = 0) -> Any:
@@ -79,7 +93,7 @@ def shifted(value: Any, levels: int, depth: int = 0) -> Any:
     if isinstance(value, tuple):
         # Lists of numbers are tuples too; those of nodes alone change.
         return tuple(shifted(item, levels, depth) for item in value) if type(value) is tuple else value
-    if not isinstance(value, Node):
+    if not isinstance(value, Node) or type(value) is Const:
         return value
     fields = {
         name: shifted(item, levels, depth + (isinstance(item, Node) and item.type == "QUERY"))
@@ -96,6 +110,8 @@ def conjuncts(node: Node | None) -> list[Node]:
     if node is None:
         return []
     if node.type == "BOOLEXPR" and node.boolop == "and":
+        if not any(part.type == "BOOLEXPR" and part.boolop == "and" for part in node.args):
+            return list(alternatives(node))
         return [part for argument in node.args for part in conjuncts(argument)]
     return [node]
 

@@ -93,8 +93,8 @@ class Source:
             if added.this.alias in tables:
                 joins.insert(0, added)
                 tables |= _tables(added.args["on"])
-        if self.grouped is not None:
-            groups = _with_columns(self.grouped(), values, joins)
+        groups = None if self.grouped is None else self.grouped()
+        if groups is not None:
             head: Expression | None = groups
             provided = {groups.alias}
         else:
@@ -105,12 +105,14 @@ class Source:
         provided |= {added.this.alias for added in joins}
         if not tables <= provided:
             raise unsupported("a correlated subquery in this place")
+        conditions = self.conditions if self.foreseen is None else self.foreseen()
+        kept = [each for each in conditions if _tables(each) <= provided and each.find(exp.Query) is None]
+        if groups is not None:
+            head = _with_columns(groups, [*values, *kept], joins)
         result = exp.Select()
         if head is not None:
             result.set("from_", exp.From(this=head.copy()))
         result.set("joins", [added.copy() for added in joins])
-        conditions = self.conditions if self.foreseen is None else self.foreseen()
-        kept = [each for each in conditions if _tables(each) <= provided and each.find(exp.Query) is None]
         if kept:
             result.set("where", exp.Where(this=and_(*kept).copy()))
         require_repeatable(result, unrepeatable)
@@ -248,6 +250,29 @@ def require_repeatable(query: Expression, unrepeatable: Collection[str]) -> None
             sorted_ = isinstance(node.parent, exp.Anonymous) and node.parent.name.lower() == "array_sort"
             if floats or (name in _UNREPEATABLE and not sorted_):
                 raise unsupported(f"a correlated subquery over rows computed by {name}")
+
+
+# Window functions that give rows which tie the same.
+_OF_PEERS: Final = frozenset({"rank", "dense_rank", "percent_rank", "cume_dist"})
+
+
+def has_total_windows(query: Expression) -> bool:
+    """Whether no window function's value hangs on the order of rows that tie."""
+    return all(map(_is_window_total, query.find_all(exp.Window)))
+
+
+def _is_window_total(window: exp.Window) -> bool:
+    if window.this.name.lower() in _OF_PEERS:
+        return True
+    frame, order = window.args.get("spec"), window.args.get("order")
+    if frame is not None and (frame.args["kind"] == "RANGE" or frame.args["start"] == frame.args["end"] == "UNBOUNDED"):
+        return window.this.name.lower() not in {"first", "first_value", "last", "last_value", "nth_value"}
+    select = window.find_ancestor(exp.Select)
+    if order is None or select is None:
+        return False
+    known = {item.this for item in order.expressions} | set(window.args.get("partition_by") or ())
+    others = [item for item in select.expressions if item.find(exp.Window) is None]
+    return all((item.this if isinstance(item, exp.Alias) else item) in known for item in others)
 
 
 def _is_double(expression: Expression) -> bool:

@@ -29,6 +29,8 @@ def comparable(value: Value) -> Expression:
         return unpadded(value)
     if value.type_oid == INTERVAL:
         return interval_key(value.sql)
+    if value.type_oid in FLOATS and value.constant == 0:
+        return literal(0.0, value.type_oid).sql  # to a list of many, -0 would be another
     if value.type_oid in FLOATS and not value.is_constant:
         # Parquet's statistics know neither NaN nor -0: keep the comparison from being pushed down to them.
         return binary("+", value.sql, raw("0D") if value.type_oid == FLOAT8 else raw("CAST(0 AS FLOAT)"))
@@ -204,6 +206,11 @@ def _rows() -> list[Row]:
     for name, operator in _TEXT_NAMES.items():
         symbol = _SYMBOL.get(name, operator)
         rows.append(row(f"{name}(text,text)", _compare(operator), f"SELECT id, t {symbol} 'abc' FROM texts"))
+    for suffix, operator in (("eq", "="), ("ne", "<>")):
+        rows += [
+            row(f"text{suffix}name(text,name)", _compare(operator), f"SELECT id, t {operator} current_user FROM texts"),
+            row(f"name{suffix}text(name,text)", _compare(operator), f"SELECT id, current_user {operator} t FROM texts"),
+        ]
     for suffix, operator in _SUFFIXES.items():
         rows += [
             row(f"date_{suffix}_timestamp(date,timestamp)", _date_with_timestamp(operator, True),

@@ -7,7 +7,7 @@ from typing import Final
 from catalog.datatypes import BY_OID
 from catalog.errors import SqlState
 from planner.functions.call import Build, Call, Row, row
-from planner.spark import Expression, and_, binary, call, case, cast, is_not_null, marked, negative, raise_error, raw
+from planner.spark import Expression, and_, binary, call, case, cast, is_not_null, marked, raise_error, raw
 from planner.values import Value, spark_type
 
 _NAMES: Final = {"int2": "int2", "int4": "int4", "int8": "int8"}
@@ -32,7 +32,10 @@ def _operands(given: Call) -> tuple[Expression, Expression]:
 
 
 def _negative(given: Call) -> Value:
-    return given.result(_but_least(given, negative(given.sql[0])))
+    """Taken from zero, so that the operand stands once, however deeply these nest."""
+    kind = BY_OID[given.result_type]
+    zero = cast(raw("0"), spark_type(given.result_type))
+    return given.result(binary("-", marked(zero, kind.sql_name), given.sql[0]))
 
 
 def _absolute(given: Call) -> Value:

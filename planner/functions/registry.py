@@ -91,6 +91,13 @@ EQUALITIES: Final = frozenset(
     if signature.split("(")[0].endswith("eq") and signature in {row.signature for row in comparison.ROWS}
 )
 
+# The same, negated.
+INEQUALITIES: Final = frozenset(
+    signature
+    for signature in FUNCTIONS
+    if signature.split("(")[0].endswith("ne") and signature in {row.signature for row in comparison.ROWS}
+)
+
 # Types whose lake form Spark sorts, and groups, as PostgreSQL does the type (NUMERIC: as `comparable` gives it).
 ORDERED_PLAINLY: Final = frozenset(
     {BOOL, BYTEA, DATE, FLOAT4, FLOAT8, INT2, INT4, INT8, NUMERIC, OID, TEXT, TID, TIME, TIMESTAMP, TIMESTAMPTZ,

@@ -12,7 +12,7 @@ from catalog.errors import unsupported
 from planner.functions.call import Call, Row, row
 from planner.literals import literal
 from planner.plan import SessionValues
-from planner.values import Value
+from planner.values import Value, null_value
 
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
@@ -72,8 +72,23 @@ def _moment_row(name: str, microseconds: Callable[[SessionValues], int]) -> Row:
     return row(f"{name}()", build)
 
 
+def _setting(given: Call) -> Value:
+    name, *missing_ok = given.arguments
+    known = given.session.settings
+    if not isinstance(name.constant, str) or name.constant.lower() not in known:
+        raise unsupported(f"{given.signature} of this setting")
+    value = known[name.constant.lower()]
+    if value is not None:
+        return literal(value, TEXT)
+    if not missing_ok or missing_ok[0].constant is not True:
+        raise unsupported(f"{given.signature} of a setting that there is none of")  # PostgreSQL says so
+    return null_value(TEXT)
+
+
 ROWS: Final[tuple[Row, ...]] = (
     _moment_row("now", lambda session: session.now),
     _moment_row("transaction_timestamp", lambda session: session.now),
     _moment_row("statement_timestamp", lambda session: session.statement_now),
+    row("current_setting(text)", _setting),
+    row("current_setting(text,bool)", _setting),
 )

@@ -1,7 +1,9 @@
 """By hand: `python -m tests.answers --seed N --queries N [--changes N] [--partitions N] [GATEWAY_DSN POSTGRES_DSN]`.
 
 Without DSNs it starts a gateway and a PostgreSQL by itself; with `--here` the planner answers in this process, which
-is much faster, for queries alone. Both databases lose their schema `answers`.
+is much faster, for queries alone; with `--shuffled N` the rows of tables come out of order; with `--workers N` the
+gateway has a Spark cluster. Both databases lose their schema `answers`. `--tallies FILE` keeps what came out, batch by
+batch: the same command goes on where it was stopped, and its sum is that of the whole.
 """
 
 from __future__ import annotations
@@ -10,14 +12,37 @@ import argparse
 import sys
 import time
 from contextlib import AbstractContextManager
+from pathlib import Path
 
 from tests.answers import stages
-from tests.answers.asking import QUERIES_PER_WORLD, Asker
+from tests.answers.asking import Asker
 from tests.answers.changing import Changer
 from tests.answers.partitions import Partitions
+from tests.answers.tallies import Ask, Run, Tallies
+
+PARTITIONS_PER_WORLD = 6
 
 
 def main() -> int:
+    given = _given()
+    began = time.monotonic()
+    tallies = Tallies(given.tallies)
+    wrong = 0
+    with _stage(given) as asker:
+        asker.shrink_seconds = given.shrink_seconds
+        for what, ask in _asked(asker, given.seed).items():
+            count = getattr(given, what)
+            if count:
+                run = Run(what, given.seed, _named(given), given.shuffled)
+                tallies.ask(run, given.first, count, asker, ask)
+                counts, different = tallies.sum(run)
+                print(f"All {what} of seed {given.seed}:\n{counts.kinds()}{counts.summary(different)}")
+                wrong += different
+    print(f"{time.monotonic() - began:.0f} s")
+    return 1 if wrong else 0
+
+
+def _given() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("gateway", nargs="?")
     parser.add_argument("postgres", nargs="?")
@@ -25,40 +50,51 @@ def main() -> int:
     parser.add_argument("--queries", type=int, default=300)
     parser.add_argument("--changes", type=int, default=0)
     parser.add_argument("--partitions", type=int, default=0, help="how many sets of tables are asked without an oracle")
-    parser.add_argument("--first", type=int, default=0, help="the first query's or change's number")
+    parser.add_argument("--first", type=int, default=0, help="the first query's, change's or set of tables' number")
     parser.add_argument("--here", action="store_true", help="queries alone, of the planner in this process")
+    parser.add_argument("--shuffled", type=int, metavar="SEED", help="with the rows of tables out of order")
+    parser.add_argument("--workers", type=int, default=0, help="of a Spark cluster on this machine")
+    parser.add_argument("--tallies", type=Path, metavar="FILE", help="keeps what came out, and goes on after it")
     parser.add_argument("--shrink-seconds", type=float, default=60.0)
     given = parser.parse_args()
     if (given.gateway is None) != (given.postgres is None):
         parser.error("it takes both DSNs, or none")
-    stage: AbstractContextManager[Asker]
+    if given.gateway is not None and (given.shuffled is not None or given.workers or given.here):
+        parser.error("a gateway of one's own is as it is")
+    if given.here and (given.changes or given.partitions or given.workers):
+        parser.error("changes, partitions and workers need a gateway")
+    return given
+
+
+def _named(given: argparse.Namespace) -> str:
+    """Who answers."""
+    if given.workers:
+        return f"gateway with {given.workers} workers"
+    return "here" if given.here else "gateway"
+
+
+def _stage(given: argparse.Namespace) -> AbstractContextManager[Asker]:
     if given.here:
-        stage = stages.here()
-    elif given.gateway is not None:
-        stage = stages.over_urls(given.gateway, given.postgres)
-    else:
-        stage = stages.started()
-    if given.here and (given.changes or given.partitions):
-        parser.error("changes and partitions need a gateway")
-    with stage as asker:
-        asker.shrink_seconds = given.shrink_seconds
-        began = time.monotonic()
-        last = given.first + given.queries
-        for number in range(given.first, last, QUERIES_PER_WORLD):
-            asker.queries(given.seed, number, min(QUERIES_PER_WORLD, last - number))
-            asker.show()
-        if given.changes:
-            Changer(asker).changes(given.seed, given.first, given.changes)
-            asker.show()
-        if given.partitions:
-            partitions = Partitions(asker.sluice, asker.counts.differences, given.shrink_seconds)
-            for place in range(given.partitions):
-                partitions.check(given.seed, place, 6)
-                asker.show()
-            print(f"{partitions.checked} partitions checked, {partitions.refused} refused")
-        print(asker.counts)
-        print(f"{time.monotonic() - began:.0f} s")
-        return 1 if asker.counts.differences else 0
+        return stages.here(given.shuffled)
+    if given.gateway is not None:
+        return stages.over_urls(given.gateway, given.postgres)
+    return stages.started(given.shuffled, given.workers)
+
+
+def _asked(asker: Asker, seed: str) -> dict[str, Ask]:
+    def partitions(first: int, count: int) -> None:
+        checks = Partitions(asker.sluice, asker.counts.differences, asker.shrink_seconds)
+        for place in range(first, first + count):
+            checks.check(seed, place, PARTITIONS_PER_WORLD)
+        asker.counts.same += checks.checked - checks.refused
+        if checks.refused:
+            asker.counts.refused["a partition"] += checks.refused
+
+    return {
+        "queries": lambda first, count: asker.queries(seed, first, count),
+        "changes": lambda first, count: Changer(asker).changes(seed, first, count),
+        "partitions": partitions,
+    }
 
 
 if __name__ == "__main__":

@@ -55,13 +55,20 @@ class Counts:
     differences: list[Difference] = field(default_factory=list)
 
     def __str__(self) -> str:
-        lines = [f"refused {times} times: {message}" for message, times in self.refused.most_common()]
-        lines += [f"errors alike {times} times: {state}" for state, times in self.alike.most_common()]
-        lines.append(
+        return self.kinds() + self.summary()
+
+    def kinds(self) -> str:
+        """A line for each kind of refusal and of error."""
+        lines = [f"refused {times} times: {message}\n" for message, times in self.refused.most_common()]
+        lines += [f"errors alike {times} times: {state}\n" for state, times in self.alike.most_common()]
+        return "".join(lines)
+
+    def summary(self, different: int | None = None) -> str:
+        return (
             f"same {self.same}, refused {self.refused.total()}, errors alike {self.alike.total()}, "
-            f"too slow for PostgreSQL {self.slow}, different {len(self.differences)}"
+            f"too slow for PostgreSQL {self.slow}, "
+            f"different {len(self.differences) if different is None else different}"
         )
-        return "\n".join(lines)
 
 
 @dataclass
@@ -73,6 +80,10 @@ class Asker:
     shrink_seconds: float = 60.0
     counts: Counts = field(default_factory=Counts)
     _shown: int = 0
+
+    def start_anew(self) -> None:
+        """Count from zero."""
+        self.counts, self._shown = Counts(), 0
 
     def show(self) -> None:
         """Print the differences since the last time."""

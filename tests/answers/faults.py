@@ -17,7 +17,7 @@ from unittest.mock import patch
 
 from catalog.datatypes import BOOL
 from catalog.errors import SluiceError
-from planner import expressions, finishing, grouping, numerics, ordering, query, ranges, setops, windows
+from planner import expressions, finishing, grouping, membership, numerics, ordering, query, ranges, setops, windows
 from planner.functions import comparison
 from planner.plan import SparkQuery
 from planner.spark import Expression, binary, boolean
@@ -155,13 +155,13 @@ def _no_distinct() -> AbstractContextManager[Any]:
 
 def _not_in_without_nulls() -> AbstractContextManager[Any]:
     """NOT IN of a list: NULLs in it do not count."""
-    right = expressions.Translator.array_items
+    right = membership.array_items
 
     def wrong(self: Any, node: Any) -> Any:
         items = right(self, node)
         return items if items is None else [item for item in items if not (item.is_constant and item.constant is None)]
 
-    return patch.object(expressions.Translator, "array_items", wrong)
+    return patch.object(membership, "array_items", wrong)
 
 
 def _between_without_its_end() -> AbstractContextManager[Any]:

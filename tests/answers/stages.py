@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from catalog.embedded import EmbeddedPostgres
 from tests.answers.asking import Asker
 from tests.answers.sides import Oracle, Planner, Server
+from tests.cluster.workers import LOOPBACK, Cluster
 from tests.planner.differential import Laboratory, spark_session
 from tests.servers import GatewayProcess, open_directory, start_oracle
 
@@ -28,8 +29,9 @@ def laboratory() -> Iterator[Laboratory]:
 
 
 @contextmanager
-def here() -> Iterator[Asker]:
+def here(shuffled: int | None = None) -> Iterator[Asker]:
     with laboratory() as found:
+        found.shuffled = shuffled
         yield Asker(Oracle(found), Planner(found))
 
 
@@ -44,12 +46,15 @@ def over_urls(gateway: str, postgres: str) -> Iterator[Asker]:
 
 
 @contextmanager
-def started() -> Iterator[Asker]:
-    """A gateway and a PostgreSQL of one's own."""
-    with open_directory("answers") as directory:
+def started(shuffled: int | None = None, workers: int = 0) -> Iterator[Asker]:
+    """A gateway and a PostgreSQL of one's own; with workers, a Spark cluster beside them."""
+    arguments = () if shuffled is None else ("--shuffled", str(shuffled))
+    with open_directory("answers") as directory, ExitStack() as stack:
+        environment = {}
+        if workers:
+            cluster = stack.enter_context(Cluster(directory / "spark", workers))
+            arguments, environment = (*arguments, "--spark", cluster.url), LOOPBACK
         postgres, oracle = start_oracle(directory)
-        try:
-            with GatewayProcess(directory / "data") as gateway, over_urls(gateway.server.url, oracle.url) as asker:
-                yield asker
-        finally:
-            asyncio.run(postgres.stop())
+        stack.callback(lambda: asyncio.run(postgres.stop()))
+        gateway = stack.enter_context(GatewayProcess(directory / "data", arguments=arguments, environment=environment))
+        yield stack.enter_context(over_urls(gateway.server.url, oracle.url))

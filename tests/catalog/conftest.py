@@ -21,16 +21,22 @@ DATA_PATH = "/lake/"
 
 @dataclass(frozen=True)
 class CatalogUnderTest:
-    """`superuser` is the gateway's own way in, `client` that of a session's backend."""
+    """`superuser` is the gateway's own way in, `client` a session's backend, which it has entered."""
 
     superuser: asyncpg.Connection
     client: asyncpg.Connection
     url: str
-    token: str
+    nonce: str
+
+    async def entered(self, url: str | None = None) -> asyncpg.Connection:
+        """Another session's backend; the superuser's own role, unless the URL says otherwise."""
+        connection = await asyncpg.connect(url or self.url)
+        await self.superuser.execute("SELECT pg_sluice.enter($1, 0)", connection.get_server_pid())
+        return connection
 
 
 @pytest.fixture(scope="session")
-def token(postgres: EmbeddedPostgres) -> str:
+def nonce(postgres: EmbeddedPostgres) -> str:
     """That of the catalog in the database `fresh_catalog`, which is there to be copied: to make one takes longer."""
 
     async def make() -> str:
@@ -44,7 +50,7 @@ def token(postgres: EmbeddedPostgres) -> str:
 
 
 @pytest.fixture
-async def lake(postgres: EmbeddedPostgres, token: str) -> AsyncIterator[CatalogUnderTest]:
+async def lake(postgres: EmbeddedPostgres, nonce: str) -> AsyncIterator[CatalogUnderTest]:
     """A fresh catalog, with a connection of a client's role."""
     name = f"catalog_{next(_NUMBERS)}"
     server = await asyncpg.connect(postgres.dsn)
@@ -52,7 +58,8 @@ async def lake(postgres: EmbeddedPostgres, token: str) -> AsyncIterator[CatalogU
     url = postgres.url(name)
     superuser = await asyncpg.connect(url)
     client = await asyncpg.connect(postgres.url(name, CLIENT))
-    yield CatalogUnderTest(superuser, client, url, token)
+    await superuser.execute("SELECT pg_sluice.enter($1, 0)", client.get_server_pid())  # as a gateway does
+    yield CatalogUnderTest(superuser, client, url, nonce)
     await client.close()
     await superuser.close()
     await server.execute(f"DROP DATABASE {name} (FORCE)")

@@ -15,7 +15,7 @@ async def _is_gone(lake: CatalogUnderTest, backend: BackendId) -> object:
 async def test_a_backend_is_there_until_its_connection_ends(lake: CatalogUnderTest) -> None:
     connection = await asyncpg.connect(lake.url)
     number = await lake.superuser.fetchval("SELECT pg_sluice.register_gateway()")
-    started = await connection.fetchval("SELECT pg_sluice.enter($1, $2)", lake.token, number)
+    started = await lake.superuser.fetchval("SELECT pg_sluice.enter($1, $2)", connection.get_server_pid(), number)
     backend = BackendId(connection.get_server_pid(), started)
     assert await _is_gone(lake, backend) is False
     await connection.close()

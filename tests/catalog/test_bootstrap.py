@@ -12,7 +12,7 @@ from tests.catalog.conftest import CLIENT, DATA_PATH, CatalogUnderTest
 
 
 async def test_is_safe_to_repeat(lake: CatalogUnderTest) -> None:
-    assert await bootstrap(lake.url, DATA_PATH) == lake.token
+    assert await bootstrap(lake.url, DATA_PATH) == lake.nonce
     assert await lake.superuser.fetchval("SELECT count(*) FROM pg_ducklake.ducklake_snapshot") == 1
 
 
@@ -49,21 +49,25 @@ async def test_keeps_the_analysed_trees_out_of_the_server_log(
     [
         "SELECT * FROM pg_sluice.setting",
         "SELECT * FROM pg_ducklake.ducklake_snapshot",
-        "SELECT pg_sluice.stage('guess', '{}')",
-        "SELECT pg_sluice.lock_all_rows('guess', 'pg_class'::regclass, '')",
-        "SELECT pg_sluice.lock_rows('guess', 'pg_class'::regclass, '{1}', '{1}', 'SHARE', '')",
-        "SELECT pg_sluice.move_row_locks('guess', '{1}', '{1}', '{2}', '{2}')",
-        "SELECT pg_sluice.moved_rows('guess', '{1}', '{1}')",
-        "SELECT pg_sluice.note_updates('guess', 'pg_class'::regclass)",
-        "SELECT * FROM pg_sluice.noted_updates('guess')",
+        "SELECT pg_sluice.stage('{}')",
+        "SELECT pg_sluice.lock_all_rows('pg_class'::regclass, '')",
+        "SELECT pg_sluice.lock_rows('pg_class'::regclass, '{1}', '{1}', 'SHARE', '')",
+        "SELECT pg_sluice.move_row_locks('{1}', '{1}', '{2}', '{2}')",
+        "SELECT pg_sluice.moved_rows('{1}', '{1}')",
+        "SELECT pg_sluice.note_updates('pg_class'::regclass)",
+        "SELECT * FROM pg_sluice.noted_updates()",
         "SELECT pg_sluice.put_row_locks('{1}', '{1}', 0, '{}')",
-        "SELECT pg_sluice.prepare_commit('guess', '{}')",
-        "SELECT pg_sluice.uncommitted('guess', '{}')",
-        "SELECT pg_sluice.claim_keys('guess', 0, '{}')",
-        "SELECT pg_sluice.lock_checked('guess', '{}')",
+        "SELECT pg_sluice.prepare_commit('{}')",
+        "SELECT pg_sluice.uncommitted('{}')",
+        "SELECT pg_sluice.claim_keys(0, '{}')",
+        "SELECT pg_sluice.lock_checked('{}')",
         "SELECT pg_sluice.version_since('pg_class'::regclass, 0)",
         "SELECT pg_sluice.adopt_constraints('pg_class'::regclass)",
-        "SELECT * FROM pg_sluice.shadow_rows('guess', 'pg_authid'::regclass, 'rolname', 'true') AS (rolname name)",
+        "SELECT pg_sluice.as_owner('pg_authid'::regclass, 'TABLE pg_authid')",
+        "SELECT pg_sluice.guard('pg_class'::regclass)",
+        "SELECT pg_sluice.set_populated('pg_class'::regclass, true)",
+        "SELECT pg_sluice.lock_relation('pg_class'::regclass, 'ACCESS EXCLUSIVE', false)",
+        "SELECT pg_sluice.enter(pg_backend_pid(), 1)",
         "INSERT INTO pg_sluice.dirty VALUES (0, NULL)",
         "DELETE FROM pg_ducklake.ducklake_data_file",
         "SELECT nextval('pg_sluice.snapshot_id')",

@@ -11,7 +11,8 @@ from catalog.datatypes import BPCHAR, DATE, FLOAT4, FLOAT8, INT2, INT4, INT8, NU
 
 # As IEP-110 and 004 have it: all others forbid.
 _COMPATIBLE = {
-    "create table", "replace view", "add column", "rename column", "drop not null", "widen type", "add label",
+    "create table", "change policies",
+    "replace view", "add column", "rename column", "drop not null", "widen type", "add label",
     "rename constraint",
     "drop constraint", "check constraint", "validate constraint", "publish constraint", "suspend constraint",
     "index deletes", "index writes", "fill index", "publish index", "index unread", "index unwritten", "drop index",

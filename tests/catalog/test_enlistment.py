@@ -8,6 +8,7 @@ import asyncpg
 import pytest
 
 from catalog.store import Store, steps_from_json
+from gateway.own_message import own
 from tests.catalog.conftest import CatalogUnderTest
 
 _TABLE = (
@@ -38,6 +39,13 @@ async def _log(lake: CatalogUnderTest) -> list[tuple[str, str]]:
         ("ALTER TABLE t ALTER COLUMN g DROP EXPRESSION", [("drop default", "g")]),
         ("ALTER TABLE t RENAME CONSTRAINT positive TO p", [("rename constraint", "positive")]),
         ("ALTER TABLE t DROP CONSTRAINT positive", [("drop constraint", "positive")]),
+        ("CREATE POLICY p ON t USING (id > 0)", [("change policies", "t")]),
+        ("ALTER TABLE t ENABLE ROW LEVEL SECURITY", [("change policies", "t")]),
+        ("CREATE POLICY p ON t; ALTER POLICY p ON t USING (id > 0); DROP POLICY p ON t", []),
+        (
+            "CREATE POLICY p ON t; ALTER POLICY p ON t RENAME TO q; COMMENT ON POLICY q ON t IS 'a policy'",
+            [("change policies", "t")],
+        ),
         ("ALTER TABLE t ADD COLUMN w integer; ALTER TABLE t DROP COLUMN w", []),
         ("COMMENT ON TABLE t IS 'a table'; GRANT SELECT ON t TO PUBLIC", []),
     ],
@@ -69,7 +77,7 @@ async def test_what_happened_since(lake: CatalogUnderTest) -> None:
     await store.open()
     try:
         await lake.client.execute(_TABLE)
-        oid = await lake.client.fetchval("SELECT 't'::regclass::oid::bigint")
+        oid = await lake.client.fetchval("SELECT 't'::pg_catalog.regclass::pg_catalog.oid::bigint")
         table = (await store.versions([oid]))[oid].table
         await lake.client.execute("ALTER TABLE t RENAME COLUMN v TO w")
         await lake.client.execute("ALTER TABLE t ALTER COLUMN w SET DEFAULT 9")
@@ -88,12 +96,12 @@ async def test_who_commits_holds_off_who_changes_a_schema(lake: CatalogUnderTest
     row = await lake.superuser.fetchrow("SELECT table_id, schema_version FROM pg_sluice.relation")
     assert row is not None
     table_id, version = row
-    other = await asyncpg.connect(lake.url)
+    other = await lake.entered()
     try:
         async with lake.client.transaction():
             asked = json.dumps({str(table_id): version})
             text = await lake.client.fetchval(
-                "SELECT pg_sluice.hold_steps_since($1, $2::text::jsonb, '{}')", lake.token, asked
+                own("SELECT pg_sluice.hold_steps_since($1::pg_catalog.text::pg_catalog.jsonb, '{}')"), asked
             )
             assert steps_from_json(text) == {}
             await other.execute("SET lock_timeout = '300ms'")
@@ -104,10 +112,10 @@ async def test_who_commits_holds_off_who_changes_a_schema(lake: CatalogUnderTest
         await other.close()
 
 
-async def test_clients_cannot_hold_anything_without_the_token(lake: CatalogUnderTest) -> None:
+async def test_clients_cannot_hold_anything_themselves(lake: CatalogUnderTest) -> None:
     for call in (
-        "hold_steps_since('guess', '{}', '{}')",
-        "hold_schema('guess', '{}')",
+        "hold_steps_since('{}', '{}')",
+        "hold_schema('{}')",
         "steps_since('{}')",
         "shape(0)",
     ):

@@ -10,6 +10,7 @@ import pytest
 from catalog.gateways import Gateways
 from catalog.model import DataFile
 from catalog.publish import RowChange
+from gateway.own_message import own
 from tests.catalog.conftest import CatalogUnderTest
 
 _UUID = "01890000-0000-7000-8000-000000000000"
@@ -30,16 +31,14 @@ class Registered:
 
 
 async def _holder(lake: CatalogUnderTest, number: int) -> int:
-    pid: int = await lake.superuser.fetchval(
-        "SELECT pid FROM pg_locks WHERE classid = pg_sluice.gateway_lock()::bigint::oid AND objid = $1", number
-    )
+    pid: int = await lake.superuser.fetchval("SELECT process_id FROM pg_sluice.gateway WHERE gateway_id = $1", number)
     return pid
 
 
 async def _publish(lake: CatalogUnderTest, table: str, name: str) -> None:
-    oid = await lake.client.fetchval("SELECT $1::text::regclass::oid::bigint", table)
+    oid = await lake.client.fetchval("SELECT $1::pg_catalog.text::pg_catalog.regclass::oid::bigint", table)
     change = RowChange(oid, (DataFile(name, 1, 10, 5, {}),))
-    await lake.client.execute("SELECT pg_sluice.stage($1, $2::text::jsonb)", lake.token, change.to_json())
+    await lake.client.execute(own("SELECT pg_sluice.stage($1::pg_catalog.text::pg_catalog.jsonb)"), change.to_json())
 
 
 async def test_a_gateway_that_lives_is_left_alone(lake: CatalogUnderTest) -> None:

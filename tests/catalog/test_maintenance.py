@@ -14,6 +14,7 @@ from catalog.model import ColumnStatistics, DataFile, DeleteFile, TableVersion
 from catalog.publish import Deletion, RowChange
 from catalog.readers import Readers
 from catalog.store import Store
+from gateway.own_message import own
 from tests.catalog.conftest import CatalogUnderTest
 
 
@@ -32,7 +33,7 @@ async def store(lake: CatalogUnderTest) -> AsyncIterator[Store]:
 async def filled(lake: CatalogUnderTest) -> int:
     """A table of two files, of one of which a row is deleted; its OID."""
     await lake.client.execute("CREATE TABLE t (a integer)")
-    oid: int = await lake.client.fetchval("SELECT 't'::regclass::oid::bigint")
+    oid: int = await lake.client.fetchval("SELECT 't'::pg_catalog.regclass::pg_catalog.oid::bigint")
     await stage(lake, RowChange(oid, [file("a")]))
     await stage(lake, RowChange(oid, [file("b")]))
     await stage(lake, RowChange(oid, deleted=[Deletion("a.parquet", 0, DeleteFile("a-delete.parquet", 1, 10, 5))]))
@@ -40,7 +41,7 @@ async def filled(lake: CatalogUnderTest) -> int:
 
 
 async def stage(lake: CatalogUnderTest, change: RowChange) -> None:
-    await lake.client.execute("SELECT pg_sluice.stage($1, $2::text::jsonb)", lake.token, change.to_json())
+    await lake.client.execute(own("SELECT pg_sluice.stage($1::pg_catalog.text::pg_catalog.jsonb)"), change.to_json())
 
 
 async def version_of(store: Store, oid: int) -> TableVersion:
@@ -87,20 +88,40 @@ async def test_new_files_from_a_new_snapshot_on(lake: CatalogUnderTest, store: S
     assert await unreadable(store) == []
 
 
+async def test_rows_keep_their_order(lake: CatalogUnderTest, store: Store) -> None:
+    """Files that come while others are written anew stay behind these, in what is kept and in what is read anew."""
+    oid = await filled(lake)
+    version = await version_of(store, oid)
+    turn = await Turn.take(lake.url, oid)
+    assert turn is not None
+    await stage(lake, RowChange(oid, [file("c")]))
+    await version_of(store, oid)
+    assert await turn.publish(version.table, version.files, [file("new"), file("newer", 2)]) is None
+    await turn.close()
+    await stage(lake, RowChange(oid, [file("d")]))
+    now = await version_of(store, oid)
+    assert [each.path for each in now.files] == ["new.parquet", "newer.parquet", "c.parquet", "d.parquet"]
+    assert (await store.versions_at([oid], now.snapshot_id))[oid].files == now.files
+    other = Store(lake.url)
+    await other.open()
+    assert await version_of(other, oid) == now
+    await other.close()
+
+
 async def test_it_gives_way(lake: CatalogUnderTest, store: Store) -> None:
     oid = await filled(lake)
     async with lake.client.transaction():
         await lake.superuser.execute("INSERT INTO pg_sluice.row_lock VALUES (0, 1)")
         locked = await lake.client.fetchval(
-            "SELECT pg_sluice.lock_rows($1, $2::bigint::oid, '{0}', '{1}', 'KEY SHARE', '')", lake.token, oid
+            own("SELECT pg_sluice.lock_rows($1::bigint::pg_catalog.oid, '{0}', '{1}', 'KEY SHARE', '')"), oid
         )
         assert locked == [1]
         assert await compact(lake, store, oid) == "rows of the table are locked"
     async with lake.client.transaction():
-        assert await lake.client.fetchval("SELECT pg_sluice.lock_all_rows($1, $2::bigint::oid, '')", lake.token, oid)
+        assert await lake.client.fetchval(own("SELECT pg_sluice.lock_all_rows($1::bigint::pg_catalog.oid, '')"), oid)
         assert await compact(lake, store, oid) == "rows of the table are locked"
     async with lake.client.transaction():
-        await lake.client.execute("SELECT pg_sluice.order_changes($1, $2::bigint::oid)", lake.token, oid)
+        await lake.client.execute(own("SELECT pg_sluice.order_changes($1::bigint::pg_catalog.oid)"), oid)
         assert await compact(lake, store, oid) == "the table's schema is being changed"
     turn = await Turn.take(lake.url, oid)
     assert turn is not None
@@ -188,7 +209,9 @@ async def test_what_was_noted_is_removed_by_the_next(lake: CatalogUnderTest, sto
 
 async def test_a_dead_reader_holds_nothing(lake: CatalogUnderTest, store: Store) -> None:
     await filled(lake)
-    await lake.superuser.execute("INSERT INTO pg_sluice.reader (floor) VALUES (0)")
+    await lake.superuser.execute(
+        "INSERT INTO pg_sluice.reader (floor, process_id, backend_started) VALUES (0, pg_backend_pid(), 1)"
+    )
 
     async def remove(_: Sequence[str]) -> None:
         pass

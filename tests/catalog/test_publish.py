@@ -11,6 +11,7 @@ import pytest
 from catalog.model import ColumnStatistics, DataFile, DeleteFile
 from catalog.publish import Deletion, RowChange
 from catalog.store import Store
+from gateway.own_message import own
 from tests.catalog.conftest import CatalogUnderTest
 
 _FILE = DataFile(
@@ -19,12 +20,12 @@ _FILE = DataFile(
 
 
 async def _oid(lake: CatalogUnderTest, name: str) -> int:
-    oid: int = await lake.client.fetchval("SELECT $1::text::regclass::oid::bigint", name)
+    oid: int = await lake.client.fetchval("SELECT $1::pg_catalog.text::pg_catalog.regclass::oid::bigint", name)
     return oid
 
 
 async def _stage(lake: CatalogUnderTest, change: RowChange) -> None:
-    await lake.client.execute("SELECT pg_sluice.stage($1, $2::text::jsonb)", lake.token, change.to_json())
+    await lake.client.execute(own("SELECT pg_sluice.stage($1::pg_catalog.text::pg_catalog.jsonb)"), change.to_json())
 
 
 def _deleting(oid: int, path: str, count: int, replaces: int | None = None) -> RowChange:
@@ -263,19 +264,17 @@ async def test_rename_of_a_schema_takes_its_tables_along(lake: CatalogUnderTest)
     "sql",
     [
         "ALTER TABLE t SET UNLOGGED",
-        "ALTER TABLE t ENABLE ROW LEVEL SECURITY",
         "CREATE TRIGGER x BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()",
         "CREATE RULE r AS ON INSERT TO t DO INSTEAD NOTHING",
-        "CREATE POLICY p ON t",
         "CREATE TABLE u (a interval PRIMARY KEY)",
         "CREATE TABLE u (a jsonb UNIQUE)",
-        "CREATE TABLE u (a int[] UNIQUE)",
-        "CREATE TABLE u (a int[]); CREATE UNIQUE INDEX ON u (a)",
+        "CREATE TABLE u (a interval[] UNIQUE)",
+        "CREATE TABLE u (a jsonb[]); CREATE UNIQUE INDEX ON u (a)",
         "CREATE TABLE u (a int, EXCLUDE (a WITH =))",
         "CREATE TABLE u (a int, b int, c int, d int, UNIQUE (a, b), FOREIGN KEY (c, d) REFERENCES u (a, b) MATCH FULL)",
         "CREATE TABLE u (a int) PARTITION BY RANGE (a)",
         "CREATE TABLE u () INHERITS (t)",
-        "CREATE TABLE u (a money)",
+        "CREATE TABLE u (a t)",
         "CREATE UNLOGGED TABLE u (a int)",
         "CREATE TABLE u AS SELECT 1 AS a",
         "SELECT 1 AS a INTO u",

@@ -4,12 +4,14 @@ A file is of one area. Its first part sets up, for each operation in a schema of
 do beside it: `before session: statement` before it begins, `each` in each state in which it stops, or waits for them
 (`{n}` is another number each time), and `after`. Then come the operations: `== name`, further lines that set up, the
 statement as `change: statement -> answer`, below it what EXPLAIN says of it, and what the sessions were answered.
-`also: query` is asked besides when it is over. `{schema}` is the operation's own.
+`also: query` is asked besides when it is over. `{schema}` is the operation's own. `python -m tests.changes.operations
+AREA…` writes files anew.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
@@ -24,7 +26,7 @@ import psycopg
 from catalog.embedded import SUPERUSER, binaries
 from tests.changes.stages import AFTER, STOP_TRIGGERS, WAITS, Held, stopping, trigger
 from tests.isolation.schedule import Session
-from tests.servers import GatewayProcess, Server
+from tests.servers import GatewayProcess, Server, open_directory
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "operations"
 _BEFORE, _EACH, _ALSO, _CHANGE = "before", "each", "also: ", "change: "
@@ -39,11 +41,11 @@ _AT_COMMIT = """
 CREATE TABLE pg_sluice.test_commit (n integer);
 CREATE FUNCTION pg_sluice.test_note() RETURNS event_trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
-    INSERT INTO pg_sluice.test_commit SELECT 1 WHERE session_user <> '{superuser}';
+    INSERT INTO pg_sluice.test_commit SELECT 1 WHERE session_user NOT IN ('{superuser}', 'sluice_gateway');
 END $$;
 CREATE FUNCTION pg_sluice.test_commit() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
-    IF session_user <> '{superuser}' THEN  -- whose commits are those of steps
+    IF session_user NOT IN ('{superuser}', 'sluice_gateway') THEN  -- whose commits are those of steps
         {what};
     END IF;
     RETURN NULL;
@@ -62,7 +64,7 @@ _HALT = (
     _AT_COMMIT.replace("{name}", "a_test_stop").replace("{what}", f"PERFORM pg_advisory_xact_lock_shared({_HELD})")
     + """
 CREATE TABLE pg_sluice.test_taken (change_id bigint);
-CREATE FUNCTION pg_sluice.test_stop() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION pg_sluice.test_stop() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
     IF TG_TABLE_NAME = 'schema_change' THEN
         NEW.paused := {stop} = 0;
@@ -304,3 +306,17 @@ def _wait_until_halted(
             assert not answer.done(), f"{each.statement} was over: {answer.result()}"
         assert time.monotonic() < deadline, "not all changes stop"
         time.sleep(_POLL_SECONDS)
+
+
+def main(names: Sequence[str]) -> None:
+    """Write the files of these areas anew, by what a gateway of its own does."""
+    with open_directory("operations") as directory, GatewayProcess(directory / "data") as process:
+        for area in areas():
+            if area.name in names:
+                prepare(process.server, area)
+                (GOLDEN / f"{area.name}.txt").write_text(carry_out(process, area))
+                drop(process.server, area)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -81,6 +81,7 @@ FROM pg_sluice.schema_change c WHERE finished IS NULL ORDER BY change_id DESC LI
 def trigger(process: GatewayProcess, making: str, removing: str = _REMOVE) -> Iterator[None]:
     """Meanwhile, there is in the catalog what this makes."""
     with psycopg.connect(process.catalog_url, autocommit=True) as catalog:
+        catalog.execute("SET event_triggers = off")  # clients may not have what this makes
         catalog.execute(making.encode())
     try:
         yield

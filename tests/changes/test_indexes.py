@@ -162,6 +162,7 @@ def test_what_check_says(own: GatewayProcess, session: Session) -> None:
     path.unlink()
 
 
+@pytest.mark.soak
 def test_killed_in_every_state(data_dir: Path) -> None:
     with GatewayProcess(data_dir) as process:
         fill(process.server, "public")

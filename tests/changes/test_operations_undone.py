@@ -16,8 +16,11 @@ from tests.changes.stages import failing
 from tests.servers import GatewayProcess, open_directory, run_sluice
 from tests.witness import Witness
 
+pytestmark = pytest.mark.soak
+
 _AREAS = areas()
 _OPERATIONS = [each for area in _AREAS for each in area.operations]
+_STOPS = max(len(each.states) for each in _OPERATIONS)  # places where operations stop
 _STEPS = [
     pair for work in (Work.VALIDATION, Work.REORGANISATION) for pair in pairwise(PATHS[work, Direction.ADDING][:-1])
 ]
@@ -88,9 +91,9 @@ def _kill(process: GatewayProcess, operations: Sequence[Operation], stop: int, *
     assert _everything(process) == there, stop
 
 
-def test_killed_in_each_state(process: GatewayProcess) -> None:
-    for stop in range(max(len(each.states) for each in _OPERATIONS)):
-        _kill(process, [each for each in _OPERATIONS if not each.fails and stop < len(each.states)], stop)
+@pytest.mark.parametrize("stop", range(_STOPS))
+def test_killed_in_each_state(process: GatewayProcess, stop: int) -> None:
+    _kill(process, [each for each in _OPERATIONS if not each.fails and stop < len(each.states)], stop)
     checked = run_sluice("check", "--data-dir", str(process.data_dir))
     assert (checked.returncode, checked.stdout) == (0, "the lake is consistent\n")
 
@@ -98,12 +101,10 @@ def test_killed_in_each_state(process: GatewayProcess) -> None:
 def test_killed_in_its_commit(process: GatewayProcess) -> None:
     """Of one area: all are committed in the same way, whatever they passed before."""
     indexes = next(area for area in _AREAS if area.name == "indexes")
-    _kill(
-        process, [each for each in indexes.operations if not each.fails], max(len(each.states) for each in _OPERATIONS)
-    )
+    _kill(process, [each for each in indexes.operations if not each.fails], _STOPS)
 
 
 def test_blocks_killed_in_their_commit(process: GatewayProcess) -> None:
     operations = [each for area in _AREAS for each in area.operations if each.name in _IN_BLOCKS.get(area.name, ())]
     assert len(operations) == sum(map(len, _IN_BLOCKS.values()))
-    _kill(process, operations, max(len(each.states) for each in _OPERATIONS), in_blocks=True)
+    _kill(process, operations, _STOPS, in_blocks=True)

@@ -30,7 +30,7 @@ WHERE relation = '{schema}.t' ORDER BY change_id DESC LIMIT 1
 """
 _KEEP = """
 CREATE TABLE pg_sluice.test_told (files_done bigint, files_total bigint, rows_done bigint, rows_total bigint);
-CREATE FUNCTION pg_sluice.test_keep() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION pg_sluice.test_keep() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
     INSERT INTO pg_sluice.test_told VALUES (NEW.files_done, NEW.files_total, NEW.rows_done, NEW.rows_total);
     RETURN NULL;

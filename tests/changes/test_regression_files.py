@@ -54,7 +54,7 @@ def test_steps() -> None:
     assert found[2].sql.endswith("END")
 
 
-@pytest.mark.parametrize("block", [0, 1, 4, 100])
+@pytest.mark.parametrize("block", [4, *(pytest.param(block, marks=pytest.mark.soak) for block in (0, 1, 100))])
 def test_the_same(sides: tuple[Side, Side], gateway: Server, oracle: Server, schema: str, block: int) -> None:
     with psycopg.connect(oracle.url, autocommit=True) as connection:
         connection.execute(f"CREATE SCHEMA {schema}".encode())

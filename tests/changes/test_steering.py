@@ -96,7 +96,13 @@ def test_only_ones_own(gateway_process: GatewayProcess, schema: str, session: Se
     """And whoever is in the role that began it. Others do not see it either."""
     stranger = f"{schema}_stranger"
     with psycopg.connect(gateway_process.catalog_url, autocommit=True) as catalog:
-        catalog.execute(f"CREATE ROLE {stranger} LOGIN".encode())
+        catalog.execute(f"CREATE ROLE {stranger} LOGIN; GRANT ALL ON SCHEMA {schema} TO {stranger}".encode())
+        url = gateway_process.server.url.replace("sluice@", f"{stranger}@")
+        with psycopg.connect(url, autocommit=True) as gone:
+            gone.execute(f"CREATE TABLE {schema}.gone (n integer); INSERT INTO {schema}.gone VALUES (1)".encode())
+            gone.execute(f"ALTER TABLE {schema}.gone ADD CHECK (n > 0)".encode())
+        catalog.execute(f"DROP OWNED BY {stranger}; DROP ROLE {stranger}; CREATE ROLE {schema}_other LOGIN".encode())
+        stranger = f"{schema}_other"
         try:
             with stopping(gateway_process):
                 held = Held(gateway_process, session, "ALTER TABLE t ADD CONSTRAINT positive CHECK (n > 0)")

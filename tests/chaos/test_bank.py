@@ -19,6 +19,8 @@ from tests.chaos.workload import check_lake
 from tests.servers import GatewayProcess, Server, open_directory
 from tests.witness import Witness
 
+pytestmark = pytest.mark.soak
+
 _SESSIONS = 8
 _SECONDS_MAX = 90.0
 _TRANSFERS = 8  # committed, before the bank closes or the gateway is killed

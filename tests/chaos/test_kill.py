@@ -29,6 +29,8 @@ from tests.chaos.workload import (
 )
 from tests.servers import GatewayProcess, Server, open_directory, wait_until_gone
 
+pytestmark = pytest.mark.soak
+
 Kill = Callable[[GatewayProcess], None]
 Run = Callable[[Server], None]
 

@@ -16,6 +16,8 @@ from tests.chaos.test_kill import Kill, kill_gateway, kill_postgres, settled, wi
 from tests.chaos.workload import Statement, execute, totals
 from tests.servers import GatewayProcess
 
+pytestmark = pytest.mark.soak
+
 _FILES = 25
 
 

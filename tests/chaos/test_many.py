@@ -23,6 +23,8 @@ from tests.proxy import Proxy
 from tests.servers import GatewayProcess, Server, open_directory, run_sluice, start_oracle
 from tests.witness import Witness
 
+pytestmark = pytest.mark.soak
+
 _SECONDS = float(os.environ.get("SLUICE_CHAOS_SECONDS", "30"))
 _SEED = int(os.environ.get("SLUICE_CHAOS_SEED", "0")) or random.randrange(1, 1 << 30)
 _GATEWAYS = 4

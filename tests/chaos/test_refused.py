@@ -14,6 +14,8 @@ import pytest
 
 from tests.servers import GatewayProcess, Server, free_port, open_directory, run_sluice
 
+pytestmark = pytest.mark.soak
+
 
 def one_line(done: subprocess.CompletedProcess[str]) -> str:
     """The last line of a failed command, which must not be a traceback's."""

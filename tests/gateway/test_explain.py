@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from xml.etree import ElementTree
 
 import psycopg
 import pytest
@@ -177,6 +178,25 @@ def test_json(explained: Server) -> None:
     assert found["Planning Time"] > 0
 
 
+def test_xml(explained: Server) -> None:
+    [[plan]] = explained.query("EXPLAIN (ANALYZE, FORMAT XML) SELECT n FROM explained WHERE n > 3 AND t <> '<&>'")
+    space = "{http://www.postgresql.org/2009/explain}"
+    found = ElementTree.fromstring(plan)
+    assert found.tag == f"{space}explain"
+    assert found.findtext(f"{space}Query/{space}Plan/{space}Node-Type")
+    assert float(found.findtext(f"{space}Query/{space}Execution-Time") or 0) > 0
+    assert float(found.findtext(f"{space}Query/{space}Plan/{space}Actual-Rows") or 0) == 7
+
+
+def test_yaml(explained: Server) -> None:
+    [[plan]] = explained.query("EXPLAIN (ANALYZE, FORMAT YAML) SELECT n FROM explained WHERE n > 3")
+    lines = plan.split("\n")
+    assert lines[0] == "- Plan: "
+    assert lines[1].startswith('    Node Type: "')
+    assert any(line.startswith("    Actual Rows: 7") for line in lines)
+    assert any(line.startswith("  Execution Time: ") for line in lines)
+
+
 def test_read_only(explained: Server) -> None:
     with psycopg.connect(explained.url) as connection:
         connection.read_only = True
@@ -195,7 +215,7 @@ def test_it_says_who_computes(gateway: Server) -> None:
         assert "Rows Copied: 2" in computed
         assert "Actual Rows: 2" in computed
         with psycopg.connect(gateway.url, autocommit=True) as connection:
-            for option in ("FORMAT YAML", "GENERIC_PLAN"):
+            for option in ("ANALYZE, SERIALIZE", "GENERIC_PLAN"):
                 with pytest.raises(psycopg.errors.FeatureNotSupported):
                     connection.execute(f"EXPLAIN ({option}) SELECT n FROM explained_here".encode())
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import time
 from itertools import pairwise
 
 import pytest
@@ -13,9 +14,9 @@ from catalog.errors import SluiceError
 from gateway.framing import BACKEND_LIMITS, FRONTEND_LIMITS, Frame, FrameReader, RelayScanner
 from gateway.messages.backend import CommandComplete, DataRow, NoticeResponse, ReadyForQuery
 from gateway.messages.copy import CopyData, CopyDone
-from gateway.messages.frontend import Query, Sync
+from gateway.messages.frontend import Query, SASLResponse, Sync
 from gateway.messages.layout import LARGE_LIMIT, SMALL_LIMIT
-from gateway.messages.startup import SSLRequest, StartupMessage
+from gateway.messages.startup import body_length
 
 FRONT = st.sampled_from(
     [Query("SELECT 1").encode(), Sync().encode(), CopyData(b"a\tb\n").encode(), CopyData(b"").encode()]
@@ -130,12 +131,12 @@ def test_arbitrary_bytes_from_a_server(pieces: list[bytes]) -> None:
 
 
 @given(st.lists(st.binary(max_size=40), max_size=10))
-def test_arbitrary_bytes_at_startup(pieces: list[bytes]) -> None:
+def test_arbitrary_bytes_where_sasl_is_due(pieces: list[bytes]) -> None:
     reader = FrameReader()
     try:
         for piece in pieces:
             reader.feed(piece)
-            while reader.next_startup() is not None:
+            while reader.next_sasl() is not None:
                 pass
     except SluiceError as error:
         assert error.sqlstate == "08P01"  # noqa: PT017
@@ -158,25 +159,110 @@ def test_an_unknown_type_is_refused_at_its_first_byte() -> None:
         reader.next_frame()
 
 
-@pytest.mark.parametrize("length", [0, 7, 10_001, 2**32 - 1])
+@pytest.mark.parametrize("length", [0, 7, 10_005, 2**32 - 1])
 def test_a_startup_length_out_of_bounds(length: int) -> None:
-    reader = FrameReader()
-    reader.feed(struct.pack("!I", length))
     with pytest.raises(SluiceError, match="invalid length of startup packet"):
-        reader.next_startup()
+        body_length(struct.pack("!I", length))
 
 
-def test_startup_then_frames_and_what_is_left_over() -> None:
+@pytest.mark.parametrize("length", [8, 10_004])
+def test_a_startup_length_within_bounds(length: int) -> None:
+    assert body_length(struct.pack("!I", length)) == length - 4
+
+
+@pytest.mark.parametrize("length", [0, 3, 1025, 2**32 - 1])
+def test_a_sasl_message_out_of_bounds_is_refused_before_its_body_comes(length: int) -> None:
     reader = FrameReader()
-    first = StartupMessage(3 << 16, (("user", "a"),)).encode()
-    reader.feed(SSLRequest().encode() + first + Sync().encode())
-    assert reader.next_startup() == SSLRequest().encode()[4:]
-    assert reader.buffered == len(first) + 5
-    assert reader.next_startup() == first[4:]
+    reader.feed(b"p" + struct.pack("!I", length))
+    with pytest.raises(SluiceError, match="invalid message length"):
+        reader.next_sasl()
+
+
+def test_what_is_no_sasl_message_is_refused_at_its_first_byte() -> None:
+    reader = FrameReader()
+    reader.feed(b"Q")
+    with pytest.raises(SluiceError, match="expected SASL response, got message type 81"):
+        reader.next_sasl()
+
+
+def test_sasl_then_frames_and_what_is_left_over() -> None:
+    reader = FrameReader()
+    longest = SASLResponse(b"x" * 1020).encode()
+    reader.feed(longest[:100])
+    assert reader.next_sasl() is None
+    reader.feed(longest[100:] + Sync().encode() + b"S")
+    assert reader.next_sasl() == b"x" * 1020
     assert reader.next_frame() == Frame(ord("S"), Sync().encode())
-    assert reader.buffered == 0
+    assert reader.buffered == 1
 
 
 def test_limits_cover_every_message() -> None:
     assert set(FRONTEND_LIMITS) == set(b"QPBDECHSXFpdcf")
     assert set(BACKEND_LIMITS) == set(b"RSKZTtDCIns123ENAvVGHWdc")
+
+
+@pytest.mark.parametrize("piece", [1, 3, 7, 1000])
+def test_a_frame_that_comes_in_many_pieces(piece: int) -> None:
+    notice = NoticeResponse((("S", "LOG"), ("D", "x" * 2000))).encode()
+    row = DataRow((b"a",)).encode()
+    data = notice + row + notice + row
+    scanner, found = RelayScanner(), bytearray()
+    frames = []
+    for place in range(0, len(data), piece):
+        for item in scanner.feed(data[place : place + piece]):
+            if isinstance(item, Frame):
+                frames.append(item.data)
+                found += item.data
+            else:
+                found += item
+    assert bytes(found) == data
+    assert frames == [notice, notice]
+
+
+def test_a_large_frame_is_not_copied_with_each_piece() -> None:
+    """64 MB in pieces of 64 KB: 1000 copies of half of it would be 32 GB."""
+    size, piece = 1 << 26, b"x" * (1 << 16)
+    scanner = RelayScanner()
+    begin = time.perf_counter()
+    assert list(scanner.feed(b"N" + struct.pack("!I", size + 4))) == []
+    found = [item for _ in range(size // len(piece)) for item in scanner.feed(piece)]
+    assert [len(item.data) for item in found if isinstance(item, Frame)] == [size + 5]
+    assert time.perf_counter() - begin < 3
+
+
+@pytest.mark.parametrize("piece_bytes", [100_000, 2**20, 2**23])
+def test_large_frames_are_given_as_they_were_collected(piece_bytes: int) -> None:
+    body = bytes(range(256)) * (3 * 2**12) + b"\0"
+    sent = b"".join(
+        kind + (len(each) + 4).to_bytes(4) + each
+        for kind, each in ((b"Q", body), (b"S", b""), (b"Q", body), (b"S", b""))
+    )
+    reader, found = FrameReader(), []
+    for start in range(0, len(sent), piece_bytes):
+        reader.feed(sent[start : start + piece_bytes])
+        while (frame := reader.next_frame()) is not None:
+            found.append((frame.type, frame.body))
+    assert found == [(ord("Q"), body), (ord("S"), b"")] * 2
+    assert reader.buffered == 0
+
+
+def test_a_large_copy_data_comes_in_parts_and_what_is_left_of_it_can_be_dropped() -> None:
+    body = bytes(range(256)) * 2**13
+    sent = b"d" + (len(body) + 4).to_bytes(4) + body + b"d\0\0\0\6xy" + b"S\0\0\0\4"
+    reader, found, most = FrameReader(), b"", 0
+    for start in range(0, len(sent), 1000):
+        reader.feed(sent[start : start + 1000])
+        found += reader.next_copy_data()
+        most = max(most, reader.buffered)
+    assert found == body + b"xy"
+    assert most < 1000
+    assert reader.next_frame() == (ord("S"), b"S\0\0\0\4")
+    reader = FrameReader()
+    reader.feed(sent[:5000])
+    assert reader.next_copy_data() == body[:4995]
+    assert reader.next_frame() is None
+    for start in range(5000, len(sent), 1000):
+        reader.feed(sent[start : start + 1000])
+        frame = reader.next_frame()
+    assert frame == (ord("d"), b"d\0\0\0\6xy")
+    assert reader.next_frame() == (ord("S"), b"S\0\0\0\4")

@@ -204,6 +204,12 @@ def test_duckdb_reads_the_table(gateway_process: GatewayProcess, connection: psy
         witness.close()
 
 
+def test_a_unique_index_over_arrays(connection: psycopg.Connection) -> None:
+    with pytest.raises(psycopg.errors.UniqueViolation, match=r"Key \(a\)=\(\{.*\}\) is duplicated"):
+        connection.execute("CREATE UNIQUE INDEX ON t (a)")
+    connection.execute("CREATE UNIQUE INDEX ON t (a, id)")
+
+
 def test_what_a_unique_index_cannot_be_over_yet(connection: psycopg.Connection) -> None:
     with pytest.raises(psycopg.errors.FeatureNotSupported):
-        connection.execute("CREATE UNIQUE INDEX ON t (a)")
+        connection.execute("CREATE UNIQUE INDEX ON t ((k * interval '1 day'))")

@@ -10,7 +10,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 FLOORS = ("catalog", "storage", "planner", "gateway")
-TOP_LEVEL = {*FLOORS, "bench", "docker", "docs", "tests", "pyproject.toml", "README.md", "requirements.lock"}
+DOCUMENTS = {"CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "SECURITY.md"}
+TOP_LEVEL = {*FLOORS, *DOCUMENTS, "bench", "docker", "docs", "tests", "pyproject.toml", "requirements.lock"}
 LINES_MAX = 500
 # A module is named after the one concept in it; these name none.
 NAMES_WITHOUT_CONCEPT = {"base", "common", "core", "helper", "helpers", "manager", "misc", "stuff", "util", "utils"}

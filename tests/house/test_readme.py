@@ -1,4 +1,4 @@
-"""What README.md says is what the project does: dependencies, commands, diagrams."""
+"""What README.md and docs say is what the project does: dependencies, commands, diagrams, links."""
 
 from __future__ import annotations
 
@@ -24,10 +24,13 @@ def section(title: str) -> str:
     return match[1]
 
 
+DOCS = {path.name: path.read_text() for path in (ROOT / "docs").glob("*.md")}
+
+
 def test_dependencies_are_listed_each_with_its_purpose() -> None:
     required = PROJECT["dependencies"] + PROJECT["optional-dependencies"]["test"]
     wanted = {re.split(r"[\[=<>]", requirement)[0] for requirement in required}
-    rows = re.findall(r"^\| `([^`]+)` \| (\S.*?) \|$", section("Dependencies"), re.MULTILINE)
+    rows = re.findall(r"^\| `([^`]+)` \| (\S.*?) \|$", DOCS["dependencies.md"], re.MULTILINE)
     assert {name for name, _ in rows} == wanted
     assert all(len(purpose) > 10 for _, purpose in rows)
 
@@ -43,8 +46,25 @@ def test_integration_runs_the_documented_command() -> None:
 
 
 def test_diagrams_are_those_of_the_tables() -> None:
-    drawn = re.findall(r"^```mermaid\n(.*?)\n```$", README, re.MULTILINE | re.DOTALL)
-    assert drawn == [elements.diagram(), wire.mermaid()], (
+    drawn = {
+        name: re.findall(r"^```mermaid\n(.*?)\n```$", text, re.MULTILINE | re.DOTALL) for name, text in DOCS.items()
+    }
+    known = {"schema-changes.md": [elements.diagram()], "protocol.md": [wire.mermaid()]}
+    assert {name: found for name, found in drawn.items() if found} == known, (
         "print them anew: python -c 'from catalog import states as elements; from gateway import states as wire;"
         " print(elements.diagram()); print(wire.mermaid())'"
     )
+
+
+def test_the_readme_is_read_in_minutes() -> None:
+    assert len(README.splitlines()) <= 200
+
+
+@pytest.mark.parametrize("path", ["README.md", "CONTRIBUTING.md", *(f"docs/{name}" for name in DOCS)])
+def test_links_lead_somewhere(path: str) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)\)", (ROOT / path).read_text()):
+        assert ((ROOT / path).parent / target).is_file(), target
+    for named in re.findall(
+        r"`((?:gateway|planner|catalog|storage|tests|bench)/[\w/.]+\.(?:py|sql))`", (ROOT / path).read_text()
+    ):
+        assert (ROOT / named).is_file(), named

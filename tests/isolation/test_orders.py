@@ -10,14 +10,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from tests.isolation.orders import Orders, Step, read
 from tests.isolation.schedule import OrderImpossibleError, Schedule, own_schema, run
 from tests.servers import Server
 
 _GOLDEN = Path(__file__).parent.parent / "golden"
-_ALIKE = sorted((_GOLDEN / "orders").glob("*.txt"))
-_SERIAL = sorted((_GOLDEN / "serial_orders").glob("*.txt"))
+_FAST_EVERY = 4  # the others are of the soak tier
+
+
+def _files(folder: str) -> list[ParameterSet]:
+    paths = sorted((_GOLDEN / folder).glob("*.txt"))
+    marks = [[] if number % _FAST_EVERY == 0 else [pytest.mark.soak] for number in range(len(paths))]
+    return [pytest.param(path, marks=own, id=path.stem) for path, own in zip(paths, marks, strict=True)]
+
+
 _SCHEMA = "orders_of_statements"
 
 
@@ -34,7 +42,7 @@ def _on_postgresql(oracle: Server, orders: Orders, schedule: Schedule) -> list[s
 # PostgreSQL carries out the next orders while the gateway is at one: one after the other, for they have one schema.
 
 
-@pytest.mark.parametrize("path", _ALIKE, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", _files("orders"))
 def test_same_transcripts(oracle: Server, gateway: Server, path: Path) -> None:
     orders = read(path)
     schedules = orders.schedules()
@@ -46,7 +54,7 @@ def test_same_transcripts(oracle: Server, gateway: Server, path: Path) -> None:
                     assert run(gateway, schema, schedule) == transcript, name
 
 
-@pytest.mark.parametrize("path", _SERIAL, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", _files("serial_orders"))
 def test_what_is_committed_has_a_serial_order(oracle: Server, gateway: Server, path: Path) -> None:
     orders, known = read(path), dict[frozenset[Step], list[_Outcome]]()
     schedules = orders.schedules()

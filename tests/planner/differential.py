@@ -13,7 +13,7 @@ import io
 import json
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from planner import nodes
 from planner.builtins import FUNCTIONS_QUERY, TYPES_QUERY, Builtins
 from planner.plan import SPARK_SETTINGS, Context, Parameter, SessionValues, SparkQuery
 from planner.select import plan_select
+from storage.shuffled import Shuffle
 from storage.spark_errors import from_spark
 
 NOW = 1_700_000_000_123_456
@@ -54,9 +55,7 @@ def spark_session(interpreted: bool = False) -> SparkSession:
 
     `interpreted` leaves out code generation, which takes longer than the query where there are ten rows.
     """
-    base = SparkSession.getActiveSession() or SparkSession.builder.master("local[2]").appName("planner").config(
-        "spark.ui.enabled", "false"
-    ).config("spark.ui.showConsoleProgress", "false").config("spark.driver.memory", "2g").getOrCreate()  # fmt: skip
+    base = SparkSession.getActiveSession() or _started(_MANY_SMALL if interpreted else {})
     session = base.newSession()
     _keep_to_itself(session)
     settings = {"spark.sql.session.timeZone": "UTC", "spark.sql.shuffle.partitions": "2", **SPARK_SETTINGS}
@@ -71,6 +70,22 @@ def spark_session(interpreted: bool = False) -> SparkSession:
         session.conf.set(name, value)
     session.sparkContext.setLogLevel("OFF")
     return session
+
+
+# Of some hundred small queries the second compiler, concurrent marking and what listeners remember of each plan take
+# more of the processor than the queries.
+_MANY_SMALL = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.ui.retainedExecutions": "1",
+    "spark.ui.retainedJobs": "1",
+    "spark.ui.retainedStages": "1",
+}
+
+
+def _started(settings: Mapping[str, str]) -> SparkSession:
+    own = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.driver.memory": "2g"}
+    builder = SparkSession.builder.master("local[2]").appName("planner")
+    return builder.config(map={**own, **settings}).getOrCreate()
 
 
 def _keep_to_itself(session: SparkSession) -> None:
@@ -108,6 +123,7 @@ class Laboratory:
         )
         self.spark = spark
         self.folder = folder
+        self.shuffled: int | None = None
         self.tables: dict[int, Table] = {}
         self.builtins = Builtins.from_rows(
             self.postgres.execute(FUNCTIONS_QUERY).fetchall(), self.postgres.execute(TYPES_QUERY).fetchall()
@@ -195,6 +211,8 @@ class Laboratory:
 
     def run(self, plan: SparkQuery) -> Answer:
         names = {scan.name: f"lake_{scan.table_oid}" for scan in plan.scans}
+        if self.shuffled is not None:
+            names = self._shuffled(names, Shuffle.of(self.shuffled, plan.sql))
         try:
             arrow = self.spark.sql(plan.named(names)).toArrow()
         except Exception as error:  # noqa: BLE001
@@ -204,6 +222,14 @@ class Laboratory:
         columns = [_texts(arrow.column(index), column.type_oid) for index, column in enumerate(plan.columns)]
         rows = tuple(zip(*columns, strict=True)) if columns else ((),) * arrow.num_rows
         return Answer(tuple(column.type_oid for column in plan.columns), rows)
+
+    def _shuffled(self, names: Mapping[str, str], shuffle: Shuffle) -> dict[str, str]:
+        """Each scan by a view of its own, of the rows out of order."""
+        for name, value in shuffle.settings.items():
+            self.spark.conf.set(name, value)
+        for scan, relation in names.items():
+            self.spark.sql(shuffle.rows(relation)).createOrReplaceTempView(f"shuffled_{scan}")
+        return {scan: f"shuffled_{scan}" for scan in names}
 
 
 # --- from PostgreSQL to the lake ---

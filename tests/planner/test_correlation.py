@@ -138,6 +138,7 @@ SELECT p.id, (SELECT max(pay) FROM i WHERE i.boss > p.id) FROM o RIGHT JOIN o p 
 SELECT o.id, p.id FROM o JOIN o p ON p.id = o.id + 1 AND EXISTS (SELECT FROM i WHERE i.boss = o.id AND i.big = p.g)
 SELECT o.id, p.id FROM o, e RIGHT JOIN o p ON e.x = p.id WHERE o.id = 3
 SELECT o.id, p.id FROM o, e FULL JOIN o p ON e.x = p.id WHERE o.id = 3
+SELECT boss, (SELECT max(o.id) FROM o WHERE o.id > i.boss) FROM i GROUP BY boss HAVING max(pay) > 3 OR count(*) = 2
 WITH q AS (SELECT o.id, (SELECT max(pay) FROM i WHERE i.boss = o.id) AS m FROM o) SELECT * FROM q JOIN q r USING (id)
 SELECT id, (WITH q AS (SELECT pay FROM i WHERE i.boss = o.id) SELECT count(*) FROM q, q r WHERE q.pay < r.pay) FROM o
 SELECT id, (SELECT count(*) FROM (WITH q AS (SELECT pay FROM i WHERE i.boss = o.id) SELECT * FROM q UNION ALL SELECT o.g) z) FROM o

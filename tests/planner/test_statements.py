@@ -265,3 +265,23 @@ def test_changes_of_schemas_that_are_explained() -> None:
     assert not is_schema_change("CREATE FUNCTION f() RETURNS integer RETURN 1")
     assert not is_schema_change('"alter" table t')
     assert not is_schema_change("DROP ROLE r")
+
+
+@pytest.mark.parametrize("standard_strings", [True, False])
+@pytest.mark.parametrize("behind", ["", " ", ";", "; \n", ";;", " -- c"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT 1", " (SELECT 1)", "((", "SELECT 'a", "SELECT '(", "SELECT 'it''s'", 'SELECT "a', 'SELECT "b";\t', "SELECT $$;$$",
+        "SELECT $$", "SELECT E'\\''", "SELECT 'a\\'", "/* ; */ SELECT 1", "SELECT ';'", "SELECT (1", "SELECT 1; SELECT 2",
+        "CREATE FUNCTION f() RETURNS int BEGIN ATOMIC SELECT 1; END", "", "  ",
+    ],
+)  # fmt: skip
+def test_a_statement_alone_is_told_without_looking_at_all_of_it(text: str, behind: str, standard_strings: bool) -> None:
+    """What comes of it is the same as when all of it is looked at, as it is behind another statement."""
+    whole = text + behind
+    found = split(whole, standard_strings=standard_strings)
+    compared = split("x;" + whole, standard_strings=standard_strings)[1:]
+    assert [(each.text, each.offset + 2, each.first_word) for each in found] == [
+        (each.text, each.offset, each.first_word) for each in compared
+    ]

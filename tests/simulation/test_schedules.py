@@ -26,7 +26,7 @@ _PLANTED = {
 _FOUND_WITHIN = 1500
 
 
-@pytest.mark.parametrize("part", range(_PARTS))
+@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.soak) for part in range(1, _PARTS))])
 def test_schedules(part: int) -> None:
     served = returned = committed = refused = 0
     for seed in range(part, _SCHEDULES, _PARTS):

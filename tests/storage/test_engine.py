@@ -70,6 +70,7 @@ async def test_partitions_too_large_to_hold_are_relayed_in_order(reader: Reader,
     assert np.array_equal(result.column(1).to_numpy(), -np.arange(count))
 
 
+@pytest.mark.soak
 async def test_wide_computed_strings_fit_a_small_jvm(lake_path: Path) -> None:
     """Spark's guess of a string's size is twenty bytes; 800 MB of them come through a JVM of 512 MB, in order."""
     small = SparkEngine(str(lake_path), EngineSettings(url="local[2]", driver_memory="512m"))
@@ -239,6 +240,25 @@ async def test_a_killed_jvm_is_replaced(lake_path: Path, large: TableVersion) ->
     assert not running({third})
     with pytest.raises(SluiceError, match="shutting down"):
         await reader.column("SELECT 1")
+
+
+async def test_an_ended_context_is_replaced(lake_path: Path, large: TableVersion) -> None:
+    """Spark ends it by itself where one of its own threads has no memory; the process goes on."""
+    mortal = SparkEngine(str(lake_path), EngineSettings(url="local[1]", driver_memory="512m"))
+    reader = Reader(mortal)
+    assert await reader.column("SELECT count(*) FROM t", scan(large)) == [1_000_000]
+    under_way = asyncio.create_task(reader.table(_ENDLESS))
+    await asyncio.sleep(1)
+    first, spark = mortal.process_id, mortal._spark
+    assert first is not None
+    assert spark is not None
+    await asyncio.to_thread(spark.jvm.context.stop)
+    with pytest.raises(SluiceError, match="Spark process ended unexpectedly") as caught:
+        await under_way
+    assert caught.value.sqlstate == "57P02"
+    assert await reader.column("SELECT count(*) FROM t", scan(large)) == [1_000_000]
+    assert mortal.process_id != first
+    await mortal.stop()
 
 
 @pytest.mark.parametrize("home", ["nowhere", None])

@@ -28,7 +28,7 @@ def test_a_full_disk_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(**_: object) -> IO[bytes]:
         return Path("/dev/full").open("r+b", buffering=0)
 
-    monkeypatch.setattr("storage.kept_bytes.tempfile.TemporaryFile", full)
+    monkeypatch.setattr("storage.unread.tempfile.TemporaryFile", full)
     kept = KeptBytes(10)
     kept.append(b"few")
     with pytest.raises(SluiceError) as raised:

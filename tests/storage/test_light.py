@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from storage.engine import SparkEngine
-from storage.light import LIGHT_ROWS_MAX, is_light
+from storage.light import LIGHT_ROWS_MAX, Weight, weight_of
 from storage.plan import RunnableQuery
 from tests.storage.conftest import Reader
 from tests.storage.lake import query, rows, scan, table, write
@@ -27,7 +27,7 @@ from tests.storage.lake import query, rows, scan, table, write
     ],
 )
 def test_few_rows_that_nothing_multiplies_are_light(sql: str, row_counts: list[int | None], light: bool) -> None:
-    assert is_light(RunnableQuery(sql), row_counts) is light
+    assert (weight_of(RunnableQuery(sql), row_counts) is Weight.LIGHT) is light
 
 
 async def test_light_queries_are_not_compiled(

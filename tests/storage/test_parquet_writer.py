@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import subprocess
@@ -118,6 +119,21 @@ def test_a_full_disk_is_one_clear_error_and_leaves_nothing(small_disk: Path) -> 
     of = table(a=datatypes.BYTEA)
     writer = ParquetWriter(str(small_disk), of)
     writer.write(rows(of, (os.urandom(2**20),)))
+    with pytest.raises(SluiceError, match="No space left on device") as caught:
+        writer.finish()
+    assert caught.value.sqlstate == "53100"
+    writer.abort()
+    assert list(small_disk.rglob("*.parquet")) == []
+
+
+def test_a_disk_that_is_full_before_the_first_byte(small_disk: Path) -> None:
+    """Not even the beginning of a file has room."""
+    of = table(a=datatypes.INT4)
+    writer = ParquetWriter(str(small_disk), of)
+    with (small_disk / "filler").open("wb", buffering=0) as filler, contextlib.suppress(OSError):
+        while filler.write(bytes(4096)):
+            pass
+    writer.write(rows(of, (1,)))
     with pytest.raises(SluiceError, match="No space left on device") as caught:
         writer.finish()
     assert caught.value.sqlstate == "53100"

@@ -1,0 +1,65 @@
+-- Whom everything until here belongs to, and what of it clients may call.
+
+-- sluice_metadata owns no table of a client's and may do nothing else.
+DO $$
+DECLARE
+    it record;
+BEGIN
+    FOR it IN SELECT format('SCHEMA %I', nspname) AS what FROM pg_namespace WHERE nspname IN ('pg_sluice', 'pg_ducklake')
+        UNION ALL SELECT format('%s %s', CASE c.relkind WHEN 'v' THEN 'VIEW' WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END,
+                                c.oid::regclass)
+            FROM pg_class c WHERE c.relnamespace IN ('pg_sluice'::regnamespace, 'pg_ducklake'::regnamespace)
+                AND c.relkind IN ('r', 'v', 'S')
+                -- Those of identities go with their tables.
+                AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid
+                                AND d.deptype = 'i' AND d.refobjsubid > 0)
+        UNION ALL SELECT format('ROUTINE %s', p.oid::regprocedure) FROM pg_proc p
+            WHERE p.pronamespace = 'pg_sluice'::regnamespace
+    LOOP
+        EXECUTE format('ALTER %s OWNER TO sluice_metadata', it.what);
+    END LOOP;
+END $$;
+
+-- Rows of these are for their owner alone, also where PostgreSQL lets a role read or write everything (pg_read_all_data,
+-- pg_write_all_data); those of pg_ducklake, which tell where the lake's files are, are for readers too.
+DO $$
+DECLARE
+    it record;
+BEGIN
+    FOR it IN SELECT oid::regclass AS name, relnamespace = 'pg_ducklake'::regnamespace AS is_format FROM pg_class
+              WHERE relnamespace IN ('pg_sluice'::regnamespace, 'pg_ducklake'::regnamespace) AND relkind = 'r' LOOP
+        EXECUTE format('ALTER TABLE %s ENABLE ROW LEVEL SECURITY', it.name);
+        IF it.is_format THEN
+            EXECUTE format('GRANT SELECT ON %s TO sluice_reader', it.name);
+            EXECUTE format('CREATE POLICY readers ON %s FOR SELECT TO sluice_reader USING (true)', it.name);
+        END IF;
+    END LOOP;
+END $$;
+GRANT USAGE ON SCHEMA pg_ducklake TO sluice_reader;
+
+GRANT USAGE ON SCHEMA pg_sluice TO PUBLIC;
+REVOKE ALL ON ALL FUNCTIONS IN SCHEMA pg_sluice FROM PUBLIC;
+DO $$
+DECLARE
+    -- They tell what anybody may know, or do what anybody may do.
+    open text[] := ARRAY[
+        'attend', 'backend_setting', 'cancel', 'describe', 'insert_of_cells', 'is_told', 'keep_own_mark', 'kept_text',
+        'newest_table', 'node_states', 'of_kept_texts', 'pause', 'put_kept', 'referring',
+        'refuse_in_the_past', 'refuse_rewriting', 'resume', 'schema_mark', 'shadow_changes', 'shadow_scans', 'shadow_writes',
+        'volatile_functions'];
+    -- They obey the session's gateway alone (`authorize` in staging.sql).
+    asked text[] := ARRAY[
+        'check_as_owner', 'claim_keys', 'column_obligations', 'conclude', 'elements', 'explained', 'explained_steps',
+        'hold_off_compaction', 'hold_schema', 'hold_steps_since', 'lock_all_rows', 'lock_checked', 'lock_keys',
+        'lock_referenced', 'lock_relations', 'lock_rows', 'lock_tables', 'make_query', 'make_twin', 'move_row_locks',
+        'moved_rows', 'note_updates', 'noted_updates', 'obligations', 'open_shadow', 'order_changes', 'populate',
+        'prepare_commit', 'put_as_owner', 'put_own_row_locks', 'recompute_columns', 'resume_unvalidated',
+        'set_replication_role', 'stage', 'suspend_unvalidated', 'tables_to_write_anew', 'uncommitted', 'vouch', 'vouch_all',
+        'vouch_columns', 'vouch_for_no_rows'];
+    f regprocedure;
+BEGIN
+    FOR f IN SELECT p.oid FROM pg_proc p
+             WHERE p.pronamespace = 'pg_sluice'::regnamespace AND p.proname = ANY (open || asked) LOOP
+        EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO PUBLIC', f);
+    END LOOP;
+END $$;

@@ -1,0 +1,231 @@
+-- What only a superuser may do: to write PostgreSQL's own catalogs, to lock any relation, to act as any owner. These functions
+-- stay the superuser's; all others belong to sluice_metadata (rights.sql), which alone may call them. They take OIDs, booleans
+-- and modes, and evaluate no expression: where they carry out something that may run users' code, that is done by a function
+-- which the table's owner owns.
+
+-- Let the gateway read a shadow (`is_told` in staging.sql): through a view, for whose rows whoever reads needs no rights,
+-- and whose reader is who runs what PostgreSQL evaluates to plan the query.
+CREATE FUNCTION pg_sluice.view_shadow(shadow oid) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET allow_system_table_mods = on AS $$
+DECLARE
+    viewed name := format('shadow_%s', shadow); made oid;
+BEGIN
+    -- `s.*` is the row even where there is a column s.
+    EXECUTE format('CREATE VIEW pg_sluice.%1$I AS SELECT s.ctid, s.xmin, s.xmax, s.*::%2$s AS kept FROM ONLY %2$s AS s '
+                   'WHERE pg_sluice.is_told(''shadow %3$s'')', viewed, shadow::regclass, shadow);
+    EXECUTE format('ALTER VIEW pg_sluice.%I OWNER TO sluice_shadow', viewed);
+    EXECUTE format('GRANT SELECT, DELETE ON pg_sluice.%I TO PUBLIC', viewed);
+    -- It is a part of the shadow, which is altered and dropped as if there was no view.
+    made := format('pg_sluice.%I', viewed)::regclass;
+    DELETE FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = made AND refclassid = 'pg_type'::regclass;
+    DELETE FROM pg_depend WHERE classid = 'pg_rewrite'::regclass AND refclassid = 'pg_class'::regclass AND refobjid = shadow
+        AND objid IN (SELECT r.oid FROM pg_rewrite r WHERE r.ev_class = made);
+    INSERT INTO pg_depend VALUES ('pg_class'::regclass, made, 0, 'pg_class'::regclass, shadow, 0, 'a');
+END $$;
+
+-- Let the owner put rows into its shadow whatever its policies say, though they are FORCEd, as PostgreSQL's own actions of
+-- foreign keys do: through a view, for whose owner there are none. Returns its name.
+CREATE FUNCTION pg_sluice.open_past_policies(shadow oid) RETURNS text LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET event_triggers = off AS $$
+DECLARE
+    name text := format('pg_sluice.past_policies_%s_%s', shadow, pg_backend_pid());
+BEGIN
+    EXECUTE format('CREATE VIEW %s AS SELECT * FROM ONLY %s', name, shadow::regclass);
+    EXECUTE format('ALTER VIEW %s OWNER TO sluice_shadow', name);
+    EXECUTE format('GRANT INSERT ON %s TO %s', name, (SELECT c.relowner::regrole FROM pg_class c WHERE c.oid = shadow));
+    RETURN name;
+END $$;
+
+CREATE FUNCTION pg_sluice.close_past_policies(shadow oid) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET event_triggers = off AS $$
+BEGIN
+    EXECUTE format('DROP VIEW pg_sluice.past_policies_%s_%s', shadow, pg_backend_pid());
+END $$;
+
+-- Guard a new shadow against changes of it alone.
+CREATE FUNCTION pg_sluice.guard(shadow oid) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET allow_system_table_mods = on AS $$
+DECLARE
+    guarded regclass := shadow; constrained oid;
+BEGIN
+    PERFORM pg_sluice.view_shadow(shadow);
+    IF EXISTS (SELECT FROM pg_class c WHERE c.oid = shadow AND c.relkind = 'm') THEN
+        RETURN;  -- PostgreSQL itself lets nobody write into it
+    END IF;
+    EXECUTE format('CREATE CONSTRAINT TRIGGER pg_sluice_guard AFTER INSERT ON %s DEFERRABLE INITIALLY DEFERRED '
+                   'FOR EACH ROW WHEN (current_setting(''session_replication_role'') <> ''local'') '
+                   'EXECUTE FUNCTION pg_sluice.refuse_shadow_change()', guarded);
+    EXECUTE format('CREATE TRIGGER pg_sluice_guard_truncate BEFORE TRUNCATE ON %s '
+                   'FOR EACH STATEMENT WHEN (current_setting(''session_replication_role'') <> ''local'') '
+                   'EXECUTE FUNCTION pg_sluice.refuse_shadow_change()', guarded);
+    -- Clients see neither the triggers nor a constraint: to be deferred, a trigger needs none.
+    SELECT tgconstraint INTO constrained FROM pg_trigger WHERE tgrelid = shadow AND tgname = 'pg_sluice_guard';
+    UPDATE pg_trigger SET tgisinternal = true, tgconstraint = 0
+        WHERE tgrelid = shadow AND tgfoid = 'pg_sluice.refuse_shadow_change'::regproc;
+    DELETE FROM pg_depend WHERE classid = 'pg_constraint'::regclass AND objid = constrained;
+    DELETE FROM pg_constraint WHERE oid = constrained;
+END $$;
+
+-- Let no trigger of PostgreSQL's look for the rows that a foreign key refers to, for shadows have none.
+CREATE FUNCTION pg_sluice.silence_foreign_key(of_constraint oid) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET allow_system_table_mods = on AS $$
+BEGIN
+    UPDATE pg_trigger SET tgenabled = 'R' WHERE tgconstraint = of_constraint AND tgenabled <> 'R';
+    -- Every session's cached description of the two tables is out of date.
+    UPDATE pg_class c SET relname = c.relname FROM pg_constraint k
+        WHERE k.oid = of_constraint AND c.oid IN (k.conrelid, k.confrelid);
+END $$;
+
+-- Whether constraints and indexes that are not validated bind the rows that come (staging.sql).
+CREATE FUNCTION pg_sluice.set_unvalidated(
+    shadow oid, checks oid[], columns smallint[], indexes oid[], bind boolean
+) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    UPDATE pg_constraint SET conenforced = bind WHERE oid = ANY (checks) AND conrelid = shadow;
+    UPDATE pg_index SET indisready = bind WHERE indexrelid = ANY (indexes) AND indrelid = shadow;
+    -- PostgreSQL looks at a table's constraints anew where one of its columns has changed.
+    UPDATE pg_attribute SET attnotnull = CASE WHEN attnum = ANY (columns) THEN bind ELSE attnotnull END
+        WHERE attrelid = shadow AND (attnum = 1 OR attnum = ANY (columns));
+END $$;
+
+-- Say that a materialized view has rows, or none any more.
+CREATE FUNCTION pg_sluice.set_populated(shadow oid, populated boolean) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET allow_system_table_mods = on AS $$
+BEGIN
+    UPDATE pg_class SET relispopulated = populated WHERE oid = shadow AND relkind = 'm';
+END $$;
+
+-- PostgreSQL lets nobody write into a materialized view. To this transaction its shadow is a table, until the savepoint
+-- around it is undone; who does the same meanwhile waits for that, though not for long.
+CREATE FUNCTION pg_sluice.as_table(shadow oid) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET allow_system_table_mods = on SET lock_timeout = '5s' AS $$
+BEGIN
+    UPDATE pg_class SET relkind = 'r', relhasrules = false WHERE oid = shadow AND relkind = 'm';
+END $$;
+
+-- Lock a relation, by whatever name it goes. LOCK TABLE takes no materialized view; to prepare a query that names one locks
+-- it as well, in the weakest mode, and neither plans nor runs anything.
+CREATE FUNCTION pg_sluice.lock_relation(relation oid, mode text, nowait boolean) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    prepared text := gen_random_uuid();  -- the client's have names here too
+BEGIN
+    PERFORM pg_sluice.check_lock_mode(mode);
+    IF EXISTS (SELECT FROM pg_class WHERE oid = relation AND relkind = 'm') THEN
+        EXECUTE format('PREPARE %I AS SELECT FROM %s', prepared, relation::regclass);
+        EXECUTE format('DEALLOCATE %I', prepared);
+    ELSE
+        EXECUTE format('LOCK TABLE %s IN %s MODE %s', relation::regclass, mode, CASE WHEN nowait THEN 'NOWAIT' END);
+    END IF;
+END $$;
+
+-- Note which rows of a shadow a statement gives other values (staging.sql), until the savepoint around it is undone.
+CREATE FUNCTION pg_sluice.watch_updates(shadow oid) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp SET event_triggers = off AS $$
+BEGIN
+    EXECUTE format('CREATE TRIGGER pg_sluice_note AFTER UPDATE ON %s FOR EACH ROW EXECUTE FUNCTION pg_sluice.note_update()',
+                   shadow::regclass);
+END $$;
+
+-- Carry out a statement as a relation's owner. Only a function that the owner owns acts as the owner; nobody else ever sees
+-- it. What it does is neither looked at nor planned before it runs. What runs may be users' code, which may leave behind any
+-- search_path: from there on everything is named with its schema, and there are no operators.
+CREATE FUNCTION pg_sluice.as_owner(relation oid, statement text, cells text[] DEFAULT '{}') RETURNS void LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET check_function_bodies = off AS $$
+DECLARE
+    name text := format('pg_sluice.as_owner_%s', pg_backend_pid()); owner regrole;
+BEGIN
+    SELECT c.relowner INTO owner FROM pg_class c JOIN pg_roles o ON o.oid = c.relowner WHERE c.oid = relation AND NOT o.rolsuper;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'nothing is carried out as a superuser' USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    EXECUTE format('CREATE FUNCTION %s(text[]) RETURNS void LANGUAGE plpgsql SECURITY DEFINER '
+                   'SET search_path = pg_catalog, pg_temp AS %L', name, format('BEGIN EXECUTE %L USING $1; END', statement));
+    EXECUTE format('ALTER FUNCTION %s(text[]) OWNER TO %s', name, owner);
+    EXECUTE format('SELECT %s($1)', name) USING cells;
+    EXECUTE pg_catalog.concat('DROP FUNCTION ', name, '(text[])');
+END $$;
+
+-- Whether those who write rows keep an index of a shadow; nobody reads by it, yet.
+CREATE FUNCTION pg_sluice.set_ready(shadow oid, index oid, ready boolean) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    UPDATE pg_index SET indisready = ready, indisvalid = false WHERE indexrelid = index AND indrelid = shadow;
+END $$;
+
+-- A step of an element on its way (schema_changes.sql): what the owner does for it, which may make the index whose readiness
+-- is set. The last thing that a gateway's connection does: users' code may have run in it.
+CREATE FUNCTION pg_sluice.take_step(
+    id bigint, worker integer, worker_start bigint, after text, statement text, index_schema name, index_name name, ready boolean
+) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    e pg_sluice.element;
+BEGIN
+    PERFORM FROM pg_sluice.element m JOIN pg_sluice.schema_change c USING (change_id)
+        WHERE m.element_id = id AND c.worker_id = worker AND c.worker_started = worker_start FOR SHARE OF c;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'another gateway has taken over the change' USING ERRCODE = 'cannot_connect_now';
+    END IF;
+    UPDATE pg_sluice.element SET state = after WHERE element_id = id RETURNING * INTO e;
+    INSERT INTO pg_sluice.dirty (relid) SELECT r FROM unnest(ARRAY[e.relid, e.other_relid]) r WHERE r <> 0;
+    IF statement <> '' THEN
+        PERFORM pg_sluice.as_owner(e.relid, statement);
+        PERFORM pg_sluice.leave_nothing();
+    END IF;
+    IF ready IS NOT NULL THEN
+        PERFORM pg_sluice.set_ready(e.relid, pg_sluice.relation_named(index_schema, index_name), ready);
+    END IF;
+END $$;
+
+-- A view, or a materialized one without rows, of the same query, columns and owner as a materialized view. The query is
+-- taken as it is kept: to read its text again could run what its literals are of.
+CREATE FUNCTION pg_sluice.make_alike(shadow oid, name name, materialized boolean) RETURNS oid LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET allow_system_table_mods = on AS $$
+DECLARE
+    made oid;
+BEGIN
+    EXECUTE format(CASE WHEN materialized THEN 'CREATE MATERIALIZED VIEW pg_sluice.%I AS TABLE %s WITH NO DATA'
+                   ELSE 'CREATE VIEW pg_sluice.%1$I AS TABLE %s' END, name, shadow::regclass);
+    made := format('pg_sluice.%I', name)::regclass;
+    UPDATE pg_rewrite w SET ev_action = r.ev_action FROM pg_rewrite r WHERE w.ev_class = made AND r.ev_class = shadow;
+    EXECUTE format('ALTER %s pg_sluice.%I OWNER TO %s', CASE WHEN materialized THEN 'MATERIALIZED VIEW' ELSE 'VIEW' END, name,
+                   (SELECT c.relowner::regrole FROM pg_class c WHERE c.oid = shadow));
+    RETURN made;
+END $$;
+
+-- End a backend of a gateway that is held to be gone, or of one of its sessions. The gateway may have logged in as a
+-- superuser.
+CREATE FUNCTION pg_sluice.end_backend(number integer, started bigint) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF pg_sluice.lives(number, started) THEN
+        PERFORM pg_terminate_backend(number);
+    END IF;
+END $$;
+
+-- What a role that logs in has to prove, and whether it is one that may not: no row for a role that there is not.
+CREATE FUNCTION pg_sluice.login(role name, OUT verifier text, OUT expired boolean, OUT is_own boolean, OUT reserved boolean)
+RETURNS SETOF record LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT a.rolpassword, coalesce(a.rolvaliduntil < now(), false),
+           a.rolsuper OR pg_has_role(a.oid, 'sluice_metadata', 'MEMBER') OR pg_has_role(a.oid, 'sluice_reader', 'MEMBER'),
+           pg_has_role(a.oid, 'pg_use_reserved_connections', 'USAGE')
+    FROM pg_authid a WHERE a.rolname = role
+$$;
+
+-- Have PostgreSQL fill a materialized view, which it does as the owner.
+CREATE FUNCTION pg_sluice.refresh(shadow oid) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    EXECUTE format('REFRESH MATERIALIZED VIEW %s', shadow::regclass);
+END $$;
+
+DO $$
+DECLARE
+    f regprocedure;
+BEGIN
+    FOR f IN SELECT p.oid FROM pg_proc p
+             WHERE p.pronamespace = 'pg_sluice'::regnamespace AND p.proowner <> 'sluice_metadata'::regrole LOOP
+        EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', f);
+        EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO sluice_metadata', f);
+    END LOOP;
+END $$;

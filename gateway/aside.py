@@ -1,0 +1,15 @@
+"""Work of a few steps over a message, which is done in a thread where the message is large."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar
+
+_A = TypeVar("_A")
+_T = TypeVar("_T")
+
+
+async def aside(work: Callable[[_A], _T], of: _A, *, is_large: bool) -> _T:
+    """What `work` makes of it."""
+    return await asyncio.to_thread(work, of) if is_large else work(of)

@@ -1,0 +1,63 @@
+"""Statements of the gateway's own as messages to the backend."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from gateway.framing import LARGE_BYTES
+from gateway.messages import frontend
+from gateway.messages.layout import Message
+from gateway.own_names import OWN
+
+if TYPE_CHECKING:
+    from gateway.backend import Statement
+
+# How many CloseCompletes a statement of the gateway's own brings: the last one ends its answers.
+CLOSES: Final = 4
+
+
+def is_large(statement: Statement) -> bool:
+    """Whether it takes more than a moment to encode."""
+    size = len(statement.sql) + sum(len(value) for value in statement.parameters if value is not None)
+    return size >= LARGE_BYTES
+
+
+def encoded(statements: Sequence[Statement]) -> list[bytes]:
+    """Large ones stay parts, for it takes time to put them together."""
+    small: list[bytes] = []
+    parts: list[bytes] = []
+    for statement in statements:
+        if is_large(statement):
+            parts += [b"".join(small), *encoded_parts(statement)]
+            small.clear()
+        else:
+            small.append(encode_statement(statement))
+    return [*parts, b"".join(small)]
+
+
+def encode_statement(statement: Statement) -> bytes:
+    """Parse, Bind, Execute under the gateway's own names, which leave the client's unnamed ones alone.
+
+    Both outlive an error (the portal until ROLLBACK), so the names are freed before as well as after.
+    """
+    return b"".join(encoded_parts(statement))
+
+
+def encoded_parts(statement: Statement, name: str = OWN) -> tuple[bytes, bytes, bytes]:
+    """Everything up to Parse, Bind and Execute, and what comes after them."""
+    values = tuple(value.encode() if isinstance(value, str) else value for value in statement.parameters)
+    parts: tuple[tuple[Message, ...], ...] = (
+        (
+            frontend.Close(b"S", name),
+            frontend.Close(b"P", name),
+            frontend.Parse(name, statement.sql, tuple(statement.parameter_types)),
+        ),
+        (
+            frontend.Bind(name, name, tuple(statement.parameter_formats), values, (statement.result_format,)),
+            frontend.Execute(name),
+        ),
+        (frontend.Close(b"P", name), frontend.Close(b"S", name)),
+    )
+    prepared, executed, after = (b"".join(message.encode() for message in messages) for messages in parts)
+    return prepared, executed, after

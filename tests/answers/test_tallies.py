@@ -1,0 +1,72 @@
+"""A run that stopped goes on after what its file has, and its sum is that of the whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.answers.asking import Asker, Difference
+from tests.answers.sides import Side
+from tests.answers.tables import World
+from tests.answers.tallies import BATCH, Run, Tallies
+from tests.planner.differential import Answer
+
+RUN = Run("queries", "7", "here")
+SIZE = BATCH["queries"]
+
+
+class _Mute(Side):
+    def build(self, world: World) -> Answer | None:
+        raise NotImplementedError
+
+    def ask(self, sql: str) -> Answer:
+        raise NotImplementedError
+
+
+class _Asked:
+    """Counts what it is asked; every 100th is refused, number 450 is wrong, and at `stop` it is killed."""
+
+    def __init__(self, stop: int | None = None) -> None:
+        self.asker = Asker(_Mute(), _Mute())
+        self.numbers: list[int] = []
+        self._stop = stop
+
+    def __call__(self, first: int, count: int) -> None:
+        for number in range(first, first + count):
+            if number == self._stop:
+                raise KeyboardInterrupt
+            self.numbers.append(number)
+            if number == 450:
+                self.asker.counts.differences.append(Difference("450", "SELECT", Answer(), Answer()))
+            elif number % 100 == 0:
+                self.asker.counts.refused["of a kind"] += 1
+            else:
+                self.asker.counts.same += 1
+
+
+def test_a_stopped_run_goes_on(tmp_path: Path) -> None:
+    file = tmp_path / "tallies"
+    first = _Asked(stop=2 * SIZE + 10)
+    with pytest.raises(KeyboardInterrupt):
+        Tallies(file).ask(RUN, 0, 1000, first.asker, first)
+    second = _Asked()
+    tallies = Tallies(file)
+    tallies.ask(RUN, 0, 1000, second.asker, second)
+    assert second.numbers == list(range(2 * SIZE, 1000))
+    for each in (tallies, Tallies(file)):
+        counts, wrong = each.sum(RUN)
+        assert (counts.same, counts.refused, wrong) == (989, {"of a kind": 10}, 1)
+    third = _Asked()
+    Tallies(file).ask(RUN, 0, 1100, third.asker, third)
+    assert third.numbers == list(range(1000, 1100))
+
+
+@pytest.mark.parametrize("other", [Run("queries", "8", "here"), Run("queries", "7", "here", 3)])
+def test_runs_are_apart(tmp_path: Path, other: Run) -> None:
+    tallies = Tallies(tmp_path / "tallies")
+    asked = _Asked()
+    tallies.ask(RUN, 0, 10, asked.asker, asked)
+    tallies.ask(other, 0, 10, asked.asker, asked)
+    assert asked.numbers == [*range(10), *range(10)]
+    assert tallies.sum(other)[0].same == 9

@@ -1,0 +1,59 @@
+-- DDL by owners who may not read the table, or the one that they refer to.
+owner> CREATE TABLE p (id integer PRIMARY KEY)
+owner> CREATE TABLE t (id integer, a integer)
+owner> INSERT INTO p VALUES (1), (2)
+owner> INSERT INTO t VALUES (1, 1), (2, 2), (2, 3)
+owner> GRANT REFERENCES ON p TO %alice
+alice> CREATE TABLE c (id integer)
+alice> INSERT INTO c VALUES (1), (2)
+alice> ALTER TABLE c ADD CONSTRAINT f FOREIGN KEY (id) REFERENCES p
+alice> INSERT INTO c VALUES (3)
+alice> ALTER TABLE c DROP CONSTRAINT f
+alice> INSERT INTO c VALUES (3)
+alice> ALTER TABLE c ADD CONSTRAINT f FOREIGN KEY (id) REFERENCES p
+alice> ALTER TABLE c ADD CONSTRAINT f FOREIGN KEY (id) REFERENCES p NOT VALID
+alice> ALTER TABLE c VALIDATE CONSTRAINT f
+alice> DELETE FROM c WHERE id = 3
+alice> ALTER TABLE c VALIDATE CONSTRAINT f
+alice> ALTER TABLE c ADD COLUMN d integer REFERENCES p DEFAULT 1
+alice> ALTER TABLE c ADD COLUMN e integer REFERENCES p DEFAULT 5
+alice> SELECT * FROM c
+owner> ALTER TABLE t ADD CHECK (a > 1 / 0)
+owner> ALTER TABLE t ADD CHECK (a > 1 / (a - 2))
+owner> ALTER TABLE t ADD CHECK (a < 3)
+owner> REVOKE ALL ON t FROM %owner
+owner> SELECT * FROM t
+owner> ALTER TABLE t ADD CHECK (a < 3)
+owner> ALTER TABLE t ADD CHECK (a < 4)
+owner> ALTER TABLE t ADD UNIQUE (id)
+owner> CREATE UNIQUE INDEX ON t (id)
+owner> CREATE UNIQUE INDEX ON t ((id + 1))
+owner> CREATE UNIQUE INDEX ON t (a)
+owner> CREATE INDEX ON t (id)
+owner> CREATE INDEX ON t ((a + 1))
+owner> ALTER TABLE t ADD PRIMARY KEY (a)
+owner> ALTER TABLE t ALTER COLUMN id SET NOT NULL
+owner> ALTER TABLE t ADD COLUMN n integer NOT NULL
+owner> ALTER TABLE t ADD FOREIGN KEY (a) REFERENCES p
+owner> ALTER TABLE t ADD FOREIGN KEY (id) REFERENCES p
+owner> ALTER TABLE t ADD COLUMN r float DEFAULT random()
+owner> ALTER TABLE t ALTER COLUMN id TYPE bigint
+owner> ALTER TABLE t ALTER COLUMN id TYPE text USING 'x' || id
+owner> ALTER TABLE t ADD COLUMN g integer GENERATED ALWAYS AS (a * 2) STORED
+owner> ALTER TABLE t DROP COLUMN id
+owner> VACUUM FULL t
+owner> CLUSTER t USING t_pkey
+owner> ANALYZE t
+owner> REINDEX TABLE t
+owner> COMMENT ON TABLE t IS 'mine'
+owner> CREATE VIEW v AS SELECT * FROM t
+owner> SELECT * FROM v
+owner> CREATE MATERIALIZED VIEW m AS SELECT * FROM t
+owner> CREATE MATERIALIZED VIEW m AS SELECT a FROM t WITH NO DATA
+owner> REFRESH MATERIALIZED VIEW m
+owner> TRUNCATE t
+owner> INSERT INTO t (a) VALUES (9)
+owner> GRANT ALL ON t TO %owner
+owner> SELECT a, g FROM t
+owner> TRUNCATE t
+owner> DROP TABLE t CASCADE

@@ -1,0 +1,124 @@
+-- Who sees which rows: policies of lake tables, for several roles, in every way of reading.
+CREATE ROLE rls_alice; CREATE ROLE rls_bob; CREATE ROLE rls_boss; CREATE ROLE rls_staff;
+GRANT rls_staff TO rls_alice, rls_bob;
+GRANT rls_alice, rls_bob, rls_boss TO CURRENT_USER WITH INHERIT FALSE, SET TRUE;
+CREATE SCHEMA rls; GRANT USAGE, CREATE ON SCHEMA rls TO PUBLIC; SET search_path = rls;
+CREATE TABLE level (name text PRIMARY KEY, level integer);
+CREATE TABLE doc (id integer PRIMARY KEY, owner text, secret integer, body text);
+CREATE TABLE note (id integer, doc integer REFERENCES doc, said text);
+INSERT INTO level VALUES ('rls_alice', 2), ('rls_bob', 1), ('rls_boss', 9);
+INSERT INTO doc VALUES (1, 'rls_alice', 1, 'a'), (2, 'rls_alice', 3, 'b'), (3, 'rls_bob', 1, 'c'), (4, 'rls_bob', 5, 'd');
+INSERT INTO doc VALUES (5, NULL, 2, 'e'), (6, 'rls_boss', 9, NULL);
+INSERT INTO note VALUES (1, 1, 'x'), (2, 3, 'y'), (3, 4, 'z'), (4, 6, NULL);
+GRANT SELECT ON level TO PUBLIC;
+GRANT ALL ON doc, note TO PUBLIC;
+-- enabled without a policy: nobody but the owner sees a row
+ALTER TABLE doc ENABLE ROW LEVEL SECURITY;
+SELECT count(*) FROM doc;
+SET ROLE rls_alice; SELECT count(*) FROM doc; SELECT * FROM doc ORDER BY id; SELECT row_security_active('doc'); RESET ROLE;
+SELECT row_security_active('doc');
+CREATE POLICY own ON doc FOR ALL TO rls_staff USING (owner = current_user);
+CREATE POLICY low ON doc FOR SELECT USING (secret <= 2);
+SET ROLE rls_alice; SELECT * FROM doc ORDER BY id; RESET ROLE;
+SET ROLE rls_bob; SELECT * FROM doc ORDER BY id; SELECT body FROM doc WHERE id = 2; SELECT count(*), sum(secret) FROM doc; RESET ROLE;
+SET ROLE rls_boss; SELECT * FROM doc ORDER BY id; RESET ROLE;
+-- restrictive ones
+CREATE POLICY cleared ON doc AS RESTRICTIVE USING (secret <= (SELECT l.level FROM level l WHERE l.name = current_user));
+SET ROLE rls_alice; SELECT * FROM doc ORDER BY id; RESET ROLE;
+SET ROLE rls_bob; SELECT * FROM doc ORDER BY id; RESET ROLE;
+SET ROLE rls_boss; SELECT * FROM doc ORDER BY id; RESET ROLE;
+-- joins, subqueries, views, WITH, set operations, windows
+SET ROLE rls_bob;
+SELECT n.id, d.body FROM note n LEFT JOIN doc d ON d.id = n.doc ORDER BY 1;
+SELECT n.id, d.body FROM note n JOIN doc d ON d.id = n.doc ORDER BY 1;
+SELECT n.id, d.id FROM doc d FULL JOIN note n ON d.id = n.doc ORDER BY 1, 2;
+SELECT id FROM note n WHERE EXISTS (SELECT FROM doc d WHERE d.id = n.doc) ORDER BY 1;
+SELECT id FROM note n WHERE doc NOT IN (SELECT id FROM doc) ORDER BY 1;
+SELECT id, (SELECT body FROM doc d WHERE d.id = n.doc) FROM note n ORDER BY 1;
+WITH d AS (SELECT * FROM doc) SELECT a.id, b.id FROM d a, d b WHERE a.id < b.id ORDER BY 1, 2;
+SELECT id FROM doc UNION ALL SELECT doc FROM note ORDER BY 1;
+SELECT a.id, b.id FROM doc a CROSS JOIN LATERAL (SELECT * FROM doc b WHERE b.secret >= a.secret LIMIT 1) b ORDER BY 1;
+SELECT id, rank() OVER (ORDER BY secret, id) FROM doc ORDER BY 1;
+SELECT owner, count(*) FROM doc GROUP BY GROUPING SETS ((owner), ()) ORDER BY 1, 2;
+SELECT max(id), min(id) FROM doc;
+SELECT id FROM doc ORDER BY id DESC LIMIT 1;
+SELECT doc FROM doc ORDER BY id;
+SELECT id, ctid IS NOT NULL FROM doc ORDER BY id;
+SELECT id FROM doc WHERE id IN (1, 2, 3, 4, 5, 6) FOR UPDATE;
+RESET ROLE;
+CREATE VIEW everything AS SELECT * FROM doc;
+CREATE VIEW invoked WITH (security_invoker) AS SELECT * FROM doc;
+GRANT SELECT ON everything, invoked TO PUBLIC;
+SET ROLE rls_alice;
+CREATE VIEW of_alice AS SELECT id, owner FROM doc; GRANT SELECT ON of_alice TO PUBLIC;
+SET ROLE rls_bob;
+SELECT count(*) FROM everything; SELECT count(*) FROM invoked; SELECT * FROM of_alice ORDER BY id;
+SELECT * FROM everything e JOIN invoked i USING (id) ORDER BY id;
+RESET ROLE;
+SELECT * FROM of_alice ORDER BY id;
+-- COPY, cursors, prepared statements, CREATE TABLE AS
+SET ROLE rls_bob;
+COPY doc TO STDOUT;
+COPY (SELECT id FROM doc ORDER BY id) TO STDOUT;
+COPY doc FROM STDIN;
+7	rls_bob	1	f
+\.
+BEGIN; DECLARE c SCROLL CURSOR FOR SELECT id FROM doc ORDER BY id; FETCH ALL FROM c; SET ROLE rls_alice; FETCH BACKWARD 1 FROM c;
+FETCH ALL FROM c; COMMIT;
+PREPARE p AS SELECT id FROM doc ORDER BY id;
+SET ROLE rls_bob; EXECUTE p; SET ROLE rls_alice; EXECUTE p; RESET ROLE; EXECUTE p; SET ROLE rls_boss; EXECUTE p; RESET ROLE;
+SET ROLE rls_bob; CREATE TEMPORARY TABLE mine AS SELECT id FROM doc; SELECT * FROM mine ORDER BY id; RESET ROLE;
+SET ROLE rls_bob; CREATE TABLE rls.taken AS SELECT id FROM doc; SELECT * FROM taken ORDER BY id; DROP TABLE taken; RESET ROLE;
+DROP TABLE mine;
+SET ROLE rls_bob; CREATE TEMPORARY TABLE beside (id integer, body text); INSERT INTO beside SELECT n FROM generate_series(1, 6) n;
+UPDATE beside b SET body = d.body FROM doc d WHERE d.id = b.id; SELECT * FROM beside ORDER BY id;
+DELETE FROM beside b USING doc d WHERE d.id = b.id; SELECT id FROM beside ORDER BY id;
+MERGE INTO beside b USING doc d ON d.id = b.id WHEN NOT MATCHED THEN INSERT VALUES (d.id, 'new'); SELECT * FROM beside ORDER BY id;
+SELECT b.id, d.secret FROM beside b LEFT JOIN doc d USING (id) ORDER BY 1;
+WITH RECURSIVE r (id) AS (SELECT 1 UNION SELECT d.id FROM r JOIN doc d ON d.id > r.id) SELECT * FROM r ORDER BY 1;
+SELECT (d).body, row_to_json(d) FROM doc d ORDER BY id;
+CREATE MATERIALIZED VIEW rls.kept AS SELECT id, current_user::text AS who FROM doc; GRANT SELECT, MAINTAIN ON kept TO PUBLIC; SELECT id FROM kept ORDER BY id;
+SET ROLE rls_alice; REFRESH MATERIALIZED VIEW kept; SELECT * FROM kept ORDER BY id;
+SET ROLE rls_bob; DROP MATERIALIZED VIEW kept; DROP TABLE beside; RESET ROLE;
+-- row_security = off
+SET ROLE rls_bob; SET row_security = off;
+SELECT * FROM doc; SELECT count(*) FROM everything; SELECT * FROM invoked; COPY doc TO STDOUT; EXECUTE p; SELECT id FROM note ORDER BY 1;
+INSERT INTO doc VALUES (9); UPDATE doc SET body = 'x'; DELETE FROM doc;
+SELECT row_security_active('doc');
+RESET row_security; EXECUTE p; RESET ROLE;
+SET row_security = off; SELECT count(*) FROM doc; RESET row_security;
+-- FORCE
+ALTER TABLE doc FORCE ROW LEVEL SECURITY;
+SELECT id FROM doc ORDER BY id; SELECT row_security_active('doc'); SELECT count(*) FROM everything;
+SET row_security = off; SELECT count(*) FROM doc; RESET row_security;
+SELECT doc FROM doc ORDER BY id;
+ALTER TABLE doc NO FORCE ROW LEVEL SECURITY; SELECT count(*) FROM doc;
+-- a policy that reads a table that the client may not read; one over itself; by functions
+REVOKE SELECT ON level FROM PUBLIC;
+SET ROLE rls_alice; SELECT id FROM doc ORDER BY id; RESET ROLE;
+GRANT SELECT ON level TO PUBLIC;
+CREATE POLICY looped ON level USING (EXISTS (SELECT FROM level l WHERE l.level > level.level)); ALTER TABLE level ENABLE ROW LEVEL SECURITY;
+SET ROLE rls_alice; SELECT * FROM level; SELECT id FROM doc ORDER BY id; RESET ROLE;
+DROP POLICY looped ON level; CREATE POLICY own ON level USING (name = current_user);
+SET ROLE rls_alice; SELECT * FROM level; SELECT id FROM doc ORDER BY id; RESET ROLE;
+SET ROLE rls_boss; SELECT id FROM doc ORDER BY id; RESET ROLE;
+ALTER TABLE level DISABLE ROW LEVEL SECURITY;
+CREATE POLICY by_setting ON note USING (id = current_setting('rls.note', true)::integer); ALTER TABLE note ENABLE ROW LEVEL SECURITY;
+SET ROLE rls_alice; SELECT * FROM note; SET rls.note = 2; SELECT * FROM note; SET rls.note = 4; SELECT * FROM note; SET rls.note = 'x'; SELECT * FROM note; RESET ROLE;
+ALTER TABLE note DISABLE ROW LEVEL SECURITY;
+-- in a block
+BEGIN;
+CREATE POLICY more ON doc FOR SELECT TO rls_boss USING (true);
+ALTER POLICY low ON doc USING (secret <= 1);
+SET LOCAL ROLE rls_boss; SELECT id FROM doc ORDER BY id;
+SET LOCAL ROLE rls_alice; SELECT id FROM doc ORDER BY id; SELECT count(*) FROM invoked;
+RESET ROLE; DROP POLICY cleared ON doc;
+SET LOCAL ROLE rls_alice; SELECT id FROM doc ORDER BY id; SELECT count(*) FROM invoked;
+ROLLBACK;
+SET ROLE rls_alice; SELECT id FROM doc ORDER BY id; RESET ROLE;
+BEGIN; ALTER TABLE doc DISABLE ROW LEVEL SECURITY; SET LOCAL ROLE rls_alice; SELECT id FROM doc ORDER BY id; RESET ROLE; COMMIT;
+SET ROLE rls_alice; SELECT id FROM doc ORDER BY id; RESET ROLE;
+BEGIN; ALTER TABLE doc ENABLE ROW LEVEL SECURITY; SET LOCAL ROLE rls_alice; SELECT id FROM doc ORDER BY id; RESET ROLE; COMMIT;
+SET ROLE rls_alice; SELECT id FROM doc ORDER BY id; RESET ROLE;
+DROP SCHEMA rls CASCADE;
+DROP ROLE rls_alice, rls_bob, rls_boss, rls_staff;

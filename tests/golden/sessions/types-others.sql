@@ -1,0 +1,64 @@
+-- Columns of PostgreSQL's other types.
+CREATE TABLE net (id integer PRIMARY KEY, i inet, c cidr, m macaddr, m8 macaddr8, many inet[]);
+INSERT INTO net VALUES (1, '10.1.2.3/8', '10.1.0.0/16', '08-00-2b-01-02-03', '08:00:2b:01:02:03:04:05', '{::1,10.0.0.1}'),
+    (2, '::ffff:1.2.3.4', '::/0', NULL, NULL, NULL), (3, NULL, NULL, NULL, NULL, '{NULL}');
+INSERT INTO net VALUES (4, '10.0.0.256');
+INSERT INTO net VALUES (4, NULL, '10.1.2.3/8');
+SELECT * FROM net ORDER BY id;
+SELECT id FROM net WHERE i <<= '10.0.0.0/8' ORDER BY id;
+SELECT id, host(i), masklen(c), family(i), i + 1, m::macaddr8, ~m, text(c) FROM net ORDER BY i;
+SELECT i, count(*) FROM net GROUP BY i ORDER BY i DESC;
+SELECT max(i), min(i) FROM net;
+UPDATE net SET i = set_masklen(i, 24), many = many || i WHERE id = 1 RETURNING i, many;
+DELETE FROM net WHERE '10.0.0.1' = ANY (many);
+SELECT id FROM net ORDER BY id;
+CREATE TABLE bits (id integer, b bit(3), v bit varying(5), u bit varying, c "char", n name);
+INSERT INTO bits VALUES (1, B'101', B'11', B'1', 'x', 'a name'), (2, B'010', B'', B'0101010', '\377', NULL);
+INSERT INTO bits VALUES (3, B'1011');
+INSERT INTO bits VALUES (3, NULL, B'111111');
+SELECT * FROM bits ORDER BY id;
+SELECT id, b & B'110', b || u, length(v), b::integer, c::text, n || '!' FROM bits ORDER BY b;
+ALTER TABLE bits ALTER b TYPE bit(5);
+SELECT id, b FROM bits ORDER BY id;
+ALTER TABLE bits ALTER n TYPE text, ALTER v TYPE bit(2) USING v::bit(2);
+SELECT * FROM bits ORDER BY id;
+UPDATE bits SET b = ~b, n = 'other' WHERE c = 'x' RETURNING *;
+SELECT id FROM bits WHERE b = B'01011';
+CREATE TABLE doc (id integer PRIMARY KEY, body text, words tsvector GENERATED ALWAYS AS (to_tsvector('simple', body)) STORED, q tsquery);
+INSERT INTO doc VALUES (1, 'a fat cat', DEFAULT, 'fat & !dog'), (2, 'it''s a dog', DEFAULT, 'dog <-> x'), (3, NULL, DEFAULT, NULL);
+SELECT * FROM doc ORDER BY id;
+SELECT id FROM doc WHERE words @@ to_tsquery('simple', 'cat | dog') ORDER BY id;
+SELECT id, ts_rank(words, q), words @@ q FROM doc ORDER BY id;
+UPDATE doc SET body = 'new words' WHERE id = 1 RETURNING words;
+CREATE INDEX ON doc USING gin (words);
+SELECT id FROM doc WHERE words @@ 'words'::tsquery;
+CREATE TABLE clock (id integer, t time with time zone, p time(2) with time zone, m money);
+INSERT INTO clock VALUES (1, '10:00+02', '10:00:00.128-05', 12.5), (2, '08:00:00+00', '24:00+00', -1234567.89), (3, NULL, NULL, NULL);
+SELECT * FROM clock ORDER BY t, id;
+SELECT id, t AT TIME ZONE 'UTC', m * 2, m::numeric, m / '2'::money FROM clock ORDER BY m;
+SELECT sum(m), max(t), min(m) FROM clock;
+SELECT id FROM clock WHERE t = '08:00+00' OR m > '1'::money ORDER BY id;
+CREATE TABLE shapes (id integer, p point, l line, s lseg, b box, pa path, po polygon, c circle);
+INSERT INTO shapes VALUES (1, '(0.1,2)', '{1,2,3}', '[(0,0),(1,1)]', '(0,0),(2,2)', '((0,0),(1,1),(2,0))', '((0,0),(1,1),(2,0))', '<(1,2),3>'),
+    (2, '(1e300,-0)', NULL, NULL, NULL, '[(0,0),(1,1)]', NULL, NULL);
+SELECT * FROM shapes ORDER BY id;
+SET extra_float_digits = -10;
+SELECT p FROM shapes ORDER BY id;
+RESET extra_float_digits;
+SELECT id, p[0], area(b), center(c), b @> p, p <-> point '(0,0)', npoints(pa) FROM shapes ORDER BY id;
+SELECT id FROM shapes ORDER BY p <-> point '(0,3)';
+SELECT id, p FROM shapes ORDER BY p;
+UPDATE shapes SET p = p + point '(1,1)' WHERE p ~= point '(0.1,2)' RETURNING p;
+CREATE TABLE system (id integer, o oid, c regclass, t regtype, p regprocedure, l pg_lsn, x xid, s pg_snapshot, j jsonpath,
+    tid tid, v int2vector, ov oidvector, r regrole, a regtype[]);
+INSERT INTO system VALUES (1, 4294967295, 'pg_class', 'integer', 'sum(int4)', '16/B374D848', '42', '10:20:10,14', '$.a[*] ? (@ > 1)',
+    '(1,2)', '1 2', '3 4', NULL, '{text,date}'), (2, 0, 'system', NULL, NULL, NULL, NULL, NULL, NULL, NULL, '', NULL, NULL);
+SELECT * FROM system ORDER BY id;
+SELECT id, o::bigint + 1, c::oid = 'pg_class'::regclass, l + 16, j::text, v[0] FROM system WHERE id = 1;
+SELECT id FROM system WHERE o > 5 AND c = 'pg_class'::regclass;
+SELECT id FROM system ORDER BY o DESC;
+ALTER TABLE system RENAME TO renamed;
+SELECT c FROM renamed ORDER BY id;
+ANALYZE renamed;
+SELECT null_frac FROM pg_stats WHERE tablename = 'renamed' AND attname = 'c';
+DROP TABLE net, bits, doc, clock, shapes, renamed;

@@ -1,0 +1,48 @@
+"""The tiers: each test is in one, and what goes with a commit takes as long as it may."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from tests import tiers
+
+_FILES = {f"tests/test_{number}.py": float(number) for number in range(1, 30)}
+
+
+def test_a_part_keeps_to_its_budget() -> None:
+    for seed in map(str, range(50)):
+        part = tiers.part_of(_FILES, seed, 60.0)
+        assert 30.0 < sum(_FILES[path] for path in part) <= 60.0
+
+
+def test_a_file_that_exceeds_the_budget_has_its_turn_too() -> None:
+    assert set().union(*(tiers.part_of(_FILES, str(seed), 5.0) for seed in range(300))) == _FILES.keys()
+
+
+def test_a_seed_has_one_part() -> None:
+    assert tiers.part_of(_FILES, "a", 60.0) == tiers.part_of(dict(reversed(_FILES.items())), "a", 60.0)
+    assert tiers.part_of(_FILES, "a", 60.0) != tiers.part_of(_FILES, "b", 60.0)
+
+
+def test_seconds_are_of_files_that_are_there() -> None:
+    assert all((tiers.ROOT / path).is_file() for path in tiers.read_seconds())
+
+
+def _collected(*arguments: str) -> set[str]:
+    command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:randomly", *arguments]
+    environment = {name: value for name, value in os.environ.items() if name != "SLUICE_SOAK_SEED"}
+    told = subprocess.run(command, cwd=tiers.ROOT, capture_output=True, text=True, check=False, env=environment).stdout
+    return {line for line in told.splitlines() if "::" in line}
+
+
+def test_a_tier_is_taken_or_a_file() -> None:
+    """A file or folder that is named is run whole; what is soak is not fast."""
+    folder = "tests/simulation"
+    by_tier = {tier: _collected("--tier", tier, folder) for tier in tiers.TIERS}
+    assert by_tier["unit"] <= by_tier["fast"]
+    assert by_tier["soak"]
+    assert not by_tier["fast"] & by_tier["soak"]
+    assert by_tier["all"] == by_tier["fast"] | by_tier["soak"] | by_tier["suites"] == _collected(folder)
+    assert _collected("--tier", "fast", "--soak-seed", "a", "--soak-seconds", "1e9", folder) == by_tier["all"]

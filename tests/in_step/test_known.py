@@ -1,0 +1,207 @@
+"""What has put clients out of step, each as small as it is, with PostgreSQL's answers as the measure."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from gateway.messages import backend, frontend
+from gateway.messages.copy import CopyData, CopyDone, CopyFail
+from gateway.messages.layout import Message
+from tests.gateway.wire import Wire, assert_same_answers, wire
+from tests.servers import Server
+
+_SYNC = frontend.Sync()
+# Told at once, though the client goes on sending.
+_TOLD_SECONDS_MAX = 5.0
+
+
+def _whole(sql: str, limit: int = 0) -> list[Message]:
+    return [frontend.Parse("", sql), frontend.Bind("", ""), frontend.Describe(b"P", ""), frontend.Execute("", limit)]
+
+
+def _synced(*statements: str) -> list[list[Message]]:
+    return [[*_whole(sql), _SYNC] for sql in statements]
+
+
+_QUERY: list[list[Message]] = [[frontend.Query("SELECT 'next'")]]
+_TABLE: list[list[Message]] = [[frontend.Query("CREATE TEMP TABLE w (a int NOT NULL)")]]
+_COPY = _whole("COPY w FROM STDIN")
+
+_SCRIPTS: dict[str, list[list[Message]]] = {
+    "SET LOCAL, COMMIT": _synced("BEGIN", "SET LOCAL search_path = pg_catalog", "COMMIT"),
+    "SET LOCAL, ROLLBACK": _synced("BEGIN", "SET LOCAL TimeZone = 'Asia/Tokyo'", "ROLLBACK"),
+    "set_config, COMMIT": _synced("BEGIN", "SELECT set_config('search_path', 'pg_catalog', true)", "COMMIT"),
+    "SET, ROLLBACK TO": _synced("BEGIN", "SAVEPOINT s", "SET application_name = 'a'", "ROLLBACK TO s", "COMMIT"),
+    "SET LOCAL undone within a query": [
+        [frontend.Query("SET LOCAL application_name = 'a'; RELEASE s")],
+        [frontend.Query("SELECT 1; SET application_name = 'b'; SELECT 1")],
+    ],
+    "a query behind Close": [[frontend.Close(b"P", "p"), frontend.Query("SELECT 1")]],
+    "a query behind what fails": [
+        [frontend.Bind("", "nothing"), frontend.Query("SELECT 1"), _SYNC],
+        [frontend.Execute("p"), frontend.Query("SELECT 1; SELECT 2"), _SYNC],
+    ],
+    "a query behind a pipeline": [
+        [*_whole("SELECT 0"), frontend.Query("SELECT 1")],
+        [frontend.Query("SELECT 2")],
+        [frontend.Query("SELECT 3; SELECT 4")],
+        [_SYNC],
+    ],
+    "savepoints behind a pipeline": [[*_whole("SELECT 0"), frontend.Query("SAVEPOINT s")], [_SYNC]],
+    "a function's call behind messages without Sync": [
+        [frontend.Parse("", "SELECT 0"), frontend.FunctionCall(177, (0,), (b"1", b"2"), 0)],
+        [_SYNC],
+    ],
+    "CopyFail, with Sync ahead": [*_TABLE, [*_COPY, _SYNC, CopyFail("no"), _SYNC]],
+    "CopyDone, with Sync ahead": [*_TABLE, [*_COPY, _SYNC, CopyData(b"1\n"), CopyDone(), _SYNC]],
+    "Sync behind a bad row": [
+        *_TABLE,
+        [*_COPY, CopyData(b"bad\n"), _SYNC],
+        [CopyData(b"1\n"), CopyDone(), _SYNC],
+        [frontend.Query("COPY w FROM STDIN"), CopyData(b"bad\n"), _SYNC],
+        [CopyDone(), frontend.Query("SELECT 1")],
+    ],
+    "a query behind a bad row": [
+        *_TABLE,
+        [frontend.Query("COPY w FROM STDIN"), CopyData(b"bad\n"), frontend.Query("SELECT 1")],
+        [*_COPY, CopyData(b"bad\n"), frontend.Query("SELECT 1"), _SYNC],
+    ],
+    "an empty query in a block that failed": [
+        [frontend.Query("BEGIN; SELECT nope")],
+        [frontend.Query("")],
+        [frontend.Query(";")],
+        [frontend.Query("-- ping")],
+        [*_whole(""), _SYNC],
+    ],
+    "Describe and Close of what is neither": [[frontend.Describe(b"X", ""), _SYNC], [frontend.Close(b"X", ""), _SYNC]],
+    "EXECUTE of itself": [[frontend.Parse("b", "EXECUTE b(5)"), _SYNC], [frontend.Close(b"S", "b"), _SYNC]],
+    "cursors are for blocks": _synced("DECLARE c CURSOR FOR SELECT generate_series(1, 3)", "FETCH c"),
+    "a rule that leaves nothing": [
+        [frontend.Query("CREATE TEMP TABLE w (a int); CREATE RULE r AS ON INSERT TO w DO INSTEAD NOTHING")],
+        [frontend.Parse("s", "INSERT INTO w VALUES ($1)"), _SYNC],
+        [frontend.Bind("", "s", (), (b"1",)), frontend.Execute(""), _SYNC],
+    ],
+}
+
+
+@pytest.mark.parametrize("name", _SCRIPTS)
+def test_known(oracle: Server, gateway: Server, name: str) -> None:
+    assert_same_answers((oracle, gateway), [*_SCRIPTS[name], *_QUERY])
+
+
+def _lake_scripts(schema: str) -> Iterator[list[list[Message]]]:
+    table = f"{schema}.t"
+    copy = _whole(f"COPY {table} FROM STDIN")
+    yield [
+        [frontend.Query(f"INSERT INTO {table} VALUES (1)")],
+        [frontend.Parse("", f"SELECT id FROM {table}"), _SYNC],
+        [frontend.Bind("", "nothing"), frontend.Parse("", "SELECT 'skipped'"), _SYNC],
+        [frontend.Bind("", ""), frontend.Execute(""), _SYNC],
+    ]
+    yield [
+        [*_whole("SELECT 0"), frontend.Query(f"INSERT INTO {table} VALUES (2)")],
+        [frontend.Query(f"INSERT INTO {table} VALUES (2)")],
+        [_SYNC],
+        [frontend.Query(f"SELECT id FROM {table} ORDER BY id")],
+    ]
+    yield [[*copy, CopyData(b"bad\n"), _SYNC], [CopyDone(), frontend.Query("SELECT 1")]]
+    yield [[*copy, CopyData(b"bad\n"), CopyFail("no"), _SYNC]]
+    yield [
+        [frontend.Query(f"PREPARE b AS SELECT id FROM {table} WHERE id = 1")],
+        [frontend.Query("EXECUTE b(5)")],
+    ]
+    yield [[frontend.Parse("", f"TABLE {table}"), frontend.Bind("", "", (), (), (7,)), frontend.Execute(""), _SYNC]]
+    yield [[frontend.Parse("", f"TABLE {table}"), frontend.Bind("p", "", (), (), (7,)), frontend.Execute("p"), _SYNC]]
+    yield [[frontend.Query(f"COPY {table} FROM STDIN"), CopyData(b"bad\n"), frontend.Query("SELECT 1")]]
+    yield [
+        [
+            frontend.Parse("", f"INSERT INTO {table} VALUES (9) RETURNING id"),
+            frontend.Bind("", ""),
+            frontend.Execute(""),
+            frontend.Execute(""),
+            _SYNC,
+        ]
+    ]
+    declared = f"DECLARE c CURSOR FOR SELECT id FROM {table} ORDER BY id"
+    yield _synced(declared, "FETCH c", declared.replace("FOR", "WITH HOLD FOR"), "FETCH c", "CLOSE c")
+    yield [[*_whole("SELECT 0"), *_whole(declared), *_whole("FETCH c"), _SYNC], *_synced("FETCH c")]
+    yield [
+        [frontend.Parse("later", declared), _SYNC],
+        [frontend.Bind("", "later"), frontend.Execute(""), _SYNC],
+        [frontend.Query("BEGIN")],
+        [frontend.Bind("", "later"), frontend.Execute(""), _SYNC],
+        [frontend.Query("FETCH c; COMMIT")],
+    ]
+    yield [[frontend.Query(f"SELECT id FROM {table} WHERE id = $1")], [frontend.Query("SELECT 1")]]
+    yield [[*_whole(f"DELETE FROM {table} WHERE id = 9"), frontend.Execute(""), _SYNC]]
+
+
+def test_known_of_the_lake(oracle: Server, gateway: Server) -> None:
+    for server in (oracle, gateway):
+        server.psql("-qc", "CREATE SCHEMA known; CREATE TABLE known.t (id int PRIMARY KEY)")
+    try:
+        for script in _lake_scripts("known"):
+            assert_same_answers((oracle, gateway), [*script, *_QUERY])
+    finally:
+        for server in (oracle, gateway):
+            server.psql("-qc", "SET client_min_messages = warning; DROP SCHEMA known CASCADE")
+
+
+@pytest.mark.parametrize("table", ["", "TEMP "])
+def test_a_message_out_of_place_in_a_copy_ends_the_connection(target: Server, target_schema: str, table: str) -> None:
+    connection = Wire(target, search_path=target_schema)
+    connection.query(f"CREATE {table}TABLE w (a int)")
+    connection.send(frontend.Query("COPY w FROM STDIN"), frontend.Query("SELECT 1"))
+    *_, first, second = connection.read_until(backend.ErrorResponse) + connection.read_until(backend.ErrorResponse)
+    connection.close()
+    assert isinstance(first, backend.ErrorResponse)
+    assert isinstance(second, backend.ErrorResponse)
+    assert ("M", "unexpected message type 0x51 during COPY from stdin") in first.fields
+    assert ("S", "FATAL") in second.fields
+    assert ("C", "08P01") in second.fields
+
+
+def test_more_parameters_than_bind_can_carry(target: Server) -> None:
+    text = "VALUES " + ", ".join(f"(${number}::int)" for number in range(1, 65_537))
+    with wire(target) as connection:
+        connection.send(frontend.Parse("p", text), frontend.Describe(b"S", "p"), _SYNC)
+        answers = connection.read_until(backend.ReadyForQuery)
+        described = next(each for each in answers if isinstance(each, backend.ParameterDescription))
+        assert described.types == (23,) * 65_536
+        assert connection.query("SELECT 1")[-1] == backend.ReadyForQuery(b"I")
+
+
+@pytest.mark.parametrize("table", ["", "TEMP "])
+def test_an_error_of_copy_is_told_while_the_client_sends(target: Server, target_schema: str, table: str) -> None:
+    with wire(target, search_path=target_schema) as connection:
+        connection.query(f"CREATE {table}TABLE w (a text NOT NULL)")
+        connection.send(frontend.Query("COPY w FROM STDIN"), CopyData(b"one\n"), CopyData(b"\\N\n"))
+        began = time.monotonic()
+        *_, error = connection.read_until(backend.ErrorResponse)
+        assert time.monotonic() - began < _TOLD_SECONDS_MAX
+        assert isinstance(error, backend.ErrorResponse)
+        assert ("C", "23502") in error.fields
+        connection.read_until(backend.ReadyForQuery)
+        connection.send(CopyData(b"more\n"), CopyDone())
+        assert connection.query("SELECT count(*) FROM w")[-1] == backend.ReadyForQuery(b"I")
+
+
+def test_a_session_that_is_ended_within_copy_is_told_at_once(target: Server) -> None:
+    with wire(target) as connection, psycopg.connect(target.url, autocommit=True) as other:
+        connection.query("CREATE TEMP TABLE w (a int)")
+        [[_, pid]] = [
+            (each, each.values[0])
+            for each in connection.query("SELECT pg_backend_pid()")
+            if isinstance(each, backend.DataRow)
+        ]
+        connection.send(frontend.Query("COPY w FROM STDIN"))
+        connection.read()
+        assert pid is not None
+        other.execute("SELECT pg_terminate_backend(%s)", (int(pid),))
+        error = connection.read()
+        assert isinstance(error, backend.ErrorResponse)
+        assert ("C", "57P01") in error.fields

@@ -1,0 +1,1 @@
+"""Attacks on every boundary of docs/security.md."""

@@ -1,0 +1,87 @@
+"""While one session publishes, no other can commit: so no client makes that last.
+
+What is deferred to COMMIT fires at once by SET CONSTRAINTS, for which no privilege is asked, and beside triggers of a
+client's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from tests.servers import Server
+
+_CODE = """
+CREATE TABLE t (id integer); CREATE TABLE other (id integer);
+CREATE FUNCTION f() RETURNS integer LANGUAGE plpgsql AS $$
+BEGIN EXECUTE 'SET CONSTRAINTS ALL IMMEDIATE'; RETURN 1; END $$;
+CREATE FUNCTION g() RETURNS integer LANGUAGE sql AS 'SET CONSTRAINTS ALL IMMEDIATE; SELECT 1';
+CREATE PROCEDURE p() LANGUAGE plpgsql AS $$ BEGIN SET CONSTRAINTS ALL IMMEDIATE; END $$;
+CREATE DOMAIN d AS integer CHECK (f() = VALUE);
+CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(5); RETURN NULL; END';
+CREATE FUNCTION same(i integer) RETURNS integer LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN i; END';
+CREATE TYPE mood AS ENUM ('sad', 'ok');
+CREATE FUNCTION number(mood) RETURNS integer LANGUAGE sql AS 'SELECT 1';
+CREATE CAST (mood AS integer) WITH FUNCTION number(mood) AS IMPLICIT;
+CREATE TEMP TABLE mine (id integer PRIMARY KEY);
+"""
+
+
+@pytest.fixture
+def client(gateway: Server, schema: str) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(gateway.url, autocommit=True, options=f"-csearch_path={schema}") as connection:
+        connection.execute(_CODE)
+        yield connection
+
+
+@pytest.mark.parametrize("change", ["INSERT INTO t VALUES (1)", "CREATE TABLE n (id integer)"])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DO $$ BEGIN SET CONSTRAINTS ALL IMMEDIATE; END $$",
+        "DO $$ BEGIN SET CONSTRAINTS pg_sluice.pg_sluice_publish IMMEDIATE; END $$",
+        "SELECT f()",
+        "SELECT g()",
+        "CALL p()",
+        "SELECT '{1}'::d[]",
+    ],
+)
+def test_nobody_publishes_before_commit(
+    client: psycopg.Connection, gateway: Server, schema: str, change: str, statement: str
+) -> None:
+    client.execute("BEGIN")
+    client.execute(change.encode())
+    with pytest.raises(psycopg.errors.FeatureNotSupported):
+        client.execute(statement.encode())
+    with psycopg.connect(gateway.url, autocommit=True, options=f"-csearch_path={schema}") as other:
+        other.execute("SET statement_timeout = '20s'")
+        other.execute("INSERT INTO other VALUES (1)")
+    client.execute("ROLLBACK")
+    assert client.execute("SELECT id FROM t").fetchall() == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE CONSTRAINT TRIGGER s AFTER INSERT ON mine DEFERRABLE FOR EACH ROW EXECUTE FUNCTION slow()",
+        "ALTER TABLE mine ADD EXCLUDE USING btree (same(id) WITH =) DEFERRABLE INITIALLY DEFERRED",
+        "ALTER TABLE mine ADD m mood REFERENCES mine DEFERRABLE INITIALLY DEFERRED",
+    ],
+)
+@pytest.mark.parametrize("inside", ["{}", "DO $$ BEGIN {}; END $$"])
+def test_no_code_of_a_clients_is_deferred(client: psycopg.Connection, statement: str, inside: str) -> None:
+    with pytest.raises(psycopg.errors.FeatureNotSupported, match="DEFERRABLE"):
+        client.execute(inside.format(statement).encode())
+
+
+def test_what_runs_no_code_may_be_deferred(client: psycopg.Connection) -> None:
+    client.execute(
+        "CREATE TEMP TABLE sub (id integer REFERENCES mine DEFERRABLE INITIALLY DEFERRED, n integer UNIQUE DEFERRABLE)"
+    )
+    with client.transaction():
+        client.execute("INSERT INTO sub VALUES (1)")
+        client.execute("INSERT INTO t VALUES (1)")
+        client.execute("INSERT INTO mine VALUES (1)")
+    assert client.execute("SELECT id FROM t").fetchall() == [(1,)]

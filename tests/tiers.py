@@ -1,0 +1,117 @@
+"""The tiers of the tests: what a run takes, in which order, and which part of the soak tier goes with a commit.
+
+A test is of the tier that it is marked with: `soak` or `suites`. Any other is of the tier `fast`, and of `unit` too
+where it starts no server. `seconds.txt` says how long each file took: `tests/run --tier all --write-seconds` writes it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+TIERS: Final = ("unit", "fast", "soak", "suites", "all")
+ROOT: Final = Path(__file__).parents[1]
+SECONDS: Final = Path(__file__).with_name("seconds.txt")
+_UNKNOWN_SECONDS: Final = 10.0  # of a file that is new
+_OWN_TIERS: Final = ("soak", "suites")
+# What modules have at hand only to start a server or another process.
+_STARTERS: Final = frozenset(
+    {"EmbeddedPostgres", "GatewayProcess", "SparkEngine", "run_sluice", "spark_session", "start_oracle", "subprocess"}
+)
+_TARGET: Final = "target"  # the fixture that asks for one of two others while it runs
+
+
+def read_seconds() -> Mapping[str, float]:
+    """File → how long its tests took, on two cores."""
+    lines = SECONDS.read_text().splitlines() if SECONDS.exists() else []
+    return {path: float(seconds) for seconds, path in (line.split() for line in lines)}
+
+
+def write_seconds(taken: Mapping[str, float]) -> None:
+    """Write down the files of this run; what others took stays as it is."""
+    known = {path: seconds for path, seconds in {**read_seconds(), **taken}.items() if (ROOT / path).exists()}
+    SECONDS.write_text("".join(f"{known[path]:.1f} {path}\n" for path in sorted(known)))
+
+
+def part_of(files: Mapping[str, float], seed: str, budget: float) -> set[str]:
+    """Files, file → seconds, that together take no longer than the budget: in another order for each seed.
+
+    A file that exceeds the budget by itself is taken where it comes first.
+    """
+    chosen: set[str] = set()
+    for path in sorted(files, key=lambda path: hashlib.sha256(f"{seed} {path}".encode()).digest()):
+        if not chosen or sum(files[each] for each in chosen) + files[path] <= budget:
+            chosen.add(path)
+    return chosen
+
+
+def file_of(item: pytest.Item) -> str:
+    """The path of its file, as seconds.txt has it."""
+    return item.path.relative_to(ROOT).as_posix()
+
+
+def tier_of(item: pytest.Item) -> str:
+    """The one that it is counted to: what is of `unit` is of `fast` too."""
+    for tier in _OWN_TIERS:
+        if item.get_closest_marker(tier):
+            return tier
+    return "fast" if _starts_a_server(item) else "unit"
+
+
+def _starts_a_server(item: pytest.Item) -> bool:
+    """Whether its module, or one that this imports from the tests, or a fixture of its, can start one."""
+    if not isinstance(item, pytest.Function):
+        return True
+    fixtures: Mapping[str, Sequence[pytest.FixtureDef[object]]] = item._fixtureinfo.name2fixturedefs
+    functions = [fixture.func for of_name in fixtures.values() for fixture in of_name]
+    return (
+        _TARGET in fixtures
+        or _has_starters(item.module.__name__)
+        or any(_STARTERS & set(function.__code__.co_names) for function in functions if hasattr(function, "__code__"))
+    )
+
+
+@cache
+def _has_starters(name: str) -> bool:
+    members = vars(sys.modules[name])
+    others = {getattr(member, "__module__", None) or getattr(member, "__name__", "") for member in members.values()}
+    below = {other for other in others if str(other).startswith("tests.") and other != name and other in sys.modules}
+    return bool(_STARTERS & members.keys()) or any(map(_has_starters, below))
+
+
+def selected(items: Iterable[pytest.Item], tier: str, seed: str | None, budget: float) -> list[pytest.Item]:
+    """Those of a tier, and with a seed the part of the soak tier that goes with it."""
+    kept = {"unit": {"unit"}, "fast": {"unit", "fast"}, "all": {"unit", "fast", *_OWN_TIERS}}.get(tier, {tier})
+    tiers = [(item, tier_of(item)) for item in items]
+    part: set[str] = set()
+    if seed is not None:
+        seconds = read_seconds()
+        soaking = {file_of(item) for item, its in tiers if its == "soak"}
+        part = part_of({path: seconds.get(path, _UNKNOWN_SECONDS) for path in soaking}, seed, budget)
+    return [item for item, its in tiers if its in kept or (its == "soak" and file_of(item) in part)]
+
+
+def longest_first(items: list[pytest.Item]) -> None:
+    """Files that take long begin early, so that no process is left alone with one at the end."""
+    seconds = read_seconds()
+    items.sort(key=lambda item: -seconds.get(file_of(item), _UNKNOWN_SECONDS))
+
+
+class Stopwatch:
+    """How long each file's tests take."""
+
+    def __init__(self) -> None:
+        self._taken: dict[str, float] = defaultdict(float)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._taken[report.nodeid.partition("::")[0]] += report.duration
+
+    def pytest_sessionfinish(self) -> None:
+        write_seconds(self._taken)
