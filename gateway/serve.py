@@ -29,6 +29,7 @@ from gateway.supervision import Supervision
 from planner.builtins import FUNCTIONS_QUERY, TYPES_QUERY, Builtins
 from storage import layout
 from storage.engine import EngineSettings, SparkEngine
+from storage.jvm import check_settings
 from storage.leftovers import remove_leftovers, written_by
 
 
@@ -45,6 +46,18 @@ async def serve(directory: DataDirectory, options: Options) -> None:
     loop.add_signal_handler(signal.SIGINT, lambda: stop_now(hurry=True))
     loop.add_signal_handler(signal.SIGTERM, lambda: stop_now(hurry=False))
     allow_open_files(options.limits.max_connections)
+    settings = EngineSettings(
+        url=options.spark,
+        driver_memory=options.driver_memory,
+        ui=options.spark_ui,
+        spark=options.spark_conf,
+        log=directory.spark_log,
+        unread_folder=directory.unread,
+        unread_limit=options.unread_limit,
+        temp_file_limit=options.temp_file_limit,
+        shuffled=options.shuffled,
+    )
+    check_settings(settings)
     directory.make()
     async with AsyncExitStack() as stack:
         data_path = options.data_path or directory.data_path
@@ -80,14 +93,6 @@ async def serve(directory: DataDirectory, options: Options) -> None:
         functions, types = await store.fetch(FUNCTIONS_QUERY), await store.fetch(TYPES_QUERY)
         builtins = Builtins.from_rows(map(tuple, functions), map(tuple, types))
         _say(f"starting Spark ({options.spark})")
-        settings = EngineSettings(
-            url=options.spark,
-            log=directory.spark_log,
-            unread_folder=directory.unread,
-            unread_limit=options.unread_limit,
-            temp_file_limit=options.temp_file_limit,
-            shuffled=options.shuffled,
-        )
         engine = SparkEngine(data_path, settings)
         stack.push_async_callback(engine.stop)
         starting = asyncio.create_task(engine.start())

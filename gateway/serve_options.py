@@ -1,13 +1,15 @@
-"""What `sluice serve` is given on its command line."""
+"""What `sluice serve` runs with."""
 
 from __future__ import annotations
 
 import socket
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from gateway.admission import Limits
 from gateway.endpoint import in_url
+from storage.spark_conf import default_driver_memory
 from storage.spill import TEMP_FILE_LIMIT_BYTES
 from storage.unread import LIMIT_BYTES
 
@@ -21,8 +23,8 @@ class Options:
 
     Without `maintenance`, this gateway does none in the background. `grace` is for how many seconds SIGTERM lets
     statements go on; `unread_limit` how many bytes of disk the rows may take that clients have not read,
-    `temp_file_limit` how many those that are kept until a statement is over. `shuffled` is for tests: the seed of
-    blocks out of order (storage.shuffled).
+    `temp_file_limit` how many those that are kept until a statement is over. `spark_conf` are the user's settings of
+    Spark (storage.spark_conf). `shuffled` is for tests: the seed of blocks out of order (storage.shuffled).
     """
 
     host: str
@@ -33,6 +35,9 @@ class Options:
     maintenance: bool = True
     grace: float = GRACE_SECONDS
     limits: Limits = Limits()  # noqa: RUF009  immutable
+    driver_memory: str = field(default_factory=default_driver_memory)
+    spark_conf: Mapping[str, str] = field(default_factory=dict)
+    spark_ui: bool = False
     shuffled: int | None = None
     unread_limit: int = LIMIT_BYTES
     temp_file_limit: int = TEMP_FILE_LIMIT_BYTES

@@ -26,6 +26,7 @@ from catalog.errors import SluiceError, SqlState
 from storage.class_archive import archive_path
 from storage.heap_share import HeapShare
 from storage.java_names import JavaNames
+from storage.spark_conf import chosen_settings
 from storage.spill import TEMP_FILE_LIMIT_BYTES
 from storage.unread import LIMIT_BYTES
 
@@ -41,17 +42,19 @@ class EngineSettings:
     """`url` is Spark's master ("local[*]", "spark://host:7077").
 
     `log` receives what the JVM prints (nothing is kept where it is None); `scratch` is the folder of shuffle and spill
-    files (a temporary one where it is None); an INSERT of `spark_writes_from` bytes or more, by Spark's estimate, is
-    written by Spark's tasks rather than here (see `storage.write`); `spark` overrides Spark settings by name. Rows that
-    clients have not read yet take `unread_limit` bytes of disk at most, in `unread_folder` (see `storage.unread`);
-    those of one statement that are kept until it is over, `temp_file_limit` (see `storage.spill`).
-    `shuffled` is the seed of blocks out of order (see `storage.shuffled`), None for none.
+    files (a temporary one where it is None); with `ui`, Spark shows its jobs on a port of its own; `spark` are the
+    user's settings of Spark, by name (see `storage.spark_conf`). An INSERT of `spark_writes_from` bytes or more, by
+    Spark's estimate, is written by Spark's tasks rather than here (see `storage.write`). Rows that clients have not
+    read yet take `unread_limit` bytes of disk at most, in `unread_folder` (see `storage.unread`); those of one
+    statement that are kept until it is over, `temp_file_limit` (see `storage.spill`). `shuffled` is the seed of blocks
+    out of order (see `storage.shuffled`), None for none.
     """
 
     url: str = "local[*]"
     driver_memory: str = "2g"
     log: Path | None = None
     scratch: Path | None = None
+    ui: bool = False
     spark_writes_from: int = 256 * 2**20
     spark: Mapping[str, str] | None = None
     shuffled: int | None = None
@@ -66,7 +69,8 @@ _STACK: Final = "-Xss128m"
 # What every session has. Those under spark.sql decide what SQL means and are part of the planner's contract.
 _SETTINGS: Final[dict[str, str]] = {
     "spark.app.name": "sluice",
-    "spark.ui.enabled": "false",
+    # Who looks at jobs does not end them: that is for PostgreSQL's rights to say.
+    "spark.ui.killEnabled": "false",
     # Hadoop gives its files and folders modes of its own, whatever the process's umask is.
     "spark.hadoop.fs.permissions.umask-mode": "077",
     "spark.ui.showConsoleProgress": "false",
@@ -114,11 +118,12 @@ _SETTINGS: Final[dict[str, str]] = {
 
 
 def spark_settings(settings: EngineSettings, scratch: Path) -> dict[str, str]:
-    """Every Spark setting, by name."""
+    """Every Spark setting, by name. 22023 where the user's choose what is not theirs to choose."""
     chosen = {
         **_SETTINGS,
         "spark.master": settings.url,
         "spark.driver.memory": settings.driver_memory,
+        "spark.ui.enabled": str(settings.ui).lower(),
         "spark.local.dir": str(scratch),
         # Looking up any name makes the folder of Spark's own tables, by default where the gateway was started.
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
@@ -129,7 +134,12 @@ def spark_settings(settings: EngineSettings, scratch: Path) -> dict[str, str]:
         chosen["spark.default.parallelism"] = str(cores)
         chosen["spark.sql.shuffle.partitions"] = str(2 * cores)
         chosen["spark.driver.host"] = chosen["spark.driver.bindAddress"] = "127.0.0.1"
-    return {**chosen, **(settings.spark or {})}
+    return {**chosen, **chosen_settings((settings.spark or {}).items(), chosen)}
+
+
+def check_settings(settings: EngineSettings) -> None:
+    """22023 where a Spark of these settings would not be started."""
+    spark_settings(settings, Path())
 
 
 def _local_cores(url: str) -> int:
@@ -154,6 +164,9 @@ class SparkJvm:
         self.settings = spark_settings(settings, self.scratch)
         conf = SparkConf(loadDefaults=False)
         conf.setAll(list(self.settings.items()))
+        if settings.ui and settings.url.startswith("local"):
+            # By itself the page is there for every machine, with everybody's statements, and asks for no password.
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         archive = archive_path()
         if archive is not None and archive.exists():
             options = conf.get("spark.driver.extraJavaOptions", "")

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from storage.class_archive import archive_path
-from storage.jvm import EngineSettings, SparkJvm, spark_settings
+from storage.jvm import EngineSettings, SparkJvm
 from storage.light import SETTINGS, Weight
 from storage.results import ArrowRows
 from storage.statement import Statement
@@ -36,8 +36,7 @@ def make_archive(path: Path) -> None:
         scratch, made = Path(folder), Path(folder) / path.name
         table = pa.table({"a": pa.array(range(10), pa.int32()), "b": [f"v{n}" for n in range(10)]})
         parquet.write_table(table, scratch / "rows.parquet", compression="zstd")
-        options = spark_settings(EngineSettings(), scratch)["spark.driver.extraJavaOptions"]
-        options = f"{options} -XX:ArchiveClassesAtExit={made}"
+        options = f"-XX:ArchiveClassesAtExit={made}"
         jvm = SparkJvm(EngineSettings(scratch=scratch, spark={"spark.driver.extraJavaOptions": options}))
         try:
             for weight in (Weight.USUAL, Weight.LIGHT):

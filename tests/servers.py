@@ -240,7 +240,8 @@ class GatewayProcess:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            env={**os.environ, **self.environment},
+            # Several gateways share this machine while tests run.
+            env={"SLUICE_DRIVER_MEMORY": "2g", **os.environ, **self.environment},
             start_new_session=True,
         )
         incoming: queue.SimpleQueue[str | None] = queue.SimpleQueue()

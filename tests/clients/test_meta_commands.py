@@ -168,8 +168,8 @@ def test_pg_dump(servers: tuple[Server, Server], arguments: list[str]) -> None:
         # A random key guards each dump against the other's psql commands.
         dumps.append(re.sub(r"^\\(un)?restrict \w+$", "", done.stdout, flags=re.MULTILINE))
     assert "CREATE TABLE meta.reading" in dumps[0]
-    # Each lake table has a view in pg_sluice: pg_dump takes tables of schemas that sort behind it in order of their OIDs.
-    # Other tests leave such schemas.
+    # Each lake table has a view in pg_sluice: pg_dump takes tables of schemas that sort behind it by their OIDs. Other
+    # tests leave such schemas.
     entries = [sorted(dump.split("\n--\n-- Name: ")) for dump in dumps]
     assert entries[1] == entries[0]
 

@@ -12,7 +12,6 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from gateway.cli import _parser
 from tests.servers import (
     SLUICE,
     STOP_SECONDS_MAX,
@@ -22,13 +21,6 @@ from tests.servers import (
     run_sluice,
     wait_until_gone,
 )
-
-
-def test_what_it_takes_where_nothing_is_said() -> None:
-    options = _parser().parse_args(["serve"])
-    assert (options.data_dir, options.listen) == (Path("sluice-data"), ("127.0.0.1", 5433))
-    assert (options.catalog, options.spark) == (None, "local[*]")
-
 
 _WITHOUT_A_JVM = """
 import logging, socket

@@ -45,8 +45,3 @@ def test_the_limit_is_raised_as_far_as_it_has_to_be(soft: int, hard: int, connec
 def test_a_time_to_log_in_that_is_none(seconds: str) -> None:
     with pytest.raises(SystemExit):
         _parser().parse_args(["serve", "--authentication-timeout", seconds])
-
-
-def test_what_holds_where_nothing_is_said() -> None:
-    options = _parser().parse_args(["serve"])
-    assert (options.max_connections, options.reserved_connections, options.authentication_timeout) == (100, 3, 60.0)
