@@ -26,6 +26,8 @@ from storage.unread import LIMIT_BYTES
 FILE_NAME: Final = "sluice.toml"
 _AUTHENTICATION_SECONDS_MAX: Final = 600
 _LIMITS: Final = Limits()
+_TRUE: Final = {"true", "on", "yes", "1"}
+_FALSE: Final = {"false", "off", "no", "0"}
 
 
 def _text(text: str) -> str:
@@ -69,10 +71,9 @@ def _login_seconds(text: str) -> float:
 
 
 def _truth(text: str) -> bool:
-    found = {"true": True, "on": True, "false": False, "off": False}.get(text.lower())
-    if found is None:
+    if text.lower() not in _TRUE | _FALSE:
         raise ValueError("expected true or false")
-    return found
+    return text.lower() in _TRUE
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -110,13 +111,9 @@ class Setting:
         """The default, for readers."""
         if self.described or self.default is None:
             return self.described
-        return (
-            str(self.default).lower()
-            if self.read is _truth
-            else f"{self.default:g}"
-            if isinstance(self.default, float)
-            else str(self.default)
-        )
+        if isinstance(self.default, bool):
+            return "true" if self.default else "false"
+        return f"{self.default:g}" if isinstance(self.default, float) else str(self.default)
 
 
 SETTINGS: Final = (
@@ -216,7 +213,7 @@ def resolved(given: Mapping[str, Any], environment: Mapping[str, str], file: Pat
             found.append([_read(setting, text, str(file)) for text in in_file[setting.name]])
         if setting.variable in environment:
             text = environment[setting.variable]
-            texts = shlex.split(text) if setting.several else [text]
+            texts = _words(setting, text) if setting.several else [text]
             found.append([_read(setting, text, setting.variable) for text in texts])
         if setting.key in given:
             value = given[setting.key]
@@ -256,6 +253,14 @@ def _read(setting: Setting, text: str, where: str) -> Any:
         return setting.read(text)
     except ValueError as error:
         raise SluiceError(SqlState.INVALID_PARAMETER_VALUE, f"{where}: {setting.name}: {error}") from error
+
+
+def _words(setting: Setting, text: str) -> list[str]:
+    """The words of a variable that holds several values."""
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise SluiceError(SqlState.INVALID_PARAMETER_VALUE, f"{setting.variable}: {error}") from error
 
 
 def _of_file(file: Path) -> dict[str, list[str]]:

@@ -92,6 +92,8 @@ class Statement:
         self.carries = False
         # The WITH queries, by their Spark names, that may give other rows when they are read again.
         self.unrepeatable: set[str] = set()
+        # Those with values of window functions that hang on the order of rows that tie.
+        self.tied: set[str] = set()
         # The levels of a cursor that tells where its rows are (planner.updatable), by identity.
         self.updatable: frozenset[int] = frozenset()
         self._count = 0

@@ -43,10 +43,12 @@ def define(scope: Scope) -> list[exp.CTE]:
         inner = query_.select(scope.statement, node.ctequery, scope)
         shown: Expression = inner.query
         is_repeatable = _is_repeatable(shown, scope.statement.unrepeatable)
-        if node.cterefcount > 1 and not (is_repeatable and has_total_windows(shown)):
+        is_total = has_total_windows(shown) and not _reads(shown, scope.statement.tied)
+        if node.cterefcount > 1 and not (is_repeatable and is_total):
             shown = _computed_once(inner, scope.statement.fresh("r"))
-        elif not is_repeatable:
-            scope.statement.unrepeatable.add(name)
+        else:
+            scope.statement.unrepeatable |= set() if is_repeatable else {name}
+            scope.statement.tied |= set() if is_total else {name}
         scope.common_tables[str(node.ctename)] = CommonTable(name, inner.columns)
         result.append(exp.CTE(this=shown, alias=exp.TableAlias(this=exp.to_identifier(name))))
     return result
@@ -58,6 +60,10 @@ def _is_repeatable(query: Expression, unrepeatable: Collection[str]) -> bool:
     except SluiceError:
         return False
     return True
+
+
+def _reads(query: Expression, names: Collection[str]) -> bool:
+    return any(table.name in names for table in query.find_all(exp.Table))
 
 
 def _computed_once(inner: Selected, alias: str) -> exp.Select:

@@ -68,6 +68,12 @@ READ_TWICE: Final = {
     "window in another": "WITH v AS (SELECT id, row_number() OVER (ORDER BY k) AS n FROM ties), "
                          "w AS (SELECT id, n FROM v WHERE n < 20) "
                          "SELECT count(*) FROM w x JOIN w y ON x.id = y.id AND x.n = y.n",
+    "window in the one before another": "WITH v AS (SELECT id, row_number() OVER (ORDER BY k) AS n FROM ties), "
+                                        "u AS (SELECT * FROM v), w AS (SELECT id, n FROM u WHERE n < 20) "
+                                        "SELECT count(*) FROM w x JOIN w y ON x.id = y.id AND x.n = y.n",
+    "window in two that read another": "WITH v AS (SELECT id, row_number() OVER (ORDER BY k) AS n FROM ties), "
+                                       "w AS (SELECT id, n FROM v WHERE n < 20), z AS (SELECT id, n FROM v) "
+                                       "SELECT count(*) FROM w JOIN z ON w.id = z.id AND w.n = z.n",
 }  # fmt: skip
 
 TOTAL: Final = {

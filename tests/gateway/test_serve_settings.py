@@ -97,6 +97,21 @@ def test_a_file_that_says_nothing_that_is_known(tmp_path: Path, content: str, sa
     assert said in caught.value.message
 
 
+@pytest.mark.parametrize(
+    ("variable", "text", "said"),
+    [
+        ("SLUICE_SPARK_CONF", "spark.a='1", "SLUICE_SPARK_CONF: No closing quotation"),
+        ("SLUICE_SPARK_UI", "perhaps", "SLUICE_SPARK_UI: spark-ui: expected true or false"),
+        ("SLUICE_LISTEN", "5433", "SLUICE_LISTEN: listen: expected HOST:PORT"),
+        ("SLUICE_CATALOG", "", "SLUICE_CATALOG: catalog: expected a value"),
+    ],
+)
+def test_a_variable_that_says_nothing_that_is_known(variable: str, text: str, said: str) -> None:
+    with pytest.raises(SluiceError) as caught:
+        resolved({}, {variable: text}, None)
+    assert caught.value.message == said
+
+
 def test_a_file_that_is_not_there() -> None:
     done = run_sluice("check", "--config", "/nowhere/sluice.toml")
     assert (done.returncode, done.stderr) == (
