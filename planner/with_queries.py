@@ -47,8 +47,10 @@ def define(scope: Scope) -> list[exp.CTE]:
         if node.cterefcount > 1 and not (is_repeatable and is_total):
             shown = _computed_once(inner, scope.statement.fresh("r"))
         else:
-            scope.statement.unrepeatable |= set() if is_repeatable else {name}
-            scope.statement.tied |= set() if is_total else {name}
+            if not is_repeatable:
+                scope.statement.unrepeatable.add(name)
+            if not is_total:
+                scope.statement.tied.add(name)
         scope.common_tables[str(node.ctename)] = CommonTable(name, inner.columns)
         result.append(exp.CTE(this=shown, alias=exp.TableAlias(this=exp.to_identifier(name))))
     return result

@@ -29,7 +29,7 @@ _FIXED: Final = {
     "spark.submit.deployMode": "the driver is the gateway's child",
     "spark.speculation": "a result comes home from one attempt of each task",
 }
-_FIXED_BEGINNINGS: Final = ("spark.sql.legacy.", "spark.scheduler.", "spark.ui.killEnabled", "spark.jars.ivy")
+_FIXED_BEGINNINGS: Final = ("spark.sql.legacy.", "spark.scheduler.", "spark.jars.ivy")
 # Of what has a value here, this is a matter of speed, room or place alone.
 CHOOSABLE: Final = frozenset({
     "spark.app.name", "spark.log.level", "spark.buffer.pageSize", "spark.cleaner.periodicGC.interval",
