@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from bench import changes, gateways, indexes, maintenance, measure, neighbours
+from bench import changes, gateways, indexes, maintenance, measure, neighbours, small
 from bench.bare_spark import BareSpark
 from bench.report import Figure, Report
 from bench.transactions import INSERTS, MIXED, SESSIONS, DuckLake, on_server
@@ -30,6 +30,7 @@ PARTS = (
     "rows",
     "copy",
     "latency",
+    "small",
     "transactions",
     "changes",
     "gateways",
@@ -175,6 +176,10 @@ class Bench:
             for label, mine, theirs in zip(("p50", "p99"), ours, other, strict=True):
                 self.report.add(Figure(f"{name}, {label}", mine * 1e3, theirs * 1e3, "ms", "PostgreSQL"))
 
+    def small(self) -> None:
+        """Small statements over few rows and over many."""
+        small.run(self.report, self.gateway, self.postgres, self.options.keyed)
+
     def transactions(self) -> None:
         """Sessions that commit side by side."""
         (self.directory / "duck").mkdir()
@@ -311,6 +316,7 @@ def main() -> None:
     )
     parser.add_argument("--scale", type=float, default=0.1, help="TPC-H's scale factor")
     parser.add_argument("--rows", type=int, default=5_000_000, help="rows to read out")
+    parser.add_argument("--keyed", type=int, default=6_000_000, help="rows of the larger table of small statements")
     parser.add_argument("--repeat", type=int, default=3, help="runs of each, of which the median counts")
     parser.add_argument("--seconds", type=float, default=5.0, help="how long sessions commit")
     options = parser.parse_args()

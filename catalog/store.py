@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import asyncpg
+from cachetools import LRUCache
 
 from catalog.backends import GONE, BackendId
 from catalog.compaction import Turn
@@ -208,6 +209,7 @@ class Store:
         self._dsn = dsn
         self.pool = Pool(dsn)
         self._kept: dict[int, TableVersion] = {}
+        self._rules: LRUCache[int, TableRules] = LRUCache(_VERSIONS_KEPT_MAX)
         self.gateway_number: int | None = None  # whose changes of schemas these are (catalog/gateways.py)
         self.row_locks = RowLocks(self.pool)
         self.undone_rows = UndoneRows(self.pool)
@@ -327,9 +329,13 @@ class Store:
         except SluiceError:
             return False
 
-    async def rules(self, relation_oid: int) -> TableRules:
-        """The constraints and defaults of a lake table."""
-        return rules_from_description(json.loads(await self.pool.fetchval(_DESCRIBE, [relation_oid])))
+    async def rules(self, relation_oid: int, schema_version: int) -> TableRules:
+        """The constraints and defaults of a lake table: those of its schema in that version, or in a later one."""
+        kept = self._rules.get(relation_oid)
+        if kept is None or kept.schema_version != schema_version:
+            kept = rules_from_description(json.loads(await self.pool.fetchval(_DESCRIBE, [relation_oid])))
+            self._rules[relation_oid] = kept
+        return kept
 
     async def steps_since(self, enlisted: Mapping[int, int]) -> dict[int, list[SchemaStep]]:
         """What happened to the schemas of tables since a version of each; tables go by their DuckLake IDs."""

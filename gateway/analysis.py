@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 
 # In UTF-8, whatever the client's encoding is.
 _ON: Final = Statement(
-    "SELECT pg_catalog.set_config('sluice.client_encoding', pg_catalog.current_setting('client_encoding'), true),"
+    "SELECT pg_catalog.set_config('sluice.client_encoding', pg_sluice.backend_setting('client_encoding'), true),"
     " pg_catalog.set_config('client_encoding', 'UTF8', true),"
     " pg_catalog.set_config('sluice.client_min_messages',"
-    " pg_catalog.current_setting('client_min_messages'), true),"
+    " pg_sluice.backend_setting('client_min_messages'), true),"
     " pg_catalog.set_config('client_min_messages', 'log', true),"
     " pg_catalog.set_config('debug_pretty_print', 'off', true),"
     " pg_catalog.set_config('debug_print_rewritten', 'on', true)"
@@ -51,8 +51,8 @@ _ON: Final = Statement(
 _OFF: Final = Statement(
     "SELECT pg_catalog.set_config('debug_print_rewritten', 'off', true),"
     " pg_catalog.set_config('client_min_messages',"
-    " pg_catalog.current_setting('sluice.client_min_messages'), true),"
-    " pg_catalog.set_config('client_encoding', pg_catalog.current_setting('sluice.client_encoding'), true),"
+    " pg_sluice.backend_setting('sluice.client_min_messages'), true),"
+    " pg_catalog.set_config('client_encoding', pg_sluice.backend_setting('sluice.client_encoding'), true),"
     f" {statement_timeout.ASKED}, pg_sluice.schema_mark()"
 )
 SAVEPOINT: Final = Statement(f"SAVEPOINT {OWN}")

@@ -33,14 +33,15 @@ if TYPE_CHECKING:
 NAME: Final = "sluice.as_of"
 # Makes the setting known, so that SHOW has something to show. A role's or the client's own value stays.
 DEFINE: Final = Statement(
-    f"SELECT pg_catalog.set_config('{NAME}', coalesce(pg_catalog.current_setting('{NAME}', true), ''), false)"
+    f"SELECT pg_catalog.set_config('{NAME}', coalesce(pg_sluice.backend_setting('{NAME}', true), ''), false)"
 )
 
 
 def _understood(value: str) -> str:
     """SQL that makes of a setting: nothing, a snapshot's number, `@` and a time in microseconds since 1970, or `!`."""
     return (
-        "(SELECT CASE WHEN v IS NULL OR v OPERATOR(pg_catalog.~) '^\\s*$' THEN ''"
+        "(SELECT CASE WHEN v IS NULL OR pg_catalog.length(v) OPERATOR(pg_catalog.=) 0 THEN ''"
+        " WHEN v OPERATOR(pg_catalog.~) '^\\s*$' THEN ''"
         " WHEN v OPERATOR(pg_catalog.~) '^\\s*[0-9]+\\s*$' THEN pg_catalog.btrim(v, E' \\t\\r\\n')"
         " WHEN pg_catalog.pg_input_is_valid(v, 'pg_catalog.timestamptz') THEN '@' OPERATOR(pg_catalog.||)"
         " (extract(epoch FROM v::pg_catalog.timestamptz) OPERATOR(pg_catalog.*) 1000000)"
@@ -49,7 +50,7 @@ def _understood(value: str) -> str:
 
 
 # What a statement asks for, beside its other questions.
-UNDERSTOOD: Final = _understood(f"pg_catalog.current_setting('{NAME}', true)")
+UNDERSTOOD: Final = _understood(f"pg_sluice.backend_setting('{NAME}', true)")
 
 
 async def snapshot_of(session: Exchange, understood: str) -> int:

@@ -118,6 +118,7 @@ def _served(values: dict[str, Any]) -> Options:
         driver_memory=values["driver_memory"] or default_driver_memory(),
         spark_conf=dict([*defaults, *values["spark_conf"]]),
         spark_ui=values["spark_ui"],
+        engine=values["engine"],
         shuffled=values["shuffled"],
         unread_limit=values["unread_limit"] * 2**20,
         temp_file_limit=values["temp_file_limit"] * 2**20,

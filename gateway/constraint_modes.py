@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 NAME: Final = "sluice.constraints"
 # What a statement asks for, beside its other questions.
-ASKED: Final = f"coalesce(pg_catalog.current_setting('{NAME}', true), '')"
+ASKED: Final = f"coalesce(pg_sluice.backend_setting('{NAME}', true), '')"
 _OWN_PREFIX: Final = "pg_sluice_"
 _THOSE: Final = """
 FROM ROWS FROM (pg_catalog.unnest($1::pg_catalog.text[]), pg_catalog.unnest($2::pg_catalog.text[]))

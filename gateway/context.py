@@ -39,6 +39,7 @@ class GatewayContext:
     """The catalog, the engine, and the sessions by the process number and the key that their clients know.
 
     `database` is the one that holds the lake. `mock_nonce` makes up the salt of roles that there are not.
+    `engine_default` is what `sluice.engine` is where nobody has set it.
     """
 
     store: Store
@@ -49,6 +50,7 @@ class GatewayContext:
     database: str
     data_path: str
     gateways: Gateways
+    engine_default: str = "auto"
     sessions: dict[tuple[int, bytes], Cancellable] = field(default_factory=dict)
     stopping: bool = False  # sessions end as soon as they run nothing
     indexing: Indexing = field(init=False)

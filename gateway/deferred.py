@@ -46,7 +46,7 @@ NAME: Final = "sluice.deferred"
 _BEGIN: Final = Statement(f"SAVEPOINT {OWN}_window")
 _END: Final = (Statement(f"ROLLBACK TO SAVEPOINT {OWN}_window"), Statement(f"RELEASE SAVEPOINT {OWN}_window"))
 _KEEP: Final = f"SELECT pg_catalog.set_config('{NAME}', $1, true)"
-_KEPT: Final = Statement(f"SELECT pg_catalog.current_setting('{NAME}', true)")
+_KEPT: Final = Statement(f"SELECT pg_sluice.backend_setting('{NAME}', true)")
 _VOUCH_COLUMNS: Final = own("SELECT pg_sluice.vouch_columns($1::bigint::pg_catalog.oid)")
 _VOUCH_FOR_NO_ROWS: Final = own("SELECT pg_sluice.vouch_for_no_rows($1::bigint::pg_catalog.oid)")
 # In a window, what is demanded of rows is what its own statement demands.

@@ -84,3 +84,4 @@ class Maintainer:
             if done.gave_way is None and not done.files_before:
                 self._seen[relid] = changed
         await expire(store.pool, settings.retention, self._gateway.engine.remove)
+        await store.undone_rows.look()

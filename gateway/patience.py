@@ -20,13 +20,13 @@ _T = TypeVar("_T")
 
 _BEGIN: Final = Statement(f"SAVEPOINT {OWN}_patience")
 _LIMIT: Final = (
-    "SELECT (extract(epoch FROM pg_catalog.current_setting('lock_timeout')::interval)"
+    "SELECT (extract(epoch FROM pg_sluice.backend_setting('lock_timeout')::interval)"
     " OPERATOR(pg_catalog.*) 1000)::bigint,"
-    " pg_catalog.set_config('sluice.lock_timeout', pg_catalog.current_setting('lock_timeout'), true),"
+    " pg_catalog.set_config('sluice.lock_timeout', pg_sluice.backend_setting('lock_timeout'), true),"
     " pg_catalog.set_config('lock_timeout', $1, true)"
 )
 _DONE: Final = (
-    Statement("SELECT pg_catalog.set_config('lock_timeout', pg_catalog.current_setting('sluice.lock_timeout'), true)"),
+    Statement("SELECT pg_catalog.set_config('lock_timeout', pg_sluice.backend_setting('sluice.lock_timeout'), true)"),
     Statement(f"RELEASE SAVEPOINT {OWN}_patience"),
 )
 _UNDO: Final = (

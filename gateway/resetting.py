@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _OWN: Final = (constraint_modes.NAME, deferred.NAME, *told_level.NAMES)
 _ASK: Final = Statement(
-    "SELECT name, coalesce(pg_catalog.current_setting(name, true), '')"
+    "SELECT name, coalesce(pg_sluice.backend_setting(name, true), '')"
     " FROM pg_catalog.unnest($1::pg_catalog.text[]) name",
     (text_array(_OWN),),
 )

@@ -103,6 +103,7 @@ async def serve(directory: DataDirectory, options: Options) -> None:
             return
         await starting
         gateway = GatewayContext(store, engine, builtins, mock_nonce, address, database, data_path, gateways)
+        gateway.engine_default = options.engine
         gateway.indexing.start()
         stack.push_async_callback(gateway.indexing.close)
         news = SchemaNews(dsn, gateway.schema_changed)

@@ -24,7 +24,8 @@ class Options:
     Without `maintenance`, this gateway does none in the background. `grace` is for how many seconds SIGTERM lets
     statements go on; `unread_limit` how many bytes of disk the rows may take that clients have not read,
     `temp_file_limit` how many those that are kept until a statement is over. `spark_conf` are the user's settings of
-    Spark (storage.spark_conf). `shuffled` is for tests: the seed of blocks out of order (storage.shuffled).
+    Spark (storage.spark_conf). `engine` is what `sluice.engine` is where nobody has set it (gateway.placing).
+    `shuffled` is for tests: the seed of blocks out of order (storage.shuffled).
     """
 
     host: str
@@ -38,6 +39,7 @@ class Options:
     driver_memory: str = field(default_factory=default_driver_memory)
     spark_conf: Mapping[str, str] = field(default_factory=dict)
     spark_ui: bool = False
+    engine: str = "auto"
     shuffled: int | None = None
     unread_limit: int = LIMIT_BYTES
     temp_file_limit: int = TEMP_FILE_LIMIT_BYTES

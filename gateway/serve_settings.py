@@ -19,6 +19,7 @@ from typing import Any, Final
 from catalog.errors import SluiceError, SqlState
 from gateway.admission import Limits
 from gateway.serve_options import GRACE_SECONDS
+from planner.placement import Engine
 from storage.spark_conf import memory_size
 from storage.spill import TEMP_FILE_LIMIT_BYTES
 from storage.unread import LIMIT_BYTES
@@ -74,6 +75,13 @@ def _truth(text: str) -> bool:
     if text.lower() not in _TRUE | _FALSE:
         raise ValueError("expected true or false")
     return text.lower() in _TRUE
+
+
+def _engine(text: str) -> str:
+    try:
+        return Engine(text).value
+    except ValueError:
+        raise ValueError("expected auto, postgres or spark") from None
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -139,6 +147,13 @@ SETTINGS: Final = (
     ),
     Setting("spark-defaults", "FILE", "settings of Spark's, as in spark-defaults.conf", Path),
     Setting("spark-ui", "BOOLEAN", "whether Spark shows its jobs in a browser", _truth, False),
+    Setting(
+        "engine",
+        "NAME",
+        "who computes queries over few rows where sluice.engine is not set: auto, postgres or spark",
+        _engine,
+        Engine.AUTO.value,
+    ),
     Setting(
         "maintenance",
         "BOOLEAN",

@@ -11,7 +11,7 @@ from typing import Final
 
 from catalog.background import end
 from catalog.errors import SluiceError, SqlState
-from gateway import as_of
+from gateway import as_of, placing
 from gateway.admission import Admission, Limits
 from gateway.arrival import Arrival
 from gateway.authentication import Login, log_in
@@ -147,7 +147,8 @@ class Server:
             assert entered is not None
             backend.started, told = entered
             backend.told = Told(told)
-            await backend.run(_BEGIN, as_of.DEFINE, computed.DEFINE, _COMMIT)
+            engine = placing.define(self._gateway.engine_default)
+            await backend.run(_BEGIN, as_of.DEFINE, computed.DEFINE, engine, _COMMIT)
             session = Session(self._gateway, client, backend, login.user)
             self._gateway.sessions[key] = session
             self._sessions[task] = session

@@ -22,14 +22,13 @@ if TYPE_CHECKING:
 
 # The milliseconds that a statement may take, or 0.
 STATEMENT_TIMEOUT: Final = (
-    "(extract(epoch FROM pg_catalog.current_setting('statement_timeout')::interval)"
-    " OPERATOR(pg_catalog.*) 1000)::bigint"
+    "(extract(epoch FROM pg_sluice.backend_setting('statement_timeout')::interval) OPERATOR(pg_catalog.*) 1000)::bigint"
 )
 # What a statement asks for, beside its other questions; `take` has the answer.
 ASKED: Final = (
-    "pg_catalog.current_setting('idle_in_transaction_session_timeout'),"
-    " pg_catalog.current_setting('idle_session_timeout'),"
-    " (extract(epoch FROM pg_catalog.current_setting('transaction_timeout')::interval)"
+    "pg_sluice.backend_setting('idle_in_transaction_session_timeout'),"
+    " pg_sluice.backend_setting('idle_session_timeout'),"
+    " (extract(epoch FROM pg_sluice.backend_setting('transaction_timeout')::interval)"
     " OPERATOR(pg_catalog.*) 1000)::bigint"
 )
 _IDLE: Final = "idle_in_transaction_session_timeout"
@@ -71,7 +70,7 @@ class SessionTimeouts:
             yield
             return
         async with deferred.suspended():
-            [idle] = await self._session.backend.run(Statement("SELECT pg_catalog.current_setting($1)", (_IDLE,)))
+            [idle] = await self._session.backend.run(Statement("SELECT pg_sluice.backend_setting($1)", (_IDLE,)))
             value = (idle.rows[0][0] or b"0").decode()
             if value != "0":
                 await self._set(_IDLE, "0", local=True)

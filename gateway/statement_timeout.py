@@ -12,7 +12,7 @@ from typing import Final
 from catalog.errors import SluiceError, SqlState
 
 # What tells the setting, as `seconds` reads it.
-ASKED: Final = "pg_catalog.current_setting('statement_timeout')"
+ASKED: Final = "pg_sluice.backend_setting('statement_timeout')"
 _SETTING: Final = re.compile(r"(\d+)(ms|s|min|h|d)?")
 _MILLISECONDS: Final = {None: 1, "ms": 1, "s": 1_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 

@@ -41,8 +41,8 @@ _PREPARE: Final = own("SELECT pg_sluice.prepare_commit($1::pg_catalog.jsonb)")
 _LOCK_CHECKED: Final = own("SELECT pg_sluice.lock_checked($1::pg_catalog.jsonb)")
 _LEVEL: Final = Statement("SHOW transaction_isolation")
 _IS_PAST: Final = Statement(
-    "SELECT coalesce(pg_catalog.current_setting('sluice.as_of', true), '') OPERATOR(pg_catalog.<>) '',"
-    " pg_catalog.current_setting('default_transaction_isolation')"
+    "SELECT coalesce(pg_sluice.backend_setting('sluice.as_of', true), '') OPERATOR(pg_catalog.<>) '',"
+    " pg_sluice.backend_setting('default_transaction_isolation')"
 )
 _DEFAULT_LEVEL: Final = Statement("SHOW default_transaction_isolation")
 # The first words of statements for which PostgreSQL takes no snapshot (pquery.c, PlannedStmtRequiresSnapshot), besides

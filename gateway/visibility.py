@@ -217,7 +217,7 @@ async def use(  # noqa: PLR0917
 
 async def rules(session: Exchange, table: Table) -> TableRules:
     """The constraints and defaults of a table, as the session's transaction has made them."""
-    kept = await _rules(session, table.oid)
+    kept = await _rules(session, table)
     session.transaction.enlistment.confirm(table, kept.schema_version)
     return kept
 
@@ -230,10 +230,10 @@ def functions_of_rules(kept: TableRules, *, defaults: bool = False) -> frozenset
     return frozenset[int]().union(*map(functions_in, expressions))
 
 
-async def _rules(session: Exchange, oid: int) -> TableRules:
+async def _rules(session: Exchange, table: Table) -> TableRules:
     if session.transaction.open and not session.transaction.fresh:
-        [own] = await session.backend.run(uncommitted([oid]))
+        [own] = await session.backend.run(uncommitted([table.oid]))
         for _, description, _ in own.rows:
             if description is not None:
                 return rules_from_description(json.loads(description))
-    return await session.gateway.store.rules(oid)
+    return await session.gateway.store.rules(table.oid, table.schema_version)

@@ -120,6 +120,8 @@ def _scan(kind: str, table: Table) -> Plan:
 def as_lines(plan: Plan, summary: Mapping[str, int | float]) -> list[str]:
     """In FORMAT TEXT. `summary` is what ANALYZE has found."""
     lines = [plan["Node Type"]]
+    if "Placed By" in plan:
+        lines.append(f"  Placed By: {plan['Placed By']}")
     for node in plan.get("Plans", ()):
         using = f" using {node['Index Name']}" if "Index Name" in node else ""
         lines.append(f"  ->  {node['Node Type']}{using} on {node['Schema']}.{node['Relation Name']}")

@@ -7,12 +7,14 @@ every deleted position of one data file, those of the delete file before it incl
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
+from cachetools import LRUCache
 
 from catalog.errors import SluiceError, SqlState
 from catalog.model import DataFile, DeleteFile, TableVersion
@@ -27,6 +29,12 @@ _SCHEMA: Final = pa.schema(
         pa.field("pos", pa.int64(), metadata={FIELD_ID: b"2147483645"}),
     ]
 )
+# A delete file never changes, and its name is never given again: what was read of it is kept, the last used longest.
+_KEPT_BYTES_MAX: Final = 16 * 2**20
+_KEPT: Final = LRUCache[tuple[str, str], npt.NDArray[np.int64]](_KEPT_BYTES_MAX, getsizeof=lambda kept: kept.nbytes)
+_LOCK: Final = Lock()
+# What is read of a large delete file would take the place of many others.
+_SHARE_MIN: Final = 16
 _WRITE_OPTIONS: Final[dict[str, Any]] = {"compression": "zstd", "store_schema": False}
 
 _Mask = npt.NDArray[np.bool_]
@@ -94,7 +102,18 @@ class DeletedPositions:
 
 def deleted_positions(files: LakeFiles, folder: str, delete_file: DeleteFile) -> npt.NDArray[np.int64]:
     """The positions in a delete file, ascending."""
-    positions: npt.NDArray[np.int64] = files.read_column(expected(folder, delete_file), "pos").to_numpy()
+    of = expected(folder, delete_file)
+    key = (files.data_path, of.path)
+    with _LOCK:
+        kept = _KEPT.get(key)
+    if kept is not None:
+        files.confirm([of])
+        return kept
+    positions: npt.NDArray[np.int64] = files.read_column(of, "pos").to_numpy()
+    positions.flags.writeable = False
+    if positions.nbytes * _SHARE_MIN <= _KEPT_BYTES_MAX:
+        with _LOCK:
+            _KEPT[key] = positions
     return positions
 
 

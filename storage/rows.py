@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -16,9 +17,25 @@ from storage.files import LakeFiles
 from storage.keys import read_rows
 from storage.positions import deleted_positions
 
+_ROWS_TOGETHER: Final = 20_000
+_BYTES_TOGETHER: Final = 4 * 2**20
+
 
 def live_rows(data_path: str, version: TableVersion) -> Iterator[pa.RecordBatch]:
-    """All columns in lake form, under the columns' names, batch by batch."""
+    """All columns in lake form, under the columns' names; the rows of small files come together."""
+    parts: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in _live_batches(data_path, version):
+        parts.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= _ROWS_TOGETHER or size >= _BYTES_TOGETHER:
+            yield pa.concat_batches(parts)
+            parts, rows, size = [], 0, 0
+    if parts:
+        yield pa.concat_batches(parts)
+
+
+def _live_batches(data_path: str, version: TableVersion) -> Iterator[pa.RecordBatch]:
     files, table = LakeFiles(data_path), version.table
     for file in version.files:
         deleted = None if file.delete_file is None else deleted_positions(files, table.path, file.delete_file)

@@ -212,7 +212,7 @@ CREATE FUNCTION pg_sluice.schema_mark() RETURNS text
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     own bigint := coalesce((SELECT max(dirty_id) FROM pg_sluice.dirty), 0);
-    kept text[] := string_to_array(current_setting('sluice.own_mark', true), ' ');
+    kept text[] := string_to_array(pg_sluice.backend_setting('sluice.own_mark', true), ' ');
 BEGIN
     RETURN coalesce((SELECT max(step_id) FROM pg_sluice.schema_step), 0) || ' '
         || CASE WHEN kept[2] = own::text THEN kept[1] ELSE own::text END;

@@ -4,7 +4,7 @@
 CREATE FUNCTION pg_sluice.explained(mark bigint) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    kept text[] := string_to_array(current_setting('sluice.own_mark', true), ' ');
+    kept text[] := string_to_array(pg_sluice.backend_setting('sluice.own_mark', true), ' ');
 BEGIN
     PERFORM pg_sluice.authorize('explained');
     IF kept[1] = mark::text THEN

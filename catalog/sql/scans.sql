@@ -46,7 +46,7 @@ $$;
 CREATE FUNCTION pg_sluice.before_ddl() RETURNS event_trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF current_setting('sluice.watched', true) = 'on' THEN
+    IF pg_sluice.backend_setting('sluice.watched', true) = 'on' THEN
         PERFORM set_config('sluice.scanned', (SELECT coalesce(jsonb_object_agg(relid, scans), '{}')
                                               FROM pg_sluice.scans_of_each() WHERE scans > 0)::text, true);
     END IF;
@@ -57,9 +57,9 @@ END $$;
 CREATE FUNCTION pg_sluice.after_ddl() RETURNS event_trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    before jsonb := nullif(current_setting('sluice.scanned', true), '')::jsonb;
+    before jsonb := nullif(pg_sluice.backend_setting('sluice.scanned', true), '')::jsonb;
 BEGIN
-    IF before IS NULL OR current_setting('sluice.watched', true) IS DISTINCT FROM 'on' THEN
+    IF before IS NULL OR pg_sluice.backend_setting('sluice.watched', true) IS DISTINCT FROM 'on' THEN
         RETURN;
     END IF;
     PERFORM set_config('sluice.scanned', '', true);

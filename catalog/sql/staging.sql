@@ -6,8 +6,10 @@
 -- which no client can do. Where users' code may run inside of the function, the name has the OID of a relation behind it.
 CREATE FUNCTION pg_sluice.is_told(VARIADIC functions text[]) RETURNS boolean LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
-    SELECT (substring(left(current_query(), 100) FROM '^/\*sluice:([^*]*)\*/') = ANY (functions)) IS TRUE
+    SELECT (CASE WHEN starts_with(message, '/*sluice:') AND strpos(message, '*/') > 0
+                 THEN split_part(substr(message, 10), '*/', 1) END = ANY (functions)) IS TRUE
         AND pg_sluice.own_gateway() IS NOT NULL
+    FROM left(current_query(), 100) AS message
 $$;
 
 CREATE FUNCTION pg_sluice.authorize(VARIADIC functions text[]) RETURNS void LANGUAGE plpgsql
@@ -244,7 +246,7 @@ $$;
 CREATE FUNCTION pg_sluice.set_replication_role(role text) RETURNS text LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    before text := current_setting('session_replication_role');
+    before text := pg_sluice.backend_setting('session_replication_role');
 BEGIN
     PERFORM pg_sluice.authorize('set_replication_role');
     PERFORM set_config('session_replication_role', role, true);

@@ -53,10 +53,10 @@ BEGIN
         RETURN;  -- PostgreSQL itself lets nobody write into it
     END IF;
     EXECUTE format('CREATE CONSTRAINT TRIGGER pg_sluice_guard AFTER INSERT ON %s DEFERRABLE INITIALLY DEFERRED '
-                   'FOR EACH ROW WHEN (current_setting(''session_replication_role'') <> ''local'') '
+                   'FOR EACH ROW WHEN (pg_sluice.backend_setting(''session_replication_role'') <> ''local'') '
                    'EXECUTE FUNCTION pg_sluice.refuse_shadow_change()', guarded);
     EXECUTE format('CREATE TRIGGER pg_sluice_guard_truncate BEFORE TRUNCATE ON %s '
-                   'FOR EACH STATEMENT WHEN (current_setting(''session_replication_role'') <> ''local'') '
+                   'FOR EACH STATEMENT WHEN (pg_sluice.backend_setting(''session_replication_role'') <> ''local'') '
                    'EXECUTE FUNCTION pg_sluice.refuse_shadow_change()', guarded);
     -- Clients see neither the triggers nor a constraint: to be deferred, a trigger needs none.
     SELECT tgconstraint INTO constrained FROM pg_trigger WHERE tgrelid = shadow AND tgname = 'pg_sluice_guard';

@@ -64,7 +64,7 @@ _HAS_REFERENCES: Final = (
 _VOUCH_COLUMNS: Final = own("SELECT pg_sluice.vouch_columns($1::bigint::pg_catalog.oid)")
 # Where rows have come since, to a table that had none: 40001, and the statement is carried out anew.
 _VOUCH_FOR_NO_ROWS: Final = own("SELECT pg_sluice.vouch_for_no_rows($1::bigint::pg_catalog.oid)")
-_SETTINGS: Final = Statement(f"SELECT {STATEMENT_TIMEOUT}, pg_catalog.current_setting('client_min_messages')")
+_SETTINGS: Final = Statement(f"SELECT {STATEMENT_TIMEOUT}, pg_sluice.backend_setting('client_min_messages')")
 RELEASE: Final = Statement(f"RELEASE SAVEPOINT {OWN}")
 
 

@@ -45,8 +45,8 @@ from storage.write import WriteResult
 # The timeouts that a client sets act on the Sluice statement; they must not end its idle backend meanwhile.
 _SETTINGS: Final = Statement(
     f"SELECT {STATEMENT_TIMEOUT},"
-    " pg_catalog.current_setting('transaction_read_only'), pg_sluice.backend_setting('transaction_isolation'),"
-    " pg_catalog.current_setting('idle_in_transaction_session_timeout'),"
+    " pg_sluice.backend_setting('transaction_read_only'), pg_sluice.backend_setting('transaction_isolation'),"
+    " pg_sluice.backend_setting('idle_in_transaction_session_timeout'),"
     " pg_catalog.set_config('idle_in_transaction_session_timeout', '0', true),"
     f" {constraint_modes.ASKED}, pg_sluice.schema_mark()"
 )

@@ -13,6 +13,8 @@ and scans of all other shadows are counted around the statement: one that made a
 
 from __future__ import annotations
 
+import math
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -60,7 +62,7 @@ DEFINE: Final = Statement(f"SELECT pg_catalog.set_config('{LOAD_LIMIT}', {_LIMIT
 # Rows are put into shadows whatever default_transaction_read_only says: the client's statement is what may not write.
 _BEGIN: Final = Statement("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
 _MAY_LOAD: Final = (
-    "SELECT pg_catalog.current_setting('transaction_read_only') OPERATOR(pg_catalog.=) 'off',"
+    "SELECT pg_sluice.backend_setting('transaction_read_only') OPERATOR(pg_catalog.=) 'off',"
     # Where policies hold for the client, it copies no rows, and the owners put them there.
     " pg_catalog.bool_and(pg_catalog.has_table_privilege(o, 'INSERT') AND NOT pg_catalog.row_security_active(o)),"
     f" pg_catalog.pg_size_bytes({_LIMIT}),"
@@ -160,12 +162,14 @@ class Computing:
         lasting: bool = False,
         changes: bool = False,
         once: bool = False,
+        patience: float | None = None,
     ) -> None:
         """`target` is a table into whose shadow rows are put by others. `made_by_users`: whoever has the statement
         carried out does so `watched`, so functions of users may be in it. `locked` where the query locks rows.
         `lasting`: the statement is carried out once and as a whole, so what its functions do may last.
         `changes`: it changes what is not in the lake, which lasts, as does what its functions do. `once`: its rows are
-        all computed, so its functions may take and free the session's own locks, which nothing undoes."""
+        all computed, so its functions may take and free the session's own locks, which nothing undoes.
+        `patience`: who asks can do without, and does so after so many seconds; whatever comes, a block goes on."""
         self._filled = [*reading.versions, *([] if target is None else [target])]
         self._session = session
         self._query = query
@@ -184,6 +188,9 @@ class Computing:
         self._locked = locked
         self._lasting = lasting
         self._changes = changes
+        self._patience = patience
+        self._begun = False  # the savepoint
+        self._since = time.monotonic()
         self._effects: LastingEffects | None = None
 
     async def __aenter__(self) -> Self:  # noqa: C901
@@ -194,13 +201,12 @@ class Computing:
         kept_rules = {oid: await rules(session, version.table) for oid, version in versions.items()}
         self._alone = backend.status == b"I"
         read_only = session.transaction.read_only
-        if self._alone:
-            await backend.run(_BEGIN, TELL_DEFAULT)
-        else:
+        beginning = [_BEGIN, TELL_DEFAULT] if self._alone else []
+        if not self._alone:
             await read_only.lift()
         try:
             oids = number_array(self._filled)
-            [may] = await backend.run(Statement(_MAY_LOAD, (oids, number_array(self._acting))))
+            *_, may = await backend.run(*beginning, Statement(_MAY_LOAD, (oids, number_array(self._acting))))
             if may.rows[0][0] != b"t":
                 raise self._refusal
             self._may_insert = may.rows[0][1] == b"t"
@@ -214,16 +220,17 @@ class Computing:
             whole = (file for load in wanted if load.is_whole for file in load.version.files)
             if sum(file.size_bytes for file in whole) > self._left:
                 raise _too_much(self._refusal)
-            held = [hold_schema([oid]) for oid in versions]
-            _, *answers = await backend.run(SAVEPOINT, *held)
-            for version, answer in zip(versions.values(), answers, strict=True):
+            asked = [SAVEPOINT, *(hold_schema([oid]) for oid in versions)]
+            if self._effects is None:
+                asked += [*(suspending(load.version.table) for load in wanted), _NOT_IDLE, *self._limits()]
+            self._begun = True
+            _, *answers = await backend.run(*asked)
+            for version, answer in zip(versions.values(), answers, strict=False):
                 session.transaction.enlistment.confirm_held(version.table, answer)
-            suspended: Sequence[Result] = ()
+            suspended: Sequence[Result] = answers[len(versions) :][: len(wanted)]
             if self._effects is not None:
                 await self._effects.begin()  # which may keep all that is done here
-            else:
-                suspended = await backend.run(*(suspending(load.version.table) for load in wanted))
-            await backend.run(_NOT_IDLE)
+                await backend.run(_NOT_IDLE)
             for load in wanted:
                 generated = kept_rules[load.version.table.oid].generated
                 columns = [column for column in load.version.table.columns if column.attnum not in generated]
@@ -238,6 +245,19 @@ class Computing:
             await self._leave(error)
             raise
         return self
+
+    def _limits(self) -> list[Statement]:
+        """The client's own statement_timeout stays where it is shorter."""
+        if self._patience is None or (self._reading.timeout or math.inf) <= self._patience:
+            return []
+        milliseconds = str(round(self._patience * 1000))
+        return [Statement("SELECT pg_catalog.set_config('statement_timeout', $1, true)", (milliseconds,))]
+
+    def is_out_of_patience(self, error: SluiceError) -> bool:
+        """Whether the statement has ended because it took longer than whoever asks can wait."""
+        assert self._patience is not None
+        waited = time.monotonic() - self._since >= self._patience and not self._session.cancelled
+        return error.sqlstate == SqlState.QUERY_CANCELED and bool(self._limits()) and waited
 
     @asynccontextmanager
     async def watched(self, of_rules: frozenset[int] = frozenset()) -> AsyncIterator[None]:
@@ -315,19 +335,25 @@ class Computing:
     async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         await self._leave(error)
 
+    def _goes_on(self, error: BaseException) -> bool:
+        """Whether a client's block does, for the moment, in spite of the error."""
+        if self._patience is not None:
+            return isinstance(error, SluiceError) and self._session.backend.status in (b"T", b"E")
+        return isinstance(error, SchemaChangedError) and self._session.backend.status == b"T"
+
     async def _leave(self, error: BaseException | None) -> None:
         session, backend = self._session, self._session.backend
         if isinstance(error, BackendLostError):
             return
         if self._alone and error is not None:
             await backend.run(Statement("ROLLBACK"))
-        elif error is None or (isinstance(error, SchemaChangedError) and backend.status == b"T"):
+        elif error is None or self._goes_on(error):
             if error is None and self._effects is not None:
                 await self._effects.keep()
-            else:
+            elif not self._alone and self._begun:
                 await backend.run(*UNDO)
-            if self._alone:
-                await backend.run(Statement("COMMIT"))
+            if self._alone:  # a COMMIT of nothing would wait for the disk all the same
+                await backend.run(Statement("ROLLBACK" if self._effects is None else "COMMIT"))
         if backend.status == b"T":
             await session.transaction.read_only.restore()
         for oid, rows in self._copied.items():

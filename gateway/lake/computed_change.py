@@ -65,7 +65,6 @@ async def computed_change(  # noqa: PLR0917
         loaded = await asyncio.to_thread(load_all, path, version)
         async with computing.watched(functions_of_rules(kept)):
             outcome = await rehearse(session, table, columns, loaded, send, noting=noting)
-    session.gateway.store.undone_rows.left(table.oid, version.row_count)
     replaced = await gone(table, loaded, outcome.kept)
     result = await asyncio.to_thread(replace_rows, path, version, replaced, [outcome.fresh])
     return Changed(outcome, result, assigned, await asyncio.to_thread(paired, table, loaded, outcome))

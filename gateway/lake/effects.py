@@ -34,8 +34,8 @@ _BEGIN: Final = Statement(f"SAVEPOINT {OWN}_effects")
 _END: Final = Statement(f"RELEASE SAVEPOINT {OWN}_effects")
 _KEEP: Final = Statement(f"RELEASE SAVEPOINT {OWN}")
 _SETTINGS: Final = Statement(
-    "SELECT pg_catalog.current_setting('idle_in_transaction_session_timeout'),"
-    " pg_catalog.current_setting('max_parallel_workers_per_gather')"
+    "SELECT pg_sluice.backend_setting('idle_in_transaction_session_timeout'),"
+    " pg_sluice.backend_setting('max_parallel_workers_per_gather')"
 )
 _IDLE: Final = "SELECT pg_catalog.set_config('idle_in_transaction_session_timeout', $1, true)"
 _WORKERS: Final = "SELECT pg_catalog.set_config('max_parallel_workers_per_gather', $1, true)"

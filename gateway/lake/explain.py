@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState, unsupported
+from gateway import placing
 from gateway.backend import Statement
 from gateway.lake.computed import loads
 from gateway.lake.execute import executed_binding
@@ -28,7 +29,8 @@ from gateway.prepared import deallocate, prepare
 from planner.change import current_of, plan_delete, plan_insert, plan_update
 from planner.explain import Plan, Reads, as_lines, as_values, discreet, postgres_plan, spark_plan
 from planner.explain_formats import FORMATS
-from planner.locking import plan_locking, strongest
+from planner.locking import first_strength, plan_locking, strongest
+from planner.placement import Place
 from planner.plan import SparkQuery
 from planner.references import tables_read
 from planner.routes import Route, command, is_utility
@@ -154,7 +156,19 @@ class ExplainPortal(StatementPortal):
         if routed.route is Route.TEMPORARY:
             await check_target(self.session, query)
             return self._computed(command(query), query, reading, unsupported(CHANGED))
+        if routed.route is Route.SELECT and made is Route.SELECT and first_strength(query) is None:
+            return await self._placed(routed, reading)
         return await self._plan(routed, reading)
+
+    async def _placed(self, routed: Routed, reading: Reading) -> Plan:
+        """The plan of whoever begins with the query; of the other, where that one refuses it."""
+        found = placing.placement(self.session.gateway, reading.placing, routed.query, reading.versions.values())
+        if found.place is Place.POSTGRES:
+            assert routed.query is not None
+            plan = self._computed(routed.route, routed.query, reading, unsupported("what is placed with PostgreSQL"))
+        else:
+            plan = await self._plan(routed, reading)
+        return plan | {"Placed By": found.why}
 
     def _computed(self, route: Route, query: Node, reading: Reading, refusal: SluiceError) -> Plan:
         """PostgreSQL's part, over the rows that are copied for it."""

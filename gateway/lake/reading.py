@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
 from catalog.errors import SluiceError, SqlState
 from catalog.model import Sidecar, Table, TableVersion
-from gateway import as_of, session_timeouts
+from gateway import as_of, placing, session_timeouts
 from gateway.analysis import SAVEPOINT, UNDO, SchemaMark
 from gateway.arrays import number_array
 from gateway.attention import check
@@ -40,13 +40,13 @@ _T = TypeVar("_T")
 _VALUES: Final = Statement(
     "SELECT (extract(epoch FROM pg_catalog.now()) OPERATOR(pg_catalog.*) 1000000)::bigint,"
     " (extract(epoch FROM pg_catalog.statement_timestamp()) OPERATOR(pg_catalog.*) 1000000)::bigint,"
-    " pg_catalog.current_setting('TimeZone'), current_user, session_user,"
+    " pg_sluice.backend_setting('TimeZone'), current_user, session_user,"
     " pg_catalog.current_database(), pg_catalog.current_schema(),"
-    " pg_catalog.current_setting('DateStyle'), pg_catalog.current_setting('IntervalStyle'),"
-    " pg_catalog.current_setting('extra_float_digits')::int,"
-    " pg_catalog.current_setting('bytea_output'),"
+    " pg_sluice.backend_setting('DateStyle'), pg_sluice.backend_setting('IntervalStyle'),"
+    " pg_sluice.backend_setting('extra_float_digits')::int,"
+    " pg_sluice.backend_setting('bytea_output'),"
     f" {session_timeouts.STATEMENT_TIMEOUT},"
-    f" {session_timeouts.ASKED}, {as_of.UNDERSTOOD}, pg_sluice.schema_mark()"
+    f" {session_timeouts.ASKED}, {as_of.UNDERSTOOD}, {placing.ASKED}, pg_sluice.schema_mark()"
 )
 
 _DOMAIN_NAMES: Final = (
@@ -59,7 +59,7 @@ class Reading:
     """`context` is the planner's; `versions` the tables at one snapshot; `timeout` in seconds, None for none.
 
     `size` is that of the statement's tree and of its parameters, in characters; `sidecars` are those that the tables'
-    indexes have, by index and data file.
+    indexes have, by index and data file; `placing` is what `gateway.placing` asks for.
     """
 
     context: Context
@@ -68,6 +68,7 @@ class Reading:
     timeout: float | None
     size: int = 0
     sidecars: Mapping[tuple[int, int], Sidecar] = field(default_factory=dict)
+    placing: str = ""
 
 
 async def session_values(session: Exchange) -> tuple[SessionValues, float | None]:
@@ -82,7 +83,7 @@ async def session_values_and(
     """`session_values`, how far the log of schema steps goes, and the answers to other questions in the same round
     trip."""
     [result, *results] = await session.backend.run(_VALUES, *others)
-    values, timeout, _ = await _session_values(session, result)
+    values, timeout, *_ = await _session_values(session, result)
     return values, timeout, SchemaMark.of(result.rows[0][-1]), results
 
 
@@ -127,7 +128,7 @@ async def read(
     check(session)
     if explain:
         refuse_missing(results[asked])
-    values, timeout, past = await _session_values(session, results[0])
+    values, timeout, past, placed = await _session_values(session, results[0])
     own = results[-1] if changed else None
     if past:
         seen = await as_of.past_versions(session, analysis, lake, past, own)
@@ -157,7 +158,7 @@ async def read(
         if used:
             sidecars.update(await session.gateway.store.sidecars.of(version, used))
     size = analysis.tree.size + sum(len(parameter.text or "") for parameter in binding.canonical)
-    return Reading(context, seen, output_settings(values), timeout, size, sidecars)
+    return Reading(context, seen, output_settings(values), timeout, size, sidecars, placed)
 
 
 async def planned(
@@ -176,7 +177,7 @@ async def _with_settings(session: Exchange, values: SessionValues, names: Sequen
     """The values, and the session's settings of these names."""
     if not names:
         return values
-    parameters = ", ".join(f"pg_catalog.current_setting(${number}, true)" for number, _ in enumerate(names, 1))
+    parameters = ", ".join(f"pg_sluice.backend_setting(${number}, true)" for number, _ in enumerate(names, 1))
     [result] = await session.backend.run(Statement(f"SELECT {parameters}", tuple(names)))
     found = zip(names, result.rows[0], strict=True)
     return replace(values, settings={name: None if value is None else value.decode() for name, value in found})
@@ -202,9 +203,9 @@ def output_settings(values: SessionValues) -> OutputSettings:
     )
 
 
-async def _session_values(session: Exchange, result: Result) -> tuple[SessionValues, float | None, str]:
+async def _session_values(session: Exchange, result: Result) -> tuple[SessionValues, float | None, str, str]:
     texts = [None if value is None else value.decode() for value in result.rows[0]]
-    *texts, idle_in_transaction, idle, transaction_milliseconds, past, _ = texts
+    *texts, idle_in_transaction, idle, transaction_milliseconds, past, placed, _ = texts
     now, statement_now, zone, user, session_user, database, schema, dates, intervals, digits, output, timeout = texts
     assert now is not None
     assert statement_now is not None
@@ -235,7 +236,7 @@ async def _session_values(session: Exchange, result: Result) -> tuple[SessionVal
         extra_float_digits=int(digits),
         bytea_output=output,
     )
-    return values, int(timeout) / 1000 or None, past
+    return values, int(timeout) / 1000 or None, past, placed or ""
 
 
 def runnable(

@@ -171,6 +171,7 @@ async def begin(
         await session.backend.run(_STATEMENT)
         return _NO_MARK
     rows = loaded.rows.select([column.name for column in columns])
+    session.gateway.store.undone_rows.left(table.oid, rows.num_rows)
     may_insert, suspended = await session.backend.run(Statement(_MAY_INSERT, (str(table.oid),)), suspending(table))
     try:
         if may_insert.rows[0][0] == b"t" and not runs_checks(columns):

@@ -95,5 +95,4 @@ async def _choose(  # noqa: PLR0917
         await send_statement(session, binding)
         tag = await relay_rows(session, kept)
         [rows, *_] = await session.backend.run(shadow_rows(table, LOCKED), *UNDO)
-    session.gateway.store.undone_rows.left(table.oid, loaded.rows.num_rows)
     return Chosen(kept, int(tag.removeprefix("SELECT "))), rows_of(table, rows.bodies)

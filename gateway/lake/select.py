@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import pyarrow as pa
 
-from catalog.errors import SluiceError, SqlState
+from catalog.errors import SluiceError, SqlState, unsupported
+from gateway import placing
 from gateway.attention import attending
 from gateway.kept_answers import KeptAnswers
 from gateway.lake.carried import CarriedColumns
@@ -18,6 +19,7 @@ from gateway.messages.backend import CommandComplete, FieldDescription, PortalSu
 from gateway.portal import Binding, Portal, with_formats
 from gateway.statement_timeout import timed_out
 from gateway.values import OutputSettings, ResultColumn, encode_rows
+from planner.placement import Place
 from storage.engine import ResultStream
 
 if TYPE_CHECKING:
@@ -182,12 +184,36 @@ class SelectPortal(Portal):
         return sent
 
     async def _open(self) -> Reading:
-        """Begin to run the query; its rows come in `_batches`. `_reading` is set before it may turn out that Spark
-        cannot."""
+        """Begin to run the query; its rows come in `_batches`, or are `_computed`. `_reading` is set before it may turn
+        out that Spark cannot."""
         reading = self._reading = await read(self.session, self._analysis, self._binding, self._routed.lake)
-        self._stream = await stream_of(self.session, self._routed, reading, self.limit_time, self._carried)
-        self._batches = aiter(self._stream)
+        if not await self._computed_first(reading):
+            self._stream = await stream_of(self.session, self._routed, reading, self.limit_time, self._carried)
+            self._batches = aiter(self._stream)
         return reading
+
+    async def _computed_first(self, reading: Reading) -> bool:
+        """Have PostgreSQL compute the rows where they are placed there. False where they are not, or it cannot.
+
+        They are kept until all are there, so that the shadows are free again before the client has read any.
+        """
+        query, session = self._routed.query, self.session
+        placed = placing.placement(session.gateway, reading.placing, query, reading.versions.values())
+        if placed.place is Place.SPARK:
+            return False
+        refusal = unsupported("what is placed with PostgreSQL")
+        kept = KeptAnswers(only_rows=True)
+        computing = Computing(session, query, reading, refusal, patience=placing.PATIENCE_SECONDS)
+        try:
+            async with computing:
+                tag = await computing.send(self._binding, kept)
+        except SluiceError as error:
+            kept.close()
+            if error is refusal or computing.is_out_of_patience(error):
+                return False
+            raise
+        self._computed, self._left = kept, int(tag.removeprefix("SELECT "))
+        return True
 
     async def _compute(self, limit: int, refusal: SluiceError) -> None:
         """Have PostgreSQL compute what is refused, where it can."""

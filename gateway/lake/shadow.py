@@ -82,6 +82,7 @@ async def take_shadow_rows(session: Exchange, table: Table) -> list[pa.RecordBat
     if not table.columns:
         raise unsupported("a row without columns")
     [result, *_] = await session.backend.run(shadow_rows(table), *UNDO)
+    session.gateway.store.undone_rows.left(table.oid, len(result.bodies))
     return await asyncio.to_thread(to_lake_form, table, result.bodies)
 
 

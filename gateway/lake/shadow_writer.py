@@ -38,4 +38,5 @@ class ShadowWriter(WriterAside):
         return results
 
     async def _write_bodies(self, bodies: list[bytes]) -> None:
+        self._session.gateway.store.undone_rows.left(self._table.oid, len(bodies))
         await self.write_made(partial(to_lake_form, self._table, bodies))

@@ -340,7 +340,7 @@ async def test_the_store_sees_versions_as_they_are_committed(lake: CatalogUnderT
         second = (await store.versions([oid]))[oid]
         assert second.row_count == 1
         assert second.files[0].statistics[1].minimum == "-5"
-        rules = await store.rules(oid)
+        rules = await store.rules(oid, second.table.schema_version)
         assert [check.name for check in rules.checks] == ["t_a_check"]
         assert set(rules.defaults) == {2}
         history = await store.history()
