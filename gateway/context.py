@@ -50,7 +50,7 @@ class GatewayContext:
     database: str
     data_path: str
     gateways: Gateways
-    engine_default: str = "auto"
+    engine_default: str = "spark"
     sessions: dict[tuple[int, bytes], Cancellable] = field(default_factory=dict)
     stopping: bool = False  # sessions end as soon as they run nothing
     indexing: Indexing = field(init=False)

@@ -39,7 +39,7 @@ class Options:
     driver_memory: str = field(default_factory=default_driver_memory)
     spark_conf: Mapping[str, str] = field(default_factory=dict)
     spark_ui: bool = False
-    engine: str = "auto"
+    engine: str = "spark"
     shuffled: int | None = None
     unread_limit: int = LIMIT_BYTES
     temp_file_limit: int = TEMP_FILE_LIMIT_BYTES

@@ -152,7 +152,7 @@ SETTINGS: Final = (
         "NAME",
         "who computes queries over few rows where sluice.engine is not set: auto, postgres or spark",
         _engine,
-        Engine.AUTO.value,
+        Engine.SPARK.value,
     ),
     Setting(
         "maintenance",

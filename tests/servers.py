@@ -241,7 +241,7 @@ class GatewayProcess:
             stderr=subprocess.STDOUT,
             text=True,
             # Several gateways share this machine while tests run.
-            env={"SLUICE_DRIVER_MEMORY": "2g", "SLUICE_ENGINE": "spark", **os.environ, **self.environment},
+            env={"SLUICE_DRIVER_MEMORY": "2g", **os.environ, **self.environment},
             start_new_session=True,
         )
         incoming: queue.SimpleQueue[str | None] = queue.SimpleQueue()
