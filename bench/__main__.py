@@ -7,7 +7,6 @@ import asyncio
 import os
 import subprocess
 import time
-from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -170,8 +169,12 @@ class Bench:
             ("UPDATE of 1 row", "UPDATE small SET t = t || '!' WHERE n = $1", [1], 50),
         )
         for name, sql, arguments, times in statements:
+
+            def the_same(_: int, given: list[object] = arguments) -> list[object]:
+                return given
+
             ours, other = (
-                asyncio.run(latencies(server, sql, arguments, times)) for server in (self.gateway, self.postgres)
+                asyncio.run(small.latencies(server, sql, the_same, times)) for server in (self.gateway, self.postgres)
             )
             for label, mine, theirs in zip(("p50", "p99"), ours, other, strict=True):
                 self.report.add(Figure(f"{name}, {label}", mine * 1e3, theirs * 1e3, "ms", "PostgreSQL"))
@@ -283,22 +286,6 @@ class Bench:
 def live_in(server: Server, schema: str) -> None:
     """Let sessions to come find tables in this schema."""
     server.psql("-qc", f"ALTER ROLE CURRENT_USER SET search_path = {schema}")
-
-
-async def latencies(server: Server, sql: str, arguments: list[object], times: int) -> tuple[float, float]:
-    """p50 and p99 of a prepared statement, in seconds; the first tenth warms up and is not counted."""
-    connection = await asyncpg.connect(server.url)
-    try:
-        statement = await connection.prepare(sql)
-        run: Callable[..., Awaitable[object]] = statement.fetch
-        taken = []
-        for _ in range(times + times // 10):
-            begin = time.perf_counter()
-            await run(*arguments)
-            taken.append(time.perf_counter() - begin)
-    finally:
-        await connection.close()
-    return measure.percentiles(taken[times // 10 :])
 
 
 def psql_to_nowhere(server: Server, *arguments: str) -> None:

@@ -1,4 +1,4 @@
-"""Small statements: what one takes, and how many a second sessions get, beside PostgreSQL and DuckDB over DuckLake.
+"""Small statements: what one takes, beside PostgreSQL.
 
 Two tables: `few` of 1,000 rows, and `many` of millions, both with a primary key. Each figure is of prepared statements
 on connections that are open already; the first tenth warms up and is not counted.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,16 +19,16 @@ from bench.report import Figure, Report
 from tests.servers import Server
 
 _FEW: Final = 1000
-SESSIONS: Final = (1, 8, 32)
 _BATCH: Final = 1000
 _TABLE: Final = "CREATE TABLE {0} (id bigint PRIMARY KEY, amount integer, kind text, note jsonb)"
+_INSERT: Final = "INSERT INTO batch VALUES ($1, 1, 'new', NULL)"
 _ROWS: Final = (
     "INSERT INTO {0} SELECT n, n % 97, 'kind ' || n % 7, '{{\"a\": [1, 2]}}' FROM generate_series(0, {1} - 1) g (n)"
 )
 _CORRELATED: Final = (
     "SELECT kind, (SELECT string_agg(i.id::text, ',' ORDER BY i.id) FROM few i"
-    " WHERE i.kind = o.kind AND i.id < 20 AND i.note @@ '$.a[*] > $1'::jsonpath) FROM few o GROUP BY kind"
-).replace("$1", "1")
+    " WHERE i.kind = o.kind AND i.id < 20 AND i.note @@ '$.a[*] > 1'::jsonpath) FROM few o GROUP BY kind"
+)
 
 
 @dataclass(frozen=True)
@@ -65,46 +65,44 @@ def fill(server: Server, rows: int) -> None:
         server.psql("-qc", _ROWS.format(table, count))
 
 
-async def latencies(server: Server, small: Small, table: str, rows: int) -> tuple[float, float]:
-    """p50 and p99, in seconds."""
+async def latencies(
+    server: Server, sql: str, arguments: Callable[[int], Sequence[object]], times: int
+) -> tuple[float, float]:
+    """p50 and p99 of a prepared statement, in seconds; the first tenth warms up and is not counted.
+
+    `arguments` gives those of each execution, by its number."""
     connection = await asyncpg.connect(server.url)
     try:
-        prepared = await connection.prepare(small.sql.format(table))
+        statement = await connection.prepare(sql)
         taken = []
-        for number in range(small.times + small.times // 10):
+        for number in range(times + times // 10):
+            given = arguments(number)
             begin = time.perf_counter()
-            await prepared.fetch(number * 7919 % rows)
+            await statement.fetch(*given)
             taken.append(time.perf_counter() - begin)
     finally:
         await connection.close()
-    return measure.percentiles(taken[small.times // 10 :])
+    return measure.percentiles(taken[times // 10 :])
 
 
-async def batch(server: Server) -> float:
-    """Seconds of 1,000 INSERTs that are sent one after another in one transaction."""
+async def _one_by_one(connection: asyncpg.Connection) -> None:
+    prepared = await connection.prepare(_INSERT)
+    async with connection.transaction():
+        for number in range(_BATCH):
+            await prepared.fetch(number)
+
+
+async def _piped(connection: asyncpg.Connection) -> None:
+    await connection.executemany(_INSERT, [(number,) for number in range(_BATCH)])
+
+
+async def _batch(server: Server, insert: Callable[[asyncpg.Connection], Awaitable[None]]) -> float:
+    """Seconds of many INSERTs in one transaction."""
     connection = await asyncpg.connect(server.url)
     try:
-        await connection.execute("CREATE TABLE batch (id bigint PRIMARY KEY, amount integer, kind text, note jsonb)")
-        prepared = await connection.prepare("INSERT INTO batch VALUES ($1, 1, 'new', NULL)")
+        await connection.execute(_TABLE.format("batch"))
         begin = time.perf_counter()
-        async with connection.transaction():
-            for number in range(_BATCH):
-                await prepared.fetch(number)
-        return time.perf_counter() - begin
-    finally:
-        await connection.execute("DROP TABLE batch")
-        await connection.close()
-
-
-async def piped(server: Server) -> float:
-    """Seconds of 1,000 INSERTs in one pipeline, as `executemany` sends them."""
-    connection = await asyncpg.connect(server.url)
-    try:
-        await connection.execute("CREATE TABLE batch (id bigint PRIMARY KEY, amount integer, kind text, note jsonb)")
-        begin = time.perf_counter()
-        await connection.executemany(
-            "INSERT INTO batch VALUES ($1, 1, 'new', NULL)", [(number,) for number in range(_BATCH)]
-        )
+        await insert(connection)
         return time.perf_counter() - begin
     finally:
         await connection.execute("DROP TABLE batch")
@@ -118,15 +116,15 @@ def run(report: Report, gateway: Server, postgres: Server, rows: int) -> None:
     report.heading(f"small statements over {_FEW} rows, and over {rows}; other: PostgreSQL 18")
     for small in STATEMENTS:
         for table, count, aim in zip(("few", "many"), (_FEW, rows), small.aims, strict=False):
-            ours, other = (asyncio.run(latencies(server, small, table, count)) for server in (gateway, postgres))
+            sql = small.sql.format(table)
+
+            def spread(number: int, count: int = count) -> tuple[int]:
+                return (number * 7919 % count,)
+
+            ours, other = (asyncio.run(latencies(server, sql, spread, small.times)) for server in (gateway, postgres))
             name = f"{small.name}, {table}"
             report.add(Figure(f"{name}, p50", ours[0] * 1e3, other[0] * 1e3, "ms", ours_max=aim))
             report.add(Figure(f"{name}, p99", ours[1] * 1e3, other[1] * 1e3, "ms"))
-    ways: tuple[tuple[str, Callable[[Server], Awaitable[float]]], ...] = (("one by one", batch), ("piped", piped))
-    for way, measured in ways:
-        ours_taken, other_taken = (asyncio.run(_seconds(measured, server)) for server in (gateway, postgres))
+    for way, insert in (("one by one", _one_by_one), ("piped", _piped)):
+        ours_taken, other_taken = (asyncio.run(_batch(server, insert)) for server in (gateway, postgres))
         report.add(Figure(f"{_BATCH} INSERTs in a block, {way}", ours_taken, other_taken, "s", ours_max=1.0))
-
-
-async def _seconds(measured: Callable[[Server], Awaitable[float]], server: Server) -> float:
-    return await measured(server)

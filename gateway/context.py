@@ -14,6 +14,7 @@ from catalog.store import Store
 from gateway.endpoint import Address
 from gateway.indexing import Indexing
 from planner.builtins import Builtins
+from planner.placement import Engine
 from storage.engine import SparkEngine
 
 _LOG: Final = logging.getLogger("sluice.sessions")
@@ -50,7 +51,7 @@ class GatewayContext:
     database: str
     data_path: str
     gateways: Gateways
-    engine_default: str = "spark"
+    engine_default: Engine
     sessions: dict[tuple[int, bytes], Cancellable] = field(default_factory=dict)
     stopping: bool = False  # sessions end as soon as they run nothing
     indexing: Indexing = field(init=False)

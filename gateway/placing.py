@@ -11,18 +11,19 @@ from typing import TYPE_CHECKING, Final
 from catalog.errors import SluiceError, SqlState
 from gateway.backend import Statement
 from gateway.kept_setting import kept
-from planner.placement import PLACEMENTS, Engine, Placement, kind_of
+from gateway.thinking import thought
+from planner.placement import Engine, Placement, placement
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from catalog.model import TableVersion
-    from gateway.context import GatewayContext
+    from gateway.exchange import Exchange
     from planner.nodes import Node
 
 ENGINE: Final = "sluice.engine"
 SMALL_ROWS: Final = "sluice.small_rows"
-ENGINES: Final = tuple(engine.value for engine in Engine)
+ENGINES: Final = tuple(Engine)
 _ROWS: Final = kept(SMALL_ROWS, "2000")
 # Files of more bytes together hold large values: to copy those takes longer than to have Spark look at them.
 _SMALL_BYTES: Final = 512 * 1024
@@ -33,7 +34,7 @@ PATIENCE_SECONDS: Final = 2.0
 ASKED: Final = f"pg_catalog.concat(pg_sluice.backend_setting('{ENGINE}', true), ' ', {_ROWS})"
 
 
-def define(engine: str) -> Statement:
+def define(engine: Engine) -> Statement:
     """Makes the settings known to a session; a role's, a database's or the client's own value stays."""
     return Statement(
         f"SELECT pg_catalog.set_config('{ENGINE}', {kept(ENGINE, engine)}, false),"
@@ -41,24 +42,26 @@ def define(engine: str) -> Statement:
     )
 
 
-def placement(gateway: GatewayContext, asked: str, query: Node | None, versions: Collection[TableVersion]) -> Placement:
-    """Who begins with a query over these tables; 22023 for a setting that says nothing."""
-    engine, rows = _settings(asked, gateway.engine_default)
+async def placed(
+    session: Exchange, query: Node | None, asked: str, versions: Collection[TableVersion], size: int
+) -> Placement:
+    """Who begins with a query over these tables, of so many characters. `asked` is the answer to `ASKED`; 22023 where
+    that says nothing."""
+    engine, rows = _settings(asked, session.gateway.engine_default)
     few = (
         sum(version.row_count for version in versions) <= rows
         and sum(file.size_bytes for version in versions for file in version.files) <= _SMALL_BYTES
     )
-    return PLACEMENTS[engine, kind_of(query, gateway.builtins, few=few)]
+    return await thought(session, size, placement, engine, query, session.gateway.builtins, few=few)
 
 
-def _settings(asked: str, default: str) -> tuple[Engine, int]:
+def _settings(asked: str, default: Engine) -> tuple[Engine, int]:
     engine, _, rows = asked.partition(" ")
-    engine = engine or default
-    if engine not in ENGINES:
+    if engine and engine not in ENGINES:
         raise _invalid(ENGINE, engine, f"Available values: {', '.join(ENGINES)}.")
     if not (rows.isascii() and rows.isdecimal()):
         raise _invalid(SMALL_ROWS, rows, "It takes a number of rows, 0 for none.")
-    return Engine(engine), int(rows)
+    return Engine(engine) if engine else default, int(rows)
 
 
 def _invalid(name: str, value: str, hint: str) -> SluiceError:

@@ -102,8 +102,9 @@ async def serve(directory: DataDirectory, options: Options) -> None:
             starting.cancel()
             return
         await starting
-        gateway = GatewayContext(store, engine, builtins, mock_nonce, address, database, data_path, gateways)
-        gateway.engine_default = options.engine
+        gateway = GatewayContext(
+            store, engine, builtins, mock_nonce, address, database, data_path, gateways, options.engine
+        )
         gateway.indexing.start()
         stack.push_async_callback(gateway.indexing.close)
         news = SchemaNews(dsn, gateway.schema_changed)

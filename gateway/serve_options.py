@@ -9,11 +9,13 @@ from typing import Final
 
 from gateway.admission import Limits
 from gateway.endpoint import in_url
+from planner.placement import Engine
 from storage.spark_conf import default_driver_memory
 from storage.spill import TEMP_FILE_LIMIT_BYTES
 from storage.unread import LIMIT_BYTES
 
 GRACE_SECONDS: Final = 8.0
+DEFAULT_ENGINE: Final = Engine.SPARK
 _EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104
 
 
@@ -39,7 +41,7 @@ class Options:
     driver_memory: str = field(default_factory=default_driver_memory)
     spark_conf: Mapping[str, str] = field(default_factory=dict)
     spark_ui: bool = False
-    engine: str = "spark"
+    engine: Engine = DEFAULT_ENGINE
     shuffled: int | None = None
     unread_limit: int = LIMIT_BYTES
     temp_file_limit: int = TEMP_FILE_LIMIT_BYTES

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from catalog.errors import SluiceError, SqlState
 from gateway.admission import Limits
-from gateway.serve_options import GRACE_SECONDS
+from gateway.serve_options import DEFAULT_ENGINE, GRACE_SECONDS
 from planner.placement import Engine
 from storage.spark_conf import memory_size
 from storage.spill import TEMP_FILE_LIMIT_BYTES
@@ -77,9 +77,9 @@ def _truth(text: str) -> bool:
     return text.lower() in _TRUE
 
 
-def _engine(text: str) -> str:
+def _engine(text: str) -> Engine:
     try:
-        return Engine(text).value
+        return Engine(text)
     except ValueError:
         raise ValueError("expected auto, postgres or spark") from None
 
@@ -152,7 +152,7 @@ SETTINGS: Final = (
         "NAME",
         "who computes queries over few rows where sluice.engine is not set: auto, postgres or spark",
         _engine,
-        Engine.SPARK.value,
+        DEFAULT_ENGINE,
     ),
     Setting(
         "maintenance",

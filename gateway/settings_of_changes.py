@@ -17,16 +17,16 @@ from gateway.arrays import text_array
 from gateway.backend import Backend, Statement
 
 _PRESENT: Final = (
-    "SELECT pg_catalog.jsonb_object_agg(name, pg_sluice.backend_setting(name, true))"
+    "SELECT pg_catalog.jsonb_object_agg(name, pg_catalog.current_setting(name, true))"
     " FROM pg_catalog.unnest($1::pg_catalog.text[]) name"
 )
 _KEEP: Final = f"SELECT pg_catalog.set_config('sluice.settings', (({_PRESENT}))::pg_catalog.text, true)"
 _SET: Final = (
     "SELECT pg_catalog.set_config(each.key, each.value, true)"
     " FROM pg_catalog.jsonb_each_text({}::pg_catalog.jsonb) AS each"
-    " WHERE each.value IS NOT NULL OR pg_sluice.backend_setting(each.key, true) IS NOT NULL"
+    " WHERE each.value IS NOT NULL OR pg_catalog.current_setting(each.key, true) IS NOT NULL"
 )
-_PUT_BACK: Final = Statement(_SET.format("pg_sluice.backend_setting('sluice.settings')"))
+_PUT_BACK: Final = Statement(_SET.format("pg_catalog.current_setting('sluice.settings')"))
 # These do not change what a statement means; some of them are the gateway's own to set around it (gateway/patience.py).
 _MEANINGLESS: Final = frozenset(
     {

@@ -7,7 +7,7 @@ is Spark's first; what it refuses is PostgreSQL's where that can be (`planner.co
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import Enum, StrEnum
 from typing import Any, Final, NamedTuple
 
 from catalog.datatypes import FIRST_USER_OID
@@ -16,7 +16,7 @@ from planner.computable import is_computable
 from planner.references import functions
 
 
-class Engine(Enum):
+class Engine(StrEnum):
     """What `sluice.engine` asks for."""
 
     AUTO = "auto"
@@ -64,8 +64,18 @@ PLACEMENTS: Final[dict[tuple[Engine, Kind], Placement]] = {
 assert PLACEMENTS.keys() == {(engine, kind) for engine in Engine for kind in Kind}, "the table of placements has gaps"
 
 
-def kind_of(query: Any, builtins: Builtins, *, few: bool) -> Kind:
-    """What the query is; `few`: all rows of its tables together are."""
+# Engines for which it does not matter what the query is.
+_DECIDED: Final = {
+    engine: next(iter(every)) for engine in Engine if len(every := {PLACEMENTS[engine, kind] for kind in Kind}) == 1
+}
+
+
+def placement(engine: Engine, query: Any, builtins: Builtins, *, few: bool) -> Placement:
+    """Who begins with a query; `few`: all rows of its tables together are. It takes time by the size of the query."""
+    return _DECIDED.get(engine) or PLACEMENTS[engine, _kind_of(query, builtins, few=few)]
+
+
+def _kind_of(query: Any, builtins: Builtins, *, few: bool) -> Kind:
     if not is_computable(query, builtins, made_by_users=True):
         return Kind.COPIES_TOLD
     for oid in functions(query):

@@ -7,14 +7,12 @@ every deleted position of one data file, those of the delete file before it incl
 
 from __future__ import annotations
 
-from threading import Lock
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
-from cachetools import LRUCache
 
 from catalog.errors import SluiceError, SqlState
 from catalog.model import DataFile, DeleteFile, TableVersion
@@ -22,6 +20,7 @@ from storage import layout
 from storage.arrow_types import FIELD_ID
 from storage.expected import expected
 from storage.files import LakeFiles
+from storage.kept_reads import KeptReads
 
 _SCHEMA: Final = pa.schema(
     [
@@ -29,15 +28,11 @@ _SCHEMA: Final = pa.schema(
         pa.field("pos", pa.int64(), metadata={FIELD_ID: b"2147483645"}),
     ]
 )
-# A delete file never changes, and its name is never given again: what was read of it is kept, the last used longest.
 _KEPT_BYTES_MAX: Final = 16 * 2**20
-_KEPT: Final = LRUCache[tuple[str, str], npt.NDArray[np.int64]](_KEPT_BYTES_MAX, getsizeof=lambda kept: kept.nbytes)
-_LOCK: Final = Lock()
-# What is read of a large delete file would take the place of many others.
-_SHARE_MIN: Final = 16
 _WRITE_OPTIONS: Final[dict[str, Any]] = {"compression": "zstd", "store_schema": False}
 
 _Mask = npt.NDArray[np.bool_]
+_kept: Final = KeptReads[npt.NDArray[np.int64]](_KEPT_BYTES_MAX, lambda positions: positions.nbytes)
 
 
 class DeletedPositions:
@@ -103,18 +98,13 @@ class DeletedPositions:
 def deleted_positions(files: LakeFiles, folder: str, delete_file: DeleteFile) -> npt.NDArray[np.int64]:
     """The positions in a delete file, ascending."""
     of = expected(folder, delete_file)
-    key = (files.data_path, of.path)
-    with _LOCK:
-        kept = _KEPT.get(key)
-    if kept is not None:
-        files.confirm([of])
-        return kept
-    positions: npt.NDArray[np.int64] = files.read_column(of, "pos").to_numpy()
-    positions.flags.writeable = False
-    if positions.nbytes * _SHARE_MIN <= _KEPT_BYTES_MAX:
-        with _LOCK:
-            _KEPT[key] = positions
-    return positions
+
+    def read() -> npt.NDArray[np.int64]:
+        positions: npt.NDArray[np.int64] = files.read_column(of, "pos").to_numpy()
+        positions.flags.writeable = False  # all who ask are given the same
+        return positions
+
+    return _kept.get(files, of, read)
 
 
 def merged(  # noqa: PLR0917

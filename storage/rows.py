@@ -17,6 +17,7 @@ from storage.files import LakeFiles
 from storage.keys import read_rows
 from storage.positions import deleted_positions
 
+# Each batch costs whoever copies it a statement of its own.
 _ROWS_TOGETHER: Final = 20_000
 _BYTES_TOGETHER: Final = 4 * 2**20
 

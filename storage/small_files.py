@@ -1,23 +1,19 @@
 """The rows of small data files, kept in memory once they were read: a table that many write to has many, and each would
-be opened again by every look at the table.
-
-A data file never changes and its name is never given to another; so what is kept is true for as long as the file is
-there, and what is kept of a file that is gone is asked for by nobody. The least recently used go.
+be opened again by every look at the table. `storage.kept_reads` says why what is kept is true.
 """
 
 from __future__ import annotations
 
-from threading import Lock
 from typing import Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from cachetools import LRUCache
 
 from catalog.model import DataFile
 from storage.arrow_types import FIELD_ID
 from storage.expected import Expected
 from storage.files import LakeFiles
+from storage.kept_reads import KeptReads
 
 # A file of more bytes or rows is read from where it is.
 FILE_BYTES_MAX: Final = 64 * 1024
@@ -25,8 +21,6 @@ FILE_ROWS_MAX: Final = 2_000
 # A row of few columns takes some kilobytes, by Arrow's padding and Python's objects.
 _COLUMN_BYTES: Final = 512
 _KEPT_BYTES_MAX: Final = 64 * 2**20
-# What a small file was packed from may be large: rows are not kept that would take more than this part of the memory.
-_SHARE_MIN: Final = 16
 
 
 class FileRows(NamedTuple):
@@ -40,26 +34,19 @@ class SmallFiles:
     """What `read` has read, up to so many bytes of memory. Safe in threads."""
 
     def __init__(self, bytes_max: int = _KEPT_BYTES_MAX) -> None:
-        self._kept = LRUCache[tuple[str, str], FileRows](bytes_max, getsizeof=_size)
-        self._lock = Lock()
+        self._kept = KeptReads[FileRows](bytes_max, _size)
 
     def read(self, files: LakeFiles, of: Expected) -> FileRows:
         """The rows of a file. Errors as `LakeFiles.parquet`, also where they are kept but the file is not. Blocking."""
-        key = (files.data_path, of.path)
-        with self._lock:
-            found = self._kept.get(key)
-        if found is not None:
-            files.confirm([of])
-            return found
-        with files.parquet(of) as parquet:
-            rows = parquet.read(use_threads=False).combine_chunks()
-            batches = rows.to_batches()
-            batch = batches[0] if batches else pa.RecordBatch.from_pylist([], rows.schema)
-            found = FileRows(batch, names_by_id(parquet))
-        if _size(found) <= self._kept.maxsize / _SHARE_MIN:
-            with self._lock:
-                self._kept[key] = found
-        return found
+
+        def read() -> FileRows:
+            with files.parquet(of) as parquet:
+                rows = parquet.read(use_threads=False).combine_chunks()
+                batches = rows.to_batches()
+                batch = batches[0] if batches else pa.RecordBatch.from_pylist([], rows.schema)
+                return FileRows(batch, names_by_id(parquet))
+
+        return self._kept.get(files, of, read)
 
 
 def is_small(file: DataFile) -> bool:

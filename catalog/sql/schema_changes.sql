@@ -83,7 +83,8 @@ END $$;
 CREATE FUNCTION pg_sluice.order_changes(shadow oid) RETURNS boolean LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    waits_for interval := pg_sluice.backend_setting('lock_timeout'); looks_after interval := pg_sluice.backend_setting('deadlock_timeout');
+    waits_for interval := pg_sluice.backend_setting('lock_timeout');
+    looks_after interval := pg_sluice.backend_setting('deadlock_timeout');
     since timestamptz := clock_timestamp();
 BEGIN
     PERFORM pg_sluice.authorize('order_changes');

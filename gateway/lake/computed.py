@@ -14,7 +14,6 @@ and scans of all other shadows are counted around the statement: one that made a
 from __future__ import annotations
 
 import math
-import time
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -27,7 +26,7 @@ from catalog.errors import SluiceError, SqlState, unsupported
 from catalog.model import Column, TableVersion
 from gateway.analysis import SAVEPOINT, UNDO
 from gateway.arrays import number_array
-from gateway.attention import check
+from gateway.attention import cancelled, check
 from gateway.backend import BackendLostError, Result, Statement
 from gateway.enlistment import SchemaChangedError, hold_schema
 from gateway.kept_answers import KeptAnswers
@@ -190,7 +189,6 @@ class Computing:
         self._changes = changes
         self._patience = patience
         self._begun = False  # the savepoint
-        self._since = time.monotonic()
         self._effects: LastingEffects | None = None
 
     async def __aenter__(self) -> Self:  # noqa: C901
@@ -225,9 +223,10 @@ class Computing:
                 asked += [*(suspending(load.version.table) for load in wanted), _NOT_IDLE, *self._limits()]
             self._begun = True
             _, *answers = await backend.run(*asked)
-            for version, answer in zip(versions.values(), answers, strict=False):
+            held, others = answers[: len(versions)], answers[len(versions) :]
+            for version, answer in zip(versions.values(), held, strict=True):
                 session.transaction.enlistment.confirm_held(version.table, answer)
-            suspended: Sequence[Result] = answers[len(versions) :][: len(wanted)]
+            suspended: Sequence[Result] = others[: len(wanted)]
             if self._effects is not None:
                 await self._effects.begin()  # which may keep all that is done here
                 await backend.run(_NOT_IDLE)
@@ -255,9 +254,8 @@ class Computing:
 
     def is_out_of_patience(self, error: SluiceError) -> bool:
         """Whether the statement has ended because it took longer than whoever asks can wait."""
-        assert self._patience is not None
-        waited = time.monotonic() - self._since >= self._patience and not self._session.cancelled
-        return error.sqlstate == SqlState.QUERY_CANCELED and bool(self._limits()) and waited
+        ended = error.sqlstate == SqlState.QUERY_CANCELED and error.message != cancelled().message
+        return ended and bool(self._limits())
 
     @asynccontextmanager
     async def watched(self, of_rules: frozenset[int] = frozenset()) -> AsyncIterator[None]:

@@ -161,8 +161,9 @@ class ExplainPortal(StatementPortal):
         return await self._plan(routed, reading)
 
     async def _placed(self, routed: Routed, reading: Reading) -> Plan:
-        """The plan of whoever begins with the query; of the other, where that one refuses it."""
-        found = placing.placement(self.session.gateway, reading.placing, routed.query, reading.versions.values())
+        """The plan of whoever begins with the query."""
+        versions = reading.versions.values()
+        found = await placing.placed(self.session, routed.query, reading.placing, versions, reading.size)
         if found.place is Place.POSTGRES:
             assert routed.query is not None
             plan = self._computed(routed.route, routed.query, reading, unsupported("what is placed with PostgreSQL"))

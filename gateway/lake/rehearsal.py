@@ -217,11 +217,13 @@ async def rehearse(
     if not noting:
         results = await session.backend.run(*reads, *UNDO)
         fresh, kept, locked = (rows_of(table, result.bodies) for result in results[: len(conditions)])
+        session.gateway.store.undone_rows.left(table.oid, fresh.num_rows)
         return Outcome(answers, tag, fresh, kept, locked)
     noted = Statement(_NOTED, result_format=1, bodies_only=True)
     made_now, *rest, updates, _ = await session.backend.run(*reads, noted, AGAIN)
     kept, locked = (rows_of(table, result.bodies) for result in rest)
     fresh, places = _placed(table, made_now.bodies)
+    session.gateway.store.undone_rows.left(table.oid, fresh.num_rows)
     pairs = pa.Table.from_batches(rows_of_bodies(["before", "after"], updates.bodies), _PAIRS)
     # The statement is undone, and what it has replaced is there again, at its place.
     replaced = f"ctid OPERATOR(pg_catalog.=) ANY ('{{{_listed(pairs)}}}'::pg_catalog.tid[])"

@@ -198,7 +198,7 @@ class SelectPortal(Portal):
         They are kept until all are there, so that the shadows are free again before the client has read any.
         """
         query, session = self._routed.query, self.session
-        placed = placing.placement(session.gateway, reading.placing, query, reading.versions.values())
+        placed = await placing.placed(session, query, reading.placing, reading.versions.values(), reading.size)
         if placed.place is Place.SPARK:
             return False
         refusal = unsupported("what is placed with PostgreSQL")

@@ -32,11 +32,11 @@ class ShadowWriter(WriterAside):
         `after` is carried out once they are read, without another round trip; what came back is returned.
         """
         table = self._table if shadow is None else replace(self._table, oid=shadow)
-        rows = replace(shadow_rows(table, condition), take=self._write_bodies)
-        rest, *results = await self._session.backend.run(rows, *after)
-        await self._write_bodies(rest.bodies)
+        take = partial(self._write_bodies, table.oid)
+        rest, *results = await self._session.backend.run(replace(shadow_rows(table, condition), take=take), *after)
+        await take(rest.bodies)
         return results
 
-    async def _write_bodies(self, bodies: list[bytes]) -> None:
-        self._session.gateway.store.undone_rows.left(self._table.oid, len(bodies))
+    async def _write_bodies(self, shadow: int, bodies: list[bytes]) -> None:
+        self._session.gateway.store.undone_rows.left(shadow, len(bodies))
         await self.write_made(partial(to_lake_form, self._table, bodies))

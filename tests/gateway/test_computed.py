@@ -13,6 +13,7 @@ import pytest
 from gateway.lake.computed import SMALL_ROWS
 from gateway.messages.backend import CommandComplete, DataRow, PortalSuspended
 from gateway.messages.frontend import Bind, Execute, Parse, Sync
+from gateway.placing import PATIENCE_SECONDS
 from tests.gateway.wire import wire
 from tests.servers import Server, sqlstate_of
 
@@ -293,7 +294,7 @@ def test_undone_rows_are_swept_out_of_the_shadow(numbers: Server) -> None:
     def size() -> int:
         return int(numbers.query("SELECT pg_relation_size('computed_numbers')")[0][0])
 
-    # Ten copies of all rows take some megabytes, and nobody takes them out but the sweeper.
+    # Ten copies of all rows take more than a megabyte, and nobody takes them out but the sweeper.
     for _ in range(10):
         numbers.psql("-qc", "SELECT max(c.t), count(c) FROM computed_numbers c")
     deadline = time.monotonic() + 60
@@ -316,3 +317,29 @@ def test_few_rows_are_placed_with_postgresql_where_that_is_asked_for(numbers: Se
         connection.execute("SET sluice.engine = 'neither'")
         with pytest.raises(psycopg.errors.InvalidParameterValue):
             connection.execute("SELECT count(*) FROM computed_numbers")
+
+
+def test_what_takes_postgresql_long_is_left_to_spark(numbers: Server) -> None:
+    with psycopg.connect(numbers.url) as connection:
+        connection.execute("SET sluice.engine = 'postgres'")
+        joined = "SELECT count(*) FROM computed_numbers a, computed_numbers b, computed_numbers c WHERE c.n <= 12"
+        began = time.monotonic()
+        assert connection.execute(joined).fetchone() == (_ROWS * _ROWS * 12,)
+        assert time.monotonic() - began > PATIENCE_SECONDS
+        # The block goes on, at the client's own statement_timeout.
+        assert connection.execute("SHOW statement_timeout").fetchone() == ("0",)
+        connection.execute("SET LOCAL statement_timeout = '500ms'")
+        with pytest.raises(psycopg.errors.QueryCanceled, match="due to statement timeout"):
+            connection.execute(joined)
+
+
+def test_rows_of_an_insert_are_swept_out_of_the_shadow(numbers: Server) -> None:
+    numbers.psql("-qc", "CREATE TABLE computed_swept (n integer)")
+    try:
+        numbers.psql("-qc", "INSERT INTO computed_swept SELECT g FROM generate_series(1, 50000) g")
+        deadline = time.monotonic() + 60
+        while int(numbers.query("SELECT pg_relation_size('computed_swept')")[0][0]) > 0:
+            assert time.monotonic() < deadline, "nobody sweeps the shadow"
+            time.sleep(0.1)
+    finally:
+        numbers.psql("-qc", "DROP TABLE computed_swept")
