@@ -26,6 +26,12 @@ def test_a_seed_has_one_part() -> None:
     assert tiers.part_of(_FILES, "a", 60.0) != tiers.part_of(_FILES, "b", 60.0)
 
 
+def test_each_process_chooses_the_same_part() -> None:
+    """Also where a part takes its budget to the last tenth: 0.1 + 0.2 + 0.3 exceeds 0.6 in one order of adding."""
+    tenths = {f"tests/test_{number}.py": number / 10 for number in range(1, 4)}
+    assert all(tiers.part_of(tenths, str(seed), 0.6) == tenths.keys() for seed in range(30))
+
+
 def test_seconds_are_of_files_that_are_there() -> None:
     assert all((tiers.ROOT / path).is_file() for path in tiers.read_seconds())
 
