@@ -19,6 +19,7 @@ from functools import wraps
 from typing import Any, Final, TypeVar
 
 from planner.compact_tree import TreeText, kept_constant
+from planner.long_tokens import LENGTH_MAX, read_long, unescaped
 from planner.tree_text import datum, unwrapped
 from planner.tree_text import malformed as malformed  # noqa: PLC0414  the error for a tree is the reader's to offer
 
@@ -42,7 +43,8 @@ _CONST: Final = re.compile(
     r"(\{CONST :consttype \d+ :consttypmod -?\d+ :constcollid \d+ :constlen -?\d+ :constbyval (?:true|false)"
     r" :constisnull (?:true|false)) :location (-?\d+) :constvalue (?:<>\}|(\d+) \[ (?:((?:-?\d+ ){0,64})\]\})?)"
 )
-_ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
+# What int() reads; a longer number is a word.
+_DIGITS_MAX: Final = 4_000
 # More than PostgreSQL's own stack has room for.
 _DEPTH_MAX: Final = 100_000
 # Nodes of what is not analysed yet (EXECUTE's arguments) that may begin with a word that belongs to no field.
@@ -129,19 +131,22 @@ def parse(text: str) -> Any:  # noqa: C901
         if text[position] in " \n\t":
             position += 1
             continue
-        found = match(text, position)
+        found = match(text, position, position + LENGTH_MAX)
         if found is None or done:
             raise malformed(f"at character {position}")
-        position = found.end()
         value: Any
         group = found.lastindex
-        if group == 2 and (name is None or node is None or name in node):
+        begin, position = position, found.end()
+        if position >= begin + LENGTH_MAX - 1 or (group == 8 and text[begin] == '"'):
+            value, position, is_string = read_long(text, begin)
+            value, group = value if is_string else _Word(value), None
+        elif group == 2 and (name is None or node is None or name in node):
             if node is None:
                 raise malformed(f"a field outside a node, at character {found.start()}")
             name = found.group(2)
             continue
-        if group == 3:
-            value = int(found.group(3))
+        elif group == 3:
+            value = int(found.group(3)) if position - begin < _DIGITS_MAX else _Word(found.group(3))
         elif group == 4:
             if found.group(4) == "CONST" and (const := _const(text, found.start(), commons, kept)) is not None:
                 value, position = const
@@ -177,7 +182,7 @@ def parse(text: str) -> Any:  # noqa: C901
         elif group == 1:
             value, position = _datum(text, found.group(1), position, kept)
         elif group == 7:
-            value = _ESCAPE.sub(r"\1", found.group(7))
+            value = unescaped(found.group(7))
         else:  # a word, or a name that looks like a field's where a value must stand
             value = _word(found.group(0))
         if items is not None:
@@ -268,7 +273,7 @@ def _word(text: str) -> Any:
         return True
     if text == "false":
         return False
-    return _Word(_ESCAPE.sub(r"\1", text) if "\\" in text else text)
+    return _Word(unescaped(text))
 
 
 def _more(before: Any, value: Any) -> Any:
