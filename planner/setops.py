@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -15,7 +16,7 @@ from planner.expressions import Translator
 from planner.nodes import Node
 from planner.scope import Scope
 from planner.selected import Output, Selected, derived
-from planner.spark import Expression
+from planner.spark import Expression, call, column
 
 # SetOperation of parsenodes.h
 _UNION: Final = 1
@@ -86,10 +87,35 @@ def _tree(scope: Scope, node: Node) -> Selected:
         selected.select(expressions, derived(side.query, alias))
         for expressions, side, alias in zip(lists, sides, aliases, strict=True)
     ]
-    operation: exp.Query = queries[0]
-    for following in queries[1:]:
-        operation = kind(this=operation, expression=following, distinct=not keep_all)
+    operation = _operation(scope, kind, queries, [item.name for item in (*outputs, *keys)], keep_all=keep_all)
     alias = scope.statement.fresh("r")
     # As a derived table: no clause that follows can then attach to one side only.
     shown = [exp.column(item.name, table=alias) for item in (*outputs, *keys)]
     return Selected(selected.select(shown, derived(operation, alias)), tuple(outputs), keys)
+
+
+def _operation(
+    scope: Scope, kind: type[exp.SetOperation], queries: Sequence[exp.Query], names: Sequence[str], *, keep_all: bool
+) -> exp.Query:
+    """The queries, whose columns have these names, as one."""
+    if keep_all and kind is not exp.Union:
+        queries = [_numbered(scope, each, names) for each in queries]
+        keep_all = False
+    operation = queries[0]
+    for following in queries[1:]:
+        operation = kind(this=operation, expression=following, distinct=not keep_all)
+    return operation
+
+
+def _numbered(scope: Scope, rows: exp.Query, names: Sequence[str]) -> exp.Query:
+    """The rows, each with its number among its equals, by which a set operation that drops duplicates keeps them.
+
+    Spark's own INTERSECT ALL and EXCEPT ALL fail where a column is constant: the optimizer puts the constant where a
+    Generate names its columns.
+    """
+    alias = scope.statement.fresh("r")
+    columns: list[Expression] = [column(alias, name) for name in names]
+    order = exp.Order(expressions=[exp.Ordered(this=columns[0].copy(), desc=False, nulls_first=False)])
+    equals = exp.Window(this=call("row_number"), partition_by=[each.copy() for each in columns], order=order)
+    number: Expression = exp.alias_(equals, scope.statement.fresh("n"), copy=False)
+    return selected.select([*columns, number], derived(rows, alias))

@@ -6,11 +6,19 @@ from dataclasses import dataclass, field
 
 from tests.answers.expressions import Expression, listed
 from tests.answers.queries import Query, Source, Target
-from tests.answers.tree import OPTIONAL, Node, some
+from tests.answers.tree import OPTIONAL, Node, fixed, some, switch
 
 
 def _returned(targets: tuple[Target, ...]) -> str:
     return f" RETURNING {listed(targets)}" if targets else ""
+
+
+@dataclass(frozen=True)
+class Renamed(Target):
+    """The first target of a RETURNING whose old and new rows have other names; one whole row beside."""
+
+    def sql(self) -> str:
+        return f"WITH (OLD AS o, NEW AS n) o.id AS oldid, n.k AS newk, {super().sql()}"
 
 
 def _where(conditions: tuple[Expression, ...]) -> str:
@@ -24,6 +32,14 @@ class Change(Node):
     table: str
     alias: str
 
+    def tables(self) -> tuple[str, ...]:
+        """All that it changes."""
+        return (self.table,)
+
+    def statements(self) -> tuple[str, ...]:
+        """What is sent, one after the other."""
+        return (self.sql(),)
+
 
 @dataclass(frozen=True)
 class Assignment(Node):
@@ -35,16 +51,30 @@ class Assignment(Node):
 
 
 @dataclass(frozen=True)
-class Conflict(Node):
-    """ON CONFLICT; without assignments DO NOTHING."""
+class Together(Node):
+    """Several columns at once, by a row or a subquery of one."""
 
-    assignments: tuple[Assignment, ...] = ()
+    columns: tuple[str, ...]
+    values: tuple[Expression, ...] = fixed()
+    query: Query | None = None
+
+    def sql(self) -> str:
+        given = f"ROW ({listed(self.values)})" if self.query is None else f"({self.query.sql()})"
+        return f"({', '.join(self.columns)}) = {given}"
+
+
+@dataclass(frozen=True)
+class Conflict(Node):
+    """ON CONFLICT; without assignments DO NOTHING. `target` says by which key."""
+
+    assignments: tuple[Assignment | Together, ...] = ()
     where: tuple[Expression, ...] = ()
+    target: str = " (id)"
 
     def sql(self) -> str:
         if not self.assignments:
-            return " ON CONFLICT (id) DO NOTHING"
-        return f" ON CONFLICT (id) DO UPDATE SET {listed(self.assignments)}{_where(self.where)}"
+            return f" ON CONFLICT{self.target} DO NOTHING"
+        return f" ON CONFLICT{self.target} DO UPDATE SET {listed(self.assignments)}{_where(self.where)}"
 
 
 @dataclass(frozen=True)
@@ -63,7 +93,7 @@ class Insert(Change):
 
 @dataclass(frozen=True)
 class Update(Change):
-    assignments: tuple[Assignment, ...] = some()
+    assignments: tuple[Assignment | Together, ...] = some()
     source: Source | None = field(default=None, metadata=OPTIONAL)
     where: tuple[Expression, ...] = ()
     returning: tuple[Target, ...] = ()
@@ -94,7 +124,7 @@ class Action(Node):
     matched: str  # MATCHED, NOT MATCHED, NOT MATCHED BY SOURCE
     word: str  # UPDATE, DELETE, DO NOTHING, INSERT
     condition: Expression | None = field(default=None, metadata=OPTIONAL)
-    assignments: tuple[Assignment, ...] = ()
+    assignments: tuple[Assignment | Together, ...] = ()
 
     def sql(self) -> str:
         condition = "" if self.condition is None else f" AND {self.condition.sql()}"
@@ -104,8 +134,9 @@ class Action(Node):
         if self.word == "UPDATE":
             return f"UPDATE SET {listed(self.assignments)}"
         if self.word == "INSERT":
-            columns = ", ".join(each.column for each in self.assignments)
-            return f"INSERT ({columns}) VALUES ({', '.join(each.value.sql() for each in self.assignments)})"
+            given = [each for each in self.assignments if isinstance(each, Assignment)]
+            columns = ", ".join(each.column for each in given)
+            return f"INSERT ({columns}) VALUES ({', '.join(each.value.sql() for each in given)})"
         return self.word
 
 
@@ -124,3 +155,56 @@ class Merge(Change):
             f"MERGE INTO {self.table} AS {self.alias} USING {self.source.sql()} ON {self.on.sql()} {actions}"
             f"{_returned(self.returning)}"
         )
+
+
+@dataclass(frozen=True)
+class Chained(Change):
+    """A change in WITH whose rows another takes."""
+
+    first: Change
+    second: Change
+
+    def tables(self) -> tuple[str, ...]:
+        return (*self.first.tables(), *self.second.tables())
+
+    def sql(self) -> str:
+        return f"WITH changed AS ({self.first.sql()}) {self.second.sql()}"
+
+
+@dataclass(frozen=True)
+class Altered(Change):
+    """ALTER TABLE, by its words."""
+
+    words: str
+
+    def sql(self) -> str:
+        return f"ALTER TABLE {self.table} {self.words}"
+
+
+@dataclass(frozen=True)
+class Block(Change):
+    """Changes one after the other, each behind a savepoint; some are undone."""
+
+    steps: tuple[Step, ...] = some()
+
+    def tables(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(table for step in self.steps for table in step.change.tables()))
+
+    def statements(self) -> tuple[str, ...]:
+        return tuple(text for step in self.steps for text in step.statements())
+
+    def sql(self) -> str:
+        return ";\n".join(self.statements())
+
+
+@dataclass(frozen=True)
+class Step(Node):
+    change: Change
+    undone: bool = switch()
+
+    def statements(self) -> tuple[str, ...]:
+        end = "ROLLBACK TO here" if self.undone else "RELEASE here"
+        return ("SAVEPOINT here", self.change.sql(), end)
+
+    def sql(self) -> str:
+        return ";\n".join(self.statements())

@@ -50,16 +50,26 @@ class Changer:
         """The change within a transaction that stays open."""
         self._both("BEGIN")
         assert isinstance(change, Change)
-        text = change.sql()
-        wanted, answer = self.asker.oracle.ask(text), self.asker.sluice.ask(text)
-        verdict = judge(wanted, answer, is_list=False)
-        if verdict is Verdict.SAME and wanted.message != answer.message:
-            verdict = Verdict.DIFFERENT
-        if verdict is not Verdict.SAME or wanted.sqlstate:
-            return wanted, answer, verdict, text
-        look = all_of(change.table)
-        wanted, answer = self.asker.oracle.ask(look), self.asker.sluice.ask(look)
-        return wanted, answer, judge(wanted, answer, is_list=True), f"{text};\n{look}"
+        said = ""
+        for text in change.statements():
+            said += f"{text};\n"
+            wanted, answer = self.asker.oracle.ask(text), self.asker.sluice.ask(text)
+            verdict = judge(wanted, answer, is_list=False)
+            if verdict is Verdict.SAME and wanted.message != answer.message:
+                verdict = Verdict.DIFFERENT
+            if verdict is not Verdict.SAME or wanted.sqlstate:
+                return wanted, answer, verdict, said.removesuffix(";\n")
+        return self._looked(change, said)
+
+    def _looked(self, change: Change, said: str) -> tuple[Answer, Answer, Verdict, str]:
+        """What all rows of the tables are, on either side; the first table that differs."""
+        for table in change.tables():
+            look = all_of(table)
+            wanted, answer = self.asker.oracle.ask(look), self.asker.sluice.ask(look)
+            verdict = judge(wanted, answer, is_list=True)
+            if verdict is not Verdict.SAME:
+                break
+        return wanted, answer, verdict, f"{said}{look}"
 
     def _change(self, change: Change, tables: World, where: str, done: tuple[str, ...]) -> bool:
         """Whether it is carried out, on both sides alike."""
@@ -68,10 +78,8 @@ class Changer:
         if verdict is Verdict.SAME:
             self._both("COMMIT")
             counts.same += 1
-            look = all_of(change.table)
-            left, right = self.asker.oracle.ask(look), self.asker.sluice.ask(look)
-            if judge(left, right, is_list=True) is not Verdict.SAME:
-                text = f"{change.sql()};\n{look}"
+            left, right, verdict, text = self._looked(change, f"{change.sql()};\n")
+            if verdict is not Verdict.SAME:
                 counts.differences.append(
                     Difference(f"{where} (after COMMIT)", text, left, right, script(tables) + done)
                 )

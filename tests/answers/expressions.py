@@ -120,7 +120,11 @@ class Aggregate(Expression):
     filter: Expression | None = field(default=None, metadata=OPTIONAL)
 
     def sql(self) -> str:
-        return self.call() + ("" if self.filter is None else f" FILTER (WHERE {self.filter.sql()})")
+        call = self.call()
+        if self.filter is None:
+            return call
+        cast = "::text" if self.template.endswith("::text") else ""
+        return f"{call.removesuffix(cast)} FILTER (WHERE {self.filter.sql()}){cast}"
 
     def call(self) -> str:
         # The argument ends the order, also where the argument gets simpler: what then ties is the same.

@@ -1,4 +1,4 @@
-"""Twenty faults, planted in the planner one at a time: how many queries it takes until an answer is wrong.
+"""Faults, planted in the planner one at a time: how many queries it takes until an answer is wrong.
 
 `python -m tests.answers.faults [--queries N] [--seed N] [NAME …]`. Each query is planned with and without each fault;
 where the plans are the same, so are the answers, and Spark is not asked.
@@ -28,7 +28,7 @@ from tests.answers.compare import Verdict, judge
 from tests.answers.sides import Oracle, Planner
 from tests.planner.differential import Answer, Laboratory
 
-_UNION, _EXCEPT = 1, 3  # SetOperation of parsenodes.h
+_UNION, _INTERSECT, _EXCEPT = 1, 2, 3  # SetOperation of parsenodes.h
 _INNER, _LEFT = 0, 1  # JoinType of nodes.h
 
 Plant = Callable[[], AbstractContextManager[Any]]
@@ -120,6 +120,17 @@ def _nulls_last() -> AbstractContextManager[Any]:
 
     def wrong(value: Any, clause: Any, types: Any) -> Any:
         return right(value, clause.replaced(nulls_first=False), types)
+
+    return patch.object(ordering, "ordered", wrong)
+
+
+def _ascending() -> AbstractContextManager[Any]:
+    right = ordering.ordered
+
+    def wrong(*arguments: Any) -> Any:
+        found = right(*arguments)
+        found.set("desc", False)
+        return found
 
     return patch.object(ordering, "ordered", wrong)
 
@@ -216,6 +227,9 @@ FAULTS: Final = (
     Fault("NULLS LAST for FIRST", _nulls_last),
     Fault("UNION for UNION ALL", _set_operations(_without_all(_UNION))),
     Fault("EXCEPT without its ALL", _set_operations(_without_all(_EXCEPT))),
+    Fault("INTERSECT without its ALL", _set_operations(_without_all(_INTERSECT))),
+    Fault("DISTINCT dropped", _selecting(lambda node: node.replaced(distinctClause=None))),
+    Fault("ascending for descending", _ascending),
     Fault("OFFSET ignored", _no_offset),
     Fault("HAVING dropped", _selecting(lambda node: node.replaced(havingQual=None))),
     Fault("FILTER dropped", _no_filter),
@@ -292,9 +306,11 @@ def main() -> int:
         wanted = {each.name: each.plant for each in chosen}
         found = Hunt(laboratory, wanted).run(given.seed, given.queries)
     missed = [each.name for each in chosen if each.name not in found]
-    for each in chosen:
-        if each.name in missed:
-            print(f"  --- {each.name}: not found in {given.queries} queries")
+    print(f"\nqueries | fault (seed {given.seed})")
+    for name, (count, _) in sorted(found.items(), key=lambda each: each[1][0]):
+        print(f"{count:7} | {name}")
+    for name in missed:
+        print(f"      - | {name}: not in {given.queries}")
     print(f"{len(found)} of {len(chosen)} found, {time.monotonic() - began:.0f} s")
     return 1 if missed else 0
 

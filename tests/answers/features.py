@@ -8,6 +8,7 @@ from typing import Final
 
 from tests.answers.expressions import Case, Exists, Expression, In, Ordered, Quantified, Ref, Scalar, When
 from tests.answers.queries import (
+    Called,
     Derived,
     DistinctOn,
     Grouping,
@@ -27,7 +28,7 @@ Shows = Callable[[Query], bool]
 
 def is_correlated(query: Node) -> bool:
     """Whether it names a column of something that is not in it."""
-    inside = {each.alias for each in walk(query) if isinstance(each, TableItem | Derived)}
+    inside = {each.alias for each in walk(query) if isinstance(each, TableItem | Derived | Called)}
     return any(isinstance(each, Ref) and each.alias and each.alias not in inside for each in walk(query))
 
 
@@ -98,7 +99,7 @@ def _correlated_by(pattern: str) -> Shows:
 
 
 def _is_outside(condition: Expression, query: Select) -> bool:
-    inside = {each.alias for each in walk(query) if isinstance(each, TableItem | Derived)}
+    inside = {each.alias for each in walk(query) if isinstance(each, TableItem | Derived | Called)}
     return any(isinstance(each, Ref) and each.alias and each.alias not in inside for each in walk(condition))
 
 
@@ -117,7 +118,7 @@ def _over_nullable(query: Query) -> bool:
         for each in walk(query)
         if isinstance(each, Join) and each.kind in {"LEFT", "FULL"}
         for item in walk(each.right)
-        if isinstance(item, TableItem | Derived)
+        if isinstance(item, TableItem | Derived | Called)
     }
     return any(
         isinstance(ref, Ref) and ref.alias in nullable and is_correlated(each)
@@ -205,6 +206,32 @@ FEATURES: Final[dict[str, Shows]] = {
     "arrays": _text(r"array_append|ARRAY\["),
     "jsonb": _text(r" ->> | -> "),
     "enumeration": _text(r"::mood|c_mood"),
+    "grouping sets beside keys": _text(r"GROUP BY [^()]*, ROLLUP"),
+    "grouping sets crossed": _text(r"CUBE \([^)]*\), ROLLUP"),
+    "grouping sets nested": _text(r"GROUPING SETS \(ROLLUP"),
+    "GROUP BY DISTINCT": _text(r"GROUP BY DISTINCT"),
+    "GROUPING() of several": _text(r"grouping\([^()]*, "),
+    "RANGE with an interval": _text(r"RANGE BETWEEN interval"),
+    "list in a window": _text(r"array_agg\([^)]*\) OVER"),
+    "three of a set operation": _any(
+        lambda each: isinstance(each, SetOperation) and isinstance(each.left, SetOperation)
+    ),
+    "VALUES in a set operation": _text(r"(UNION|INTERSECT|EXCEPT)( ALL)? \(VALUES"),
+    "WITH of a subquery": _text(r"WITH v1"),
+    "SEARCH": _text(r"SEARCH (DEPTH|BREADTH) FIRST"),
+    "CYCLE": _text(r"CYCLE c2 SET"),
+    "function in FROM": _any(lambda each: isinstance(each, Called)),
+    "function in FROM, left": _text(r"LEFT JOIN (generate_series|unnest)\("),
+    "ROWS FROM": _text(r"ROWS FROM"),
+    "rows of a jsonb": _text(r"jsonb_(array_elements|each|object_keys|path_query)\([^)]*\)"),
+    "json_table": _text(r"json_table\("),
+    "json_value": _text(r"json_(value|exists|query)\("),
+    "jsonpath": _text(r"jsonb_path_|@[?@] '"),
+    "slices": _text(r"\[1:2\]"),
+    "LATERAL VALUES": _text(r"LATERAL \(VALUES"),
+    "LATERAL WITH": _text(r"LATERAL \(WITH"),
+    "hypothetical-set aggregate": _text(r"rank\(\d\) WITHIN GROUP"),
+    "age": _text(r"\bage\("),
     "IS DISTINCT FROM": _text(r"IS DISTINCT FROM"),
     "BETWEEN": _text(r"[^SE] BETWEEN"),
     "intervals": _text(r"c_interval"),

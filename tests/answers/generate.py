@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from tests.answers.expressions import Aggregate, Apply, Expression, Frame, Literal, Ordered, Ref, Window
-from tests.answers.generate_expressions import Expressions
+from tests.answers.expressions import Aggregate, Apply, Expression, Frame, Ordered, Ref, Window
+from tests.answers.generate_commons import Commons
+from tests.answers.generate_expressions import DISTANCES
 from tests.answers.queries import (
-    Common,
+    Called,
     Cut,
     Derived,
     DistinctOn,
@@ -25,7 +26,6 @@ from tests.answers.queries import (
     Source,
     TableItem,
     Target,
-    With,
 )
 from tests.answers.scope import Scope, row_keys
 from tests.answers.tables import World
@@ -33,10 +33,13 @@ from tests.answers.tree import walk
 from tests.answers.types import WIDER
 
 _QUERIES_MAX: Final = 7
-_DEPTH_MAX: Final = 3
+_FORMS: Final = (
+    "", "", "", "", "ROLLUP", "ROLLUP", "CUBE", "CUBE", "GROUPING SETS", "GROUPING SETS", "MIXED", "CROSSED", "NESTED",
+    "DISTINCT",
+)  # fmt: skip
 
 
-class Queries(Expressions):
+class Queries(Commons):
     """Queries over the tables of a world."""
 
     def __init__(self, chance: random.Random, world: World) -> None:
@@ -44,23 +47,24 @@ class Queries(Expressions):
         self.world = world
         self.columns = {table.name: [(column.name, column.kind) for column in table.columns] for table in world.tables}
         self.base = frozenset(self.columns)
-        self.common: list[str] = []  # of WITH, while its body is made
+        self.common = []
+        self.nested = 0
 
     # --- whole statements ---
 
     def statement(self) -> Query:
         """A query, most often with a subquery that names an outer column."""
-        self.aliases = 0
+        self.aliases = self.nested = 0
         self.spicy = self.likely(0.15)
         self.left = self.chance.choice((1, 2, 2, 3, 3, 4, _QUERIES_MAX))
         pick = self.chance.random()
         if pick < 0.12:
-            return self._with()
+            return self.with_()
         if pick < 0.20:
-            return self.set_operation(self._kinds(), None, ordered=self.likely(0.5))
+            return self.set_operation(self.kinds(), None, ordered=self.likely(0.5))
         if pick < 0.24:
             return self._counted()
-        return self.select(None, self._kinds(), top=True)
+        return self.select(None, self.kinds(), top=True)
 
     def _counted(self) -> Query:
         """Windows without a total order: certain, since rows that tie show the same."""
@@ -68,62 +72,14 @@ class Queries(Expressions):
         first, second = (self.column(scope, self.ordered_kind(scope)) for _ in range(2))
         keys: tuple[Expression, ...] = (second, first)
         frame = self.frame(self.chance.choice(("ROWS", "GROUPS")) if self.spicy else "ROWS", (), ())
-        if self.spicy and second.kind in {"int4", "int8", "numeric"} and self.likely(0.6):
-            keys, frame = (second,), Frame("RANGE", "2 PRECEDING", self.chance.choice(("1 PRECEDING", "1 FOLLOWING")))
+        if self.spicy and second.kind in DISTANCES and self.likely(0.7):
+            near, far = DISTANCES[second.kind]
+            keys = (second,)
+            frame = Frame("RANGE", f"{far} PRECEDING", f"{near} {self.chance.choice(('PRECEDING', 'FOLLOWING'))}")
         count = Window("int8", Aggregate("int8", "count({0})", (second,)), (first,), (), keys, frame)
         rank = self.chance.choice(("rank()", "dense_rank()", "percent_rank()", "cume_dist()"))
         ranked = Window("float8", Apply("float8", rank, ()), (first,), (), keys)
         return Select(self.targets([first, second, count, ranked]), source)
-
-    def _kinds(self) -> tuple[str, ...]:
-        return tuple(self.any_kind() for _ in range(self.chance.choice((1, 2, 2, 3))))
-
-    def _with(self) -> Query:
-        recursive = self.likely(0.35)
-        commons = []
-        for number in range(1, self.chance.choice((2, 3))):
-            name = f"w{number}"
-            query = self._recursive(name) if recursive and number == 1 else self.select(None, self._simple_kinds())
-            word = self.chance.choice(("", "", "MATERIALIZED ", "NOT MATERIALIZED "))
-            commons.append(Common(name, query, "" if recursive else word))
-            self.columns[name] = self.outputs(query)
-            self.common.append(name)
-        body = self.select(None, self._kinds(), top=True, tables=self.common)
-        for common in commons:
-            del self.columns[common.name]
-        self.common = []
-        return With(tuple(commons), body, recursive)
-
-    def _simple_kinds(self) -> tuple[str, ...]:
-        return ("int4", *(self.chance.choice(("int4", "text", "numeric", "date")) for _ in range(2)))
-
-    def _recursive(self, name: str) -> Query:
-        """Numbers that grow, with a join to a table in each step."""
-        first = self._base_item()
-        scope = self.scope(first, None)
-        start = Select(
-            (Target(Literal("int4", "1"), "c1"), Target(self.column(scope, "int4"), "c2"),
-             Target(Apply("text", "{0}::text", (self.column(scope, "text"),)), "c3")),
-            first, (self.boolean(scope, 1),),
-        )  # fmt: skip
-        own, joined = TableItem(name, self.alias()), self._base_item()
-        count, value = Ref("int4", own.alias, "c1"), Ref("int4", own.alias, "c2")
-        key = Ref("int4", joined.alias, "k")
-        on = (Apply("bool", "({0} = {1})", (key, value)), Apply("bool", "({0} < 3)", (count,)))
-        step = Select(
-            (Target(Apply("int4", "({0} + 1)", (count,)), "c1"), Target(Ref("int4", joined.alias, "id"), "c2"),
-             Target(Apply("text", "({0} || '+')", (Ref("text", own.alias, "c3"),)), "c3")),
-            Join(own, "INNER", joined, on),
-        )  # fmt: skip
-        return SetOperation("UNION", start, step, every=not self.spicy)
-
-    def outputs(self, query: Query) -> list[tuple[str, str]]:
-        """Names and kinds of what a query gives."""
-        while not isinstance(query, Select | Rows):
-            query = query.left if isinstance(query, SetOperation) else query.body  # type: ignore[attr-defined]
-        if isinstance(query, Rows):
-            return list(zip(query.names(), (each.kind for each in query.rows[0].values), strict=True))
-        return [(each.name, each.value.kind) for each in query.targets]
 
     # --- set operations ---
 
@@ -132,7 +88,13 @@ class Queries(Expressions):
             kinds = ["int8" if kind == "numeric" else kind for kind in kinds]
         others = [self.chance.choice(WIDER[kind]) if self.likely(0.1) and kind in WIDER else kind for kind in kinds]
         word = self.chance.choice(("UNION", "UNION", "INTERSECT", "EXCEPT"))
-        left, right = self.select(outer, kinds), self.select(outer, others)
+        left: Query = self.select(outer, kinds, cut=0.1)
+        right: Query = self.select(outer, others, cut=0.1) if self.likely(0.9) else self.rows(others)
+        if word != "UNION" and isinstance(left, Select) and self.likely(0.5):  # else they seldom have a row in common
+            right = replace(left, where=left.where[1:], order=None)
+        if self.left > 0 and self.likely(0.2):
+            other = self.chance.choice(("UNION", "INTERSECT", "EXCEPT"))
+            left = SetOperation(other, left, self.select(outer, kinds), self.likely(0.5))
         order = Order(by_all=True, cut=self.cut(0.5)) if ordered else None
         return SetOperation(word, left, right, self.likely(0.5), order)
 
@@ -150,9 +112,6 @@ class Queries(Expressions):
         self.aliases += 1
         return f"a{self.aliases}"
 
-    def _base_item(self) -> TableItem:
-        return TableItem(self.chance.choice(sorted(self.base)), self.alias())
-
     def _item(self, before: Scope | None, tables: Sequence[str]) -> Source:
         """`before`: what a LATERAL subquery may name."""
         pick = self.chance.random()
@@ -161,22 +120,32 @@ class Queries(Expressions):
         if self.common and pick < 0.2:
             return TableItem(self.chance.choice(self.common), self.alias())
         if pick < 0.72 or self.left < 1:
-            return self._base_item()
+            return self.base_item()
+        if before is not None and self.likely(0.3 if self.spicy else 0.12):
+            return self.called(before)
         if before is not None and before.leaves and self.likely(0.7):
             return Derived(self.lateral(before), self.alias(), lateral=True)
         outer = None if before is None else before.outer
         if self.likely(0.2):
-            return Derived(self.rows(self._simple_kinds()), self.alias())
+            return Derived(self.rows(self.simple_kinds()), self.alias())
         if self.likely(0.2):
-            return Derived(self.set_operation(self._simple_kinds(), None, ordered=self.likely(0.3)), self.alias())
-        return Derived(self.select(None if self.likely(0.7) else outer and None, self._simple_kinds()), self.alias())
+            return Derived(self.set_operation(self.simple_kinds(), None, ordered=self.likely(0.3)), self.alias())
+        if self.likely(0.1):
+            return Derived(self.nested_with(outer, self.simple_kinds()), self.alias())
+        around = None if outer is None or self.likely(0.6) else outer
+        return Derived(self.select(around, self.simple_kinds(), cut=0.1), self.alias())
 
     def lateral(self, before: Scope) -> Query:
         """A subquery that names what stands before it."""
-        kinds = self._simple_kinds()
-        if self.likely(0.15):
+        kinds = self.simple_kinds()
+        pick = self.chance.random()
+        if pick < 0.15:
             return self.set_operation(kinds, before, ordered=True)
-        return self.select(before, kinds, correlated=True, cut=0.6)
+        if pick < 0.22:
+            return self.nested_with(before, kinds, cut=0.5)
+        if pick < 0.28:
+            return self.rows(kinds, before)
+        return self.select(before, kinds, correlated=pick < 0.95, cut=0.6)
 
     def rows(self, kinds: Sequence[str], outer: Scope | None = None) -> Rows:
         """VALUES."""
@@ -197,6 +166,8 @@ class Queries(Expressions):
                     keys += tuple(Ref(kind, item.alias, name) for name, kind in self.columns[item.table])
             elif isinstance(item, Derived):
                 leaves += [Ref(kind, item.alias, name) for name, kind in self.outputs(item.query)]
+            elif isinstance(item, Called):
+                leaves += [Ref(kind, item.alias, name) for name, kind in item.columns]
         return Scope(leaves, outer, keys=keys)
 
     def _flat(self, source: Source) -> list[Source]:
@@ -218,7 +189,8 @@ class Queries(Expressions):
     def _joined(self, left: Source, right: Source, scope: Scope) -> Source:
         kinds = ["INNER", "INNER", "LEFT", "LEFT", "CROSS"]
         bases = isinstance(left, TableItem) and isinstance(right, TableItem)
-        if not (isinstance(right, Derived) and right.lateral):
+        free = not ((isinstance(right, Derived) and right.lateral) or isinstance(right, Called))
+        if free:
             kinds += ["RIGHT", "FULL"]
         kind = self.chance.choice(kinds)
         if kind == "CROSS":
@@ -226,9 +198,11 @@ class Queries(Expressions):
         if bases and self.likely(0.25) and {left.table, right.table} <= self.base:  # type: ignore[attr-defined]
             return Join(left, kind, right, using=self.chance.choice((("k",), ("id",), ("id", "k"))))
         inner = self.scope(right, scope.outer)
-        if isinstance(right, Derived) and right.lateral and self.likely(0.6):
+        if not free and self.likely(0.6):
             return Join(left, kind, right)
         on = [self.equality(scope, inner)]
+        if self.left < 1 and kind in {"INNER", "LEFT"} and self.likely(0.1):  # by no equality
+            on = [Apply("bool", "({0} < {1})", (self.column(scope, "int4"), self.column(inner, "int4")))]
         if kind != "FULL" and self.likely(0.25):
             both = Scope([*scope.leaves, *inner.leaves], scope.outer)
             on.append(self.boolean(both, 2))
@@ -316,11 +290,13 @@ class Queries(Expressions):
             if any(isinstance(each, Ref) for each in walk(key)) and key.sql() not in {each.sql() for each in keys}:
                 keys.append(key)
         sets = bool(keys) and (self.spicy or all(key.kind != "numeric" for key in keys))
-        form = self.chance.choice(("", "", "ROLLUP", "CUBE", "GROUPING SETS")) if sets else ""
+        form = self.chance.choice(_FORMS) if sets else ""
         grouped = Scope(list(keys), scope.outer, rows=scope)
         values = [self.value(grouped, kind, 2) for kind in kinds]
         if more and form and self.likely(0.5):
             values.append(Apply("int4", "grouping({0})", (self.chance.choice(keys),)))
+            if len(keys) > 1 and self.likely(0.4):
+                values[-1] = Apply("int4", "grouping({0}, {1})", (keys[1], keys[0]))
         if more and not form and self.likely(0.25):
             values.append(self.window_over_groups(grouped, keys))
         having = (self.boolean(grouped, 2),) if self.likely(0.3) else ()
@@ -363,6 +339,8 @@ class Queries(Expressions):
             return self.rows(kinds, outer)
         if self.likely(0.1):
             return self.set_operation(kinds, outer, ordered=self.likely(0.3))
+        if self.left > 0 and self.likely(0.05):
+            return self.nested_with(outer, kinds, cut=0.25)
         return self.select(outer, kinds, correlated=self.likely(0.7), cut=0.25)
 
     def sorted_rows(self, outer: Scope, kind: str) -> Query:

@@ -40,6 +40,12 @@ _PLACES: Final = {
     "UNBOUNDED PRECEDING": 0, "2 PRECEDING": 1, "1 PRECEDING": 2, "CURRENT ROW": 3, "1 FOLLOWING": 4, "2 FOLLOWING": 5,
     "UNBOUNDED FOLLOWING": 6,
 }  # fmt: skip
+# By which RANGE counts, near and far.
+DISTANCES: Final = {
+    "int4": ("1", "2"), "int8": ("1", "2"), "numeric": ("1.5", "100"), "float8": ("0.5", "2.5"),
+    "date": ("interval '1 day'", "interval '3 months'"), "timestamp": ("interval '2 hours'", "interval '61 days'"),
+    "timestamptz": ("interval '1 hour'", "interval '1 year'"), "time": ("interval '1 hour'", "interval '13 hours'"),
+}  # fmt: skip
 _EXCLUSIONS: Final = ("CURRENT ROW", "GROUP", "TIES", "NO OTHERS")
 _PLAIN: Final = ("int4", "int4", "text", "numeric", "int8", "date", "bool", "timestamp", "mood")
 
@@ -230,7 +236,7 @@ class Expressions:
         if self.spicy and self.likely(0.3):
             known = templates.SELDOM_AGGREGATES.get(kind, known)
         if plain:
-            known = [each for each in known if "WITHIN" not in each[0] and "{order}" not in each[0]]
+            known = [each for each in known if not any(word in each[0] for word in ("WITHIN", "{order}", ")::"))]
         if not known:
             return None
         template, kinds = self.chance.choice(known)
@@ -283,8 +289,11 @@ class Expressions:
         start = self.chance.choice(_STARTS)
         end = self.chance.choice([each for each in _ENDS if _PLACES[each] >= _PLACES[start]])
         if mode == "RANGE":
-            numbers = self.spicy and len(order) == 1 and not keys and order[0].value.kind in {"int4", "int8", "numeric"}
-            if not numbers:
+            distances = DISTANCES.get(order[0].value.kind) if self.spicy and len(order) == 1 and not keys else None
+            if distances is not None:
+                near, far = distances
+                start, end = start.replace("1", near).replace("2", far), end.replace("1", near).replace("2", far)
+            else:
                 start, end = "UNBOUNDED PRECEDING", self.chance.choice(("CURRENT ROW", "UNBOUNDED FOLLOWING"))
                 if self.likely(0.3):
                     start = "CURRENT ROW"

@@ -46,6 +46,26 @@ READ_TWICE: Final = {
     "array_agg over ties": _COMMON.format("SELECT t, array_agg(id ORDER BY k) AS a FROM ties GROUP BY t", "x.a = y.a"),
     "string_agg": _COMMON.format("SELECT k, string_agg(id::text, ',') AS a FROM ties GROUP BY k", "x.a = y.a"),
     "any_value": _COMMON.format("SELECT k, any_value(id) AS a FROM ties GROUP BY k", "x.a = y.a"),
+    "nth_value": _COMMON.format(
+        "SELECT id, nth_value(id, 2) OVER (PARTITION BY t ORDER BY k ROWS BETWEEN 1 PRECEDING AND 2 FOLLOWING) AS n "
+        "FROM ties", "x.id = y.id AND x.n IS NOT DISTINCT FROM y.n"
+    ),
+    "ntile": _COMMON.format("SELECT id, ntile(5) OVER (ORDER BY k) AS n FROM ties", "x.id = y.id AND x.n = y.n"),
+    "lead of a row behind": _COMMON.format(
+        "SELECT id, lead(id, -1, 0) OVER (ORDER BY t) AS n FROM ties", "x.id = y.id AND x.n = y.n"
+    ),
+    "LIMIT in LATERAL": _COMMON.format(
+        "SELECT g.k, l.id FROM groups g CROSS JOIN LATERAL (SELECT id FROM ties t WHERE t.k = g.k LIMIT 2) l",
+        "x.id = y.id"
+    ),
+    "LIMIT in a scalar subquery": _COMMON.format(
+        "SELECT g.k, (SELECT id FROM ties t WHERE t.k >= g.k ORDER BY t.k LIMIT 1) AS id FROM groups g", "x.id = y.id"
+    ),
+    "ARRAY of a subquery": _COMMON.format(
+        "SELECT g.k, ARRAY(SELECT id FROM ties t WHERE t.k = g.k) AS a FROM groups g", "x.a = y.a AND x.k = y.k"
+    ),
+    "jsonb_agg": _COMMON.format("SELECT k, jsonb_agg(id) AS a FROM ties GROUP BY k", "x.a = y.a"),
+    "TABLESAMPLE": _COMMON.format("SELECT id FROM ties TABLESAMPLE BERNOULLI (100)", "x.id = y.id"),
     "sum of floats": "WITH w AS (SELECT t, sum(f) AS s FROM ties GROUP BY t) "
                      "SELECT count(*) FROM w WHERE s = (SELECT max(s) FROM w)",
     "by another": "WITH v AS (SELECT id, k FROM ties LIMIT 9), w AS (SELECT * FROM v WHERE id > 0) "
@@ -104,6 +124,26 @@ TOTAL: Final = {
                                  "row_number() OVER (ORDER BY k) AS n FROM ties) q JOIN (SELECT 1) z ON true",
     "first and last": "SELECT id, first_value(id) OVER w, last_value(id) OVER w FROM ties "
                       "WINDOW w AS (PARTITION BY k ORDER BY id ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING)",
+    "what comes first has none before": "SELECT count(*) FROM (SELECT row_number() OVER w AS n, lag(id) OVER w AS p, "
+                                        "first_value(id) OVER (ORDER BY k ROWS UNBOUNDED PRECEDING) AS f, id "
+                                        "FROM ties WINDOW w AS (ORDER BY k)) q "
+                                        "WHERE (n = 1) = (p IS NULL) AND (n = 1) = (f = id)",
+    "DISTINCT ON gives one row's columns": "SELECT count(*) FROM (SELECT DISTINCT ON (k) k, id, t, f FROM ties) q "
+                                           "JOIN ties USING (id) WHERE q.t IS NOT DISTINCT FROM ties.t "
+                                           "AND q.f IS NOT DISTINCT FROM ties.f AND q.k IS NOT DISTINCT FROM ties.k",
+    "a cut row's columns": "SELECT count(*) FROM groups g CROSS JOIN LATERAL (SELECT id, t, f FROM ties t "
+                           "WHERE t.k = g.k ORDER BY t.k LIMIT 1) q JOIN ties USING (id, t, f)",
+    "mode of ties": "SELECT t, mode() WITHIN GROUP (ORDER BY id), mode() WITHIN GROUP (ORDER BY n) "
+                    "FROM ties GROUP BY t",
+    "extremes among ties": "SELECT t, min(id), max(id), min(f), max(n), bool_or(id > 20) FROM ties GROUP BY t",
+    "list in a window": "SELECT id, array_agg(id) OVER (PARTITION BY k ORDER BY id), "
+                        "string_agg(t, '' ) OVER (PARTITION BY k ORDER BY id ROWS 2 PRECEDING) FROM ties",
+    "a list for peers": "SELECT id, cardinality(array_agg(id) OVER (ORDER BY k)) FROM ties",
+    "elements of a list": "SELECT k, e, n FROM groups g CROSS JOIN LATERAL unnest(ARRAY[g.k, 9, 8]) "
+                          "WITH ORDINALITY AS u (e, n)",
+    "recursion over ties": "WITH RECURSIVE r (n, id) AS (SELECT 1, (SELECT min(id) FROM ties) UNION ALL "
+                           "SELECT n + 1, (SELECT id FROM ties t WHERE t.k = n % 4 ORDER BY t.t, t.id LIMIT 1) "
+                           "FROM r WHERE n < 6) SELECT * FROM r",
     "peers": "SELECT id, last_value(k) OVER (ORDER BY k), count(*) OVER (ORDER BY k), ntile(3) OVER (ORDER BY id) "
              "FROM ties",
     "top rows in order": "SELECT id, t FROM ties ORDER BY t, id LIMIT 6 OFFSET 3",

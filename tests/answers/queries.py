@@ -37,6 +37,19 @@ class Derived(Source):
 
 
 @dataclass(frozen=True)
+class Called(Source):
+    """A function in FROM, with a number for each row: `template` has {0} for the arguments, {alias} for its name."""
+
+    template: str
+    arguments: tuple[Expression, ...] = fixed()
+    alias: str = ""
+    columns: tuple[tuple[str, str], ...] = ()  # names and kinds; the last is the number
+
+    def sql(self) -> str:
+        return self.template.format(*(each.sql() for each in self.arguments), alias=self.alias)
+
+
+@dataclass(frozen=True)
 class Join(Source):
     left: Source
     kind: str
@@ -131,7 +144,7 @@ class Order(Node):
 
 @dataclass(frozen=True)
 class Grouping(Node):
-    """GROUP BY; `form` is "" or ROLLUP, CUBE, GROUPING SETS."""
+    """GROUP BY; `form` is "", ROLLUP, CUBE or GROUPING SETS, or says how these stand together."""
 
     keys: tuple[Expression, ...] = ()
     form: str = ""
@@ -140,6 +153,16 @@ class Grouping(Node):
     def sql(self) -> str:
         if not self.keys:
             return "()"
+        if self.form == "MIXED":
+            return f"{self.keys[0].sql()}, ROLLUP ({listed(self.keys[1:] or self.keys)})"
+        if self.form == "CROSSED":
+            return f"CUBE ({self.keys[0].sql()}), ROLLUP ({listed(self.keys[1:] or self.keys)})"
+        if self.form == "NESTED":
+            return (
+                f"GROUPING SETS (ROLLUP ({listed(self.keys)}), ({self.keys[-1].sql()}){', ()' if self.total else ''})"
+            )
+        if self.form == "DISTINCT":
+            return f"DISTINCT ROLLUP ({listed(self.keys)}), ROLLUP ({self.keys[0].sql()})"
         if self.form == "GROUPING SETS":
             sets = [f"({each.sql()})" for each in self.keys]
             if len(sets) > 1:
@@ -255,9 +278,10 @@ class Common(Node):
     name: str
     query: Query
     word: str = ""  # MATERIALIZED, NOT MATERIALIZED
+    clause: str = ""  # SEARCH, CYCLE
 
     def sql(self) -> str:
-        return f"{self.name} ({', '.join(self.query.names())}) AS {self.word}({self.query.sql()})"
+        return f"{self.name} ({', '.join(self.query.names())}) AS {self.word}({self.query.sql()}){self.clause}"
 
 
 @dataclass(frozen=True)
@@ -288,6 +312,8 @@ def tidy(statement: Node) -> Node:
             columns[item.alias] = frozenset(item.query.names())
         elif isinstance(item, TableItem):
             columns[item.alias] = commons.get(item.table)
+        elif isinstance(item, Called):
+            columns[item.alias] = frozenset(name for name, _ in item.columns)
 
     def is_there(key: Node) -> bool:
         return all(

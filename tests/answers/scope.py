@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass, field
 
 from tests.answers.expressions import Expression, Ref
-from tests.answers.queries import Derived, Join, Source, TableItem
+from tests.answers.queries import Called, Derived, Join, Source, TableItem
 from tests.answers.tree import walk
 
 
@@ -41,7 +41,7 @@ def row_keys(source: Source, tables: frozenset[str]) -> tuple[Expression, ...]:
         Ref("int4", item.alias, "id") for item in walk(source) if isinstance(item, TableItem) and item.table in tables
     ]
     keys += [key for item in _items(source) for key in _all_columns(item)]
-    mine = {item.alias for item in _items(source) if isinstance(item, TableItem | Derived)}
+    mine = {item.alias for item in _items(source) if isinstance(item, TableItem | Derived | Called)}
     return tuple(key for key in keys if isinstance(key, Ref) and key.alias in mine)
 
 
@@ -54,4 +54,6 @@ def _items(source: Source) -> list[Source]:
 def _all_columns(item: Source) -> list[Expression]:
     if isinstance(item, Derived):
         return [Ref("any", item.alias, name) for name in item.query.names()]
+    if isinstance(item, Called):
+        return [Ref("int8", item.alias, item.columns[-1][0])]
     return []

@@ -25,8 +25,8 @@ class Side(Protocol):
 class Server:
     """Over libpq, in a schema of its own."""
 
-    def __init__(self, url: str, seconds: int = 0) -> None:
-        self._connection = psycopg.connect(url, autocommit=True)
+    def __init__(self, url: str, seconds: int = 0, options: str = "") -> None:
+        self._connection = psycopg.connect(url, autocommit=True, options=options)
         self.run(f"SET client_min_messages = warning; SET statement_timeout = '{seconds}s'")
 
     def run(self, statement: Statement) -> Answer:

@@ -47,8 +47,11 @@ def over_urls(gateway: str, postgres: str) -> Iterator[Asker]:
 
 @contextmanager
 def started(shuffled: int | None = None, workers: int = 0) -> Iterator[Asker]:
-    """A gateway and a PostgreSQL of one's own; with workers, a Spark cluster beside them."""
-    arguments = () if shuffled is None else ("--shuffled", str(shuffled))
+    """A gateway and a PostgreSQL of one's own; with workers, a Spark cluster beside them.
+
+    Spark begins with every query: what PostgreSQL computes by itself is PostgreSQL's answer.
+    """
+    arguments = ("--engine", "spark", *(() if shuffled is None else ("--shuffled", str(shuffled))))
     with open_directory("answers") as directory, ExitStack() as stack:
         environment = {}
         if workers:

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from tests.answers import templates_more as more
+from tests.answers import templates_seldom as seldom
+
 _TEXT: Final = """
 int4 | ({0} + {1}) | int4 int4
 int4 | ({0} - {1}) | int4 int4
@@ -244,6 +247,16 @@ _KINDS: Final = (*_EXTREMES, "bool", "uuid", "bytea", "jsonb", "int4[]", "text[]
 
 # Window functions beside aggregates; with the keys or (plain) without.
 _WINDOWS: Final = """
+int4[] | array_agg({0}) | int4 | frame
+text | string_agg({0}, '+') | text | frame
+X | lead({0}, 0, {1}) | X X | keys
+X | lag({0}, -1) | X | keys
+X | lead({0}, {1} % 3, {0}) | X int4 | keys
+int4 | ntile(1 + abs({0} % 1)) | int4 | keys
+X | nth_value({0}, 1) | X | frame
+X | max({0}) | X | frame
+X | min({0}) | X | frame
+int8 | count({0}) | text | frame
 int8 | row_number() | | keys
 int8 | rank() | | plain
 int8 | dense_rank() | | plain
@@ -286,10 +299,20 @@ def _windows() -> dict[str, list[tuple[str, tuple[str, ...], str]]]:
     return found
 
 
-FUNCTIONS: Final = _read(_TEXT)
+# Those of old stand twice, so that what is common stays common.
+FUNCTIONS: Final = _read(
+    _TEXT + _TEXT + more.NUMBERS + more.TEXTS + more.CONDITIONS + more.TIMES + more.ARRAYS + more.DOCUMENTS
+)
 GENERAL: Final = _joined(_read("", _ANY_KIND, _KINDS), _read("", _COMPARED, _GREATEST))
-AGGREGATES: Final = _joined(_read(_AGGREGATES, _ANY_AGGREGATES, _EXTREMES), _read("", _ORDERED_SETS, _SORTED))
+AGGREGATES: Final = _joined(
+    _read(_AGGREGATES + more.AGGREGATES, _ANY_AGGREGATES, _EXTREMES), _read("", _ORDERED_SETS, _SORTED)
+)
 # By kind, what most statements do without, so that Spark answers them.
-SELDOM: Final = _joined(_read(_SELDOM), _read("", _COMPARED, _KINDS))
-SELDOM_AGGREGATES: Final = _joined(_read(_SELDOM_AGGREGATES), _read("", _ORDERED_SETS, _EXTREMES))
+SELDOM: Final = _joined(
+    _read(
+        _SELDOM + seldom.NUMBERS + seldom.TEXTS + seldom.CONDITIONS + seldom.TIMES + seldom.ARRAYS + seldom.DOCUMENTS
+    ),
+    _read("", _COMPARED, _KINDS),
+)
+SELDOM_AGGREGATES: Final = _joined(_read(_SELDOM_AGGREGATES + seldom.AGGREGATES), _read("", _ORDERED_SETS, _EXTREMES))
 WINDOWS: Final = _windows()

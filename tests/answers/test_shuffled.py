@@ -25,7 +25,7 @@ _SHRINK_SECONDS = 20.0
 
 @pytest.fixture(scope="module")
 def addresses(oracle: Address) -> Iterator[tuple[Address, Address]]:
-    arguments = ("--shuffled", str(SEED))
+    arguments = ("--engine", "spark", "--shuffled", str(SEED))
     with open_directory("shuffled") as directory, GatewayProcess(directory / "data", arguments=arguments) as gateway:
         yield oracle, gateway.server
 

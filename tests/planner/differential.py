@@ -214,7 +214,9 @@ class Laboratory:
         if self.shuffled is not None:
             names = self._shuffled(names, Shuffle.of(self.shuffled, plan.sql))
         try:
-            arrow = self.spark.sql(plan.named(names)).toArrow()
+            # Not toArrow(), whose cast fails for a NULL of a struct with a field that has none.
+            frame: Any = self.spark.sql(plan.named(names))
+            arrow = pa.Table.from_batches(frame._collect_as_arrow(empty_list_if_zero_records=False))
         except Exception as error:  # noqa: BLE001
             java = getattr(error, "_origin", None)
             mapped = from_spark(error if java is None else protocol.Py4JJavaError("", java))

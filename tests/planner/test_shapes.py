@@ -96,6 +96,10 @@ SELECT n FROM decimals UNION ALL SELECT m FROM decimals ORDER BY 1
 SELECT s FROM integers INTERSECT SELECT 7 UNION SELECT NULL ORDER BY 1
 SELECT s FROM integers EXCEPT ALL SELECT 7::int2 ORDER BY 1
 SELECT s FROM integers INTERSECT ALL (VALUES (7), (7), (7)) ORDER BY 1
+SELECT 1 FROM integers INTERSECT ALL SELECT s FROM integers
+SELECT x, count(*) FROM (SELECT 1 AS x, s FROM integers EXCEPT ALL SELECT 1, s FROM integers WHERE id < 3) q GROUP BY x
+SELECT s, NULL::int FROM integers INTERSECT ALL SELECT s, i FROM integers WHERE i IS NULL ORDER BY 1
+SELECT s FROM integers EXCEPT ALL (SELECT s FROM integers INTERSECT ALL SELECT s FROM integers WHERE id > 2) ORDER BY 1
 (SELECT id FROM integers ORDER BY id LIMIT 2) UNION ALL (SELECT id FROM integers ORDER BY id DESC LIMIT 2) ORDER BY 1
 SELECT t FROM texts UNION SELECT c FROM texts ORDER BY 1
 SELECT NULL UNION ALL SELECT 'x' UNION ALL SELECT t FROM texts WHERE id = 1
@@ -212,6 +216,14 @@ def test_shape(probes: Laboratory, sql: str) -> None:
     assert same(expected, found)
     if "ORDER BY" in sql.rsplit(")", 1)[-1]:
         assert found.rows == expected.rows
+
+
+@pytest.mark.parametrize("operation", ["INTERSECT", "EXCEPT"])
+def test_spark_keeps_no_duplicates_in_set_operations(probes: Laboratory, operation: str) -> None:
+    """Its optimizer fails over constant columns there (ClassCastException)."""
+    plan = probes.plan(f"SELECT 1, s FROM integers {operation} ALL SELECT s, s FROM integers")
+    assert operation in plan.sql
+    assert f"{operation} ALL" not in plan.sql
 
 
 REFUSED = {
