@@ -210,6 +210,7 @@ class Store:
         self.pool = Pool(dsn)
         self._kept: dict[int, TableVersion] = {}
         self._rules: LRUCache[int, TableRules] = LRUCache(_VERSIONS_KEPT_MAX)
+        self._lake_relations: LRUCache[int, bool] = LRUCache(_VERSIONS_KEPT_MAX)
         self.gateway_number: int | None = None  # whose changes of schemas these are (catalog/gateways.py)
         self.row_locks = RowLocks(self.pool)
         self.undone_rows = UndoneRows(self.pool)
@@ -237,6 +238,15 @@ class Store:
         if not wanted:
             return frozenset()
         return frozenset(row["relid"] for row in await self.pool.fetch(_LAKE, wanted))
+
+    async def found_lake_relations(self, relation_oids: Iterable[int]) -> frozenset[int]:
+        """Which of these relations, which are there, are lake tables. What is one stays one until it is dropped, so
+        those that were found are not asked for again."""
+        wanted = set(relation_oids)
+        known = {oid for oid in wanted if oid in self._lake_relations}
+        found = await self.lake_relations(wanted - known)
+        self._lake_relations.update(dict.fromkeys(found, True))
+        return found | known
 
     async def is_shared(self, relation_oid: int) -> bool:
         """Whether it is a view or a sequence that is committed, and no session's own."""

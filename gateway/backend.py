@@ -21,7 +21,7 @@ from gateway.aside import aside
 from gateway.client_encoding import converts
 from gateway.encoded_statement import CLOSES, encoded, encoded_parts, is_large
 from gateway.endpoint import Address
-from gateway.framing import Frame, RelayScanner
+from gateway.framing import LARGE_BYTES, Frame, RelayScanner
 from gateway.loop_turns import LoopTurns
 from gateway.messages import backend as answers
 from gateway.messages import frontend, startup
@@ -216,13 +216,20 @@ class Backend:
                 case _:
                     pass
 
-    def send_in_utf8(self, data: bytes, *ends: Message) -> None:
+    def send_in_utf8(self, sent: Sequence[bytes], *ends: Message) -> None:
         """Send messages of the extended protocol whose texts are in UTF-8, then `ends` (Sync or Flush).
 
         Their answers stand between those of `switching`.
         """
         before, after = self.switching
-        self.send(b"".join((before, data, after, *(message.encode() for message in ends))))
+        small: list[bytes] = []
+        for part in (before, *sent, after, *(message.encode() for message in ends)):
+            if len(part) < LARGE_BYTES:
+                small.append(part)
+            else:  # to copy it takes long
+                self.send(b"".join(small), part)
+                small.clear()
+        self.send(b"".join(small))
 
     @property
     def switching(self) -> tuple[bytes, bytes]:

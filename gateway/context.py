@@ -13,6 +13,7 @@ from catalog.pool import log_fault
 from catalog.store import Store
 from gateway.endpoint import Address
 from gateway.indexing import Indexing
+from gateway.shadow_turns import ShadowTurns
 from planner.builtins import Builtins
 from planner.placement import Engine
 from storage.engine import SparkEngine
@@ -56,6 +57,7 @@ class GatewayContext:
     stopping: bool = False  # sessions end as soon as they run nothing
     indexing: Indexing = field(init=False)
     new_files: int = 0  # that were committed here since maintenance has last looked
+    shadow_turns: ShadowTurns = field(default_factory=ShadowTurns)
     login_lookups: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_LOGIN_LOOKUPS_MAX))
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 

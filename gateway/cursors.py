@@ -46,6 +46,8 @@ class Cursors:
         self._open: dict[str, Cursor] = {}
         self._read_unseen = False
         self.replaced = ReplacedRows()
+        # The backend's own that functions have opened, by name and time: the shadows that were filled then.
+        self.filled: dict[tuple[bytes | None, bytes | None], frozenset[int]] = {}
 
     def __contains__(self, name: str) -> bool:
         return name in self._open
@@ -94,6 +96,11 @@ class Cursors:
             if cursor.declared.holds and not cursor.held and not cursor.failed:
                 with self._session.cancellable(cursor.declared.tag):
                     await cursor.hold()
+
+    @property
+    def any_open(self) -> bool:
+        """Whether any is open, as far as is known."""
+        return bool(self._open)
 
     def read_unseen(self) -> None:
         """A function has scanned a shadow: it may have moved the backend's cursors, which give no sign from then on."""

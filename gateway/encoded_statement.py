@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from gateway.aside import aside
 from gateway.framing import LARGE_BYTES
 from gateway.messages import frontend
 from gateway.messages.layout import Message
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 # How many CloseCompletes a statement of the gateway's own brings: the last one ends its answers.
 CLOSES: Final = 4
+# A value takes as long to encode as so many bytes.
+_VALUE_COST: Final = 256
 
 
 def is_large(statement: Statement) -> bool:
@@ -61,3 +64,22 @@ def encoded_parts(statement: Statement, name: str = OWN) -> tuple[bytes, bytes, 
     )
     prepared, executed, after = (b"".join(message.encode() for message in messages) for messages in parts)
     return prepared, executed, after
+
+
+async def encode_messages(messages: Sequence[Message]) -> list[bytes]:
+    """Messages of the extended protocol; large ones are encoded off the event loop."""
+    return [await aside(_encoded, message, is_large=_takes_long(message)) for message in messages]
+
+
+def _encoded(message: Message) -> bytes:
+    return message.encode()
+
+
+def _takes_long(message: Message) -> bool:
+    match message:
+        case frontend.Bind(parameters=values):
+            return sum(len(value or b"") for value in values) + len(values) * _VALUE_COST >= LARGE_BYTES
+        case frontend.Parse(query=sql):
+            return len(sql) >= LARGE_BYTES
+        case _:
+            return False

@@ -57,11 +57,12 @@ class Exchange:
     `ends_with_statement`: the statement under way is the last of a simple query, and its transaction ends with it.
     `unsynced`: the backend has carried out something since the last Sync, in an implicit transaction.
     `pipelining`: something has been executed since the last Sync: for PostgreSQL, what follows is in an implicit block.
-    `ran_functions`: something ran that may have opened cursors past the gateway. `names_by_sql`: what a prepared
-    statement's name stands for may have been changed by SQL. `executing`: names whose EXECUTE is being
-    routed. `doom` is why what ran in Spark was ended. `attended`: the backend waits while Spark works
-    (gateway.attention). `answering`: a message is taken up; `cancelled`: a CancelRequest came meanwhile. What is
-    relayed is in the client's encoding both ways, all else in UTF-8.
+    `own_changes`: how many rows of catalogs the gateway itself has changed while functions are watched for that; None
+    where they are not. `ran_functions`: something ran that may have opened cursors past the gateway.
+    `names_by_sql`: what a prepared statement's name stands for may have been changed by SQL.
+    `executing`: names whose EXECUTE is being routed. `doom` is why what ran in Spark was ended. `attended`: the backend
+    waits while Spark works (gateway.attention). `answering`: a message is taken up; `cancelled`: a CancelRequest came
+    meanwhile. What is relayed is in the client's encoding both ways, all else in UTF-8.
     """
 
     def __init__(self, gateway: GatewayContext, client: Client, backend: Backend, user: str) -> None:
@@ -81,6 +82,7 @@ class Exchange:
         self.pipelining = False
         self.unsynced = False
         self.ran_functions = False
+        self.own_changes: int | None = None
         self.names_by_sql = False
         self.executing: set[str] = set()
         self.lake_active = False

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import Final
 
-from catalog.datatypes import BYTEA, FIRST_USER_OID
+from catalog.datatypes import BYTEA, FIRST_USER_OID, INT2, INT4, INT8, TEXT, VARCHAR
 from gateway.aside import aside
 from gateway.backend import Backend, Statement
 from gateway.client_encoding import ClientEncoding
@@ -18,6 +19,10 @@ from gateway.messages import frontend
 from gateway.own_text import own_text
 from planner.plan import Parameter
 
+# Texts longer than that, or more parameters, are read off the event loop.
+_PLAIN_MAX: Final = 200
+_PLAIN_BYTES_MAX: Final = 65_536
+_INTEGER: Final = re.compile(rb"0|-?[1-9][0-9]*")
 # Of a target list (MaxTupleAttributeNumber is 1664); a statement may have 65,535 parameters.
 _ENTRIES_MAX: Final = 1600
 _STYLES: Final = "SELECT pg_catalog.set_config('DateStyle', $1, true), pg_catalog.set_config('IntervalStyle', $2, true)"
@@ -63,6 +68,9 @@ async def canonical_parameters(
     """
     if not types:
         return ()
+    plain = plain_parameters(types, values, formats)
+    if plain is not None:
+        return plain
     questions: list[Statement] = []
     for start in range(0, len(types), _ENTRIES_MAX):
         part = slice(start, start + _ENTRIES_MAX)
@@ -77,6 +85,35 @@ async def canonical_parameters(
     texts = list(chain.from_iterable(result.rows[0] for result in results))
     many = len(texts) > _ENTRIES_MAX or sum(len(text or b"") for text in texts) > LARGE_BYTES
     return await aside(partial(_parameters, types), texts, is_large=many)
+
+
+def plain_parameters(
+    types: Sequence[int], values: Sequence[bytes | None], formats: Sequence[int]
+) -> tuple[Parameter, ...] | None:
+    """The parameters, where they are few and short, and it takes no type's own code to write them canonically.
+
+    The backend has taken them, so they are values of their types; texts are in UTF-8.
+    """
+    if len(types) > _PLAIN_MAX or sum(len(value or b"") for value in values) > _PLAIN_BYTES_MAX:
+        return None
+    found = []
+    given = formats if len(formats) > 1 else (*formats, 0)[:1] * len(types)
+    for type_oid, value, binary in zip(types, values, given, strict=True):
+        text = None if value is None else _plain_text(type_oid, value, binary=bool(binary))
+        if text is None and value is not None:
+            return None
+        found.append(Parameter(type_oid, text))
+    return tuple(found)
+
+
+def _plain_text(type_oid: int, value: bytes, *, binary: bool) -> str | None:
+    if type_oid in (TEXT, VARCHAR):
+        return value.decode()
+    if type_oid not in (INT2, INT4, INT8):
+        return None
+    if binary:
+        return str(int.from_bytes(value, signed=True))
+    return value.decode() if _INTEGER.fullmatch(value) else None
 
 
 def _parameters(types: Sequence[int], texts: Sequence[bytes | None]) -> tuple[Parameter, ...]:

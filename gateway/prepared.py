@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from catalog.errors import SluiceError
 from gateway.analysis import SAVEPOINT, UNDO, Analysis
 from gateway.backend import Backend, Statement
-from gateway.encoded_statement import CLOSES, encode_statement
+from gateway.encoded_statement import CLOSES, encode_messages, encode_statement
 from gateway.enlistment import analysed
 from gateway.framing import Frame
 from gateway.messages import backend as answers
@@ -172,12 +172,12 @@ async def _exchange(
 
     If `undone`, that is in a savepoint, to which the block goes back.
     """
-    sent = [message.encode() for message in messages]
+    sent = await encode_messages(messages)
     if undone:
         sent = [encode_statement(SAVEPOINT), *sent, *map(encode_statement, UNDO)]
         ends += CLOSES * (1 + len(UNDO))
     ends += CLOSES * sum(map(bool, backend.switching))
-    backend.send_in_utf8(b"".join(sent), frontend.Sync() if sync else frontend.Flush())
+    backend.send_in_utf8(sent, frontend.Sync() if sync else frontend.Flush())
     descriptions: list[Message] = []
     error: SluiceError | None = None
     closed = 0

@@ -302,7 +302,7 @@ async def _truncate(session: Exchange, _: Analysis, query: Node) -> Routed:
 
 
 async def _explain(session: Exchange, analysis: Analysis, query: Node) -> Routed:
-    offset, options = await thought(session, len(analysis.sql), statements.explained, analysis.sql)
+    offset, options = await thought(session, len(analysis.sql), analysis.taken_apart, statements.explained)
     text = analysis.sql[offset:]
     routed = await _inner(session, analysis, offset, text)
     inner = routed.inner_routed

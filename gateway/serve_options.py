@@ -15,7 +15,7 @@ from storage.spill import TEMP_FILE_LIMIT_BYTES
 from storage.unread import LIMIT_BYTES
 
 GRACE_SECONDS: Final = 8.0
-DEFAULT_ENGINE: Final = Engine.SPARK
+DEFAULT_ENGINE: Final = Engine.AUTO
 _EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _READ: Final[dict[Route, Callable[[str], Any]]] = {
     Route.EXECUTE: statements.executed,
+    Route.EXPLAIN: statements.explained,
     Route.MATERIALIZED: statements.table_as,
     Route.MERGE: statements.merge,
     Route.TABLE_AS: statements.table_as,

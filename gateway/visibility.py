@@ -29,7 +29,7 @@ async def lake_relations(session: Exchange, oids: Iterable[int]) -> frozenset[in
     """Which of these relations are lake tables, the transaction's own among them."""
     wanted = set(oids)
     # What the transaction has used was of the lake, even where somebody has dropped it since.
-    found = await session.gateway.store.lake_relations(wanted) | wanted & session.transaction.enlistment.oids
+    found = await session.gateway.store.found_lake_relations(wanted) | wanted & session.transaction.enlistment.oids
     missing = wanted - found
     if missing and session.in_transaction:
         [result] = await session.backend.run(uncommitted(tuple(missing)), sync=session.simple)

@@ -7,8 +7,10 @@ conditions on the side of an outer join that may be filled with NULLs, and table
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+import math
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import Any, Final, NamedTuple
 
 from sqlglot import exp
 
@@ -17,12 +19,14 @@ from planner import prune, ranges
 from planner.correlation import levels
 from planner.expressions import Translator
 from planner.nodes import Node, walk
-from planner.plan import Context, OutputColumn, SparkQuery
+from planner.plan import Comparison, Context, OutputColumn, SparkQuery
 from planner.scope import RTE_RELATION, Scope, Statement
 from planner.select import rendered
 from planner.selected import select
 from planner.spark import Expression, and_, column
 
+# Up to so many keys are looked up one by one.
+_KEYS_MAX: Final = 64
 _INNER: Final = 0
 _LEFT: Final = 1
 _RIGHT: Final = 3
@@ -64,6 +68,41 @@ def needed_rows(query: Node, table_oid: int, context: Context) -> SparkQuery | N
     ]
     columns = tuple(OutputColumn(each.name, each.type_oid, each.typmod) for each in scan.table.columns)
     return SparkQuery(rendered(select(shown, source, and_(*conditions))), statement.finished_scans(), columns)
+
+
+class WantedKeys(NamedTuple):
+    """Columns that are a key of the table, and the values that they have in each row that a query can need."""
+
+    attnums: tuple[int, ...]
+    values: list[tuple[Any, ...]]
+
+
+def wanted_keys(query: Node, table_oid: int, context: Context) -> WantedKeys | None:
+    """By which few keys of the table the query's rows can be found; None where its conditions name none.
+
+    The values are those of `Comparison`. A row that the query needs has one of these keys.
+    """
+    keys = context.tables[table_oid].keys
+    needed = needed_rows(query, table_oid, context) if keys else None
+    if needed is None:
+        return None
+    [scan] = [scan for scan in needed.scans if scan.table_oid == table_oid]
+    equal = _equalities(scan.predicate)
+    for key in keys:
+        columns = [equal.get(attnum) for attnum in key.attnums]
+        named = [values for values in columns if values is not None]
+        if len(named) == len(columns) and math.prod(map(len, named)) <= _KEYS_MAX:
+            return WantedKeys(key.attnums, list(product(*named)))
+    return None
+
+
+def _equalities(predicate: Sequence[Comparison]) -> dict[int, tuple[Any, ...]]:
+    """The values that columns may have, where a condition lists them: of several conditions, the shortest list."""
+    found: dict[int, tuple[Any, ...]] = {}
+    for each in predicate:
+        if each.operator in ("=", "in") and len(each.values) < len(found.get(each.attnum, (None,) * (_KEYS_MAX + 1))):
+            found[each.attnum] = each.values
+    return found
 
 
 def _qualifiers(query: Node, index: int) -> Iterator[Node]:

@@ -14,6 +14,7 @@ from catalog.datatypes import FIRST_USER_OID
 from planner.builtins import Builtins
 from planner.computable import is_computable
 from planner.references import functions
+from planner.row_security import restricted_tables
 
 
 class Engine(StrEnum):
@@ -37,6 +38,9 @@ class Kind(Enum):
     FEW = "few rows"
     MANY = "many rows"
     ACTING = "functions that may do more than compute"
+    PAST = "rows as of an earlier moment"
+    FOLLOWED = "a change after which each row is followed without a key"
+    POLICIES = "policies on rows"
     COPIES_TOLD = "what tells a copy of a row from the row"
 
 
@@ -52,34 +56,46 @@ PLACEMENTS: Final[dict[tuple[Engine, Kind], Placement]] = {
     (Engine.AUTO, Kind.MANY): Placement(Place.SPARK, "more rows than sluice.small_rows, or large ones"),
     (Engine.AUTO, Kind.ACTING): Placement(Place.SPARK, Kind.ACTING.value),
     (Engine.AUTO, Kind.COPIES_TOLD): Placement(Place.SPARK, Kind.COPIES_TOLD.value),
+    (Engine.AUTO, Kind.PAST): Placement(Place.SPARK, Kind.PAST.value),
+    (Engine.AUTO, Kind.FOLLOWED): Placement(Place.SPARK, Kind.FOLLOWED.value),
+    (Engine.AUTO, Kind.POLICIES): Placement(Place.SPARK, Kind.POLICIES.value),
     (Engine.POSTGRES, Kind.FEW): Placement(Place.POSTGRES, "sluice.engine"),
     (Engine.POSTGRES, Kind.MANY): Placement(Place.POSTGRES, "sluice.engine"),
     (Engine.POSTGRES, Kind.ACTING): Placement(Place.SPARK, Kind.ACTING.value),
     (Engine.POSTGRES, Kind.COPIES_TOLD): Placement(Place.SPARK, Kind.COPIES_TOLD.value),
+    (Engine.POSTGRES, Kind.PAST): Placement(Place.SPARK, Kind.PAST.value),
+    (Engine.POSTGRES, Kind.FOLLOWED): Placement(Place.SPARK, Kind.FOLLOWED.value),
+    (Engine.POSTGRES, Kind.POLICIES): Placement(Place.SPARK, Kind.POLICIES.value),
     (Engine.SPARK, Kind.FEW): Placement(Place.SPARK, "sluice.engine"),
     (Engine.SPARK, Kind.MANY): Placement(Place.SPARK, "sluice.engine"),
     (Engine.SPARK, Kind.ACTING): Placement(Place.SPARK, "sluice.engine"),
     (Engine.SPARK, Kind.COPIES_TOLD): Placement(Place.SPARK, "sluice.engine"),
+    (Engine.SPARK, Kind.PAST): Placement(Place.SPARK, "sluice.engine"),
+    (Engine.SPARK, Kind.FOLLOWED): Placement(Place.SPARK, "sluice.engine"),
+    (Engine.SPARK, Kind.POLICIES): Placement(Place.SPARK, "sluice.engine"),
 }
 assert PLACEMENTS.keys() == {(engine, kind) for engine in Engine for kind in Kind}, "the table of placements has gaps"
 
 
 # Engines for which it does not matter what the query is.
-_DECIDED: Final = {
+DECIDED: Final = {
     engine: next(iter(every)) for engine in Engine if len(every := {PLACEMENTS[engine, kind] for kind in Kind}) == 1
 }
 
 
-def placement(engine: Engine, query: Any, builtins: Builtins, *, few: bool) -> Placement:
-    """Who begins with a query; `few`: all rows of its tables together are. It takes time by the size of the query."""
-    return _DECIDED.get(engine) or PLACEMENTS[engine, _kind_of(query, builtins, few=few)]
+def kind_of(query: Any, builtins: Builtins, *, past: bool) -> Kind:
+    """What a query is, `Kind.FEW` where only the number of its rows decides. It takes time by the query's size.
 
-
-def _kind_of(query: Any, builtins: Builtins, *, few: bool) -> Kind:
+    `past`: its tables are read as of an earlier moment, when they may have had other columns.
+    """
+    if past:
+        return Kind.PAST
+    if restricted_tables(query):  # those of the role that it was bound by, which may be another by now
+        return Kind.POLICIES
     if not is_computable(query, builtins, made_by_users=True):
         return Kind.COPIES_TOLD
     for oid in functions(query):
         known = builtins.functions.get(oid)
         if oid >= FIRST_USER_OID or known is None or known.volatility == "v":
             return Kind.ACTING
-    return Kind.FEW if few else Kind.MANY
+    return Kind.FEW

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
@@ -65,12 +65,16 @@ class Server:
         program: Path = PSQL_18,
         check: bool = True,
         merge_output: bool = False,
+        settings: Mapping[str, str] | None = None,
     ) -> subprocess.CompletedProcess[str]:
         """Run psql without its start-up file; `sql` is its standard input. A failure raises with what psql said.
 
-        With `merge_output`, standard error goes into standard output, in the order of things.
+        With `merge_output`, standard error goes into standard output, in the order of things. `settings` are those that
+        the session begins with.
         """
-        return self.run(program, "--no-psqlrc", *arguments, sql=sql, check=check, merge_output=merge_output)
+        return self.run(
+            program, "--no-psqlrc", *arguments, sql=sql, check=check, merge_output=merge_output, settings=settings
+        )
 
     def run(
         self,
@@ -79,8 +83,10 @@ class Server:
         sql: str | None = None,
         check: bool = True,
         merge_output: bool = False,
+        settings: Mapping[str, str] | None = None,
     ) -> subprocess.CompletedProcess[str]:
         """Run any of PostgreSQL's programs against this server."""
+        options = {"PGOPTIONS": " ".join(f"-c {name}={value}" for name, value in (settings or {}).items())}
         command = [str(program), "--host", self.host, "--port", str(self.port), "--username", self.user]
         done = subprocess.run(
             [*command, "--dbname", self.database, *arguments],
@@ -89,7 +95,7 @@ class Server:
             stderr=subprocess.STDOUT if merge_output else subprocess.PIPE,
             check=False,
             timeout=STATEMENT_SECONDS_MAX,
-            env={"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "PGTZ": "UTC"},
+            env={"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "PGTZ": "UTC"} | (options if settings else {}),
         )
         # Decoded here: `text=True` would turn a carriage return in a value into a line feed.
         out, error = done.stdout.decode(), (done.stderr or b"").decode()

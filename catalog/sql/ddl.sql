@@ -10,8 +10,8 @@ END $$;
 
 -- A row that is still in a shadow at COMMIT was written by something that ran on PostgreSQL alone; and so does TRUNCATE run
 -- that the gateway has not asked for, which would leave the lake's rows where they are. What the gateway itself puts there
--- for good, or truncates, it does as `session_replication_role` local, which clients cannot set: the triggers of foreign
--- keys, which are for replica (keys.sql), are not run then either.
+-- for good, or truncates, it does as `session_replication_role` local, which clients cannot set. What functions put there
+-- while shadows are filled, the gateway takes (scans.sql).
 CREATE FUNCTION pg_sluice.refuse_shadow_change() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

@@ -24,8 +24,15 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 
+-- The triggers of foreign keys run where shadows are filled, and then alone. The setting is anybody's: who sets it is told of
+-- rows that shadows do not have.
+CREATE TABLE pg_sluice.filled_alone (unused integer);
+CREATE TRIGGER filled_alone BEFORE UPDATE ON pg_sluice.filled_alone FOR EACH ROW
+WHEN (pg_catalog.current_setting('sluice.filled', true) OPERATOR(pg_catalog.=) 'on')
+EXECUTE FUNCTION pg_catalog.suppress_redundant_updates_trigger();
+
 -- Refuse the constraints of a table that the lake cannot keep; let no trigger of PostgreSQL's look for the rows that
--- foreign keys refer to, for shadows have none.
+-- foreign keys refer to where shadows have none.
 CREATE FUNCTION pg_sluice.adopt_constraints(shadow regclass) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -43,10 +43,10 @@ DO $$
 DECLARE
     -- They tell what anybody may know, or do what anybody may do.
     open text[] := ARRAY[
-        'attend', 'backend_setting', 'cancel', 'describe', 'insert_of_cells', 'is_told', 'keep_own_mark', 'kept_text',
+        'attend', 'backend_setting', 'cancel', 'describe', 'insert_of_cells', 'is_filled', 'is_told', 'keep_own_mark', 'kept_text',
         'newest_table', 'node_states', 'of_kept_texts', 'pause', 'put_kept', 'referring',
-        'refuse_in_the_past', 'refuse_rewriting', 'resume', 'schema_mark', 'shadow_changes', 'shadow_scans', 'shadow_writes',
-        'volatile_functions'];
+        'refuse_in_the_past', 'refuse_rewriting', 'resume', 'schema_mark', 'shadow_changes', 'shadow_scans', 'shadow_touches',
+        'shadow_writes', 'volatile_functions'];
     -- They obey the session's gateway alone (`authorize` in staging.sql).
     asked text[] := ARRAY[
         'check_as_owner', 'claim_keys', 'column_obligations', 'conclude', 'elements', 'explained', 'explained_steps',
@@ -54,8 +54,8 @@ DECLARE
         'lock_referenced', 'lock_relations', 'lock_rows', 'lock_tables', 'make_query', 'make_twin', 'move_row_locks',
         'moved_rows', 'note_updates', 'noted_updates', 'obligations', 'open_shadow', 'order_changes', 'populate',
         'prepare_commit', 'put_as_owner', 'put_own_row_locks', 'recompute_columns', 'resume_unvalidated',
-        'set_replication_role', 'stage', 'suspend_unvalidated', 'tables_to_write_anew', 'uncommitted', 'vouch', 'vouch_all',
-        'vouch_columns', 'vouch_for_no_rows'];
+        'set_filled', 'set_replication_role', 'stage', 'suspend_unvalidated', 'tables_to_write_anew', 'uncommitted', 'vouch',
+        'vouch_all', 'vouch_columns', 'vouch_for_no_rows'];
     f regprocedure;
 BEGIN
     FOR f IN SELECT p.oid FROM pg_proc p

@@ -36,6 +36,39 @@ LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     WHERE r.relid <> ALL (filled) AND pg_stat_get_xact_tuples_inserted(c.oid) > 0 ORDER BY c.oid
 $$;
 
+-- Which shadows this transaction has scanned, but for DDL, and how many rows it has added there, and changed or taken away, those
+-- that were undone too; whether the table is newer than the one that was the `newest` then, and nobody else has it.
+CREATE FUNCTION pg_sluice.shadow_touches(newest bigint) RETURNS TABLE (relid bigint, scans bigint, added bigint, replaced bigint, made boolean)
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT r.relid::bigint, s.scans - d.scans, c.added, c.replaced,
+        r.table_id > newest AND NOT EXISTS (SELECT FROM pg_sluice.published_shape p WHERE p.relid = r.relid)
+    FROM pg_sluice.relation r JOIN pg_sluice.scans_of_each() s ON s.relid = r.relid
+    CROSS JOIN LATERAL (SELECT coalesce(sum(x.scans), 0)::bigint AS scans FROM pg_sluice.ddl_scan x WHERE x.relid = r.relid) d
+    CROSS JOIN LATERAL (SELECT pg_stat_get_xact_tuples_inserted(r.relid) AS added,
+        pg_stat_get_xact_tuples_updated(r.relid) + pg_stat_get_xact_tuples_deleted(r.relid) AS replaced) c
+    WHERE s.scans > d.scans OR c.added > 0 OR c.replaced > 0 ORDER BY r.relid
+$$;
+
+-- Backends whose gateway has filled the shadows that a function needs, and takes what functions do there: rows of
+-- transactions under way, which nobody else sees.
+CREATE UNLOGGED TABLE pg_sluice.filled (backend integer PRIMARY KEY);
+
+CREATE FUNCTION pg_sluice.is_filled() RETURNS boolean LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT EXISTS (SELECT FROM pg_sluice.filled WHERE backend = pg_backend_pid())
+$$;
+
+CREATE FUNCTION pg_sluice.set_filled(filled boolean) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM pg_sluice.authorize('set_filled');
+    IF set_filled.filled THEN
+        INSERT INTO pg_sluice.filled VALUES (pg_backend_pid()) ON CONFLICT DO NOTHING;
+    ELSE
+        DELETE FROM pg_sluice.filled WHERE backend = pg_backend_pid();
+    END IF;
+    PERFORM set_config('sluice.filled', CASE WHEN set_filled.filled THEN 'on' ELSE '' END, true);
+END $$;
+
 -- The ID of the table that was made last, by anybody.
 CREATE FUNCTION pg_sluice.newest_table() RETURNS bigint LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT pg_sequence_last_value('pg_sluice.catalog_id')

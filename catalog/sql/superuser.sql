@@ -53,7 +53,8 @@ BEGIN
         RETURN;  -- PostgreSQL itself lets nobody write into it
     END IF;
     EXECUTE format('CREATE CONSTRAINT TRIGGER pg_sluice_guard AFTER INSERT ON %s DEFERRABLE INITIALLY DEFERRED '
-                   'FOR EACH ROW WHEN (pg_sluice.backend_setting(''session_replication_role'') <> ''local'') '
+                   'FOR EACH ROW WHEN (pg_sluice.backend_setting(''session_replication_role'') <> ''local'' '
+                   'AND (current_setting(''sluice.filled'', true) IS DISTINCT FROM ''on'' OR NOT pg_sluice.is_filled())) '
                    'EXECUTE FUNCTION pg_sluice.refuse_shadow_change()', guarded);
     EXECUTE format('CREATE TRIGGER pg_sluice_guard_truncate BEFORE TRUNCATE ON %s '
                    'FOR EACH STATEMENT WHEN (pg_sluice.backend_setting(''session_replication_role'') <> ''local'') '
@@ -66,11 +67,12 @@ BEGIN
     DELETE FROM pg_constraint WHERE oid = constrained;
 END $$;
 
--- Let no trigger of PostgreSQL's look for the rows that a foreign key refers to, for shadows have none.
+-- Let no trigger of PostgreSQL's look for the rows that a foreign key refers to where shadows have none.
 CREATE FUNCTION pg_sluice.silence_foreign_key(of_constraint oid) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET allow_system_table_mods = on AS $$
 BEGIN
-    UPDATE pg_trigger SET tgenabled = 'R' WHERE tgconstraint = of_constraint AND tgenabled <> 'R';
+    UPDATE pg_trigger t SET tgqual = f.tgqual FROM pg_trigger f
+        WHERE t.tgconstraint = of_constraint AND f.tgrelid = 'pg_sluice.filled_alone'::regclass AND f.tgname = 'filled_alone';
     -- Every session's cached description of the two tables is out of date.
     UPDATE pg_class c SET relname = c.relname FROM pg_constraint k
         WHERE k.oid = of_constraint AND c.oid IN (k.conrelid, k.confrelid);

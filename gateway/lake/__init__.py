@@ -22,6 +22,7 @@ from gateway.lake.guarded_statement import GuardedPortal
 from gateway.lake.indexes import PlainlyPortal, alter_portal
 from gateway.lake.insert import InsertRowsPortal
 from gateway.lake.insert_query import InsertQueryPortal
+from gateway.lake.likely_tables import touches_others
 from gateway.lake.made_beside import MadeBesidePortal
 from gateway.lake.materialized import CreateMaterializedPortal, RefreshPortal
 from gateway.lake.merge import MergePortal
@@ -54,7 +55,18 @@ if TYPE_CHECKING:
 
 
 async def open_portal(session: Exchange, analysis: Analysis, routed: Routed, binding: Binding) -> Portal:
-    """The portal for a statement that is not simply relayed; raises 0A000 for a kind that there is none for."""
+    """The portal for a statement that is not simply relayed; raises 0A000 for a kind that there is none for.
+
+    One whose functions are likely to touch other tables too, PostgreSQL carries out over copies of all of them.
+    """
+    if await touches_others(session, routed):
+        _check_encoding_unread(session, routed)
+        return GuardedPortal(session, analysis, routed, binding)
+    return await open_inner(session, analysis, routed, binding)
+
+
+async def open_inner(session: Exchange, analysis: Analysis, routed: Routed, binding: Binding) -> Portal:
+    """The portal for a statement inside another."""
     make = _PORTALS.get(routed.route)
     if make is None:
         raise unsupported(routed.route.value.upper())
@@ -89,7 +101,7 @@ def with_portal(session: Exchange, analysis: Analysis, routed: Routed, binding: 
     assert routed.query is not None
     if reads_late(routed.query):
         return UpsertWithPortal(session, analysis, routed, binding)
-    return WithChangesPortal(session, analysis, routed, binding, open_portal)
+    return WithChangesPortal(session, analysis, routed, binding, open_inner)
 
 
 def execute_portal(session: Exchange, analysis: Analysis, routed: Routed, binding: Binding) -> Portal:
@@ -115,7 +127,7 @@ def explain_portal(session: Exchange, analysis: Analysis, routed: Routed, bindin
     rehearsed = inner.route is Route.MERGE
     if inner.route is Route.INSERT:
         rehearsed = inner.query.onConflict is not None or lake_references(inner) == 1
-    return ExplainPortal(session, analysis, routed, binding, open_portal, rehearsed=rehearsed)
+    return ExplainPortal(session, analysis, routed, binding, open_inner, rehearsed=rehearsed)
 
 
 def temporary_portal(session: Exchange, analysis: Analysis, routed: Routed, binding: Binding) -> Portal:
@@ -138,7 +150,7 @@ _PORTALS: Final[dict[Route, Callable[[Exchange, Analysis, Routed, Binding], Port
     Route.DELETE: DeletePortal,
     Route.MERGE: MergePortal,
     Route.WITH_CHANGES: with_portal,
-    Route.COPY: copy_portal(open_portal),
+    Route.COPY: copy_portal(open_inner),
     Route.TABLE_AS: TableAsPortal,
     Route.TEMPORARY: temporary_portal,
     Route.MATERIALIZED: CreateMaterializedPortal,

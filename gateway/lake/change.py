@@ -16,7 +16,7 @@ import pyarrow as pa
 from catalog.errors import SluiceError, SqlState
 from gateway.attention import attending
 from gateway.lake.changing import Changing
-from gateway.lake.computed_change import computed_change
+from gateway.lake.computed_change import computed_change, placed_change
 from gateway.lake.current_row import with_current_row
 from gateway.lake.failing_row import telling_row
 from gateway.lake.insert import target_oid
@@ -59,14 +59,17 @@ class _ChangePortal(StatementPortal):
                 tag: str | None = None
                 sources: pa.Table | None = None
                 noted: pa.Table | None = None
-                try:
-                    result, assigned = await self._write(reading, version)
-                except SluiceError as refusal:
-                    query = self.routed.query
-                    # The backend's cursor is on no row.
-                    if refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED or current_of(query) is not None:
-                        raise
-                    changed = await computed_change(session, query, version, reading, refusal, self.binding)
+                query = self.routed.query
+                changed = await placed_change(session, query, version, reading, self.binding)
+                if changed is None:
+                    try:
+                        result, assigned = await self._write(reading, version)
+                    except SluiceError as refusal:
+                        # The backend's cursor is on no row.
+                        if refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED or current_of(query) is not None:
+                            raise
+                        changed = await computed_change(session, query, version, reading, refusal, self.binding)
+                if changed is not None:
                     result, assigned = changed.result, changed.assigned
                     answers, tag, sources = changed.outcome.answers, changed.outcome.tag, changed.sources
                     noted = None if changed.outcome.origins is None else sources

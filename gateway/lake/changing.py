@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
 from typing import Final, Protocol, Self
@@ -60,6 +61,16 @@ class Timed(Protocol):
 
     def limit_time(self, seconds: float | None) -> None:
         """From now on, the statement may take so long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A result on top of a version; `sources` are those of `Replaced`; whether it may have given rows other values."""
+
+    version: TableVersion
+    result: WriteResult
+    sources: pa.Table | None
+    updates: bool
 
 
 class Changing:
@@ -168,6 +179,29 @@ class Changing:
             self._events.append(partial(self._look_up, table, change, assigned))
         if not self._follows:
             await self._follow_all()
+
+    async def wrote_together(self, written: Sequence[Written]) -> None:
+        """Add what was written on top of versions of several tables, by what has kept their foreign keys itself: these
+        are looked at once all is staged."""
+        session = self.session
+        for each in written:
+            result, version = each.result, each.version
+            self._transaction.written.update(path.lstrip("/") for path in result.paths(version.table.path))
+            session.cursors.note(version.table.oid, result)
+            change = row_change(result, version)
+            await keep_keys(session, version.table, change, None, deferred_now(version.table.keys, self._modes))
+            await self._note_pending(version.table, change, None)
+            await self._transaction.stage(change)
+        for each in written:
+            table, change = each.version.table, row_change(each.result, each.version)
+            if each.result.positions:
+                replaced = Replaced(each.version, change, each.result.positions, each.sources, each.updates, mixed=True)
+                foreign_keys = await referring(session, table, None)
+                parts = replaced.parts()
+                self._events += [partial(self._follow, part, key) for part in parts for key in foreign_keys]
+            if change.data_files:
+                self._events.append(partial(self._look_up, table, change, None))
+        await self._follow_all()
 
     async def _follow_all(self) -> None:
         """As PostgreSQL's queue of triggers: what an action does has its own consequences behind all that wait."""

@@ -13,7 +13,6 @@ and scans of all other shadows are counted around the statement: one that made a
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -24,9 +23,10 @@ import pyarrow as pa
 
 from catalog.errors import SluiceError, SqlState, unsupported
 from catalog.model import Column, TableVersion
+from gateway import placing
 from gateway.analysis import SAVEPOINT, UNDO
 from gateway.arrays import number_array
-from gateway.attention import cancelled, check
+from gateway.attention import check
 from gateway.backend import BackendLostError, Result, Statement
 from gateway.enlistment import SchemaChangedError, hold_schema
 from gateway.kept_answers import KeptAnswers
@@ -35,6 +35,7 @@ from gateway.lake.effects import LastingEffects
 from gateway.lake.guarded import relay_rows, send_statement
 from gateway.lake.reading import Reading, runnable
 from gateway.lake.shadow import copy_rows, put_rows, qualified, resume, runs_checks, suspending
+from gateway.lake.table_locks import ROW_EXCLUSIVE, lock_relations
 from gateway.own_message import own
 from gateway.read_only import SET as READ_ONLY
 from gateway.told_level import TELL_DEFAULT
@@ -48,15 +49,16 @@ from storage.rows import live_rows_aside
 
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
+    from gateway.lake.placed import Placed
     from gateway.portal import Binding
 
 # So much of all tables of a query together is copied for it without a look at what it needs: a second's work or two.
 SMALL_ROWS: Final = 200_000
 _SMALL_BYTES: Final = 32 * 2**20
 LOAD_LIMIT: Final = "sluice.load_limit"
-_LIMIT: Final = kept(LOAD_LIMIT, "4GB")
+LIMIT: Final = kept(LOAD_LIMIT, "4GB")
 # Makes the setting known to a session; a role's, a database's or the client's own value stays.
-DEFINE: Final = Statement(f"SELECT pg_catalog.set_config('{LOAD_LIMIT}', {_LIMIT}, false)")
+DEFINE: Final = Statement(f"SELECT pg_catalog.set_config('{LOAD_LIMIT}', {LIMIT}, false)")
 
 # Rows are put into shadows whatever default_transaction_read_only says: the client's statement is what may not write.
 _BEGIN: Final = Statement("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
@@ -64,7 +66,7 @@ _MAY_LOAD: Final = (
     "SELECT pg_sluice.backend_setting('transaction_read_only') OPERATOR(pg_catalog.=) 'off',"
     # Where policies hold for the client, it copies no rows, and the owners put them there.
     " pg_catalog.bool_and(pg_catalog.has_table_privilege(o, 'INSERT') AND NOT pg_catalog.row_security_active(o)),"
-    f" pg_catalog.pg_size_bytes({_LIMIT}),"
+    f" pg_catalog.pg_size_bytes({LIMIT}),"
     " pg_sluice.volatile_functions($2::pg_catalog.oid[])"
     " FROM pg_catalog.unnest($1::pg_catalog.oid[]) AS u (o)"
 )
@@ -72,9 +74,9 @@ _SCANS: Final = "SELECT pg_sluice.shadow_scans($1::pg_catalog.oid[])"
 # The scans of parallel workers would not be counted.
 IN_ONE_PROCESS: Final = Statement("SET LOCAL max_parallel_workers_per_gather = 0")
 # The transaction is idle while files are read; its own timeout must not end it meanwhile.
-_NOT_IDLE: Final = Statement("SELECT pg_catalog.set_config('idle_in_transaction_session_timeout', '0', true)")
+NOT_IDLE: Final = Statement("SELECT pg_catalog.set_config('idle_in_transaction_session_timeout', '0', true)")
 # What is wrong with the lake's files is told as it is, and does not count as rows that cannot be copied.
-_PASSED_ON: Final = (SqlState.QUERY_CANCELED, SqlState.DATA_CORRUPTED, SqlState.IO_ERROR)
+_PASSED_ON: Final = (SqlState.QUERY_CANCELED, SqlState.LOCK_NOT_AVAILABLE, SqlState.DATA_CORRUPTED, SqlState.IO_ERROR)
 _OPEN: Final = own("SELECT pg_sluice.open_shadow($1::bigint::pg_catalog.oid)")
 _VOLATILE_HINT: Final = (
     "PostgreSQL computes it over copies of rows. What volatile functions do besides lasts only where a plain SELECT"
@@ -95,6 +97,11 @@ class Load:
         """Whether all rows are copied."""
         return self.found is None and self.rows is None
 
+    @property
+    def row_count(self) -> int:
+        """How many rows that are, or at most are."""
+        return self.version.row_count if self.rows is None else self.rows.num_rows
+
 
 @dataclass(frozen=True, slots=True)
 class Locked:
@@ -111,12 +118,16 @@ def loads(
     locked: Locked | None = None,
     *,
     made_by_users: bool,
+    placed: Placed | None = None,
 ) -> list[Load]:
     """What is to be copied for a query; raises `refusal` where PostgreSQL cannot compute it.
 
-    `made_by_users`: functions of users may be in it.
+    `made_by_users`: functions of users may be in it. `placed` says which rows, where they are few.
     """
     assert query is not None
+    if placed is not None and placed.few:
+        found = {oid: each.rows for oid, each in placed.found.items()}
+        return [Load(version, None, found.get(oid)) for oid, version in reading.versions.items()]
     builtins = session.gateway.builtins
     if not is_computable(query, builtins, made_by_users=made_by_users, locked=locked is not None):
         raise refusal
@@ -161,14 +172,16 @@ class Computing:
         lasting: bool = False,
         changes: bool = False,
         once: bool = False,
-        patience: float | None = None,
+        placed: Placed | None = None,
+        apart: bool = False,
     ) -> None:
         """`target` is a table into whose shadow rows are put by others. `made_by_users`: whoever has the statement
         carried out does so `watched`, so functions of users may be in it. `locked` where the query locks rows.
         `lasting`: the statement is carried out once and as a whole, so what its functions do may last.
         `changes`: it changes what is not in the lake, which lasts, as does what its functions do. `once`: its rows are
         all computed, so its functions may take and free the session's own locks, which nothing undoes.
-        `patience`: who asks can do without, and does so after so many seconds; whatever comes, a block goes on."""
+        `placed`: Spark can do it too, and does where PostgreSQL `gives_up`; then a block goes on. `apart`: the
+        statement has a savepoint of its own, so none is begun where nothing is copied."""
         self._filled = [*reading.versions, *([] if target is None else [target])]
         self._session = session
         self._query = query
@@ -187,75 +200,111 @@ class Computing:
         self._locked = locked
         self._lasting = lasting
         self._changes = changes
-        self._patience = patience
+        self._placed = placed
+        self._is_apart = apart
+        self._has_turns = False
         self._begun = False  # the savepoint
         self._effects: LastingEffects | None = None
 
-    async def __aenter__(self) -> Self:  # noqa: C901
-        session, backend, versions = self._session, self._session.backend, self._reading.versions
-        wanted = loads(
-            session, self._query, self._reading, self._refusal, self._locked, made_by_users=self._made_by_users
-        )
-        kept_rules = {oid: await rules(session, version.table) for oid, version in versions.items()}
-        self._alone = backend.status == b"I"
-        read_only = session.transaction.read_only
-        beginning = [_BEGIN, TELL_DEFAULT] if self._alone else []
-        if not self._alone:
-            await read_only.lift()
+    async def __aenter__(self) -> Self:
         try:
-            oids = number_array(self._filled)
-            *_, may = await backend.run(*beginning, Statement(_MAY_LOAD, (oids, number_array(self._acting))))
-            if may.rows[0][0] != b"t":
-                raise self._refusal
-            self._may_insert = may.rows[0][1] == b"t"
-            self._left = int(may.rows[0][2] or 0)
-            if may.rows[0][3]:
-                materialized = any(version.table.materialized for version in versions.values())
-                if not self._lasting or not self._may_insert or materialized:
-                    raise unsupported(f"the volatile function {may.rows[0][3].decode()}", hint=_VOLATILE_HINT)
-            if may.rows[0][3] or self._changes:
-                self._effects = LastingEffects(session, versions, read_again=bool(self._users))
-            whole = (file for load in wanted if load.is_whole for file in load.version.files)
-            if sum(file.size_bytes for file in whole) > self._left:
-                raise _too_much(self._refusal)
-            asked = [SAVEPOINT, *(hold_schema([oid]) for oid in versions)]
-            if self._effects is None:
-                asked += [*(suspending(load.version.table) for load in wanted), _NOT_IDLE, *self._limits()]
-            self._begun = True
-            _, *answers = await backend.run(*asked)
-            held, others = answers[: len(versions)], answers[len(versions) :]
-            for version, answer in zip(versions.values(), held, strict=True):
-                session.transaction.enlistment.confirm_held(version.table, answer)
-            suspended: Sequence[Result] = others[: len(wanted)]
-            if self._effects is not None:
-                await self._effects.begin()  # which may keep all that is done here
-                await backend.run(_NOT_IDLE)
-            for load in wanted:
-                generated = kept_rules[load.version.table.oid].generated
-                columns = [column for column in load.version.table.columns if column.attnum not in generated]
-                await self._load(load, columns)
-            await resume(session, suspended)
-            if self._effects is not None:
-                await self._effects.end_copying()
-            check(session)
-            if read_only.is_default if self._alone else read_only.stands:
-                await backend.run(READ_ONLY)
+            await self._enter()
         except BaseException as error:
             await self._leave(error)
             raise
         return self
 
-    def _limits(self) -> list[Statement]:
-        """The client's own statement_timeout stays where it is shorter."""
-        if self._patience is None or (self._reading.timeout or math.inf) <= self._patience:
-            return []
-        milliseconds = str(round(self._patience * 1000))
-        return [Statement("SELECT pg_catalog.set_config('statement_timeout', $1, true)", (milliseconds,))]
+    async def _enter(self) -> None:
+        session, backend, versions = self._session, self._session.backend, self._reading.versions
+        wanted = loads(
+            session,
+            self._query,
+            self._reading,
+            self._refusal,
+            self._locked,
+            made_by_users=self._made_by_users,
+            placed=self._placed,
+        )
+        kept_rules = {oid: await rules(session, version.table) for oid, version in versions.items()}
+        await self._take_turns()
+        if self._is_apart and not versions:
+            return
+        self._alone = backend.status == b"I"
+        read_only = session.transaction.read_only
+        beginning = [_BEGIN, TELL_DEFAULT] if self._alone else []
+        if not self._alone:
+            await read_only.lift()
+        limits = self._limits()
+        holding = [hold_schema([oid]) for oid in versions]
+        preparing = [*(suspending(load.version.table) for load in wanted), NOT_IDLE]
+        may_load = Statement(_MAY_LOAD, (number_array(self._filled), number_array(self._acting)))
+        if self._acting or self._changes:
+            *_, may = await backend.run(*beginning, may_load)
+            self._check_loading(may, wanted)
+            self._begun = True
+            asked = [SAVEPOINT, *limits, *holding, *(preparing if self._effects is None else [])]
+            answers = (await backend.run(*asked))[1 + len(limits) :]
+        else:  # what it may do decides nothing that is asked before
+            self._begun = True
+            asked = [*beginning, SAVEPOINT, *limits, may_load, *holding, *preparing]
+            may, *answers = (await backend.run(*asked))[len(beginning) + 1 + len(limits) :]
+            self._check_loading(may, wanted)
+        held, others = answers[: len(versions)], answers[len(versions) :]
+        for version, answer in zip(versions.values(), held, strict=True):
+            session.transaction.enlistment.confirm_held(version.table, answer)
+        suspended: Sequence[Result] = others[: len(wanted)]
+        if self._effects is not None:
+            await self._effects.begin()  # which may keep all that is done here
+            await backend.run(NOT_IDLE)
+        for load in wanted:
+            generated = kept_rules[load.version.table.oid].generated
+            columns = [column for column in load.version.table.columns if column.attnum not in generated]
+            await self._load(load, columns)
+        await resume(session, suspended)
+        if self._effects is not None:
+            await self._effects.end_copying()
+        check(session)
+        if read_only.is_default if self._alone else read_only.stands:
+            await backend.run(READ_ONLY)
 
-    def is_out_of_patience(self, error: SluiceError) -> bool:
-        """Whether the statement has ended because it took longer than whoever asks can wait."""
-        ended = error.sqlstate == SqlState.QUERY_CANCELED and error.message != cancelled().message
-        return ended and bool(self._limits())
+    def _check_loading(self, may: Result, wanted: Sequence[Load]) -> None:
+        """Take the answer to `_MAY_LOAD`: whether rows may be copied, how, and how many."""
+        versions = self._reading.versions
+        if may.rows[0][0] != b"t":
+            raise self._refusal
+        self._may_insert = may.rows[0][1] == b"t"
+        self._left = int(may.rows[0][2] or 0)
+        if may.rows[0][3]:
+            materialized = any(version.table.materialized for version in versions.values())
+            if not self._lasting or not self._may_insert or materialized:
+                raise unsupported(f"the volatile function {may.rows[0][3].decode()}", hint=_VOLATILE_HINT)
+        if may.rows[0][3] or self._changes:
+            self._effects = LastingEffects(self._session, versions, read_again=bool(self._users))
+        whole = (file for load in wanted if load.is_whole for file in load.version.files)
+        if sum(file.size_bytes for file in whole) > self._left:
+            raise _too_much(self._refusal)
+
+    async def _take_turns(self) -> None:
+        turns, tables = self._session.gateway.shadow_turns, self._reading.context.tables
+        if self._placed is not None:
+            keyed = [oid for oid in self._filled if tables[oid].keys or tables[oid].computed_keys]
+            try:
+                await turns.wait(keyed, placing.LOCK_SECONDS)
+            except TimeoutError:
+                raise self._refusal from None
+        turns.take(self._filled)
+        self._has_turns = True
+
+    def _limits(self) -> list[Statement]:
+        """Of what is placed: how long it may wait, and what it waits for not at all."""
+        if self._placed is None:
+            return []
+        lock = lock_relations(self._reading.versions, ROW_EXCLUSIVE, nowait=True)
+        return [lock, *placing.limits(self._reading.timeout)]
+
+    def gives_up(self, error: SluiceError) -> bool:
+        """Whether Spark is to carry out what is `placed`."""
+        return placing.gives_up(error, self._reading.timeout)
 
     @asynccontextmanager
     async def watched(self, of_rules: frozenset[int] = frozenset()) -> AsyncIterator[None]:
@@ -335,11 +384,19 @@ class Computing:
 
     def _goes_on(self, error: BaseException) -> bool:
         """Whether a client's block does, for the moment, in spite of the error."""
-        if self._patience is not None:
+        if self._placed is not None:
             return isinstance(error, SluiceError) and self._session.backend.status in (b"T", b"E")
         return isinstance(error, SchemaChangedError) and self._session.backend.status == b"T"
 
     async def _leave(self, error: BaseException | None) -> None:
+        try:
+            await self._end(error)
+        finally:
+            if self._has_turns:
+                self._has_turns = False
+                await self._session.gateway.shadow_turns.give_back(self._filled)
+
+    async def _end(self, error: BaseException | None) -> None:
         session, backend = self._session, self._session.backend
         if isinstance(error, BackendLostError):
             return

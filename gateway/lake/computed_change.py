@@ -1,5 +1,5 @@
-"""UPDATE and DELETE that Spark cannot compute: PostgreSQL carries them out in the shadow, over copied rows of the
-target and of the tables beside it. Both have to be small; see `gateway.lake.rehearsal` for how the outcome is told.
+"""UPDATE and DELETE that PostgreSQL carries out in the shadow, over copied rows of the target and of the tables beside
+it: those over few rows, and those that Spark cannot compute. See `gateway.lake.rehearsal` for how the outcome is told.
 """
 
 from __future__ import annotations
@@ -7,18 +7,26 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from catalog.errors import SluiceError, unsupported
-from catalog.model import TableVersion
+from catalog.model import Column, Table, TableVersion
+from catalog.store import TableRules
+from gateway.analysis import UNDO
+from gateway.enlistment import SchemaChangedError
 from gateway.lake.computed import SMALL_ROWS, Computing, is_small
 from gateway.lake.guarded import send_statement
-from gateway.lake.rehearsal import Outcome, gone, has_key, load_all, paired, rehearse
+from gateway.lake.placed import Placed, not_computed, placed
+from gateway.lake.rehearsal import Loaded, Outcome, gone_rows, has_key, load_all, paired, rehearse
+from gateway.placing import limits
 from gateway.visibility import functions_of_rules, rules
+from planner.change import current_of
 from planner.computable import functions_of_users
 from planner.nodes import Node
+from planner.placement import PLACEMENTS, Engine, Kind
 from planner.references import tables_read
 from storage.write import WriteResult, replace_rows
 
@@ -45,7 +53,7 @@ async def computed_change(  # noqa: PLR0917
     session: Exchange, query: Node, version: TableVersion, reading: Reading, refusal: SluiceError, binding: Binding
 ) -> Changed:
     """Carry the statement out and write what came of it; raises `refusal` where that cannot be."""
-    table, path = version.table, session.gateway.data_path
+    table = version.table
     if not is_small([version]):
         refusal.fields.setdefault("H", f"PostgreSQL computes it where the table has no more than {SMALL_ROWS} rows.")
         raise refusal
@@ -53,21 +61,93 @@ async def computed_change(  # noqa: PLR0917
         raise unsupported(f'changing table "{table.name}" twice in a statement that also reads it in this way')
     kept = await rules(session, table)
     assigned = _assigned(query, kept.generated)
-    changes_keys = assigned is not None and any(not set(key.attnums).isdisjoint(assigned) for key in table.keys)
-    noting = changes_keys or (assigned is not None and not has_key(table))
-    columns = [column for column in table.columns if column.attnum not in kept.generated]
-    beside = replace(reading, versions={oid: each for oid, each in reading.versions.items() if oid != table.oid})
-
-    async def send() -> None:
-        await send_statement(session, binding)
-
-    async with Computing(session, query, beside, refusal, table.oid, made_by_users=True, once=True) as computing:
-        loaded = await asyncio.to_thread(load_all, path, version)
+    columns, noting = _columns(table, kept), _is_noted(table, assigned)
+    send = partial(send_statement, session, binding)
+    async with Computing(
+        session, query, _beside(reading, table), refusal, table.oid, made_by_users=True, once=True
+    ) as computing:
+        loaded = await asyncio.to_thread(load_all, session.gateway.data_path, version)
         async with computing.watched(functions_of_rules(kept)):
             outcome = await rehearse(session, table, columns, loaded, send, noting=noting)
-    replaced = await gone(table, loaded, outcome.kept)
-    result = await asyncio.to_thread(replace_rows, path, version, replaced, [outcome.fresh])
-    return Changed(outcome, result, assigned, await asyncio.to_thread(paired, table, loaded, outcome))
+    return await _written(session, version, loaded, outcome, assigned)
+
+
+async def place_change(session: Exchange, query: Node, version: TableVersion, reading: Reading) -> Placed:
+    """Who begins with the statement.
+
+    Where rows would have to be followed one by one it is Spark: to note them takes a lock that makes others wait.
+    """
+    table = version.table
+    where = await placed(session, query, reading)
+    if not where.is_with_postgres:
+        return where
+    kept = await rules(session, table)
+    if functions_of_rules(kept):
+        return Placed(PLACEMENTS[Engine.AUTO, Kind.ACTING])
+    if version != reading.versions[table.oid] or current_of(query) is not None:
+        return Placed(PLACEMENTS[Engine.AUTO, Kind.FOLLOWED])
+    if _is_noted(table, _assigned(query, kept.generated)):
+        return Placed(PLACEMENTS[Engine.AUTO, Kind.FOLLOWED])
+    return where if where.few or is_small([version]) else Placed(PLACEMENTS[Engine.AUTO, Kind.MANY])
+
+
+async def placed_change(
+    session: Exchange, query: Node, version: TableVersion, reading: Reading, binding: Binding
+) -> Changed | None:
+    """Have PostgreSQL carry the statement out where it is placed there; None where Spark is to."""
+    table = version.table
+    where = await place_change(session, query, version, reading)
+    if not where.is_with_postgres:
+        return None
+    kept = await rules(session, table)
+    assigned = _assigned(query, kept.generated)
+    loaded = where.found.get(table.oid)
+    if loaded is None:
+        loaded = await asyncio.to_thread(load_all, session.gateway.data_path, version)
+    computing = Computing(session, query, _beside(reading, table), not_computed(), table.oid, placed=where, apart=True)
+    try:
+        async with computing:
+            send = partial(send_statement, session, binding)
+            try:
+                outcome = await rehearse(session, table, _columns(table, kept), loaded, send, limits(reading.timeout))
+            except SchemaChangedError:
+                raise  # its savepoint is undone
+            except SluiceError:
+                await session.backend.run(*UNDO)
+                raise
+    except SluiceError as error:
+        if computing.gives_up(error):
+            return None
+        raise
+    return await _written(session, version, loaded, outcome, assigned)
+
+
+def _is_noted(table: Table, assigned: Collection[int] | None) -> bool:
+    """Whether it has to be noted which row comes in place of which, for no key tells."""
+    if assigned is None:
+        return False
+    return not has_key(table) or any(not set(key.attnums).isdisjoint(assigned) for key in table.keys)
+
+
+def _columns(table: Table, kept: TableRules) -> list[Column]:
+    return [column for column in table.columns if column.attnum not in kept.generated]
+
+
+def _beside(reading: Reading, table: Table) -> Reading:
+    """What the statement reads, without its target."""
+    return replace(reading, versions={oid: each for oid, each in reading.versions.items() if oid != table.oid})
+
+
+async def _written(
+    session: Exchange, version: TableVersion, loaded: Loaded, outcome: Outcome, assigned: Collection[int] | None
+) -> Changed:
+    def write() -> tuple[WriteResult, pa.Table | None]:
+        replaced = gone_rows(version.table, loaded, outcome.kept)
+        result = replace_rows(session.gateway.data_path, version, replaced, [outcome.fresh])
+        return result, paired(version.table, loaded, outcome)
+
+    result, sources = await asyncio.to_thread(write)
+    return Changed(outcome, result, assigned, sources)
 
 
 def _assigned(query: Node, generated: Collection[int]) -> Collection[int] | None:

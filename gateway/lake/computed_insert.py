@@ -1,5 +1,5 @@
-"""INSERT of a query that Spark cannot compute: PostgreSQL carries it out in the shadow, over copied rows of the tables
-that the query reads. Defaults, identity, CHECK and RETURNING are then its own too.
+"""INSERT of a query that Spark cannot compute, or over few rows: PostgreSQL carries it out in the shadow, over copied
+rows of the tables that the query reads. Defaults, identity, CHECK and RETURNING are then its own too.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from storage.write import WriteResult
 
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
+    from gateway.lake.placed import Placed
     from gateway.lake.reading import Reading
 
 
@@ -33,6 +34,12 @@ class Made:
     result: WriteResult
 
 
+def what_is_read(query: Node, reading: Reading) -> Reading:
+    """The reading without the table that rows are only inserted into."""
+    read = tables_read(query)
+    return replace(reading, versions={oid: each for oid, each in reading.versions.items() if oid in read})
+
+
 async def computed_insert(  # noqa: PLR0917
     session: Exchange,
     query: Node,
@@ -41,14 +48,14 @@ async def computed_insert(  # noqa: PLR0917
     refusal: SluiceError,
     carry_out: Callable[[KeptAnswers], Awaitable[str]],
     of_rules: frozenset[int] = frozenset(),
+    where: Placed | None = None,
 ) -> Made:
     """The rows that an INSERT makes of the query. `carry_out` lets the backend do so and returns the tag; `of_rules`
-    are the functions of users that it runs for the table's rules."""
-    read = tables_read(query)
-    kept = KeptAnswers()
-    only_read = replace(reading, versions={oid: each for oid, each in reading.versions.items() if oid in read})
+    are the functions of users that it runs for the table's rules; `where`: see `Computing`."""
+    kept, only_read = KeptAnswers(), what_is_read(query, reading)
     async with ShadowWriter(session, table) as writer:
-        async with Computing(session, query, only_read, refusal, made_by_users=True) as computing:
+        target = None if where is None else table.oid
+        async with Computing(session, query, only_read, refusal, target, made_by_users=True, placed=where) as computing:
             await session.backend.run(hold_schema([table.oid]))
             mark = await loaded_mark(session, table)
             async with computing.watched(of_rules):

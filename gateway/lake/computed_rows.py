@@ -15,8 +15,10 @@ from gateway.attention import attending
 from gateway.backend import Statement
 from gateway.cursor import RowStream
 from gateway.lake.computed import Computing, Locked
+from gateway.lake.placed import Placed, not_computed, placed
 from gateway.lake.reading import Reading, planned, runnable
 from gateway.lake.written import taking
+from gateway.placing import gives_up
 from planner.computable import is_computable
 from planner.plan import Context, SparkQuery
 from planner.select import plan_select
@@ -83,6 +85,24 @@ async def query_rows(  # noqa: PLR0917
 ) -> RowStream:
     """The rows of a SELECT. `tag` is the engine's name for it; `plan` may add columns, which Spark alone gives. For
     `leaves_window` see `attending`, for columns of other than `only_lake_types` `gateway.lake.written`."""
+    assert routed.query is not None
+    if plan is plan_select:  # rows with more columns are Spark's alone
+        where = await placed(session, routed.query, reading)
+        if where.is_with_postgres:
+            try:
+                return await computed_rows(
+                    session,
+                    analysis,
+                    routed,
+                    binding,
+                    reading,
+                    not_computed(),
+                    only_lake_types=only_lake_types,
+                    where=where,
+                )
+            except SluiceError as error:
+                if not gives_up(error, reading.timeout):
+                    raise
     try:
         return await spark_rows(session, routed, reading, tag, limit_time, plan, leaves_window=leaves_window)
     except SluiceError as refusal:
@@ -137,8 +157,10 @@ async def computed_rows(  # noqa: PLR0917
     *,
     only_lake_types: bool = True,
     locked: Locked | None = None,
+    where: Placed | None = None,
 ) -> RowStream:
-    """The rows of a query that PostgreSQL is to compute, else `refusal`. `locked` where it locks rows."""
+    """The rows of a query that PostgreSQL is to compute, else `refusal`. `locked` where it locks rows; `where`: see
+    `Computing`."""
     async with session.transaction.deferred.opened():
         enumerations = UserTypes.of(reading.context.tables.values()).labels.keys()
         taken = await taking(
@@ -162,7 +184,9 @@ async def computed_rows(  # noqa: PLR0917
             bodies_only=True,
             take=take,
         )
-        async with Computing(session, routed.query, reading, refusal, made_by_users=True, locked=locked) as computing:
+        async with Computing(
+            session, routed.query, reading, refusal, made_by_users=True, locked=locked, placed=where
+        ) as computing:
             try:
                 async with computing.watched():
                     [result] = await session.backend.run(statement)

@@ -13,10 +13,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState, unsupported
-from gateway import placing
 from gateway.backend import Statement
 from gateway.lake.computed import loads
+from gateway.lake.computed_change import place_change
+from gateway.lake.computed_insert import what_is_read
 from gateway.lake.execute import executed_binding
+from gateway.lake.insert import target_oid
+from gateway.lake.insert_query import place_insert
+from gateway.lake.placed import Placed, not_computed, placed
 from gateway.lake.reading import Reading, planned, read, runnable
 from gateway.lake.temporary_change import CHANGED, check_target
 from gateway.messages import backend as answers
@@ -26,13 +30,12 @@ from gateway.outgoing import Copies
 from gateway.own_names import OWN
 from gateway.portal import Binding, Portal, StatementPortal
 from gateway.prepared import deallocate, prepare
+from gateway.visibility import rules
 from planner.change import current_of, plan_delete, plan_insert, plan_update
 from planner.explain import Plan, Reads, as_lines, as_values, discreet, postgres_plan, spark_plan
 from planner.explain_formats import FORMATS
 from planner.locking import first_strength, plan_locking, strongest
-from planner.placement import Place
 from planner.plan import SparkQuery
-from planner.references import tables_read
 from planner.routes import Route, command, is_utility
 from planner.row_security import restricted_tables
 from planner.select import plan_select
@@ -50,7 +53,7 @@ if TYPE_CHECKING:
 _KNOWN_OPTIONS: Final = frozenset(
     {"analyze", "verbose", "costs", "timing", "summary", "buffers", "settings", "wal", "format", "memory"}
 )
-# What PostgreSQL computes where Spark cannot.
+# What PostgreSQL computes over few rows, and where Spark cannot.
 _COMPUTED: Final = (Route.SELECT, Route.INSERT, Route.UPDATE, Route.DELETE)
 _ON: Final = frozenset({"true", "on", "1"})
 # The explained statement's name at the backend, where that takes part in it.
@@ -156,27 +159,38 @@ class ExplainPortal(StatementPortal):
         if routed.route is Route.TEMPORARY:
             await check_target(self.session, query)
             return self._computed(command(query), query, reading, unsupported(CHANGED))
-        if routed.route is Route.SELECT and made is Route.SELECT and first_strength(query) is None:
+        if routed.route in _COMPUTED and made is routed.route and not self._rehearsed and first_strength(query) is None:
             return await self._placed(routed, reading)
         return await self._plan(routed, reading)
 
     async def _placed(self, routed: Routed, reading: Reading) -> Plan:
         """The plan of whoever begins with the query."""
-        versions = reading.versions.values()
-        found = await placing.placed(self.session, routed.query, reading.placing, versions, reading.size)
-        if found.place is Place.POSTGRES:
-            assert routed.query is not None
-            plan = self._computed(routed.route, routed.query, reading, unsupported("what is placed with PostgreSQL"))
+        assert routed.query is not None
+        where = await self._place(routed.route, routed.query, reading)
+        if where.is_with_postgres:
+            if routed.route is Route.INSERT:
+                reading = what_is_read(routed.query, reading)
+            plan = self._computed(routed.route, routed.query, reading, not_computed(), where)
         else:
             plan = await self._plan(routed, reading)
-        return plan | {"Placed By": found.why}
+        return plan | {"Placed By": where.placement.why}
 
-    def _computed(self, route: Route, query: Node, reading: Reading, refusal: SluiceError) -> Plan:
+    async def _place(self, route: Route, query: Node, reading: Reading) -> Placed:
+        if route is Route.SELECT:
+            return await placed(self.session, query, reading)
+        version = reading.versions[target_oid(query)]
+        if route is not Route.INSERT:
+            return await place_change(self.session, query, version, reading)
+        return await place_insert(self.session, query, version, reading, await rules(self.session, version.table))
+
+    def _computed(
+        self, route: Route, query: Node, reading: Reading, refusal: SluiceError, where: Placed | None = None
+    ) -> Plan:
         """PostgreSQL's part, over the rows that are copied for it."""
-        copied = loads(self.session, query, reading, refusal, made_by_users=True)
+        copied = loads(self.session, query, reading, refusal, made_by_users=True, placed=where)
         hidden = restricted_tables(query)
         counted = [
-            (each.version.table, None if each.version.table.oid in hidden else each.version.row_count, each.found)
+            (each.version.table, None if each.version.table.oid in hidden else each.row_count, each.found)
             for each in copied
         ]
         return postgres_plan(route, counted)
@@ -186,7 +200,7 @@ class ExplainPortal(StatementPortal):
         options = self.routed.options
         if not options:
             return
-        start, _ = explained(self.analysis.sql)
+        start, _ = self.analysis.taken_apart(explained)
         await self.session.backend.run(Statement(f"{self.analysis.sql[:start]}SELECT"))
         unknown = set(options) - _KNOWN_OPTIONS
         if unknown or self._format not in FORMATS:
@@ -211,9 +225,7 @@ class ExplainPortal(StatementPortal):
                 raise
             assert routed.query is not None
             if routed.route is Route.INSERT:
-                read_tables = tables_read(routed.query)
-                kept = {oid: each for oid, each in reading.versions.items() if oid in read_tables}
-                reading = replace(reading, versions=kept)
+                reading = what_is_read(routed.query, reading)
             return self._computed(routed.route, routed.query, reading, refusal)
         path = self.session.gateway.data_path
         reads = {each.scan.name: await asyncio.to_thread(_reads, path, each) for each in run.scans}

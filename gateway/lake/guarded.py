@@ -17,6 +17,7 @@ from gateway.arrays import number_array
 from gateway.backend import Statement
 from gateway.client_encoding import read
 from gateway.constraint_modes import KEEP_OWN
+from gateway.encoded_statement import encode_messages
 from gateway.framing import Frame
 from gateway.kept_answers import KeptAnswers
 from gateway.messages import backend as answers
@@ -33,9 +34,9 @@ if TYPE_CHECKING:
     from gateway.exchange import Exchange
 
 _SCANS: Final = "SELECT pg_sluice.shadow_scans($1::pg_catalog.oid[], $2::bigint)"
-_NEWEST: Final = Statement("SELECT pg_sluice.newest_table()")
+NEWEST: Final = Statement("SELECT pg_sluice.newest_table()")
 # Scans that DDL makes are no functions' (catalog/sql/scans.sql).
-_WATCHED, _UNWATCHED = (
+WATCHED, UNWATCHED = (
     Statement(f"SELECT pg_catalog.set_config('sluice.watched', '{state}', true)") for state in ("on", "off")
 )
 SCANS: Final = Statement(_SCANS, ("{}", None))
@@ -54,9 +55,9 @@ WHERE relkind OPERATOR(pg_catalog.=) 'r' AND oid OPERATOR(pg_catalog.<>) $1::big
     AND relnamespace OPERATOR(pg_catalog.<>) ALL ('{pg_sluice,pg_ducklake}'::pg_catalog.regnamespace[])
 """
 
-_SAVEPOINT: Final = Statement(f"SAVEPOINT {OWN}_guarded")
-_UNDO: Final = Statement(f"ROLLBACK TO SAVEPOINT {OWN}_guarded")
-_RELEASE: Final = Statement(f"RELEASE SAVEPOINT {OWN}_guarded")
+SAVEPOINT: Final = Statement(f"SAVEPOINT {OWN}_guarded")
+UNDO: Final = Statement(f"ROLLBACK TO SAVEPOINT {OWN}_guarded")
+RELEASE: Final = Statement(f"RELEASE SAVEPOINT {OWN}_guarded")
 
 # What answers the gateway's own messages around the client's statement.
 _UNTOLD: Final = (
@@ -79,10 +80,11 @@ async def guarding(session: Exchange, *filled: int, undone_in: int | None = None
     session.ran_functions = session.names_by_sql = True
     alone = backend.status == b"I"
     oids = number_array(filled)
-    changes = written(filled) if undone_in is None else Statement(_CHANGES, (str(undone_in),))
+    changes = written(filled) if undone_in is None else changes_beside(undone_in)
+    session.own_changes = None if undone_in is None else 0
     try:
         # What is made from here on has been scanned by nobody: what is asked first need not leave it out.
-        questions = [_NEWEST, Statement(_SCANS, (oids, None)), changes, _WATCHED, _SAVEPOINT]
+        questions = [NEWEST, Statement(_SCANS, (oids, None)), changes, WATCHED, SAVEPOINT]
         begun = [BEGIN, TELL_DEFAULT] if alone else []
         newest, *before, _, _ = (await backend.run(*begun, *questions))[len(begun) :]
         questions = [Statement(_SCANS, (oids, newest.rows[0][0])), changes]
@@ -92,14 +94,14 @@ async def guarding(session: Exchange, *filled: int, undone_in: int | None = None
             # What was not found in a shadow may be its reason; not of what may be tried again for a lock
             # (gateway.patience), or is refused already, with what was refused.
             if backend.status == b"E" and error.sqlstate not in _OF_NO_SHADOW:
-                _, after_error = await backend.run(_UNDO, questions[0])
+                _, after_error = await backend.run(UNDO, questions[0])
                 _check_scans(session, before[0], after_error)
             raise
-        _, *after, _, _ = await backend.run(_RELEASE, *questions, _UNWATCHED, KEEP_OWN)
+        _, *after, _, _ = await backend.run(RELEASE, *questions, UNWATCHED, KEEP_OWN)
         _check_scans(session, before[0], after[0])
         if undone_in is None:
             check_written(before[1], after[1])
-        elif after[1].rows != before[1].rows:
+        elif count_of(after[1]) != count_of(before[1]) + (session.own_changes or 0):
             raise unsupported("a function that changes a table while it makes rows of another")
         if alone:
             await backend.run(Statement("COMMIT"))
@@ -107,12 +109,30 @@ async def guarding(session: Exchange, *filled: int, undone_in: int | None = None
         if alone and backend.status != b"I":
             await backend.run(Statement("ROLLBACK"))
         raise
+    finally:
+        session.own_changes = None
+
+
+def changes_beside(shadow: int) -> Statement:
+    """Asks how many rows the transaction has changed in all tables but a shadow and the gateway's own."""
+    return Statement(_CHANGES, (str(shadow),))
+
+
+def count_of(result: Result) -> int:
+    """What `changes_beside` was answered."""
+    [[number]] = result.rows
+    return int(number or 0)
 
 
 def _check_scans(session: Exchange, before: Result, after: Result) -> None:
     if after.rows != before.rows:
         session.cursors.read_unseen()
         raise unsupported("a function that reads a lake table")
+
+
+def scans(newest: bytes | None) -> Statement:
+    """Asks how often the transaction has scanned shadows, but those of tables that it has made since `newest`."""
+    return Statement(_SCANS, ("{}", newest))
 
 
 def written(filled: Collection[int]) -> Statement:
@@ -171,7 +191,7 @@ async def send_messages(session: Exchange, *messages: Message) -> None:
     """Send messages of the extended protocol, and Sync: in UTF-8 in a block, and else in the client's encoding."""
     backend, encoding = session.backend, session.encoding
     if backend.status == b"T":
-        backend.send_in_utf8(b"".join(message.encode() for message in messages), frontend.Sync())
+        backend.send_in_utf8(await encode_messages(messages), frontend.Sync())
     else:
         backend.send(b"".join([await encoding.encoded(message) for message in messages]) + frontend.Sync().encode())
 

@@ -1,30 +1,237 @@
 """DO, CALL, queries of functions made by users: PostgreSQL carries them out, watched (`gateway.lake.guarded`).
 
+Where one has touched shadows, all that it did is undone, the lake's rows are put there (`gateway.lake.filled_shadows`),
+and it is carried out again, until it touches none that has not been filled. What it has made of the rows is a change of
+the lake then (`gateway.lake.function_changes`). Of all that it answers the client hears the last time's alone.
+
 What they change of schemas it changes in the shadows; rows that are there are looked at when it has, as for ALTER TABLE
 in a block that is settled. Others who use these tables wait meanwhile.
 """
 
 from __future__ import annotations
 
-from gateway.lake.guarded import REFUSE_REWRITING, guarding, relay_statement
+from collections.abc import Collection
+from typing import Final
+
+from catalog.errors import SluiceError, SqlState, unsupported
+from gateway.backend import BackendLostError, Result, Statement
+from gateway.constraint_modes import KEEP_OWN
+from gateway.cursors import CREATED
+from gateway.kept_answers import KeptAnswers
+from gateway.lake.changing import Changing
+from gateway.lake.filled_shadows import TOUCHES, FilledShadows, Touch, touches
+from gateway.lake.function_changes import is_undecided, take_changes
+from gateway.lake.guarded import (
+    NEWEST,
+    REFUSE_REWRITING,
+    RELEASE,
+    SAVEPOINT,
+    SCANS,
+    UNDO,
+    UNWATCHED,
+    WATCHED,
+    relay_rows,
+    scans,
+    send_statement,
+    written,
+)
+from gateway.lake.likely_tables import likely_tables, may_tell_at_once
 from gateway.lake.obligations import meet, obligations
 from gateway.messages.backend import CommandComplete
+from gateway.own_names import OWN
 from gateway.portal import StatementPortal
+from planner.nodes import name_of
+
+# A function may touch a table only once it has found rows in another.
+_ROUNDS_MAX: Final = 30
+# What others have committed meanwhile is seen the next time.
+_CONFLICTS_MAX: Final = 5
+_CURSORS: Final = Statement(
+    f"SELECT name, {CREATED}, is_holdable FROM pg_catalog.pg_cursors"
+    " WHERE pg_catalog.length(name) OPERATOR(pg_catalog.>) 0"
+    f" AND NOT pg_catalog.starts_with(name, '{OWN}') ORDER BY name"
+)
 
 
 class GuardedPortal(StatementPortal):
-    """Relays a statement inside a transaction, and looks before anything comes after it: at what it has read and
+    """Carries a statement out inside a transaction, and looks before anything comes after it: at what it has read and
     written, at columns that would have to be computed, and at rows for which it has made constraints or indexes."""
 
+    _announced = False
+
     async def run(self) -> None:
-        session, transaction = self.session, self.session.transaction
+        transaction = self.session.transaction
         await transaction.begin()
-        async with guarding(session):
-            tag = await relay_statement(session, self.binding)
-        await session.backend.run(REFUSE_REWRITING)
-        if wanted := await obligations(session):
-            await meet(session, wanted)
-        if transaction.implicit and session.ends_with_statement:
-            await transaction.commit()
+        answers = KeptAnswers()
+        try:
+            tag, shadows, touched = await self._carry_out(answers)
+            if shadows is None:
+                await self._meet_obligations()
+                await self._give(answers)
+                if transaction.implicit and self.session.ends_with_statement:
+                    await transaction.commit()
+        finally:
+            answers.close()
+        if shadows is not None:
+            tag = await self._over_rows(shadows, touched)
         if tag:
-            session.client.send(CommandComplete(tag))
+            self.session.client.send(CommandComplete(tag))
+
+    async def _carry_out(self, answers: KeptAnswers) -> tuple[str, FilledShadows | None, set[int]]:
+        """Over empty shadows. Where it has touched any, it is undone: what is to be filled, and how."""
+        session, backend = self.session, self.session.backend
+        session.cursors.check_unread()
+        session.ran_functions = session.names_by_sql = True
+        counts = written(())
+        newest, cursors, scanned, wrote, _, _ = await backend.run(NEWEST, _CURSORS, SCANS, counts, WATCHED, SAVEPOINT)
+        number = newest.rows[0][0]
+        questions = scans(number), counts
+        if not cursors.rows:
+            session.cursors.filled.clear()
+        before: dict[int, Touch] = {}
+        if wrote.rows or scanned.rows[0][0] != b"0":
+            [known] = await backend.run(Statement(TOUCHES, (number,)))
+            before = touches(known)
+        error: SluiceError | None = None
+        tag, opened = "", list[tuple[bytes | None, ...]]()
+        at_once = await may_tell_at_once(session, self.analysis.sql)
+        if at_once:  # notices tell how far it is
+            await self._give(answers)
+        try:
+            await send_statement(session, self.binding)
+            tag = await relay_rows(session, None if at_once else answers)
+        except BackendLostError:
+            raise
+        except SluiceError as raised:
+            if backend.status != b"E" or is_undecided(raised):
+                await self._give(answers)
+                raise
+            error = raised
+            _, *after = await backend.run(UNDO, *questions)
+        else:
+            *after, now_open = await backend.run(*questions, _CURSORS)
+            opened = _opened(cursors, now_open)
+        if [each.rows for each in after] == [scanned.rows, wrote.rows] and not opened:
+            if error is not None:
+                await self._give(answers)
+                raise error
+            await backend.run(RELEASE, UNWATCHED, KEEP_OWN)
+            return tag, None, set()
+        if at_once:
+            session.cursors.read_unseen()
+            raise unsupported("a function that reads a lake table")
+        [now] = await backend.run(Statement(TOUCHES, (number,)))
+        touched = {oid for oid, each in touches(now).items() if each != before.get(oid) and not each.made}
+        if self._fetches(cursors, touched):
+            await backend.run(RELEASE, UNWATCHED, KEEP_OWN)
+            return tag, None, set()
+        self._check_repeatable(cursors)
+        await backend.run(UNDO, RELEASE)
+        return tag, FilledShadows(session, self.analysis.sql, number, before), touched
+
+    def _fetches(self, cursors: Result, touched: set[int]) -> bool:
+        """Whether it fetches from a cursor that a function has opened, over rows that were there then."""
+        fetched = self._fetched()
+        seen = self.session.cursors.filled
+        return fetched is not None and any(
+            name == fetched.encode() and touched <= seen.get((name, created), frozenset())
+            for name, created, _ in cursors.rows
+        )
+
+    def _fetched(self) -> str | None:
+        query = self.routed.query
+        if query is None or query.fields.get("utilityStmt") is None or query.utilityStmt.type != "FETCHSTMT":
+            return None
+        return name_of(query.utilityStmt.portalname)
+
+    def _check_repeatable(self, cursors: Result) -> None:
+        session = self.session
+        if cursors.rows or self._fetched() is not None:
+            session.cursors.read_unseen()
+            raise unsupported("a function that reads a lake table while a cursor is open")
+        if session.transaction.deferred.pending or session.transaction.parts is not None:
+            raise unsupported("a function that reads a lake table")
+
+    async def _over_rows(self, shadows: FilledShadows, touched: Collection[int]) -> str:
+        """Over filled shadows."""
+        await self.ask_limit()
+        likely, shadows.words = await likely_tables(self.session, [self.analysis.sql])
+        wanted, conflicts = set(touched) | likely, 0
+        for _ in range(_ROUNDS_MAX):
+            answers = KeptAnswers()
+            try:
+                unseen, tag = await self._once(shadows, wanted, answers)
+                if not unseen:
+                    [now_open] = await self.session.backend.run(_CURSORS)
+                    for name, created, _ in _opened(Result(), now_open):
+                        self.session.cursors.filled[name, created] = frozenset(wanted)
+                if not unseen and await self._settled(shadows, answers, may_fail=conflicts == _CONFLICTS_MAX):
+                    return tag
+                conflicts += not unseen
+            finally:
+                answers.close()
+            await shadows.undo()
+            wanted |= unseen
+        raise SluiceError(SqlState.SERIALIZATION_FAILURE, "could not serialize access due to concurrent update")
+
+    async def _once(
+        self, shadows: FilledShadows, wanted: Collection[int], answers: KeptAnswers
+    ) -> tuple[set[int], str]:
+        session, backend = self.session, self.session.backend
+        await shadows.fill(wanted)
+        try:
+            await send_statement(session, self.binding)
+            tag = await relay_rows(session, answers)
+        except BackendLostError:
+            raise
+        except SluiceError as error:
+            unseen = set[int]()
+            if backend.status == b"E" and not is_undecided(error):
+                unseen = await shadows.look(failed=True)
+            if not unseen:
+                await self._give(answers)
+                raise
+            return unseen, ""
+        return await shadows.look(failed=False), tag
+
+    async def _settled(self, shadows: FilledShadows, answers: KeptAnswers, *, may_fail: bool) -> bool:
+        """The statement has seen all that it has touched: take what it did. False where it is to be done again."""
+        session, transaction = self.session, self.session.transaction
+        taken = await shadows.take()
+        await session.backend.run(UNWATCHED, KEEP_OWN, REFUSE_REWRITING)
+        if await obligations(session):
+            raise unsupported("a function that changes a lake table and its rows")
+        changed = [each.version.table.oid for each in taken if each.is_changed]
+        if not changed and not any(each.locked.num_rows for each in taken):
+            await shadows.keep()
+            await self._give(answers)
+            if transaction.implicit and session.ends_with_statement:
+                await transaction.commit()
+            return True
+        async with Changing(self, "a function", *changed) as changing:
+            if not await take_changes(changing, taken, self.analysis.sql, may_fail=may_fail):
+                return False
+            await shadows.keep()
+            await self._give(answers)
+            await changing.finish()
+        return True
+
+    async def _give(self, answers: KeptAnswers) -> None:
+        """The backend describes rows only in answer to a simple query."""
+        if self.binding.raw_query is None and not self._announced:
+            self.announce()
+        self._announced = True
+        await answers.give(self.session.client)
+
+    async def _meet_obligations(self) -> None:
+        await self.session.backend.run(REFUSE_REWRITING)
+        if wanted := await obligations(self.session):
+            await meet(self.session, wanted)
+
+
+def _opened(before: Result, now: Result) -> list[tuple[bytes | None, ...]]:
+    """The cursors that a statement has left open. 0A000 for one that would read the rest of its rows at COMMIT."""
+    opened = [row for row in now.rows if row not in before.rows]
+    if any(is_holdable == b"t" for *_, is_holdable in opened):
+        raise unsupported("a cursor WITH HOLD from within a function")
+    return opened

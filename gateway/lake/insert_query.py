@@ -15,19 +15,22 @@ from catalog.store import TableRules
 from gateway.attention import attended, attending
 from gateway.backend import Statement
 from gateway.lake.changing import Changing
-from gateway.lake.computed_insert import computed_insert
+from gateway.lake.computed_insert import Made, computed_insert, what_is_read
 from gateway.lake.failing_row import telling_row
 from gateway.lake.guarded import relay_rows, send_statement
 from gateway.lake.locked_rows import with_subqueries_locked
+from gateway.lake.placed import Placed, not_computed, placed
 from gateway.lake.reading import Reading, read, runnable
 from gateway.lake.select import RowSender
 from gateway.messages.backend import CommandComplete
+from gateway.placing import gives_up
 from gateway.portal import StatementPortal
 from gateway.thinking import thought
 from gateway.visibility import functions_of_rules, rules
 from planner.change import RETURNED_ROWS, plan_check, plan_insert
 from planner.enforce import enforced
 from planner.nodes import Node
+from planner.placement import PLACEMENTS, Engine, Kind
 from planner.plan import Context, ReturningPlan, SequenceColumn, SparkQuery
 from planner.references import tables_read
 from storage.arrow_types import arrow_schema
@@ -69,12 +72,15 @@ class InsertQueryPortal(StatementPortal):
                 reading = await with_subqueries_locked(session, query, fresh)
             version = reading.versions[target]
             kept = await rules(session, version.table)
+            if await self._computed_first(changing, version, reading, kept):
+                return
             try:
                 result, returning = await insert_rows(session, query, version, kept, reading)
             except SluiceError as refusal:
                 if refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED:
                     raise
-                await self._compute(changing, version, reading, refusal, functions_of_rules(kept))
+                made = await self._make(version, reading, refusal, functions_of_rules(kept))
+                await self._conclude(changing, version, made)
                 return
             await changing.wrote(result, version)
             if self.columns is not None and returning is not None:
@@ -84,14 +90,32 @@ class InsertQueryPortal(StatementPortal):
             await changing.finish()
         session.client.send(CommandComplete(f"INSERT 0 {result.row_count}"))
 
-    async def _compute(
+    async def _computed_first(
+        self, changing: Changing, version: TableVersion, reading: Reading, kept: TableRules
+    ) -> bool:
+        """Have PostgreSQL make the rows where they are placed there. False where they are not, or it cannot."""
+        session, query = self.session, self.routed.query
+        assert query is not None
+        where = await place_insert(session, query, version, reading, kept)
+        if not where.is_with_postgres:
+            return False
+        try:
+            made = await self._make(version, reading, not_computed(), frozenset(), where)
+        except SluiceError as error:
+            if gives_up(error, reading.timeout):
+                return False
+            raise
+        await self._conclude(changing, version, made)
+        return True
+
+    async def _make(
         self,
-        changing: Changing,
         version: TableVersion,
         reading: Reading,
         refusal: SluiceError,
         functions: frozenset[int],
-    ) -> None:
+        where: Placed | None = None,
+    ) -> Made:
         """Have PostgreSQL make the rows."""
         session, query = self.session, self.routed.query
         assert query is not None
@@ -100,13 +124,16 @@ class InsertQueryPortal(StatementPortal):
             await send_statement(session, self.binding)
             return await relay_rows(session, kept)
 
-        made = await computed_insert(session, query, version.table, reading, refusal, carry_out, functions)
+        return await computed_insert(session, query, version.table, reading, refusal, carry_out, functions, where)
+
+    async def _conclude(self, changing: Changing, version: TableVersion, made: Made) -> None:
+        """The rows that PostgreSQL has made are new in the table."""
         await changing.wrote(made.result, version)
         if self.binding.raw_query is None:
             self.announce()
-        await made.answers.give(session.client)
+        await made.answers.give(self.session.client)
         await changing.finish()
-        session.client.send(CommandComplete(made.tag))
+        self.session.client.send(CommandComplete(made.tag))
 
     async def _return(
         self, sender: RowSender, returning: ReturningPlan, written: TableVersion, reading: Reading
@@ -119,6 +146,16 @@ class InsertQueryPortal(StatementPortal):
                 await sender.send(batch)
         finally:
             await stream.close()
+
+
+async def place_insert(
+    session: Exchange, query: Node, version: TableVersion, reading: Reading, kept: TableRules
+) -> Placed:
+    """Who begins with an INSERT … SELECT."""
+    where = await placed(session, query, what_is_read(query, reading))
+    if where.is_with_postgres and (functions_of_rules(kept, defaults=True) or version.table.computed_keys):
+        return Placed(PLACEMENTS[Engine.AUTO, Kind.ACTING])
+    return where
 
 
 async def insert_rows(

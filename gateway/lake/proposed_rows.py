@@ -28,7 +28,12 @@ if TYPE_CHECKING:
 _ROWS: Final = 10_000
 _RTE_VALUES: Final = 5  # RTEKind of parsenodes.h
 _DO_NOTHING: Final = 1  # OnConflictAction of nodes.h
-_MAY_INSERT: Final = "SELECT pg_catalog.has_table_privilege($1::bigint::pg_catalog.oid, 'INSERT')"
+_MAY_INSERT: Final = (
+    "SELECT pg_catalog.has_table_privilege($1::bigint::pg_catalog.oid, 'INSERT'),"
+    " pg_sluice.backend_setting('array_nulls')"
+)
+# Which every session reads as the same.
+_SETTINGS: Final = OutputSettings(interval_style="iso_8601")
 
 
 async def values_proposed(
@@ -46,9 +51,17 @@ async def values_proposed(
     [may] = await session.backend.run(Statement(_MAY_INSERT, (str(table.oid),)))
     if may.rows[0][0] != b"t":
         return None
+    arrays = [one_array(fresh, column) for column in columns]
+    if may.rows[0][1] != b"on" and any(map(_has_null_elements, arrays)):
+        return None
     listed = ", ".join(quoted(column.name) for column in columns)
     values = await asyncio.to_thread(_literals, columns, fresh)
     return f"({listed}) OVERRIDING SYSTEM VALUE VALUES {values} "
+
+
+def _has_null_elements(array: pa.Array) -> bool:
+    """Whether it is of arrays of which one has a NULL, which a session may read as a text."""
+    return bool(pa.types.is_list(array.type) and array.flatten().null_count)
 
 
 def _is_whole(query: Node, table: Table, inserted: int) -> bool:
@@ -68,10 +81,10 @@ def _selects(query: Node) -> bool:
 
 def _literals(columns: Sequence[Column], rows: pa.Table) -> str:
     """`(…), (…)`: texts, which PostgreSQL reads as the columns' types. Blocking."""
-    settings, pieces = OutputSettings(), []
+    pieces = []
     for place, column in enumerate(columns):
         array = one_array(rows, column)
-        text = text_cells(array, column.type_oid, settings).cast(pa.string())
+        text = text_cells(array, column.type_oid, _SETTINGS).cast(pa.string())
         for mark in ("\\", "'"):
             text = pc.replace_substring(text, mark, mark * 2)
         literal = pc.binary_join_element_wise(" E'" if not place else ", E'", text, "'", "")

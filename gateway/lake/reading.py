@@ -59,7 +59,8 @@ class Reading:
     """`context` is the planner's; `versions` the tables at one snapshot; `timeout` in seconds, None for none.
 
     `size` is that of the statement's tree and of its parameters, in characters; `sidecars` are those that the tables'
-    indexes have, by index and data file; `placing` is what `gateway.placing` asks for.
+    indexes have, by index and data file; `placing` is what `gateway.placing` asks for; `past`: `versions` are of
+    an earlier moment.
     """
 
     context: Context
@@ -69,6 +70,7 @@ class Reading:
     size: int = 0
     sidecars: Mapping[tuple[int, int], Sidecar] = field(default_factory=dict)
     placing: str = ""
+    past: bool = False
 
 
 async def session_values(session: Exchange) -> tuple[SessionValues, float | None]:
@@ -158,7 +160,7 @@ async def read(
         if used:
             sidecars.update(await session.gateway.store.sidecars.of(version, used))
     size = analysis.tree.size + sum(len(parameter.text or "") for parameter in binding.canonical)
-    return Reading(context, seen, output_settings(values), timeout, size, sidecars, placed)
+    return Reading(context, seen, output_settings(values), timeout, size, sidecars, placed, bool(past))
 
 
 async def planned(

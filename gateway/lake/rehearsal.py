@@ -24,7 +24,7 @@ from catalog.errors import SluiceError, unsupported
 from catalog.model import Column, DataFile, Table, TableVersion
 from gateway.analysis import UNDO
 from gateway.backend import Statement
-from gateway.lake.guarded import relay_rows, send_messages, send_query
+from gateway.lake.guarded import changes_beside, count_of, relay_rows, send_messages, send_query
 from gateway.lake.references import follows_rows, referring
 from gateway.lake.row_locks import Strength
 from gateway.lake.shadow import (
@@ -161,18 +161,27 @@ def load_all(data_path: str, version: TableVersion) -> Loaded:
 
 
 async def begin(
-    session: Exchange, table: Table, columns: Sequence[Column], loaded: Loaded, *, noting: bool = False
+    session: Exchange,
+    table: Table,
+    columns: Sequence[Column],
+    loaded: Loaded,
+    limits: Sequence[Statement] = (),
+    *,
+    noting: bool = False,
 ) -> str:
-    """Put the loaded rows into the shadow (`columns`: all but the generated ones); their mark for `finish`."""
-    await begin_shadow(session, table)
+    """Put the loaded rows into the shadow (`columns`: all but the generated ones); their mark for `finish`. `limits`
+    are set within the savepoint that it begins."""
+    count = loaded.rows.num_rows
+    loading = [Statement(_MAY_INSERT, (str(table.oid),)), suspending(table)] if count else [_STATEMENT]
+    answers = await begin_shadow(session, table, *limits, *([] if noting else loading))
     if noting:  # first, for its lock is stronger than that of who puts rows there
-        await session.backend.run(Statement(_NOTE, (str(table.oid),)))
-    if not loaded.rows.num_rows:
-        await session.backend.run(_STATEMENT)
+        await _note(session, table)
+        answers = await session.backend.run(*loading)
+    if not count:
         return _NO_MARK
+    may_insert, suspended = answers[-2:]
     rows = loaded.rows.select([column.name for column in columns])
-    session.gateway.store.undone_rows.left(table.oid, rows.num_rows)
-    may_insert, suspended = await session.backend.run(Statement(_MAY_INSERT, (str(table.oid),)), suspending(table))
+    session.gateway.store.undone_rows.left(table.oid, count)
     try:
         if may_insert.rows[0][0] == b"t" and not runs_checks(columns):
             await copy_rows(session, qualified(table), columns, rows)
@@ -187,6 +196,17 @@ async def begin(
     return await loaded_mark(session, table)
 
 
+async def _note(session: Exchange, table: Table) -> None:
+    """Let a trigger note updates. To make it changes catalogs, which is no function's doing."""
+    note = Statement(_NOTE, (str(table.oid),))
+    if session.own_changes is None:
+        await session.backend.run(note)
+        return
+    count = changes_beside(table.oid)
+    before, _, after = await session.backend.run(count, note, count)
+    session.own_changes += count_of(after) - count_of(before)
+
+
 async def loaded_mark(session: Exchange, table: Table) -> str:
     """The mark of the rows that are in the shadow now; those that are `made` from here on have another."""
     loaded = of_shadow(table.oid, f"SELECT pg_catalog.min(xmin::pg_catalog.text) FROM {shadow_view(table.oid)}")
@@ -195,19 +215,20 @@ async def loaded_mark(session: Exchange, table: Table) -> str:
     return _NO_MARK if number is None else number.decode()
 
 
-async def rehearse(
+async def rehearse(  # noqa: PLR0917
     session: Exchange,
     table: Table,
     columns: Sequence[Column],
     loaded: Loaded,
     send: Callable[[], Awaitable[None]],
+    limits: Sequence[Statement] = (),
     *,
     noting: bool = False,
 ) -> Outcome:
     """Carry out the statement that `send` sends to the backend. On an error the savepoints are left as they are.
 
-    `noting`: it is to be known which row came in place of which, whatever becomes of the keys."""
-    mark = await begin(session, table, columns, loaded, noting=noting)
+    `noting`: it is to be known which row came in place of which, whatever becomes of the keys. `limits`: of `begin`."""
+    mark = await begin(session, table, columns, loaded, limits, noting=noting)
     answers: list[bytes] = []
     await send()
     tag = await relay_rows(session, answers)
@@ -322,9 +343,14 @@ def rows_of(table: Table, bodies: list[bytes]) -> pa.Table:
     return pa.Table.from_batches(batches, _schema(table))
 
 
+def gone_rows(table: Table, loaded: Loaded, kept: pa.Table) -> dict[str, npt.NDArray[np.int64]]:
+    """The loaded rows that are no longer as they were: their positions, by the path of their data file. Blocking."""
+    return loaded.by_path(~_among(table, loaded.rows, kept))
+
+
 async def gone(table: Table, loaded: Loaded, kept: pa.Table) -> dict[str, npt.NDArray[np.int64]]:
-    """The loaded rows that are no longer as they were: their positions, by the path of their data file."""
-    return await asyncio.to_thread(lambda: loaded.by_path(~_among(table, loaded.rows, kept)))
+    """`gone_rows`, in a thread."""
+    return await asyncio.to_thread(gone_rows, table, loaded, kept)
 
 
 async def chosen_positions(table: Table, loaded: Loaded, chosen: pa.Table) -> dict[str, npt.NDArray[np.int64]]:

@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import pyarrow as pa
 
-from catalog.errors import SluiceError, SqlState, unsupported
-from gateway import placing
+from catalog.errors import SluiceError, SqlState
 from gateway.attention import attending
 from gateway.kept_answers import KeptAnswers
 from gateway.lake.carried import CarriedColumns
 from gateway.lake.computed import Computing
+from gateway.lake.placed import not_computed, placed
 from gateway.lake.reading import Reading, planned, read, runnable
 from gateway.messages.backend import CommandComplete, FieldDescription, PortalSuspended
 from gateway.portal import Binding, Portal, with_formats
 from gateway.statement_timeout import timed_out
 from gateway.values import OutputSettings, ResultColumn, encode_rows
-from planner.placement import Place
 from storage.engine import ResultStream
 
 if TYPE_CHECKING:
@@ -198,19 +197,20 @@ class SelectPortal(Portal):
         They are kept until all are there, so that the shadows are free again before the client has read any.
         """
         query, session = self._routed.query, self.session
-        placed = await placing.placed(session, query, reading.placing, reading.versions.values(), reading.size)
-        if placed.place is Place.SPARK:
+        assert query is not None
+        where = await placed(session, query, reading)
+        if not where.is_with_postgres:
             return False
-        refusal = unsupported("what is placed with PostgreSQL")
         kept = KeptAnswers(only_rows=True)
-        computing = Computing(session, query, reading, refusal, patience=placing.PATIENCE_SECONDS)
+        computing = Computing(session, query, reading, not_computed(), placed=where)
         try:
             async with computing:
                 tag = await computing.send(self._binding, kept)
         except SluiceError as error:
             kept.close()
-            if error is refusal or computing.is_out_of_patience(error):
+            if computing.gives_up(error):
                 return False
+            self.announce()  # as PostgreSQL does before it computes rows
             raise
         self._computed, self._left = kept, int(tag.removeprefix("SELECT "))
         return True

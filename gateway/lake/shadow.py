@@ -55,14 +55,16 @@ def qualified(table: Table) -> str:
     return f"{quoted(table.schema)}.{quoted(table.name)}"
 
 
-async def begin_shadow(session: Exchange, table: Table) -> None:
-    """Begin the savepoint, and keep the table's schema as it is until that is undone."""
-    [_, held] = await session.backend.run(SAVEPOINT, hold_schema([table.oid]))
+async def begin_shadow(session: Exchange, table: Table, *more: Statement) -> list[Result]:
+    """Begin the savepoint, and keep the table's schema as it is until that is undone. `more` is carried out within it,
+    in the same round trip; its answers are returned."""
+    _, held, *answers = await session.backend.run(SAVEPOINT, hold_schema([table.oid]), *more)
     try:
         session.transaction.enlistment.confirm_held(table, held)
     except SchemaChangedError:
         await session.backend.run(*UNDO)
         raise
+    return answers
 
 
 def suspending(table: Table) -> Statement:

@@ -54,8 +54,10 @@ def lock_tables(oids: Iterable[int], mode: str, *, nowait: bool = False) -> Stat
     return Statement(_LOCK, (number_array(oids), mode, str(nowait)), lasting=True)
 
 
-def _lock_relations(oids: Iterable[int], mode: str, *, nowait: bool) -> Statement:
-    return Statement(_LOCK_RELATIONS, (number_array(oids), mode, str(nowait)), lasting=True)
+def lock_relations(oids: Iterable[int], mode: str, *, nowait: bool, lasting: bool = False) -> Statement:
+    """Lock relations by their OIDs, whatever the client may, until the savepoint or the transaction ends. `lasting` is
+    that of `Statement`."""
+    return Statement(_LOCK_RELATIONS, (number_array(oids), mode, str(nowait)), lasting=lasting)
 
 
 async def may(session: Exchange, oids: Iterable[int], privileges: str) -> bool:
@@ -79,7 +81,7 @@ class LockTablePortal(StatementPortal):
         if len(oids) == len(found) and await may(session, oids, _PRIVILEGES + _ALSO.get(mode, "")):
             locks = [lock_tables(oids, mode, nowait=nowait)]
             if deferred.pending:
-                locks.append(_lock_relations(oids, mode, nowait=nowait))
+                locks.append(lock_relations(oids, mode, nowait=nowait, lasting=True))
             try:
                 async with deferred.stepping_out():
                     await session.backend.run(*locks)

@@ -304,7 +304,7 @@ def test_undone_rows_are_swept_out_of_the_shadow(numbers: Server) -> None:
         time.sleep(0.2)
 
 
-def test_few_rows_are_placed_with_postgresql_where_that_is_asked_for(numbers: Server) -> None:
+def test_few_rows_are_placed_with_postgresql(numbers: Server) -> None:
     with psycopg.connect(numbers.url, autocommit=True) as connection:
         connection.execute("SET sluice.engine = 'auto'")
         connection.execute("SET sluice.small_rows = 5000")
@@ -343,3 +343,88 @@ def test_rows_of_an_insert_are_swept_out_of_the_shadow(numbers: Server) -> None:
             time.sleep(0.1)
     finally:
         numbers.psql("-qc", "DROP TABLE computed_swept")
+
+
+def _connected(server: Server, engine: str = "auto") -> psycopg.Connection[tuple[object, ...]]:
+    return psycopg.connect(server.url, autocommit=True, options=f"-c sluice.engine={engine}")
+
+
+@pytest.fixture
+def keyed(gateway: Server) -> Iterator[Server]:
+    """A table of more rows than are few, with keys of several kinds."""
+    gateway.psql(
+        "-qc",
+        "CREATE TABLE keyed (k integer PRIMARY KEY, u uuid UNIQUE, d date, c char(4), v text, UNIQUE (d, c))",
+        "-c",
+        "INSERT INTO keyed SELECT g, lpad(g::text, 32, '0')::uuid, date '2000-01-01' + g, chr(97 + g % 26), 'v' || g"
+        " FROM generate_series(1, 30000) g",
+    )
+    yield gateway
+    gateway.psql("-qc", "DROP TABLE keyed")
+
+
+@pytest.mark.parametrize(
+    ("condition", "count"),
+    [
+        ("k = 17", 1),
+        ("k IN (17, 18, 40000)", 2),
+        ("k = 17 AND v = 'v18'", 0),
+        ("k = 17 OR k = 18", 2),
+        ("u = '00000000-0000-0000-0000-000000000021'", 1),
+        ("d = '2000-01-27' AND c = 'a'", 1),
+        ("d = '2000-01-27 00:00' AND c = 'b'", 0),
+        ("k = ANY ('{5,6,7}') AND k > 5", 2),
+        ("k = 3000000000", 0),
+        ("k = NULL", 0),
+    ],
+)
+def test_rows_of_large_tables_are_found_by_their_keys(keyed: Server, condition: str, count: int) -> None:
+    counted = f"SELECT count(*) FROM keyed WHERE {condition}"
+    with _connected(keyed) as connection, _connected(keyed, "spark") as by_spark:
+        assert connection.execute(counted.encode()).fetchone() == (count,)
+        assert by_spark.execute(counted.encode()).fetchone() == (count,)
+
+
+def test_a_look_up_by_key_is_placed_with_postgresql(keyed: Server) -> None:
+    with _connected(keyed) as connection:
+        for sql, place in (
+            ("SELECT v FROM keyed WHERE k = 17", "PostgreSQL Select"),
+            ("SELECT v FROM keyed WHERE v = 'v17'", "Spark Select"),
+            ("SELECT a.v FROM keyed a JOIN keyed b USING (k) WHERE a.k = 17", "Spark Select"),
+            ("UPDATE keyed SET v = 'other' WHERE k = 17", "PostgreSQL Update"),
+            ("UPDATE keyed SET k = 0 WHERE k = 17", "Spark Update"),
+            ("DELETE FROM keyed WHERE u = '00000000-0000-0000-0000-000000000021'", "PostgreSQL Delete"),
+            ("DELETE FROM keyed WHERE k < 17", "Spark Delete"),
+        ):
+            [first, *_] = connection.execute(f"EXPLAIN {sql}".encode()).fetchall()
+            assert first == (place,), sql
+
+
+def test_changes_by_key_are_what_spark_makes_of_them(keyed: Server) -> None:
+    with _connected(keyed) as connection:
+        updated = connection.execute("UPDATE keyed SET v = v || '!' WHERE k IN (1, 2, 3) RETURNING k, v").fetchall()
+        assert sorted(updated) == [(1, "v1!"), (2, "v2!"), (3, "v3!")]
+        assert connection.execute("DELETE FROM keyed WHERE k = 2 AND v = 'v2!'").rowcount == 1
+        assert connection.execute("DELETE FROM keyed WHERE k = 2").rowcount == 0
+        with connection.transaction(), pytest.raises(psycopg.errors.DivisionByZero):
+            connection.execute("UPDATE keyed SET v = (1 / (k - 3))::text WHERE k = 3")
+    for engine in ("auto", "spark"):
+        with _connected(keyed, engine) as connection:
+            found = connection.execute("SELECT k, v FROM keyed WHERE k <= 4 ORDER BY k").fetchall()
+            assert found == [(1, "v1!"), (3, "v3!"), (4, "v4")]
+            assert connection.execute("SELECT count(*) FROM keyed").fetchone() == (29_999,)
+
+
+def test_a_reader_waits_for_no_lock_and_no_turn(numbers: Server) -> None:
+    changed = "UPDATE computed_numbers SET t = t WHERE n = 1"
+    with _connected(numbers) as holder, _connected(numbers) as reader:
+        reader.execute("SET sluice.small_rows = 5000")
+        with holder.transaction():
+            holder.execute("LOCK TABLE computed_numbers IN SHARE MODE")
+            assert reader.execute("SELECT count(*) FROM computed_numbers").fetchone() == (_ROWS,)
+            with reader.transaction():
+                assert reader.execute("SELECT max(n) FROM computed_numbers").fetchone() == (_ROWS,)
+                assert reader.execute("SHOW lock_timeout").fetchone() == ("0",)
+            reader.execute("SET lock_timeout = '300ms'")
+            with pytest.raises(psycopg.errors.LockNotAvailable):
+                reader.execute(changed)

@@ -23,8 +23,9 @@ def explained(target: Server) -> Iterator[Server]:
     target.psql("-qc", "DROP TABLE explained")
 
 
-def _plan(server: Server, sql: str) -> str:
-    return "\n".join(row[0] for row in server.query(sql))
+def _plan(server: Server, sql: str, engine: str = "spark") -> str:
+    with psycopg.connect(server.url, autocommit=True, options=f"-c sluice.engine={engine}") as connection:
+        return "\n".join(row[0] for row in connection.execute(sql.encode()))
 
 
 CHANGES = {
@@ -209,6 +210,9 @@ def test_it_says_who_computes(gateway: Server) -> None:
     gateway.psql("-qc", "CREATE TABLE explained_here (n integer)", "-c", "INSERT INTO explained_here VALUES (1), (2)")
     try:
         assert "Spark Select" in _plan(gateway, "EXPLAIN SELECT n FROM explained_here WHERE n > 1")
+        by_itself = _plan(gateway, "EXPLAIN SELECT n FROM explained_here WHERE n > 1", engine="auto")
+        assert "PostgreSQL Select" in by_itself
+        assert "Placed By: few rows" in by_itself
         computed = _plan(gateway, "EXPLAIN ANALYZE SELECT e FROM explained_here e")
         assert "PostgreSQL Select" in computed
         assert "Lake Rows on public.explained_here" in computed

@@ -38,7 +38,7 @@ def test_what_holds_where_nothing_is_said() -> None:
         "spark_conf": (),
         "spark_defaults": None,
         "spark_ui": False,
-        "engine": "spark",
+        "engine": "auto",
         "maintenance": True,
         "grace": 8.0,
         "max_connections": 100,

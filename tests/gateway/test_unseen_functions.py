@@ -1,5 +1,5 @@
-"""Functions that PostgreSQL runs beside statements on what is not in the lake: none reads a shadow unnoticed, or writes
-into one."""
+"""Functions that PostgreSQL runs beside statements, where they are refused for what they do with the lake. What they
+may do is in golden sessions (functions-beside.sql)."""
 
 from __future__ import annotations
 
@@ -37,6 +37,9 @@ CREATE TRIGGER visited_trigger INSTEAD OF INSERT ON visited FOR EACH ROW EXECUTE
 CREATE TEMP TABLE seen (n bigint);
 CREATE TRIGGER seen_trigger BEFORE INSERT ON seen FOR EACH ROW EXECUTE FUNCTION visits();
 CREATE FUNCTION sees() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN INSERT INTO noted VALUES (2); RETURN 2; END $$;
+CREATE FUNCTION grows(bigint) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RETURN sees() > 0; END $$;
+CREATE TABLE ruled (id integer PRIMARY KEY, k bigint CHECK (grows(k)));
+CREATE TABLE referring (id integer REFERENCES ruled ON UPDATE CASCADE);
 CREATE TEMP TABLE doubled (n bigint);
 CREATE TRIGGER doubled_trigger BEFORE INSERT ON doubled FOR EACH ROW EXECUTE FUNCTION doubles();
 """
@@ -45,20 +48,7 @@ CREATE TRIGGER doubled_trigger BEFORE INSERT ON doubled FOR EACH ROW EXECUTE FUN
 @pytest.mark.parametrize(
     "statement",
     [
-        "INSERT INTO place VALUES ('Olten')",
-        "INSERT INTO counted VALUES (1)",
-        "WITH added AS (INSERT INTO counted VALUES (1) RETURNING n) SELECT n FROM added",
-        "EXPLAIN ANALYZE INSERT INTO counted VALUES (1)",
         "COPY counted FROM STDIN",
-        "INSERT INTO checked VALUES (0)",
-        "INSERT INTO checked VALUES (2)",  # which the shadow would forbid
-        "DO $$ BEGIN IF cities() = 0 THEN RAISE 'no city'; END IF; END $$",
-        "INSERT INTO held VALUES (1)",
-        "SELECT 1::known",
-        "DELETE FROM parent",
-        "ALTER TABLE noted ADD COLUMN found bigint DEFAULT cities()",
-        "ALTER TABLE noted ALTER COLUMN m TYPE bigint USING cities()",
-        "ALTER TABLE noted ADD CHECK (cities() >= 0)",
         "CREATE CONSTRAINT TRIGGER late AFTER INSERT ON noted DEFERRABLE FOR EACH ROW EXECUTE FUNCTION tells()",
     ],
 )
@@ -78,15 +68,14 @@ def test_others_run(gateway: Server, schema: str) -> None:
 @pytest.mark.parametrize(
     ("statement", "what"),
     [
-        ("INSERT INTO visited VALUES (2)", 'writing table "visit" from within a function or procedure'),
-        ("INSERT INTO seen VALUES (2)", 'writing table "visit" from within a function or procedure'),
-        ("SELECT adds()", 'writing table "visit" from within a function or procedure'),
-        ("SELECT adds(), name FROM city", 'writing table "visit" from within a function or procedure'),
-        ("DO 'BEGIN INSERT INTO visit VALUES (2); END'", 'writing table "visit" from within a function or procedure'),
         ("DO 'BEGIN ALTER TABLE visit ADD k serial; END'", 'rewriting table "visit" from within a function'),
         ("DO 'BEGIN ALTER TABLE visit ALTER m TYPE text; END'", 'rewriting table "visit" from within a function'),
         ("CREATE TABLE made AS SELECT adds()", "a function that changes a table while it makes rows of another"),
         ("CREATE TABLE made AS SELECT sees()", "a function that changes a table while it makes rows of another"),
+        (
+            "INSERT INTO ruled VALUES (1, 1) ON CONFLICT (id) DO UPDATE SET id = (SELECT max(id) FROM ruled)",
+            "a function that changes a table while it makes rows of another",
+        ),
     ],
 )
 @pytest.mark.parametrize("begin", ["", "BEGIN", "BEGIN; ALTER TABLE city ADD people integer"])

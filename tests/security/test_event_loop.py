@@ -79,6 +79,32 @@ KINDS: dict[str, tuple[list[bytes], dict[str, int]]] = {
         ],
         {"C": 2, "T": 1, "D": 2},
     ),
+    "the body of DO": ([query(f"DO $$ BEGIN /*{'x' * 2**24}*/ PERFORM 1; END $$")], {"C": 1}),
+    "the body of a function": (
+        [
+            query(f"CREATE FUNCTION large() RETURNS integer LANGUAGE sql AS $$ /*{'a b ' * 2**21}*/ SELECT 1 $$"),
+            query("SELECT large()"),
+            query("DROP FUNCTION large()"),
+        ],
+        {"C": 3, "T": 1, "D": 1},
+    ),
+    "the query of a view": (
+        [query(f"CREATE VIEW large AS SELECT id FROM looked WHERE v <> '{'x' * 2**22}'"), query("DROP VIEW large")],
+        {"C": 2},
+    ),
+    "a default": (
+        [query(f"CREATE TABLE large (v text DEFAULT '{'x' * 2**21}')"), query("DROP TABLE large")],
+        {"C": 2},
+    ),
+    "a value of Bind": (
+        [
+            parse("SELECT id FROM looked WHERE length($1) = id", "s"),
+            message(b"B", b"\0s\0\0\0\0\1" + struct.pack("!i", 2**25) + b"x" * 2**25 + b"\0\0")
+            + message(b"E", bytes(5)),
+            SYNC,
+        ],
+        {"1": 1, "2": 1, "C": 1},
+    ),
     "wide rows": ([query("SELECT * FROM wide")], {"T": 1, "D": 2_000, "C": 1}),
     "an error": (
         [query("DO $$ BEGIN RAISE '%', repeat('x', 67108864); END $$")],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -108,6 +109,39 @@ def test_code_that_runs_inside_of_the_gateways_messages(client: psycopg.Connecti
     client.execute("DELETE FROM parent WHERE id = 11")
     client.execute("UPDATE child SET d = d + 1")
     assert client.execute("SELECT id, p, d FROM child ORDER BY id").fetchall() == [(1, None, 6), (2, 12, 7)]
+
+
+def test_what_contexts_tell_serves_nobody(client: psycopg.Connection, schema: str) -> None:
+    """A domain's CHECK sees the gateway's own message around it, with its parameters: none is a secret."""
+    client.execute(
+        f"""
+        CREATE FUNCTION look(i integer) RETURNS boolean LANGUAGE plpgsql AS $$
+        DECLARE seen text;
+        BEGIN
+            GET DIAGNOSTICS seen = PG_CONTEXT;
+            IF seen ~ 'put_as_owner' THEN
+                RAISE EXCEPTION '%', seen USING DETAIL = current_query();
+            END IF;
+            RETURN true;
+        END $$;
+        CREATE DOMAIN looking AS integer CHECK ({schema}.look(VALUE));
+        CREATE TABLE parent (id integer PRIMARY KEY);
+        CREATE TABLE child (id integer PRIMARY KEY, p integer REFERENCES parent ON DELETE SET NULL, d looking);
+        INSERT INTO parent VALUES (1);
+        INSERT INTO child VALUES (1, 1, 5);
+        SET log_parameter_max_length_on_error = -1;
+        """.encode()
+    )
+    with pytest.raises(psycopg.errors.RaiseException) as raised:
+        client.execute("DELETE FROM parent")
+    seen, message = raised.value.diag.message_primary, raised.value.diag.message_detail
+    assert seen is not None
+    assert message is not None
+    assert "with parameters" in seen
+    assert re.search(r"[0-9A-Fa-f]{32}", seen + message) is None
+    assert message.startswith("/*sluice:put_as_owner")
+    _is_refused(client, message)
+    assert client.execute("SELECT id, p, d FROM child").fetchall() == [(1, 1, 5)]
 
 
 def test_views_of_shadows_are_empty_to_clients(client: psycopg.Connection, schema: str) -> None:

@@ -176,7 +176,7 @@ def _learnt(server: Server, catalog: psycopg.Connection) -> str:
     ended = threading.Event()
 
     def work() -> None:
-        with psycopg.connect(server.url) as other:
+        with psycopg.connect(server.url, prepare_threshold=None) as other:  # what is prepared needs no savepoint again
             while not ended.is_set():
                 other.execute("SELECT relname FROM pg_class WHERE relname = 'pg_class'")
 

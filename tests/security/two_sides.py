@@ -122,7 +122,7 @@ def _carry_out(side: Side, script: str, text: str) -> Iterator[tuple[Asked, str]
             for asked in asked_for:
                 side.notices.clear()
                 answer = _answer(side.open(stack, asked.session, script), asked)
-                yield asked, " | ".join([answer, *side.notices])
+                yield asked, " | ".join([answer, *sorted(side.notices)])  # in which order rows are read is no matter
         finally:
             stack.close()
             side.sessions.clear()

@@ -12,15 +12,15 @@ owner> CREATE FUNCTION who() RETURNS text LANGUAGE sql SECURITY DEFINER STABLE A
 owner> CREATE FUNCTION who_p() RETURNS text LANGUAGE plpgsql SECURITY DEFINER VOLATILE AS 'BEGIN RETURN current_user::text; END'
 owner> CREATE FUNCTION who_invoker() RETURNS text LANGUAGE plpgsql STABLE AS 'BEGIN RETURN current_user::text; END'
 owner> GRANT SELECT (id) ON t TO %alice
-alice! SELECT total()
-alice! SELECT total_p()
-alice! SELECT total_invoker()
-alice! SELECT total_invoker_p()
-bob! SELECT total()
-bob! SELECT total_p()
+alice> SELECT total()
+alice> SELECT total_p()
+alice> SELECT total_invoker()
+alice> SELECT total_invoker_p()
+bob> SELECT total()
+bob> SELECT total_p()
 bob> SELECT total_invoker()
 bob> SELECT total_invoker_p()
-alice! SELECT * FROM rows_of()
+alice> SELECT * FROM rows_of()
 alice> SELECT * FROM rows_invoker()
 bob> SELECT id, total() FROM t
 bob> SELECT * FROM rows_of() r JOIN t USING (id)
@@ -33,9 +33,9 @@ alice> SELECT id, (SELECT max(secret) FROM rows_invoker()) FROM t
 alice> SELECT id, (SELECT max(secret) FROM rows_of()) FROM t
 alice! SELECT id FROM t WHERE who() = who_p()
 alice! SELECT id, who(), who_p(), who_invoker() FROM t ORDER BY id LIMIT 1
-alice! SELECT put(77)
+alice> SELECT put(77)
 alice> DO $$ BEGIN PERFORM * FROM t; END $$
-alice! DO $$ BEGIN PERFORM count(*) FROM t; END $$
+alice> DO $$ BEGIN PERFORM count(*) FROM t; END $$
 alice> DO $$ BEGIN UPDATE t SET a = 1; END $$
 alice> DO $$ BEGIN DELETE FROM t; END $$
 alice> DO $$ BEGIN TRUNCATE t; END $$

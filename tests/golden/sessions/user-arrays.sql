@@ -83,6 +83,7 @@ DELETE FROM t WHERE id = 700;
 SELECT * FROM gone;
 PREPARE get (mood[]) AS SELECT id FROM t WHERE m = $1 ORDER BY id;
 EXECUTE get('{new,ok}');
+DROP TABLE copied;
 ALTER DOMAIN percent ADD CHECK (VALUE <> 13);
 SELECT count(*), count(m) FROM t WHERE m IS NULL OR w IS NOT NULL;
 CREATE TABLE kept AS SELECT id, m FROM t WHERE m IS NOT NULL;

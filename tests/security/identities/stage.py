@@ -176,7 +176,9 @@ def started(environment: dict[str, str] | None = None) -> Iterator[tuple[Side, S
         postgres, oracle = start_oracle(stack.enter_context(open_directory("oracle")))
         stack.callback(lambda: asyncio.run(postgres.stop()))
         data = stack.enter_context(open_directory("identities")) / "data"
-        one = stack.enter_context(GatewayProcess(data, environment=environment or {}))
+        # Spark begins with the queries of the one, PostgreSQL with those of the other.
+        by_spark = GatewayProcess(data, arguments=("--engine", "spark"), environment=environment or {})
+        one = stack.enter_context(by_spark)
         other = stack.enter_context(GatewayProcess(data, environment=environment or {}))
         yield (
             _opened((oracle,), stack, oracle.superuser.url),

@@ -1,0 +1,310 @@
+"""Shadows that have the lake's rows for functions to read and to change, until these are taken.
+
+Contract: `fill` begins a savepoint and copies the tables there, all at one snapshot; the statement is carried out;
+`look` tells which other tables it has touched. Then either all is undone, and filled anew with those, or `take` reads
+what the statement has made of the rows, and the shadows are empty again. What it did elsewhere lasts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from catalog.datatypes import FIRST_USER_OID
+from catalog.errors import unsupported
+from catalog.model import TableVersion
+from gateway.analysis import SchemaMark
+from gateway.arrays import number_array, text_array
+from gateway.attention import check
+from gateway.backend import Result, Statement
+from gateway.enlistment import hold_schema
+from gateway.lake.computed import LIMIT, LOAD_LIMIT, NOT_IDLE, SMALL_ROWS, is_small
+from gateway.lake.rehearsal import made, rows_of
+from gateway.lake.shadow import copy_rows, put_rows, qualified, resume, runs_checks, shadow_rows, suspending
+from gateway.lake.table_locks import ACCESS_SHARE, lock_tables
+from gateway.own_message import LOCKED, of_shadow, own, shadow_view
+from gateway.own_names import OWN
+from gateway.read_only import SET as READ_ONLY
+from gateway.visibility import rules, uncommitted, versions
+from storage.rows import live_rows_aside
+
+if TYPE_CHECKING:
+    from gateway.exchange import Exchange
+
+_SAVEPOINT: Final = Statement(f"SAVEPOINT {OWN}_filled")
+_UNDO: Final = Statement(f"ROLLBACK TO SAVEPOINT {OWN}_filled")
+_RELEASE: Final = Statement(f"RELEASE SAVEPOINT {OWN}_filled")
+_STATEMENT: Final = Statement(f"SAVEPOINT {OWN}_statement")
+_AGAIN: Final = Statement(f"ROLLBACK TO SAVEPOINT {OWN}_statement")
+_DONE: Final = Statement(f"RELEASE SAVEPOINT {OWN}_statement")
+_ROLE: Final = own("SELECT pg_sluice.set_replication_role($1)")
+_SET_FILLED: Final = own("SELECT pg_sluice.set_filled($1)")
+TOUCHES: Final = "SELECT relid, scans, added, replaced, made FROM pg_sluice.shadow_touches($1::bigint)"
+_MAY_INSERT: Final = (
+    "SELECT pg_catalog.has_table_privilege(o, 'INSERT') AND NOT pg_catalog.row_security_active(o)"
+    " FROM pg_catalog.unnest($1::bigint[]) WITH ORDINALITY AS u (o, n) ORDER BY n"
+)
+_SETTINGS: Final = Statement(
+    "SELECT pg_sluice.backend_setting('idle_in_transaction_session_timeout'),"
+    " pg_sluice.backend_setting('max_parallel_workers_per_gather'),"
+    f" pg_catalog.pg_size_bytes({LIMIT}), pg_sluice.schema_mark(),"
+    " coalesce(pg_sluice.backend_setting('sluice.as_of', true), '') OPERATOR(pg_catalog.<>) ''"
+)
+_SET: Final = (
+    "SELECT pg_catalog.set_config('idle_in_transaction_session_timeout', $1, true),"
+    " pg_catalog.set_config('max_parallel_workers_per_gather', $2, true)"
+)
+_NO_MARK: Final = "-1"
+# What a statement has changed but the rows of these shadows, as far as that is counted: rows of any other table,
+# PostgreSQL's own among them, advisory locks, cursors.
+_BESIDE: Final = """
+SELECT (SELECT pg_catalog.sum(pg_catalog.pg_stat_get_xact_tuples_inserted(oid)
+        OPERATOR(pg_catalog.+) pg_catalog.pg_stat_get_xact_tuples_updated(oid)
+        OPERATOR(pg_catalog.+) pg_catalog.pg_stat_get_xact_tuples_deleted(oid))
+    FROM pg_catalog.pg_class
+    WHERE relkind OPERATOR(pg_catalog.=) 'r' AND oid OPERATOR(pg_catalog.<>) ALL ($1::pg_catalog.oid[])
+        AND relnamespace OPERATOR(pg_catalog.<>) 'pg_sluice'::pg_catalog.regnamespace),
+    (SELECT pg_catalog.count(*) FROM pg_catalog.pg_locks
+     WHERE locktype OPERATOR(pg_catalog.=) 'advisory' AND pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid()),
+    (SELECT pg_catalog.count(*) FROM pg_catalog.pg_cursors)
+"""
+# What is not counted, as it is written in what is named, or in what runs without that, as by a trigger: settings,
+# messages to others, prepared statements, locks of tables.
+_ACTS: Final = (
+    r"set_config|notify|listen|pg_export_snapshot|\m(lock|prepare|deallocate|discard|load)\M"
+    r"|(^|;|\mbegin|\mthen|\melse|\mloop|''|\$|\*/|--[^\n]*\n)\s*(set|reset)\M"
+)
+_MAY_ACT: Final = f"""
+SELECT $1::pg_catalog.text OPERATOR(pg_catalog.~*) '{_ACTS}' OR EXISTS (
+    SELECT FROM pg_catalog.pg_proc p WHERE oid OPERATOR(pg_catalog.>=) {FIRST_USER_OID}
+        AND (proname OPERATOR(pg_catalog.=) ANY ($2::pg_catalog.name[]) OR EXISTS (
+            SELECT FROM pg_catalog.pg_depend d
+            WHERE d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass
+                AND d.refobjid OPERATOR(pg_catalog.=) p.oid))
+        AND pronamespace OPERATOR(pg_catalog.<>) 'pg_sluice'::pg_catalog.regnamespace
+        AND coalesce(pg_catalog.pg_get_function_sqlbody(oid), prosrc) OPERATOR(pg_catalog.~*) '{_ACTS}')
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """How often a transaction has scanned a shadow, how many rows it has added there, and how many it has changed or
+    taken away. `made`: the table is the statement's own, and has no rows in the lake."""
+
+    scans: int = 0
+    added: int = 0
+    replaced: int = 0
+    made: bool = False
+
+
+def touches(result: Result) -> dict[int, Touch]:
+    """The answer to `TOUCHES`, by the table's OID."""
+    return {
+        int(relid or 0): Touch(int(scans or 0), int(added or 0), int(replaced or 0), made == b"t")
+        for relid, scans, added, replaced, made in result.rows
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What a statement has made of a table's rows: those that it made, those that it left, and of these those that it
+    has locked. Where it `is_changed` no row, the locked ones are all that is told;
+    where it `replaces` none, those that are left are not told."""
+
+    version: TableVersion
+    fresh: pa.Table
+    kept: pa.Table
+    locked: pa.Table
+    is_changed: bool = True
+    replaces: bool = True
+
+
+class FilledShadows:
+    """One for a statement. `versions` are the tables that are filled, `before` what was touched until it began."""
+
+    def __init__(self, session: Exchange, sql: str, newest: bytes | None, before: Mapping[int, Touch]) -> None:
+        """`sql` is the statement's text."""
+        self._session = session
+        self._sql = sql
+        self.words: Collection[str] = ()  # names in it, and in functions that it names
+        self._newest = newest
+        self.before = before
+        self.versions: dict[int, TableVersion] = {}
+        self.mark = SchemaMark(0, 0)
+        self._marks: dict[int, str] = {}
+        self._counts: Mapping[int, Touch] = {}
+        self._settings: list[bytes | None] = []
+        self._touched: Mapping[int, Touch] = {}
+        self._beside = Result()
+        self._begun = False
+
+    async def fill(self, oids: Collection[int]) -> None:
+        """Copy these tables, and begin the savepoint that the statement is to be carried out in."""
+        session, backend = self._session, self._session.backend
+        session.cursors.check_unread(oids)
+        await session.transaction.read_only.lift()
+        [settings] = await backend.run(_SETTINGS)
+        *self._settings, limit, mark, is_past = settings.rows[0]
+        self.mark = SchemaMark.of(mark)
+        if is_past == b"t":
+            raise unsupported("a function that reads a lake table while sluice.as_of is set")
+        self.versions = await self._seen(oids)
+        size = sum(file.size_bytes for version in self.versions.values() for file in version.files)
+        if size > int(limit or 0):
+            raise unsupported(
+                "a function that reads so large a lake table",
+                hint=f"PostgreSQL carries it out over copies of rows, if {LOAD_LIMIT} allows for so many.",
+            )
+        tables = [version.table for version in self.versions.values()]
+        for table in tables:
+            if table.materialized:
+                raise unsupported("a function that reads a materialized view")
+            await session.transaction.enlistment.meet(table, self.mark)
+        listed = number_array(table.oid for table in tables)
+        held = (hold_schema([table.oid]) for table in tables)
+        asked = [
+            _SAVEPOINT,
+            NOT_IDLE,
+            Statement(_ROLE, ("local",)),
+            lock_tables(sorted(self.versions), ACCESS_SHARE),
+            *held,
+        ]
+        suspended = [suspending(table) for table in tables]
+        self._begun = True
+        _, _, role, _, *answers, may_insert = await backend.run(*asked, *suspended, Statement(_MAY_INSERT, (listed,)))
+        for table, answer in zip(tables, answers, strict=False):
+            session.transaction.enlistment.confirm_held(table, answer)
+        for table, (may,) in zip(tables, may_insert.rows, strict=True):
+            await self._copy(self.versions[table.oid], may_insert=may == b"t")
+        await resume(session, answers[len(answers) - len(suspended) :])
+        beside = Statement(_BESIDE, (listed,))
+        marks = [
+            Statement(of_shadow(each.oid, f"SELECT pg_catalog.min(xmin::pg_catalog.text) FROM {shadow_view(each.oid)}"))
+            for each in tables
+        ]
+        *found, _, counts, _, _, self._beside, _ = await backend.run(
+            *marks,
+            Statement(_ROLE, (role.rows[0][0],)),
+            Statement(TOUCHES, (self._newest,)),
+            Statement(_SET_FILLED, ("true",)),
+            Statement(_SET, (self._settings[0], "0")),
+            beside,
+            _STATEMENT,
+        )
+        self._marks = {
+            table.oid: (each.rows[0][0] or _NO_MARK.encode()).decode()
+            for table, each in zip(tables, found, strict=True)
+        }
+        self._counts = touches(counts)
+        if session.transaction.read_only.stands:
+            await backend.run(READ_ONLY)
+        check(session)
+
+    async def _seen(self, oids: Collection[int]) -> dict[int, TableVersion]:
+        session = self._session
+        own = None
+        if session.transaction.open and not session.transaction.fresh:
+            [own] = await session.backend.run(uncommitted(list(oids)))
+        await session.reading.choose(None)
+        found = await versions(session, list(oids), own)
+        if set(oids) - found.keys():
+            raise unsupported("a function that reads a lake table which was made meanwhile")
+        return {oid: found[oid] for oid in sorted(oids)}
+
+    async def _copy(self, version: TableVersion, *, may_insert: bool) -> None:
+        session, table = self._session, version.table
+        generated = (await rules(session, table)).generated
+        columns = [column for column in table.columns if column.attnum not in generated]
+        names = [column.name for column in columns]
+        if not names and version.row_count:
+            raise unsupported("a function that reads rows without columns")
+        async for batch in live_rows_aside(session.gateway.data_path, version):
+            check(session)
+            session.gateway.store.undone_rows.left(table.oid, batch.num_rows)
+            if may_insert and not runs_checks(columns):
+                await copy_rows(session, qualified(table), columns, batch.select(names))
+            else:
+                await put_rows(session, table, columns, batch.select(names))
+
+    async def look(self, *, failed: bool) -> set[int]:
+        """The statement is over, or has `failed`: the tables that it has touched and that are not filled."""
+        end = _AGAIN if failed else _DONE
+        _, counts = await self._session.backend.run(end, Statement(TOUCHES, (self._newest,)))
+        now = touches(counts)
+        self._touched = {oid: each for oid, each in now.items() if each != self._counts.get(oid)}
+        return {oid for oid, each in self._touched.items() if oid not in self.versions and not each.made}
+
+    async def undo(self) -> None:
+        """Everything since `fill` is undone."""
+        if self._begun:
+            await self._session.backend.run(_UNDO, _RELEASE)
+            self._begun = False
+
+    async def take(self) -> list[Taken]:
+        """What has become of the rows; the shadows are empty again, and what was set is as it was."""
+        session, backend = self._session, self._session.backend
+        made_now = [oid for oid, each in self._touched.items() if oid not in self.versions and each.made]
+        known = await versions(session, [*self.versions, *made_now])
+        changed = [oid for oid in self._touched if oid in known and self._since(oid) != (0, 0)]
+        appended = {oid for oid in changed if self._since(oid)[1] == 0}
+        for oid in changed:
+            version = self.versions.get(oid, known[oid])
+            if version.row_count and version.table != known[oid].table:
+                raise unsupported("a function that changes a lake table and its rows")
+            if oid not in appended and not is_small([version]):
+                hint = f"PostgreSQL carries it out where the table has no more than {SMALL_ROWS} rows."
+                raise unsupported("a function that changes rows of so large a lake table", hint=hint)
+        reads = [
+            shadow_rows(known[oid].table, each) for oid in changed for each in self._conditions(oid, oid in appended)
+        ]
+        filled = [oid for oid, version in self.versions.items() if version.row_count and oid not in changed]
+        locks = [shadow_rows(self.versions[oid].table, LOCKED) for oid in filled]
+        asked = (
+            Statement(_BESIDE, (number_array(self.versions),)),
+            Statement(_MAY_ACT, (self._sql, text_array(self.words))),
+        )
+        beside, acts, *results = await backend.run(*asked, *reads, *locks)
+        if beside.rows == self._beside.rows and acts.rows[0][0] == b"f":
+            await backend.run(_UNDO)  # others, who fill the shadows too, need not wait for the transaction's end
+        else:
+            unfilled = Statement(_SET_FILLED, ("false",)), Statement(_SET, tuple(self._settings))
+            await backend.run(*unfilled, *map(_empty, [*filled, *changed]))
+        taken, parts = [], iter(results)
+        for oid in changed:
+            version = self.versions.get(oid, known[oid])
+            bodies = [next(parts).bodies for _ in range(3)]
+            fresh, kept, locked = [await asyncio.to_thread(rows_of, known[oid].table, each) for each in bodies]
+            session.gateway.store.undone_rows.left(oid, fresh.num_rows)
+            seen = TableVersion(known[oid].table, version.snapshot_id, version.files)
+            taken.append(Taken(seen, fresh, kept, locked, replaces=oid not in appended))
+        for oid in filled:
+            table = self.versions[oid].table
+            nothing = rows_of(table, [])
+            locked = await asyncio.to_thread(rows_of, table, next(parts).bodies)
+            taken.append(Taken(self.versions[oid], nothing, nothing, locked, is_changed=False))
+        return taken
+
+    def _since(self, oid: int) -> tuple[int, int]:
+        """How many rows the statement has added to a shadow, and how many it has changed or taken away."""
+        before, now = self._counts.get(oid, Touch()), self._touched[oid]
+        return now.added - before.added, now.replaced - before.replaced
+
+    def _conditions(self, oid: int, appended: bool) -> Iterable[str]:
+        """On the rows that the statement made, that it left, and of these that it locked."""
+        mark = self._marks.get(oid, _NO_MARK)
+        there = f"xmin::pg_catalog.text OPERATOR(pg_catalog.=) '{mark}'"
+        return made(mark), "false" if appended else there, f"{there} AND {LOCKED}"
+
+    async def keep(self) -> None:
+        """All is taken and staged."""
+        await self._session.backend.run(_RELEASE)
+        self._begun = False
+        await self._session.transaction.read_only.restore()
+
+
+def _empty(relation: int) -> Statement:
+    return Statement(of_shadow(relation, f"DELETE FROM {shadow_view(relation)}"))
