@@ -32,6 +32,7 @@ from gateway.messages.copy import CopyInResponse
 from gateway.messages.layout import Message
 from gateway.outgoing import Outgoing
 from gateway.relayed_copy import RelayedCopy
+from gateway.repetitions import REPETITIONS_MAX
 from gateway.session_reading import SessionReading
 from gateway.session_timeouts import SessionTimeouts
 from gateway.states import Machine, State
@@ -57,6 +58,7 @@ class Exchange:
     `ends_with_statement`: the statement under way is the last of a simple query, and its transaction ends with it.
     `unsynced`: the backend has carried out something since the last Sync, in an implicit transaction.
     `pipelining`: something has been executed since the last Sync: for PostgreSQL, what follows is in an implicit block.
+    `repetitions_max`: so many executions behind one are carried out with it (gateway/repetitions.py).
     `own_changes`: how many rows of catalogs the gateway itself has changed while functions are watched for that; None
     where they are not. `ran_functions`: something ran that may have opened cursors past the gateway.
     `names_by_sql`: what a prepared statement's name stands for may have been changed by SQL.
@@ -81,6 +83,7 @@ class Exchange:
         self.ends_with_statement = False
         self.pipelining = False
         self.unsynced = False
+        self.repetitions_max = REPETITIONS_MAX
         self.ran_functions = False
         self.own_changes: int | None = None
         self.names_by_sql = False

@@ -37,6 +37,7 @@ from gateway.portal import Binding, Portal, result_formats, run_portal
 from gateway.prepared import Prepared, check_bind, described, renewed
 from gateway.read_only import exports_snapshot
 from gateway.relayed_command import Apart, Preparing, RelayedCommand, check_relayed, relayed_command, split_and_look
+from gateway.repetitions import ending_with
 from gateway.resetting import relay_reset_all
 from gateway.retrying import must_be_alike, run_retrying
 from gateway.routing import route
@@ -306,12 +307,8 @@ class ExtendedQuery(Exchange):
                 await self.transaction.begin()  # what the pipeline did so far at the backend is in the block too
             else:
                 await self._end_implicit_transaction()
-        # Where Sync is next, its commit comes before the answer: so what it meets can still be mended.
-        self.ends_with_statement = self.client.next_type == frontend.Sync.type
-        try:
+        with ending_with(self, portal, whole=not message.limit_rows):
             await run_retrying(portal, message.limit_rows, lambda hold: self._reopen(message.portal, hold))
-        finally:
-            self.ends_with_statement = False
 
     async def _execute_at_backend(self, frame: Frame, command: RelayedCommand | None) -> None:
         """A portal that the backend has, of a statement that does `command`."""

@@ -16,6 +16,7 @@ from gateway.attention import check
 from gateway.backend import Statement
 from gateway.held_answers import HeardTag, HeldRows, without_rows
 from gateway.messages.backend import FieldDescription, RowDescription
+from gateway.repetitions import Repetitions
 from gateway.session_timeouts import STATEMENT_TIMEOUT
 from gateway.statement_timeout import timed_out
 from planner.plan import Parameter
@@ -54,6 +55,7 @@ class Portal(ABC):
     name = ""
     columns: tuple[FieldDescription, ...] | None = None
     started = False
+    repetitions: Repetitions | None = None  # what it answers besides, where it can
 
     def announce(self) -> None:
         """In a simple query, send RowDescription."""

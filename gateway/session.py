@@ -20,6 +20,7 @@ from gateway.framing import Frame, UnknownTypeError
 from gateway.messages import frontend
 from gateway.messages.backend import ErrorResponse, ReadyForQuery
 from gateway.own_message import refuse_own
+from gateway.repetitions import REPETITIONS_MAX
 from gateway.spreading import shut_down, spread
 from gateway.states import Action, State
 
@@ -233,6 +234,7 @@ class Session(ExtendedQuery):
             await self.client.drain()
         self._pipeline.end()
         self.unsynced = self._holds_portal = self.pipelining = False
+        self.repetitions_max = REPETITIONS_MAX
         await self._leave_window()
         if failed and self.backend.status == b"T":
             await self.transaction.regained()

@@ -25,6 +25,7 @@ from catalog.model import DataFile, DeleteFile, Table, TableVersion
 from catalog.pool import log_fault
 from catalog.publish import Deletion, RowChange, deletion_from_json
 from gateway.abandoned import remove_abandoned
+from gateway.analysis import UNDO
 from gateway.backend import Backend, BackendLostError, Result, Statement
 from gateway.context import GatewayContext
 from gateway.deferred import DeferredChanges
@@ -158,21 +159,29 @@ class Transaction:
             if self.read_only.is_default:
                 await self.read_only.begun()
 
-    async def begin_statement(self, question: Statement, *more: Statement) -> Result:
-        """`begin` for a statement that changes the lake, and the answer to a question that it has; `more` have none.
+    async def begin_statement(
+        self, question: Statement, *more: Statement, then: Sequence[Statement] = ()
+    ) -> tuple[Result, list[Result]]:
+        """`begin` for a statement that changes the lake, and the answers to a question that it has, and to what comes
+        `then`: a savepoint, and what is within; `more` have none.
 
         25006 in a session that reads the lake as it was.
         """
+        questions = (_IS_PAST, question, *more, *then)
         if self.open:
-            [past, answer, *_] = await self._backend.run(_IS_PAST, question, *more)
+            past, answer, *answers = await self._backend.run(*questions)
         else:
-            [_, past, answer, *_] = await self._backend.run(BEGIN, _IS_PAST, question, *more)
+            _, past, answer, *answers = await self._backend.run(BEGIN, *questions)
             self.implicit = self.fresh = True
             self.isolation = _isolation(past.rows[0][1])
+            if then and self.isolation is not Isolation.READ_COMMITTED:  # what is told within goes with the savepoint
+                await self._backend.run(*UNDO)
             await self._tell_level()
+            if then and self.isolation is not Isolation.READ_COMMITTED:
+                answers = await self._backend.run(*then)
         if past.rows[0][0] == b"t":
             raise SluiceError(SqlState.READ_ONLY_SQL_TRANSACTION, "cannot change lake tables while sluice.as_of is set")
-        return answer
+        return answer, answers[len(answers) - len(then) :]
 
     async def hold_schemas(self, oids: Iterable[int]) -> None:
         """Open a block of the gateway's own in which nobody else changes the schemas of these tables."""
@@ -279,23 +288,22 @@ class Transaction:
                 await each.before()
         staged = self._stages(changes)
         holding = self.enlistment.holding(self._validations)
-        if self._validations:
-            if holding:  # first, for it locks all that is to be locked in one order
-                *_, held = await self._backend.run(*staged, *holding)
-                self.enlistment.decide(held.rows[0][0])
-                staged, holding = [], []
-            await self._validate(staged)
-            staged = []
         reads = {str(oid): self.snapshot for oid in self._read}
-        statement = Statement(_PREPARE, (json.dumps(reads),))
+        preparing = [Statement(_PREPARE, (json.dumps(reads),))]
+        if self._validations and reads:  # what is broken is told before what is not serializable
+            *_, looked = await self._lock(staged, holding, [self._looking()])
+            await self._validate(looked)
+            staged, holding = [], []
+        elif self._validations:
+            preparing.insert(0, self._looking())
         try:
-            *results, result = await self._backend.run(*staged, *holding, statement)
+            *looks, result = await self._lock(staged, holding, preparing)
         except SluiceError as error:
             if error.sqlstate == SqlState.SERIALIZATION_FAILURE:
                 await self.enlistment.decide_reading()  # a change of schema is the better reason
             raise
-        if holding:
-            self.enlistment.decide(results[-1].rows[0][0])
+        for look in looks:
+            await self._validate(look)
         value = result.rows[0][0]
         assert value is not None
         prepared = json.loads(value)
@@ -327,12 +335,25 @@ class Transaction:
                 if each.snapshot < 0 and (every or each.constraint in (constraints or ()) or each.name in names):
                     await (each.before or each.again)()
 
-    async def _validate(self, staged: Sequence[Statement]) -> None:
-        """Lock the tables that were looked at; look again at those that others have changed since."""
-        self.fresh = False
+    async def _lock(
+        self, staged: Sequence[Statement], holding: Sequence[Statement], more: Sequence[Statement]
+    ) -> list[Result]:
+        """Stage, and lock first of all what `holding` does, for it locks all that is to be locked in one order; then
+        `more`, whose answers are returned."""
+        answers = (await self._backend.run(*staged, *holding, *more))[len(staged) :]
+        if holding:
+            self.enlistment.decide(answers[0].rows[0][0])
+        return answers[len(holding) :]
+
+    def _looking(self) -> Statement:
+        """To lock the tables that were looked at, and ask which of them others have changed since."""
         looked = {str(oid): min(each.snapshot for each in found) for oid, found in self._validations.items()}
-        *_, result = await self._backend.run(*staged, Statement(_LOCK_CHECKED, (json.dumps(looked),)))
-        value = result.rows[0][0]
+        return Statement(_LOCK_CHECKED, (json.dumps(looked),))
+
+    async def _validate(self, looked: Result) -> None:
+        """Look again at what others have changed since."""
+        self.fresh = False
+        value = looked.rows[0][0]
         assert value is not None
         for oid in json.loads(value):
             for validation in self._validations[oid]:

@@ -181,14 +181,25 @@ async def latest(session: Exchange, oid: int) -> TableVersion:
     return version
 
 
-async def hold(session: Exchange, oid: int, analysed_at: SchemaMark, now: SchemaMark) -> TableVersion:
-    """Use one table for new rows, and keep its schema as it is until the savepoint that this begins is undone."""
-    await session.backend.run(SAVEPOINT, hold_schema([oid]))
+def holding(session: Exchange, oid: int) -> list[Statement]:
+    """Begin a savepoint in which a table's schema stays as it is. `hold` takes the answers."""
+    transaction = session.transaction
+    own = [uncommitted([oid])] if transaction.open and not transaction.fresh else []
+    return [SAVEPOINT, hold_schema([oid]), *own]
+
+
+async def hold(
+    session: Exchange, oid: int, answers: Sequence[Result], analysed_at: SchemaMark, now: SchemaMark
+) -> TableVersion:
+    """Use one table for new rows, which the savepoint holds in its schema that began with these answers."""
+    *_, own = answers
     try:
-        return await used(session, oid, analysed_at, now, read=False)
+        found = await versions(session, [oid], own, unread=oid)
+        await use(session, [oid], found, analysed_at, now, {})
     except SchemaChangedError:
         await session.backend.run(*UNDO)
         raise
+    return found[oid]
 
 
 async def used(

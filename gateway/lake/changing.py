@@ -24,7 +24,7 @@ from catalog.publish import Deletion, RowChange
 from gateway import constraint_modes
 from gateway.analysis import SchemaMark
 from gateway.attention import check
-from gateway.backend import BackendLostError, Statement
+from gateway.backend import BackendLostError, Result, Statement
 from gateway.constraint_modes import deferred_now
 from gateway.enlistment import SchemaChangedError
 from gateway.exchange import Exchange
@@ -77,16 +77,22 @@ class Changing:
     """`async with Changing(portal, "INSERT") as changing: … changing.wrote(…) … await changing.finish()`.
 
     `targets` are locked in `mode`, as PostgreSQL locks the tables that a statement changes, until the transaction ends.
+    `then` is carried out as soon as they are, in the same round trip, and begins with a savepoint; `begun` are the
+    answers.
     Leaving without `finish` removes the files of every result that was added; the transaction fails.
     """
 
-    def __init__(self, portal: Timed, what: str, *targets: int, mode: str = ROW_EXCLUSIVE) -> None:
+    def __init__(
+        self, portal: Timed, what: str, *targets: int, mode: str = ROW_EXCLUSIVE, then: Sequence[Statement] = ()
+    ) -> None:
         self._portal = portal
         self.session = portal.session
         self._transaction = portal.session.transaction
         self._what = what
         self._locks = [lock_tables(targets, mode)] if targets else []
         self._changes: list[RowChange] = []
+        self._then = then
+        self.begun: Sequence[Result] = ()
         self._idle_timeout = "0"
         self.mark = SchemaMark(0, 0)  # as the statement begins
         self._modes: Mapping[str, bool] = {}
@@ -95,7 +101,7 @@ class Changing:
         self._follows = False
 
     async def __aenter__(self) -> Self:
-        settings = await self._transaction.begin_statement(_SETTINGS, *self._locks)
+        settings, self.begun = await self._transaction.begin_statement(_SETTINGS, *self._locks, then=self._then)
         milliseconds, read_only, level, idle, *_ = (
             str(value, "ascii") for value in settings.rows[0] if value is not None
         )

@@ -5,6 +5,7 @@ Whoever claims the same waits for its end; PostgreSQL finds the deadlocks (catal
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -22,9 +23,12 @@ _CLAIM_KEYS: Final = own("SELECT pg_sluice.claim_keys($1::bigint::pg_catalog.oid
 CLAIMS_MAX: Final = 10_000
 
 
-async def claim_keys(session: Exchange, constraint_oid: int, keys: pa.Array) -> None:
-    """Claim keys (storage.keys) of a constraint."""
-    parameters = (str(constraint_oid), binary_array(keys, BYTEA))
-    claim = Statement(_CLAIM_KEYS, parameters, parameter_formats=(0, 1), lasting=True)
-    async with session.transaction.deferred.stepping_out():
-        await session.backend.run(claim)
+async def claim_keys(session: Exchange, keys: Iterable[tuple[int, pa.Array]]) -> None:
+    """Claim keys (storage.keys) of constraints, each with its OID, in this order."""
+    claims = [
+        Statement(_CLAIM_KEYS, (str(oid), binary_array(each, BYTEA)), parameter_formats=(0, 1), lasting=True)
+        for oid, each in keys
+    ]
+    if claims:
+        async with session.transaction.deferred.stepping_out():
+            await session.backend.run(*claims)

@@ -39,9 +39,7 @@ class _Wanted:
 async def conflicts(session: Exchange, table: Table, fresh: pa.Table, loaded: Loaded) -> Loaded | None:
     """The loaded rows and those of the lake that have a key of a fresh row; None where there are no others."""
     wanted = [each for each in await _wanted(session, table, fresh) if len(each.keys)]
-    for each in wanted:
-        if len(each.keys) <= CLAIMS_MAX:
-            await claim_keys(session, each.key.oid, each.keys)
+    await claim_keys(session, [(each.key.oid, each.keys) for each in wanted if len(each.keys) <= CLAIMS_MAX])
     if not wanted:
         return None
     now = await current(session, table.oid, None)

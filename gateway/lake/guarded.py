@@ -32,6 +32,7 @@ from gateway.transaction import BEGIN
 if TYPE_CHECKING:
     from gateway.backend import Result
     from gateway.exchange import Exchange
+    from gateway.repetitions import Repetitions
 
 _SCANS: Final = "SELECT pg_sluice.shadow_scans($1::pg_catalog.oid[], $2::bigint)"
 NEWEST: Final = Statement("SELECT pg_sluice.newest_table()")
@@ -208,6 +209,48 @@ async def relay_rows(session: Exchange, kept: list[bytes] | KeptAnswers | None =
     except asyncio.CancelledError:
         await session.backend.give_up()
         raise
+
+
+async def relay_repetitions(session: Exchange, binding: Binding, repetitions: Repetitions, kept: KeptAnswers) -> str:
+    """Let the backend carry out the client's own statement, and then, in the client's own messages, what repeats it.
+
+    What it answers is kept, but for what the client has been told of the first, and for the last tag, which is
+    returned. Raises the first error.
+    """
+    backend = session.backend
+    bind = frontend.Bind("", binding.statement, binding.parameter_formats, binding.parameters, binding.result_formats)
+    repeated = [frame.data for frame in repetitions.frames]
+    backend.send(b"".join((bind.encode(), frontend.Execute("").encode(), *repeated, frontend.Sync().encode())))
+    try:
+        return await _keep_repetitions(session, kept, repetitions.count)
+    except asyncio.CancelledError:
+        await backend.give_up()
+        raise
+
+
+async def _keep_repetitions(session: Exchange, kept: KeptAnswers, count: int) -> str:
+    backend, error, tag = session.backend, None, ""
+    is_bound, ended = False, 0
+    while True:
+        item = await backend.next()
+        if not isinstance(item, Frame):
+            await _keep(session, kept, item)
+        elif item.type == answers.ReadyForQuery.type:
+            break
+        elif item.type == answers.ErrorResponse.type:
+            error = (await read(answers.ErrorResponse, item, strict=False)).to_error()
+        elif item.type in _FORWARDED:
+            backend.forward(item.data)
+        elif item.type == answers.BindComplete.type and not is_bound:
+            is_bound = True
+        elif item.type == CommandComplete.type and ended == count:
+            tag = CommandComplete.decode(item.body, strict=False).tag
+        else:
+            ended += item.type == CommandComplete.type
+            await _keep(session, kept, item.data)
+    if error is not None:
+        raise error
+    return tag
 
 
 async def _relay_rows(  # noqa: C901  one case for each kind of answer

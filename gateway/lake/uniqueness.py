@@ -59,9 +59,7 @@ async def keep_keys(
         chunks = await asyncio.to_thread(
             lambda: {key.oid: list(_chunks(session, table, key, new, given[key.oid])) for key in soon}
         )
-        for oid, found in chunks.items():
-            for chunk in found:
-                await claim_keys(session, oid, chunk.keys)
+        await claim_keys(session, [(oid, chunk.keys) for oid, found in chunks.items() for chunk in found])
     now = await current(session, table.oid, change)
     for key in soon:
         now = await _check(session, key, change, now, chunks.get(key.oid))

@@ -11,7 +11,7 @@ from typing import Final
 from gateway.messages import frontend
 from gateway.messages.copy import CopyData, CopyDone, CopyFail
 from gateway.messages.layout import Message
-from tests.in_step.vocabulary import INT4, KINDS, LINES, TEXT, Worded
+from tests.in_step.vocabulary import INT4, KINDS, LINES, REPEATED, TEXT, Worded
 
 _STATEMENTS: Final = ("", "a", "b")
 _PORTALS: Final = ("", "p", "c")
@@ -102,6 +102,26 @@ class Maker:
         if not ahead and draw.random() < 0.7:
             yield frontend.Sync()
 
+    def repeated(self) -> Iterator[Step]:
+        """One INSERT again and again with other values, as drivers send batches; some of them are wrong."""
+        draw = self._random
+        statement = draw.choice(("", "a"))
+        if statement:
+            yield frontend.Close(b"S", statement)
+        yield frontend.Parse(statement, draw.choice(REPEATED))
+        limit = draw.choice((0, 0, 0, 0, 1))
+        describes = draw.random() < 0.5
+        for _ in range(draw.randrange(2, 8)):
+            number = draw.choice((b"1", b"5", b"x", None)) if draw.random() < 0.08 else b"%d" % draw.randrange(30, 90)
+            yield frontend.Bind("", statement, (), (number, b"again"), ())
+            if describes:
+                yield frontend.Describe(b"P", "")
+            yield frontend.Execute("", limit)
+            if draw.random() < 0.04:
+                yield frontend.Sync()
+        if draw.random() < 0.9:
+            yield frontend.Sync()
+
     def types(self, each: Worded) -> tuple[int, ...]:
         draw = self._random
         if draw.random() < 0.85:
@@ -184,6 +204,7 @@ def _literal(each: Worded) -> str:
 _PARTS: Final = (
     (Maker.simple, 30),
     (Maker.whole, 50),
+    (Maker.repeated, 8),
     (Maker.single, 12),
     (Maker.end, 8),
     (Maker.out_of_place, 3),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import psycopg
 import pytest
@@ -25,6 +25,20 @@ def _whole(sql: str, limit: int = 0) -> list[Message]:
 
 def _synced(*statements: str) -> list[list[Message]]:
     return [[*_whole(sql), _SYNC] for sql in statements]
+
+
+def _repeated(values: Iterable[int | bytes | None], statement: str = "", *, describes: bool = False) -> list[Message]:
+    """Executions of a statement, one for each value of its parameter."""
+    made: list[Message] = []
+    for value in values:
+        given = b"%d" % value if isinstance(value, int) else value
+        described = [frontend.Describe(b"P", "")] if describes else []
+        made += [frontend.Bind("", statement, (), (given,)), *described, frontend.Execute("")]
+    return made
+
+
+def _count(table: str) -> list[Message]:
+    return [frontend.Query(f"SELECT count(*), sum(id) FROM {table}")]
 
 
 _QUERY: list[list[Message]] = [[frontend.Query("SELECT 'next'")]]
@@ -138,6 +152,22 @@ def _lake_scripts(schema: str) -> Iterator[list[list[Message]]]:
     ]
     yield [[frontend.Query(f"SELECT id FROM {table} WHERE id = $1")], [frontend.Query("SELECT 1")]]
     yield [[*_whole(f"DELETE FROM {table} WHERE id = 9"), frontend.Execute(""), _SYNC]]
+    insert, returning = f"INSERT INTO {table} VALUES ($1)", f"INSERT INTO {table} VALUES ($1) RETURNING id, id * 2"
+    for numbers in (range(20, 25), (25, 26, 26, 27), (28, 1, 29), (30, None, 31)):
+        for sql, describes in ((insert, False), (insert, True), (returning, False), (returning, True)):
+            repeated = _repeated(numbers, describes=describes)
+            yield [[frontend.Parse("", sql), *repeated, _SYNC], _count(table)]
+            yield [[frontend.Query("BEGIN")], [frontend.Parse("b", sql), _SYNC], [*_repeated(numbers, "b"), _SYNC]]
+            yield [_count(table), [frontend.Query("ROLLBACK")], _count(table), _synced(f"DELETE FROM {table}")[0]]
+    one = _repeated((40, 41, 42))
+    yield [[frontend.Parse("", returning), *one, frontend.Execute(""), frontend.Describe(b"P", ""), _SYNC]]
+    yield [[frontend.Parse("", insert), *one, frontend.Execute(""), _SYNC], _count(table)]
+    yield [[frontend.Parse("", insert), *_repeated((50, b"x", 51)), _SYNC], _count(table)]
+    yield [[frontend.Parse("", insert), *_repeated((50, 51)), frontend.Bind("", "nothing"), _SYNC], _count(table)]
+    yield [
+        [frontend.Parse("", insert), *_repeated((52, 53)), frontend.Flush(), *_whole("COMMIT"), _SYNC],
+        _count(table),
+    ]
 
 
 def test_known_of_the_lake(oracle: Server, gateway: Server) -> None:

@@ -131,6 +131,15 @@ KINDS: Final[Mapping[str, tuple[int, tuple[Worded, ...]]]] = {
     "empty": (2, _plain("", ";", "-- nothing", " ")),
 }  # fmt: skip
 
+# What batches are made of.
+REPEATED: Final = (
+    "INSERT INTO t VALUES ($1, $2)",
+    "INSERT INTO t (id, v) VALUES ($1, $2) RETURNING id, v",
+    "INSERT INTO t VALUES ($1, $2) ON CONFLICT DO NOTHING",
+    "INSERT INTO w VALUES ($1, $2)",
+    "UPDATE t SET v = $2 WHERE id = $1",
+)
+
 # What a COPY is sent: good lines and bad ones.
 LINES: Final = (
     b"21\tx\n",
