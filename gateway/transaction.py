@@ -33,6 +33,7 @@ from gateway.enlistment import Enlistment, hold_schema
 from gateway.own_message import own
 from gateway.read_only import SHOWN, ReadOnlyBlock
 from gateway.told_level import tell_level
+from gateway.validation import Validation
 from planner.statements import Statement as SourceStatement
 from planner.transaction_commands import TransactionCommand, transaction_command
 
@@ -74,24 +75,6 @@ def _isolation(level: bytes | None) -> Isolation:
 def _takes_snapshot(statement: SourceStatement) -> bool:
     """Whether PostgreSQL takes a transaction's snapshot for the statement, if it is the first."""
     return statement.first_word not in _WITHOUT_SNAPSHOT and transaction_command(statement) is None
-
-
-@dataclass(frozen=True, slots=True)
-class Validation:
-    """A look at what a constraint demands, which holds as long as nobody commits to the table that was looked at.
-
-    `constraint` is its OID, `snapshot` the last that had changed the table then (below 0: there was no look yet);
-    `again` looks anew, and raises what it finds: with `whole`, at all that the transaction has written. `before`
-    is done at COMMIT too, before the tables are locked, for it may wait for others. A constraint that the transaction
-    has made, and that is deferred, has other OIDs by now: it goes by its `name`.
-    """
-
-    constraint: int
-    snapshot: int
-    again: Callable[[], Awaitable[None]]
-    whole: bool = False
-    before: Callable[[], Awaitable[None]] | None = None
-    name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,8 @@ from catalog.publish import RowChange
 from gateway.lake.row_locks import ROWS_MAX, changed_meanwhile, file_number, lock_referenced
 from gateway.lake.uniqueness import described_key
 from gateway.lake.withheld import discreet
-from gateway.transaction import Isolation, Validation
+from gateway.transaction import Isolation
+from gateway.validation import Validation
 from gateway.visibility import Current, current
 from storage.keys import LiveFile, bounds_of, distinct, find, key_chunks
 

@@ -27,7 +27,7 @@ from gateway.own_names import OWN
 from gateway.portal import Binding
 from gateway.routing import route
 from gateway.thinking import thought
-from gateway.transaction import Validation
+from gateway.validation import Validation
 from gateway.values import OutputSettings
 from gateway.values.text import text_cells
 from planner.nodes import Node

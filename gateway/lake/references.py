@@ -27,7 +27,7 @@ from gateway.backend import Statement
 from gateway.lake.row_locks import lock_keys
 from gateway.lake.uniqueness import described_key
 from gateway.lake.withheld import discreet
-from gateway.transaction import Validation
+from gateway.validation import Validation
 from gateway.visibility import Current, current
 from storage.keys import Found, LiveFile, bounds_of, distinct, find, key_chunks, keys_of, read_positions
 

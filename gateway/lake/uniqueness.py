@@ -24,7 +24,7 @@ from gateway.lake.claims import CLAIMS_MAX, claim_keys
 from gateway.lake.computed_keys import columns_of, given_keys
 from gateway.lake.row_locks import Strength, file_number, lock_rows
 from gateway.lake.withheld import WHOLE_TABLE, discreet
-from gateway.transaction import Validation
+from gateway.validation import Validation
 from gateway.values import OutputSettings
 from gateway.values.text import text_cells
 from gateway.visibility import Current, current
