@@ -27,13 +27,15 @@ class Deletion:
 class RowChange:
     """Files added to a table and positions deleted from it.
 
-    With `truncate`, everything that was there before is removed first.
+    With `truncate`, everything that was there before is removed first. The rows of the data files `combined`, which the
+    transaction has staged before, by their paths, are in the new one.
     """
 
     relation_oid: int
     data_files: Sequence[DataFile] = ()
     deleted: Sequence[Deletion] = ()
     truncate: bool = False
+    combined: Sequence[str] = ()
 
     def to_json(self) -> str:
         """The argument of `pg_sluice.stage`."""
@@ -41,6 +43,7 @@ class RowChange:
             {
                 "relid": self.relation_oid,
                 "truncate": self.truncate,
+                "combined": list(self.combined),
                 "data_files": [
                     {
                         "path": file.path,

@@ -283,7 +283,8 @@ $$;
 --                      "statistics": {column_id: {value_count, null_count, size_bytes, minimum, maximum,
 --                                                 contains_nan}}}],
 --    "delete_files": [{"data_path", "data_file_id" (null for a data file of the same change),
---                      "replaces": delete_file_id or null, "path", "delete_count", "size_bytes", "footer_size"}]}
+--                      "replaces": delete_file_id or null, "path", "delete_count", "size_bytes", "footer_size"}],
+--    "combined":     [path of a data file that was staged before, whose rows are in these]}
 -- A delete file whose predecessor is no longer the live one, or whose data file is gone, means that another
 -- transaction changed the same rows' file: 40001.
 CREATE FUNCTION pg_sluice.publish_rows(snapshot bigint, change jsonb) RETURNS text[] LANGUAGE plpgsql

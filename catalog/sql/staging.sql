@@ -24,12 +24,21 @@ CREATE FUNCTION pg_sluice.stage(change jsonb) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM pg_sluice.authorize('stage');
+    -- What was staged of nothing but rows that are in another file now.
+    IF jsonb_array_length(stage.change -> 'combined') > 0 THEN
+        DELETE FROM pg_sluice.staged s WHERE s.relid = (stage.change ->> 'relid')::oid
+            AND NOT coalesce((s.change ->> 'truncate')::boolean, false)
+            AND jsonb_array_length(s.change -> 'data_files') > 0 AND jsonb_array_length(s.change -> 'delete_files') = 0
+            AND NOT EXISTS (SELECT FROM jsonb_array_elements(s.change -> 'data_files') f
+                            WHERE NOT stage.change -> 'combined' ? (f ->> 'path'));
+    END IF;
     INSERT INTO pg_sluice.staged (relid, change) VALUES ((stage.change ->> 'relid')::oid, stage.change);
 END $$;
 
 
 -- What the transaction has staged for a table so far, as one change (see publish_rows): of the delete files of one data
--- file the last counts, and TRUNCATE takes all before it away. NULL where nothing is staged.
+-- file the last counts, data files that were combined are gone, and TRUNCATE takes all before it away. NULL where nothing
+-- is staged.
 CREATE FUNCTION pg_sluice.squashed(shadow oid) RETURNS jsonb LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
     WITH counting AS (
@@ -41,6 +50,8 @@ SET search_path = pg_catalog, pg_temp AS $$
         SELECT DISTINCT ON (f ->> 'data_path') staged_id, f
         FROM counting CROSS JOIN LATERAL jsonb_array_elements(change -> 'delete_files') f
         ORDER BY f ->> 'data_path', staged_id DESC
+    ), combined AS MATERIALIZED (
+        SELECT p FROM counting CROSS JOIN LATERAL jsonb_array_elements_text(change -> 'combined') AS c (p)
     )
     SELECT jsonb_build_object(
         'relid', shadow::bigint,
@@ -48,6 +59,7 @@ SET search_path = pg_catalog, pg_temp AS $$
         'data_files', coalesce((
             SELECT jsonb_agg(f ORDER BY staged_id, place)
             FROM counting CROSS JOIN LATERAL jsonb_array_elements(change -> 'data_files') WITH ORDINALITY e (f, place)
+            WHERE f ->> 'path' NOT IN (SELECT p FROM combined)
         ), '[]'),
         'delete_files', coalesce((SELECT jsonb_agg(f ORDER BY staged_id) FROM deleted), '[]'))
     FROM counting HAVING count(*) > 0

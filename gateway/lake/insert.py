@@ -20,6 +20,7 @@ from gateway.backend import BackendLostError, Statement
 from gateway.enlistment import SchemaChangedError
 from gateway.kept_answers import KeptAnswers
 from gateway.lake.changing import Changing
+from gateway.lake.combined_files import combine_files
 from gateway.lake.guarded import guarding_functions, relay_repetitions, relay_rows, send_statement
 from gateway.lake.shadow_writer import ShadowWriter
 from gateway.messages.backend import CommandComplete
@@ -79,6 +80,7 @@ class InsertRowsPortal(StatementPortal):
             async with ShadowWriter(session, version.table) as writer:
                 await writer.take(*UNDO)
                 result = await writer.finish()
+            await combine_files(session, version)
             await changing.wrote(result, version)
             if self.binding.raw_query is None:
                 self.announce()
@@ -136,6 +138,7 @@ class InsertRowsPortal(StatementPortal):
         async with ShadowWriter(session, table) as writer:
             await writer.take(*UNDO)
             result = await writer.finish()
+        await combine_files(session, version)
         await changing.wrote(result, version)
         await session.backend.run(_RELEASE)
         return tag
