@@ -8,6 +8,7 @@ PostgreSQL value is lost and its order survives. Sources: `pg_type.dat` for OIDs
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from catalog.errors import unsupported
@@ -143,6 +144,10 @@ def numeric_precision_scale(typmod: int) -> tuple[int, int] | None:
     return (packed >> 16) & 0xFFFF, ((packed & 0x7FF) ^ 1024) - 1024
 
 
+_FORMS_KEPT_MAX: Final = 4096
+
+
+@lru_cache(_FORMS_KEPT_MAX)
 def lake_form(type_oid: int, typmod: int) -> LakeForm:
     """The lake form of a column of this type. Raises 0A000 for a type that lake tables cannot hold.
 

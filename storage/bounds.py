@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -40,6 +41,7 @@ class BoundForm:
     from_text: Callable[[str], Key]
 
 
+@lru_cache(1024)
 def bound_form(ducklake: str) -> BoundForm:
     """The form for a DuckLake scalar type's name; KeyError where it has no bounds."""
     decimal = re.fullmatch(r"decimal\((\d+),(\d+)\)", ducklake)

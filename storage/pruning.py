@@ -7,14 +7,15 @@ order is not its own order) keeps the file.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
-from typing import Final
+from typing import Final, Self
 from uuid import UUID
 
 from catalog import datatypes
-from catalog.model import Column, ColumnStatistics, DataFile, Table
+from catalog.model import Column, DataFile, Table
 from storage.bounds import Key, bound_form
 from storage.plan import Comparison, Value
 
@@ -36,44 +37,71 @@ def prune(
 ) -> tuple[tuple[DataFile, ...], tuple[DataFile, ...]]:
     """(files to read, files in which no row can meet the conjunction `predicate`), each in the order given. A file all
     of whose rows are deleted has none that does."""
-    conditions = [(table.column(comparison.attnum), comparison) for comparison in predicate]
+    conditions = [_Condition.of(table.column(comparison.attnum), comparison) for comparison in predicate]
     kept: list[DataFile] = []
     skipped: list[DataFile] = []
     for file in files:
-        may_hold = file.live_count > 0 and all(_may_hold(file, column, each) for column, each in conditions)
+        may_hold = file.live_count > 0 and all(condition.may_hold(file) for condition in conditions)
         (kept if may_hold else skipped).append(file)
     return tuple(kept), tuple(skipped)
 
 
-def _may_hold(file: DataFile, column: Column, comparison: Comparison) -> bool:
-    statistics = file.statistics.get(column.column_id)
-    if statistics is None or column.form.children:
-        return True
-    if comparison.operator == "is null":
-        return statistics.null_count > 0
-    if statistics.value_count == 0:
-        return False
-    if comparison.operator == "is not null":
-        return True
-    if comparison.operator == "in":
-        return any(_may_compare(statistics, column, "=", value) for value in comparison.values)
-    return _may_compare(statistics, column, comparison.operator, comparison.values[0])
+@dataclass(frozen=True, slots=True)
+class _Condition:
+    """A comparison, with what is the same for every file: its constants as keys, and, where there are any, how bounds
+    are read. Values of a type with `parts` have no bounds."""
+
+    column_id: int
+    operator: str
+    constants: tuple[Key | None, ...] = ()
+    from_text: Callable[[str], Key] | None = None
+    has_nan: bool = False
+    parts: bool = False
+
+    @classmethod
+    def of(cls, column: Column, comparison: Comparison) -> Self:
+        form = column.form
+        constants = () if form.children else tuple(_key(column, value) for value in comparison.values)
+        given = any(constant is not None for constant in constants)
+        return cls(
+            column.column_id,
+            comparison.operator,
+            constants,
+            bound_form(form.ducklake).from_text if given else None,
+            has_nan=column.type_oid in (datatypes.FLOAT4, datatypes.FLOAT8),
+            parts=bool(form.children),
+        )
+
+    def may_hold(self, file: DataFile) -> bool:
+        """Whether a row of the file may meet it."""
+        statistics = file.statistics.get(self.column_id)
+        if statistics is None or self.parts:
+            return True
+        if self.operator == "is null":
+            return statistics.null_count > 0
+        if statistics.value_count == 0:
+            return False
+        if self.operator == "is not null":
+            return True
+        if self.from_text is None:
+            return True
+        low = None if statistics.minimum is None else self.from_text(statistics.minimum)
+        high = None if statistics.maximum is None else self.from_text(statistics.maximum)
+        operator = "=" if self.operator == "in" else self.operator
+        # NaN is greater than everything, and equal to nothing but NaN.
+        may_have_nan = self.has_nan and statistics.contains_nan is not False
+        below = operator == "=" or (operator in (">", ">=") and not may_have_nan)
+        return any(
+            constant is None or not _excludes(low, high if below else None, operator, constant)
+            for constant in self.constants
+        )
 
 
-def _may_compare(statistics: ColumnStatistics, column: Column, operator: str, value: Value) -> bool:
-    constant = _key(column, value)
-    if constant is None:
+def _excludes(low: Key | None, high: Key | None, operator: str, constant: Key) -> bool:
+    """Whether no value from `low` to `high` compares so with the constant."""
+    if high is not None and _less(high, constant, or_equal=operator == ">"):
         return True
-    form = bound_form(column.form.ducklake)
-    low = None if statistics.minimum is None else form.from_text(statistics.minimum)
-    high = None if statistics.maximum is None else form.from_text(statistics.maximum)
-    if statistics.contains_nan is not False and column.type_oid in (datatypes.FLOAT4, datatypes.FLOAT8):
-        high_matters = operator == "="  # NaN is greater than everything, and equal to nothing but NaN
-    else:
-        high_matters = operator in ("=", ">", ">=")
-    if high is not None and high_matters and _less(high, constant, or_equal=operator == ">"):
-        return False
-    return not (low is not None and operator in ("=", "<", "<=") and _less(constant, low, or_equal=operator == "<"))
+    return low is not None and operator in ("=", "<", "<=") and _less(constant, low, or_equal=operator == "<")
 
 
 def _less(left: Key, right: Key, *, or_equal: bool) -> bool:

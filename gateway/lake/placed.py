@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from gateway.exchange import Exchange
     from gateway.lake.reading import Reading
     from planner.nodes import Node
+
+
+# To look up keys takes as long as to hand over so many rows.
+_HANDED_MAX: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +82,18 @@ async def _few(session: Exchange, query: Node, reading: Reading, given: Asked) -
     while whole and not are_few(whole, given.small_rows):
         whole.pop()  # the largest
     found: dict[int, Loaded] = {}
-    for version in versions[len(whole) :]:
+    for number, version in enumerate(versions):
+        is_whole = number < len(whole)
+        if is_whole and version.row_count <= _HANDED_MAX:
+            continue
         wanted = await thought(session, reading.size, wanted_keys, query, version.table.oid, reading.context)
         rows = None
         if wanted is not None and given.small_rows:
             rows = await asyncio.to_thread(_rows_of, session.gateway.data_path, version, wanted)
-        if rows is None or rows.rows.num_rows > given.small_rows:
+        if rows is not None and rows.rows.num_rows <= given.small_rows:
+            found[version.table.oid] = rows
+        elif not is_whole:
             return None
-        found[version.table.oid] = rows
     return found
 
 

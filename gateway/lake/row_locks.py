@@ -17,13 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from catalog.constraints import ForeignKey
-from catalog.datatypes import BYTEA, INT8
+from catalog.datatypes import BYTEA
 from catalog.errors import SluiceError, SqlState
 from catalog.model import DataFile, Table, TableVersion
 from gateway.backend import Statement
 from gateway.own_message import own
 from gateway.transaction import Isolation, Transaction
-from gateway.values.binary import binary_array
+from gateway.values.binary import bigint_array, binary_array
 
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
@@ -169,8 +169,7 @@ async def lock_keys(session: Exchange, table: Table, foreign_key: ForeignKey, ke
 
 
 def _arrays(files: npt.NDArray[np.int64], positions: npt.NDArray[np.int64]) -> tuple[bytes, bytes]:
-    file_array, position_array = (binary_array(pa.array(each, pa.int64()), INT8) for each in (files, positions))
-    return file_array, position_array
+    return bigint_array(files), bigint_array(positions)
 
 
 async def _put_and_lock(  # noqa: PLR0917

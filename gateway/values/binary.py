@@ -5,10 +5,12 @@ Source: the types' send functions; for arrays `array_send` in PostgreSQL's array
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Mapping
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from catalog import datatypes
@@ -164,6 +166,14 @@ def binary_cells(array: pa.Array, type_oid: int, element_oid: int = 0) -> pa.Bin
 _ARRAY_HEADER: Final = np.dtype(
     [("dimensions", ">i4"), ("nulls", ">i4"), ("element", ">u4"), ("length", ">i4"), ("lower", ">i4")]
 )
+# The same of one array: what an array without elements has, and what comes behind it else.
+_HEADER: Final = struct.Struct("!iiI")
+_DIMENSION: Final = struct.Struct("!ii")
+_LENGTH: Final = struct.Struct("!i")
+_NULL: Final = _LENGTH.pack(-1)
+# So many values, of types whose texts and bytes are their binary form, are written one by one.
+_FEW_MAX: Final = 64
+_PLAIN: Final = (datatypes.TEXT, datatypes.BYTEA)
 _EMPTY_ARRAY_BYTES: Final = 12  # an array without elements has no dimensions
 
 
@@ -203,7 +213,32 @@ def _empty_header(element_oid: int) -> pa.BinaryArray:
 
 def binary_array(values: pa.Array, type_oid: int) -> bytes:
     """One array of PostgreSQL's, of elements of this type."""
+    if len(values) <= _FEW_MAX and type_oid in _PLAIN:
+        return _few_binary(values.to_pylist(), type_oid)
     array = pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values)
     [cell] = binary_cells(array, datatypes.BY_OID[type_oid].array_oid)
     form: bytes = cell.as_py()
     return form
+
+
+def _few_binary(values: list[str | bytes | None], type_oid: int) -> bytes:
+    """The same of a few values, which takes a tenth of the time."""
+    if not values:
+        return _HEADER.pack(0, 0, type_oid)
+    encoded = [value.encode() if isinstance(value, str) else value for value in values]
+    parts = [_HEADER.pack(1, None in encoded, type_oid), _DIMENSION.pack(len(values), 1)]
+    for value in encoded:
+        parts += (_NULL,) if value is None else (_LENGTH.pack(len(value)), value)
+    return b"".join(parts)
+
+
+_BIGINTS: Final = np.dtype([("length", ">i4"), ("value", ">i8")])
+
+
+def bigint_array(numbers: npt.NDArray[np.int64]) -> bytes:
+    """One array of PostgreSQL's, of bigints."""
+    if not len(numbers):
+        return _HEADER.pack(0, 0, datatypes.INT8)
+    elements = np.empty(len(numbers), _BIGINTS)
+    elements["length"], elements["value"] = 8, numbers
+    return _HEADER.pack(1, 0, datatypes.INT8) + _DIMENSION.pack(len(numbers), 1) + elements.tobytes()
