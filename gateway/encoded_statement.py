@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from gateway.aside import aside
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 # How many CloseCompletes a statement of the gateway's own brings: the last one ends its answers.
 CLOSES: Final = 4
+# Texts of so many characters are kept in their encoded form.
+_KEPT_TEXT_MAX: Final = 4096
 # A value takes as long to encode as so many bytes.
 _VALUE_COST: Final = 256
 
@@ -50,20 +53,31 @@ def encode_statement(statement: Statement) -> bytes:
 def encoded_parts(statement: Statement, name: str = OWN) -> tuple[bytes, bytes, bytes]:
     """Everything up to Parse, Bind and Execute, and what comes after them."""
     values = tuple(value.encode() if isinstance(value, str) else value for value in statement.parameters)
-    parts: tuple[tuple[Message, ...], ...] = (
-        (
-            frontend.Close(b"S", name),
-            frontend.Close(b"P", name),
-            frontend.Parse(name, statement.sql, tuple(statement.parameter_types)),
-        ),
-        (
-            frontend.Bind(name, name, tuple(statement.parameter_formats), values, (statement.result_format,)),
-            frontend.Execute(name),
-        ),
-        (frontend.Close(b"P", name), frontend.Close(b"S", name)),
-    )
-    prepared, executed, after = (b"".join(message.encode() for message in messages) for messages in parts)
-    return prepared, executed, after
+    types, formats = tuple(statement.parameter_types), tuple(statement.parameter_formats)
+    before, execute, after = _around(name)
+    parse = (_kept_parse if len(statement.sql) <= _KEPT_TEXT_MAX else _parse)(name, statement.sql, types)
+    bind = (_bind if values else _kept_bind)(name, formats, values, statement.result_format)
+    return before + parse, bind + execute, after
+
+
+@lru_cache(8)
+def _around(name: str) -> tuple[bytes, bytes, bytes]:
+    """What frees the names before Parse, what executes the portal, and what frees the names again."""
+    statement, portal = frontend.Close(b"S", name).encode(), frontend.Close(b"P", name).encode()
+    return statement + portal, frontend.Execute(name).encode(), portal + statement
+
+
+def _parse(name: str, sql: str, types: tuple[int, ...]) -> bytes:
+    return frontend.Parse(name, sql, types).encode()
+
+
+def _bind(name: str, formats: tuple[int, ...], values: tuple[bytes | None, ...], result_format: int) -> bytes:
+    return frontend.Bind(name, name, formats, values, (result_format,)).encode()
+
+
+# Most statements are the same again and again.
+_kept_parse: Final = lru_cache(1024)(_parse)
+_kept_bind: Final = lru_cache(64)(_bind)
 
 
 async def encode_messages(messages: Sequence[Message]) -> list[bytes]:
