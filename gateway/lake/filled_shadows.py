@@ -23,6 +23,7 @@ from gateway.attention import check
 from gateway.backend import Result, Statement
 from gateway.enlistment import hold_schema
 from gateway.lake.computed import LIMIT, LOAD_LIMIT, NOT_IDLE, SMALL_ROWS, is_small
+from gateway.lake.past_triggers import copying_role, role_again
 from gateway.lake.rehearsal import made, rows_of
 from gateway.lake.shadow import copy_rows, put_rows, qualified, resume, runs_checks, shadow_rows, suspending
 from gateway.lake.table_locks import ACCESS_SHARE, lock_tables
@@ -41,7 +42,6 @@ _RELEASE: Final = Statement(f"RELEASE SAVEPOINT {OWN}_filled")
 _STATEMENT: Final = Statement(f"SAVEPOINT {OWN}_statement")
 _AGAIN: Final = Statement(f"ROLLBACK TO SAVEPOINT {OWN}_statement")
 _DONE: Final = Statement(f"RELEASE SAVEPOINT {OWN}_statement")
-_ROLE: Final = own("SELECT pg_sluice.set_replication_role($1)")
 _SET_FILLED: Final = own("SELECT pg_sluice.set_filled($1)")
 TOUCHES: Final = "SELECT relid, scans, added, replaced, made FROM pg_sluice.shadow_touches($1::bigint)"
 _MAY_INSERT: Final = (
@@ -138,12 +138,15 @@ class FilledShadows:
         self._marks: dict[int, str] = {}
         self._counts: Mapping[int, Touch] = {}
         self._settings: list[bytes | None] = []
+        self._role: bytes | None = None
+        self.unread = frozenset[int]()  # of `versions`, those that are not copied
         self._touched: Mapping[int, Touch] = {}
         self._beside = Result()
         self._begun = False
 
-    async def fill(self, oids: Collection[int]) -> None:
-        """Copy these tables, and begin the savepoint that the statement is to be carried out in."""
+    async def fill(self, oids: Collection[int], unread: Collection[int] = ()) -> None:
+        """Copy these tables, but for those of them that are `unread`, whose rows nobody needs as long as others are
+        only added, and begin the savepoint that the statement is to be carried out in."""
         session, backend = self._session, self._session.backend
         session.cursors.check_unread(oids)
         await session.transaction.read_only.lift()
@@ -152,8 +155,9 @@ class FilledShadows:
         self.mark = SchemaMark.of(mark)
         if is_past == b"t":
             raise unsupported("a function that reads a lake table while sluice.as_of is set")
-        self.versions = await self._seen(oids)
-        size = sum(file.size_bytes for version in self.versions.values() for file in version.files)
+        self.versions, self.unread = await self._seen(oids), frozenset(unread)
+        copied = [version for oid, version in self.versions.items() if oid not in self.unread]
+        size = sum(file.size_bytes for version in copied for file in version.files)
         if size > int(limit or 0):
             raise unsupported(
                 "a function that reads so large a lake table",
@@ -169,17 +173,22 @@ class FilledShadows:
         asked = [
             _SAVEPOINT,
             NOT_IDLE,
-            Statement(_ROLE, ("local",)),
+            Statement(TOUCHES, (self._newest,)),
+            copying_role(tables),
             lock_tables(sorted(self.versions), ACCESS_SHARE),
             *held,
         ]
         suspended = [suspending(table) for table in tables]
         self._begun = True
-        _, _, role, _, *answers, may_insert = await backend.run(*asked, *suspended, Statement(_MAY_INSERT, (listed,)))
+        _, _, before, role, _, *answers, may_insert = await backend.run(
+            *asked, *suspended, Statement(_MAY_INSERT, (listed,))
+        )
         for table, answer in zip(tables, answers, strict=False):
             session.transaction.enlistment.confirm_held(table, answer)
+        self._role = role.rows[0][0]
         for table, (may,) in zip(tables, may_insert.rows, strict=True):
-            await self._copy(self.versions[table.oid], may_insert=may == b"t")
+            if table.oid not in self.unread:
+                await self._copy(self.versions[table.oid], may_insert=may == b"t")
         await resume(session, answers[len(answers) - len(suspended) :])
         beside = Statement(_BESIDE, (listed,))
         marks = [
@@ -188,7 +197,7 @@ class FilledShadows:
         ]
         *found, _, counts, _, _, self._beside, _ = await backend.run(
             *marks,
-            Statement(_ROLE, (role.rows[0][0],)),
+            role_again(self._role),
             Statement(TOUCHES, (self._newest,)),
             Statement(_SET_FILLED, ("true",)),
             Statement(_SET, (self._settings[0], "0")),
@@ -200,9 +209,20 @@ class FilledShadows:
             for table, each in zip(tables, found, strict=True)
         }
         self._counts = touches(counts)
+        self._check_copied(touches(before))
         if session.transaction.read_only.stands:
             await backend.run(READ_ONLY)
         check(session)
+
+    def _check_copied(self, before: Mapping[int, Touch]) -> None:
+        """Past all triggers, code of a table's owner must not have written another one."""
+        for oid, each in self._counts.items():
+            was = before.get(oid, Touch())
+            if (each.replaced, each.added if oid not in self.versions else 0) != (
+                was.replaced,
+                was.added if oid not in self.versions else 0,
+            ):
+                raise unsupported("a function that changes a lake table while rows are copied")
 
     async def _seen(self, oids: Collection[int]) -> dict[int, TableVersion]:
         session = self._session
@@ -236,7 +256,24 @@ class FilledShadows:
         _, counts = await self._session.backend.run(end, Statement(TOUCHES, (self._newest,)))
         now = touches(counts)
         self._touched = {oid: each for oid, each in now.items() if each != self._counts.get(oid)}
-        return {oid for oid, each in self._touched.items() if oid not in self.versions and not each.made}
+        return {
+            oid
+            for oid, each in self._touched.items()
+            if not each.made and (oid not in self.versions or (oid in self.unread and self._is_read(oid)))
+        }
+
+    def only_added(self, oids: Collection[int]) -> set[int]:
+        """Those of the tables to which rows were added, and nothing else."""
+        return {oid for oid in oids if not self._is_read(oid)}
+
+    def _is_read(self, oid: int) -> bool:
+        before, now = self._counts.get(oid, Touch()), self._touched[oid]
+        return now.scans > before.scans or now.replaced > before.replaced
+
+    @property
+    def adds_unread(self) -> bool:
+        """Whether rows were added to a table of which no others were there."""
+        return not self.unread.isdisjoint(self._touched)
 
     async def undo(self) -> None:
         """Everything since `fill` is undone."""
@@ -261,18 +298,20 @@ class FilledShadows:
         reads = [
             shadow_rows(known[oid].table, each) for oid in changed for each in self._conditions(oid, oid in appended)
         ]
-        filled = [oid for oid, version in self.versions.items() if version.row_count and oid not in changed]
+        beside = self.unread.union(changed)
+        filled = [oid for oid, version in self.versions.items() if version.row_count and oid not in beside]
         locks = [shadow_rows(self.versions[oid].table, LOCKED) for oid in filled]
         asked = (
             Statement(_BESIDE, (number_array(self.versions),)),
             Statement(_MAY_ACT, (self._sql, text_array(self.words))),
         )
-        beside, acts, *results = await backend.run(*asked, *reads, *locks)
-        if beside.rows == self._beside.rows and acts.rows[0][0] == b"f":
+        counted, acts, *results = await backend.run(*asked, *reads, *locks)
+        if counted.rows == self._beside.rows and acts.rows[0][0] == b"f":
             await backend.run(_UNDO)  # others, who fill the shadows too, need not wait for the transaction's end
         else:
             unfilled = Statement(_SET_FILLED, ("false",)), Statement(_SET, tuple(self._settings))
-            await backend.run(*unfilled, *map(_empty, [*filled, *changed]))
+            past = copying_role(known[oid].table for oid in known)
+            await backend.run(*unfilled, past, *map(_empty, [*filled, *changed]), role_again(self._role))
         taken, parts = [], iter(results)
         for oid in changed:
             version = self.versions.get(oid, known[oid])

@@ -38,9 +38,14 @@ SELECT $1::pg_catalog.text OPERATOR(pg_catalog.~*) '{_LOCKS}' OR EXISTS (
 """
 
 
-async def take_changes(changing: Changing, taken: Sequence[Taken], sql: str, *, may_fail: bool) -> bool:
+async def take_changes(
+    changing: Changing, taken: Sequence[Taken], sql: str, *, may_fail: bool, unread: bool = False
+) -> bool:
     """Write and stage what was taken, by a statement of this text. False where others have changed any of these rows
-    since, or have keys that it did not see, unless that `may_fail`: then the statement is to be carried out again."""
+    since, or have keys that it did not see, unless that `may_fail`: then the statement is to be carried out again.
+
+    `unread`: rows that were there before may have such keys too.
+    """
     session = changing.session
     locked = [each for each in taken if each.locked.num_rows]
     may_lock = bool(locked) and await _may_lock(session, sql)
@@ -64,7 +69,8 @@ async def take_changes(changing: Changing, taken: Sequence[Taken], sql: str, *, 
         await changing.wrote_together(written)
     except SluiceError as error:
         # PostgreSQL would have told the function, which sees by now what it did not see then.
-        if may_fail or error.sqlstate[:2] != "23" or session.transaction.isolation is not Isolation.READ_COMMITTED:
+        may_fail = may_fail or session.transaction.isolation is not Isolation.READ_COMMITTED
+        if error.sqlstate[:2] != "23" or (may_fail and not unread):
             raise
         return False
     return True

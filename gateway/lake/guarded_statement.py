@@ -46,7 +46,7 @@ from planner.nodes import name_of
 _ROUNDS_MAX: Final = 30
 # What others have committed meanwhile is seen the next time.
 _CONFLICTS_MAX: Final = 5
-_CURSORS: Final = Statement(
+CURSORS: Final = Statement(
     f"SELECT name, {CREATED}, is_holdable FROM pg_catalog.pg_cursors"
     " WHERE pg_catalog.length(name) OPERATOR(pg_catalog.>) 0"
     f" AND NOT pg_catalog.starts_with(name, '{OWN}') ORDER BY name"
@@ -58,6 +58,8 @@ class GuardedPortal(StatementPortal):
     written, at columns that would have to be computed, and at rows for which it has made constraints or indexes."""
 
     _announced = False
+    # Whether a table to which rows are only added is left without its others, unless they turn out to be needed.
+    leaves_unread = False
 
     async def run(self) -> None:
         transaction = self.session.transaction
@@ -73,7 +75,9 @@ class GuardedPortal(StatementPortal):
         finally:
             answers.close()
         if shadows is not None:
-            tag = await self._over_rows(shadows, touched)
+            likely, shadows.words = await likely_tables(self.session, [self.analysis.sql])
+            await self.ask_limit()
+            tag = await self.over_rows(shadows, touched | likely)
         if tag:
             self.session.client.send(CommandComplete(tag))
 
@@ -83,7 +87,7 @@ class GuardedPortal(StatementPortal):
         session.cursors.check_unread()
         session.ran_functions = session.names_by_sql = True
         counts = written(())
-        newest, cursors, scanned, wrote, _, _ = await backend.run(NEWEST, _CURSORS, SCANS, counts, WATCHED, SAVEPOINT)
+        newest, cursors, scanned, wrote, _, _ = await backend.run(NEWEST, CURSORS, SCANS, counts, WATCHED, SAVEPOINT)
         number = newest.rows[0][0]
         questions = scans(number), counts
         if not cursors.rows:
@@ -109,7 +113,7 @@ class GuardedPortal(StatementPortal):
             error = raised
             _, *after = await backend.run(UNDO, *questions)
         else:
-            *after, now_open = await backend.run(*questions, _CURSORS)
+            *after, now_open = await backend.run(*questions, CURSORS)
             opened = _opened(cursors, now_open)
         if [each.rows for each in after] == [scanned.rows, wrote.rows] and not opened:
             if error is not None:
@@ -125,7 +129,7 @@ class GuardedPortal(StatementPortal):
         if self._fetches(cursors, touched):
             await backend.run(RELEASE, UNWATCHED, KEEP_OWN)
             return tag, None, set()
-        self._check_repeatable(cursors)
+        self.check_repeatable(cursors, settled=False)
         await backend.run(UNDO, RELEASE)
         return tag, FilledShadows(session, self.analysis.sql, number, before), touched
 
@@ -144,25 +148,27 @@ class GuardedPortal(StatementPortal):
             return None
         return name_of(query.utilityStmt.portalname)
 
-    def _check_repeatable(self, cursors: Result) -> None:
+    def check_repeatable(self, cursors: Result, *, settled: bool) -> None:
+        """0A000 where the statement cannot be undone and carried out again; `cursors` are the backend's."""
         session = self.session
         if cursors.rows or self._fetched() is not None:
             session.cursors.read_unseen()
             raise unsupported("a function that reads a lake table while a cursor is open")
-        if session.transaction.deferred.pending or session.transaction.parts is not None:
+        if session.transaction.parts is not None or (session.transaction.deferred.pending and not settled):
             raise unsupported("a function that reads a lake table")
 
-    async def _over_rows(self, shadows: FilledShadows, touched: Collection[int]) -> str:
-        """Over filled shadows."""
-        await self.ask_limit()
-        likely, shadows.words = await likely_tables(self.session, [self.analysis.sql])
-        wanted, conflicts = set(touched) | likely, 0
+    async def over_rows(self, shadows: FilledShadows, wanted: set[int], unread: Collection[int] = ()) -> str:
+        """Carry the statement out over filled shadows, until it touches no others, and take what it did; its tag.
+
+        Of the tables that are `wanted`, the rows of those that are `unread` are there only once they are needed.
+        """
+        conflicts, unread = 0, set(unread)
         for _ in range(_ROUNDS_MAX):
             answers = KeptAnswers()
             try:
-                unseen, tag = await self._once(shadows, wanted, answers)
+                unseen, tag = await self._once(shadows, wanted, unread, answers)
                 if not unseen:
-                    [now_open] = await self.session.backend.run(_CURSORS)
+                    [now_open] = await self.session.backend.run(CURSORS)
                     for name, created, _ in _opened(Result(), now_open):
                         self.session.cursors.filled[name, created] = frozenset(wanted)
                 if not unseen and await self._settled(shadows, answers, may_fail=conflicts == _CONFLICTS_MAX):
@@ -171,17 +177,21 @@ class GuardedPortal(StatementPortal):
             finally:
                 answers.close()
             await shadows.undo()
+            if not unseen:
+                unread.clear()  # a row may have the key of one that was not there
+            unread -= unseen
+            if self.leaves_unread:
+                unread |= shadows.only_added(unseen)
             wanted |= unseen
         raise SluiceError(SqlState.SERIALIZATION_FAILURE, "could not serialize access due to concurrent update")
 
     async def _once(
-        self, shadows: FilledShadows, wanted: Collection[int], answers: KeptAnswers
+        self, shadows: FilledShadows, wanted: Collection[int], unread: Collection[int], answers: KeptAnswers
     ) -> tuple[set[int], str]:
-        session, backend = self.session, self.session.backend
-        await shadows.fill(wanted)
+        backend = self.session.backend
+        await shadows.fill(wanted, unread)
         try:
-            await send_statement(session, self.binding)
-            tag = await relay_rows(session, answers)
+            tag = await self.perform(answers)
         except BackendLostError:
             raise
         except SluiceError as error:
@@ -193,6 +203,11 @@ class GuardedPortal(StatementPortal):
                 raise
             return unseen, ""
         return await shadows.look(failed=False), tag
+
+    async def perform(self, answers: KeptAnswers) -> str:
+        """Have the backend carry the statement out, and keep what it answers; the tag."""
+        await send_statement(self.session, self.binding)
+        return await relay_rows(self.session, answers)
 
     async def _settled(self, shadows: FilledShadows, answers: KeptAnswers, *, may_fail: bool) -> bool:
         """The statement has seen all that it has touched: take what it did. False where it is to be done again."""
@@ -209,7 +224,8 @@ class GuardedPortal(StatementPortal):
                 await transaction.commit()
             return True
         async with Changing(self, "a function", *changed) as changing:
-            if not await take_changes(changing, taken, self.analysis.sql, may_fail=may_fail):
+            unread = shadows.adds_unread
+            if not await take_changes(changing, taken, self.analysis.sql, may_fail=may_fail, unread=unread):
                 return False
             await shadows.keep()
             await self._give(answers)

@@ -6,7 +6,7 @@ A guess, which saves rounds (`gateway.lake.guarded_statement`); what they have t
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from catalog.datatypes import FIRST_USER_OID
@@ -46,6 +46,11 @@ _CALLED: Final = f"""
 SELECT {_SOURCE}, provolatile FROM pg_catalog.pg_proc
 WHERE oid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.oid[])
 """
+_OF_TRIGGERS: Final = f"""
+SELECT {_SOURCE} FROM pg_catalog.pg_proc WHERE oid OPERATOR(pg_catalog.=) ANY (ARRAY(
+    SELECT t.tgfoid FROM pg_catalog.pg_trigger t
+    WHERE t.tgrelid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.oid[]) AND NOT t.tgisinternal))
+"""
 _ROUTES: Final = frozenset({Route.SELECT, Route.INSERT, Route.UPDATE, Route.DELETE, Route.MERGE})
 
 
@@ -56,6 +61,12 @@ async def likely_tables(session: Exchange, texts: Sequence[str]) -> tuple[set[in
     [tables] = await run(Statement(_TABLES, (text_array(words),)), sync=sync)
     found_tables = await lake_relations(session, (int(oid) for (oid,) in tables.rows if oid is not None))
     return set(found_tables), words
+
+
+async def trigger_texts(session: Exchange, oids: Iterable[int]) -> list[str]:
+    """What the functions of these tables' triggers are made of."""
+    [sources] = await session.backend.run(Statement(_OF_TRIGGERS, (number_array(oids),)))
+    return [str(source or b"", "utf-8") for (source,) in sources.rows]
 
 
 async def may_tell_at_once(session: Exchange, text: str) -> bool:
