@@ -8,14 +8,14 @@ what the statement has made of the rows, and the shadows are empty again. What i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from catalog.datatypes import FIRST_USER_OID
-from catalog.errors import unsupported
+from catalog.errors import SluiceError, unsupported
 from catalog.model import TableVersion
 from gateway.analysis import SchemaMark
 from gateway.arrays import number_array, text_array
@@ -24,7 +24,8 @@ from gateway.backend import Result, Statement
 from gateway.enlistment import hold_schema
 from gateway.lake.computed import LIMIT, LOAD_LIMIT, NOT_IDLE, SMALL_ROWS, is_small
 from gateway.lake.past_triggers import copying_role, role_again
-from gateway.lake.rehearsal import made, rows_of
+from gateway.lake.placed import rows_by_keys
+from gateway.lake.rehearsal import Loaded, made, rows_of
 from gateway.lake.shadow import copy_rows, put_rows, qualified, resume, runs_checks, shadow_rows, suspending
 from gateway.lake.table_locks import ACCESS_SHARE, lock_tables
 from gateway.own_message import LOCKED, of_shadow, own, shadow_view
@@ -35,6 +36,7 @@ from storage.rows import live_rows_aside
 
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
+    from planner.loading import WantedKeys
 
 _SAVEPOINT: Final = Statement(f"SAVEPOINT {OWN}_filled")
 _UNDO: Final = Statement(f"ROLLBACK TO SAVEPOINT {OWN}_filled")
@@ -56,7 +58,8 @@ _SETTINGS: Final = Statement(
 )
 _SET: Final = (
     "SELECT pg_catalog.set_config('idle_in_transaction_session_timeout', $1, true),"
-    " pg_catalog.set_config('max_parallel_workers_per_gather', $2, true)"
+    " pg_catalog.set_config('max_parallel_workers_per_gather', $2, true),"
+    " pg_catalog.set_config('sluice.unchecked', $3, true)"
 )
 _NO_MARK: Final = "-1"
 # What a statement has changed but the rows of these shadows, as far as that is counted: rows of any other table,
@@ -121,6 +124,7 @@ class Taken:
     locked: pa.Table
     is_changed: bool = True
     replaces: bool = True
+    loaded: Loaded | None = None  # the rows that there were for it, if these were not all
 
 
 class FilledShadows:
@@ -140,13 +144,18 @@ class FilledShadows:
         self._settings: list[bytes | None] = []
         self._role: bytes | None = None
         self.unread = frozenset[int]()  # of `versions`, those that are not copied
+        self.unchecked = False
+        # Of tables that the statement finds by keys, which these are; and the rows that were copied.
+        self.by_keys: dict[int, WantedKeys] = {}
+        self._found: dict[int, Loaded] = {}
         self._touched: Mapping[int, Touch] = {}
         self._beside = Result()
         self._begun = False
 
-    async def fill(self, oids: Collection[int], unread: Collection[int] = ()) -> None:
+    async def fill(self, oids: Collection[int], unread: Collection[int] = (), *, unchecked: bool = False) -> None:
         """Copy these tables, but for those of them that are `unread`, whose rows nobody needs as long as others are
-        only added, and begin the savepoint that the statement is to be carried out in."""
+        only added, and begin the savepoint that the statement is to be carried out in. `unchecked`: what foreign keys
+        refer to is looked at only when all is taken."""
         session, backend = self._session, self._session.backend
         session.cursors.check_unread(oids)
         await session.transaction.read_only.lift()
@@ -155,8 +164,10 @@ class FilledShadows:
         self.mark = SchemaMark.of(mark)
         if is_past == b"t":
             raise unsupported("a function that reads a lake table while sluice.as_of is set")
-        self.versions, self.unread = await self._seen(oids), frozenset(unread)
-        copied = [version for oid, version in self.versions.items() if oid not in self.unread]
+        self.versions, self.unread, self.unchecked = await self._seen(oids), frozenset(unread), unchecked
+        self._found = await self._find()
+        few = self.unread | self._found.keys()
+        copied = [version for oid, version in self.versions.items() if oid not in few]
         size = sum(file.size_bytes for version in copied for file in version.files)
         if size > int(limit or 0):
             raise unsupported(
@@ -200,7 +211,7 @@ class FilledShadows:
             role_again(self._role),
             Statement(TOUCHES, (self._newest,)),
             Statement(_SET_FILLED, ("true",)),
-            Statement(_SET, (self._settings[0], "0")),
+            Statement(_SET, (self._settings[0], "0", "on" if unchecked else "")),
             beside,
             _STATEMENT,
         )
@@ -235,6 +246,16 @@ class FilledShadows:
             raise unsupported("a function that reads a lake table which was made meanwhile")
         return {oid: found[oid] for oid in sorted(oids)}
 
+    async def _find(self) -> dict[int, Loaded]:
+        found = {}
+        for oid, wanted in self.by_keys.items():
+            rows = await asyncio.to_thread(rows_by_keys, self._session.gateway.data_path, self.versions[oid], wanted)
+            if rows is not None:
+                found[oid] = rows
+            elif not is_small([self.versions[oid]]):
+                raise _too_large()
+        return found
+
     async def _copy(self, version: TableVersion, *, may_insert: bool) -> None:
         session, table = self._session, version.table
         generated = (await rules(session, table)).generated
@@ -242,7 +263,7 @@ class FilledShadows:
         names = [column.name for column in columns]
         if not names and version.row_count:
             raise unsupported("a function that reads rows without columns")
-        async for batch in live_rows_aside(session.gateway.data_path, version):
+        async for batch in self._batches(version):
             check(session)
             session.gateway.store.undone_rows.left(table.oid, batch.num_rows)
             if may_insert and not runs_checks(columns):
@@ -250,17 +271,30 @@ class FilledShadows:
             else:
                 await put_rows(session, table, columns, batch.select(names))
 
+    async def _batches(self, version: TableVersion) -> AsyncIterator[pa.RecordBatch]:
+        found = self._found.get(version.table.oid)
+        if found is not None:
+            for batch in found.rows.to_batches():
+                yield batch
+            return
+        async for batch in live_rows_aside(self._session.gateway.data_path, version):
+            yield batch
+
     async def look(self, *, failed: bool) -> set[int]:
         """The statement is over, or has `failed`: the tables that it has touched and that are not filled."""
         end = _AGAIN if failed else _DONE
         _, counts = await self._session.backend.run(end, Statement(TOUCHES, (self._newest,)))
         now = touches(counts)
         self._touched = {oid: each for oid, each in now.items() if each != self._counts.get(oid)}
-        return {
-            oid
-            for oid, each in self._touched.items()
-            if not each.made and (oid not in self.versions or (oid in self.unread and self._is_read(oid)))
-        }
+        unseen = {oid for oid, each in self._touched.items() if not each.made and self._is_unseen(oid)}
+        for oid in unseen & self.by_keys.keys():
+            del self.by_keys[oid]
+        return unseen
+
+    def _is_unseen(self, oid: int) -> bool:
+        if oid in self._found:  # once by the statement itself, which no code of users' comes before
+            return self._touched[oid].scans > self._counts.get(oid, Touch()).scans + 1
+        return oid not in self.versions or (oid in self.unread and self._is_read(oid))
 
     def only_added(self, oids: Collection[int]) -> set[int]:
         """Those of the tables to which rows were added, and nothing else."""
@@ -271,9 +305,11 @@ class FilledShadows:
         return now.scans > before.scans or now.replaced > before.replaced
 
     @property
-    def adds_unread(self) -> bool:
-        """Whether rows were added to a table of which no others were there."""
-        return not self.unread.isdisjoint(self._touched)
+    def left_out(self) -> bool:
+        """Whether anything was left out that may yet forbid what was done: keys of other rows, rows that are referred
+        to."""
+        left_out = self.unread | self._found.keys()
+        return self.unchecked or not left_out.isdisjoint(self._touched)
 
     async def undo(self) -> None:
         """Everything since `fill` is undone."""
@@ -292,9 +328,8 @@ class FilledShadows:
             version = self.versions.get(oid, known[oid])
             if version.row_count and version.table != known[oid].table:
                 raise unsupported("a function that changes a lake table and its rows")
-            if oid not in appended and not is_small([version]):
-                hint = f"PostgreSQL carries it out where the table has no more than {SMALL_ROWS} rows."
-                raise unsupported("a function that changes rows of so large a lake table", hint=hint)
+            if oid not in appended and oid not in self._found and not is_small([version]):
+                raise _too_large()
         reads = [
             shadow_rows(known[oid].table, each) for oid in changed for each in self._conditions(oid, oid in appended)
         ]
@@ -309,7 +344,7 @@ class FilledShadows:
         if counted.rows == self._beside.rows and acts.rows[0][0] == b"f":
             await backend.run(_UNDO)  # others, who fill the shadows too, need not wait for the transaction's end
         else:
-            unfilled = Statement(_SET_FILLED, ("false",)), Statement(_SET, tuple(self._settings))
+            unfilled = Statement(_SET_FILLED, ("false",)), Statement(_SET, (*self._settings, ""))
             past = copying_role(known[oid].table for oid in known)
             await backend.run(*unfilled, past, *map(_empty, [*filled, *changed]), role_again(self._role))
         taken, parts = [], iter(results)
@@ -319,12 +354,14 @@ class FilledShadows:
             fresh, kept, locked = [await asyncio.to_thread(rows_of, known[oid].table, each) for each in bodies]
             session.gateway.store.undone_rows.left(oid, fresh.num_rows)
             seen = TableVersion(known[oid].table, version.snapshot_id, version.files)
-            taken.append(Taken(seen, fresh, kept, locked, replaces=oid not in appended))
+            loaded = self._found.get(oid)
+            taken.append(Taken(seen, fresh, kept, locked, replaces=oid not in appended, loaded=loaded))
         for oid in filled:
             table = self.versions[oid].table
             nothing = rows_of(table, [])
             locked = await asyncio.to_thread(rows_of, table, next(parts).bodies)
-            taken.append(Taken(self.versions[oid], nothing, nothing, locked, is_changed=False))
+            loaded = self._found.get(oid)
+            taken.append(Taken(self.versions[oid], nothing, nothing, locked, is_changed=False, loaded=loaded))
         return taken
 
     def _since(self, oid: int) -> tuple[int, int]:
@@ -343,6 +380,11 @@ class FilledShadows:
         await self._session.backend.run(_RELEASE)
         self._begun = False
         await self._session.transaction.read_only.restore()
+
+
+def _too_large() -> SluiceError:
+    hint = f"PostgreSQL carries it out where the table has no more than {SMALL_ROWS} rows."
+    return unsupported("a function that changes rows of so large a lake table", hint=hint)
 
 
 def _empty(relation: int) -> Statement:

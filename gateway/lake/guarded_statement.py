@@ -10,8 +10,8 @@ in a block that is settled. Others who use these tables wait meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Final
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState, unsupported
 from gateway.backend import BackendLostError, Result, Statement
@@ -19,8 +19,9 @@ from gateway.constraint_modes import KEEP_OWN
 from gateway.cursors import CREATED
 from gateway.kept_answers import KeptAnswers
 from gateway.lake.changing import Changing
+from gateway.lake.computed import is_small
 from gateway.lake.filled_shadows import TOUCHES, FilledShadows, Touch, touches
-from gateway.lake.function_changes import is_undecided, take_changes
+from gateway.lake.function_changes import MissedError, is_undecided, take_changes
 from gateway.lake.guarded import (
     NEWEST,
     REFUSE_REWRITING,
@@ -42,6 +43,12 @@ from gateway.own_names import OWN
 from gateway.portal import StatementPortal
 from planner.nodes import name_of
 
+if TYPE_CHECKING:
+    from gateway.analysis import Analysis
+    from gateway.exchange import Exchange
+    from gateway.portal import Binding
+    from gateway.routing import Routed
+
 # A function may touch a table only once it has found rows in another.
 _ROUNDS_MAX: Final = 30
 # What others have committed meanwhile is seen the next time.
@@ -58,8 +65,14 @@ class GuardedPortal(StatementPortal):
     written, at columns that would have to be computed, and at rows for which it has made constraints or indexes."""
 
     _announced = False
-    # Whether a table to which rows are only added is left without its others, unless they turn out to be needed.
+    # Whether a table to which rows are only added is left without its others, and what foreign keys refer to is looked
+    # at only when all is done, unless more turns out to be needed.
     leaves_unread = False
+    _missed: SluiceError | None = None  # what the lake has said of what was left out
+
+    def __init__(self, session: Exchange, analysis: Analysis, routed: Routed, binding: Binding) -> None:
+        super().__init__(session, analysis, routed, binding)
+        self.looked_at: set[int] = set()  # tables whose rows were found to be needed
 
     async def run(self) -> None:
         transaction = self.session.transaction
@@ -157,16 +170,17 @@ class GuardedPortal(StatementPortal):
         if session.transaction.parts is not None or (session.transaction.deferred.pending and not settled):
             raise unsupported("a function that reads a lake table")
 
-    async def over_rows(self, shadows: FilledShadows, wanted: set[int], unread: Collection[int] = ()) -> str:
+    async def over_rows(self, shadows: FilledShadows, wanted: set[int], unread: Iterable[int] = ()) -> str:
         """Carry the statement out over filled shadows, until it touches no others, and take what it did; its tag.
 
         Of the tables that are `wanted`, the rows of those that are `unread` are there only once they are needed.
         """
-        conflicts, unread = 0, set(unread)
+        conflicts, left_out = 0, set(unread)
+        unchecked = self.leaves_unread
         for _ in range(_ROUNDS_MAX):
             answers = KeptAnswers()
             try:
-                unseen, tag = await self._once(shadows, wanted, unread, answers)
+                unseen, tag = await self._once(shadows, wanted, left_out, answers, unchecked=unchecked)
                 if not unseen:
                     [now_open] = await self.session.backend.run(CURSORS)
                     for name, created, _ in _opened(Result(), now_open):
@@ -177,19 +191,34 @@ class GuardedPortal(StatementPortal):
             finally:
                 answers.close()
             await shadows.undo()
-            if not unseen:
-                unread.clear()  # a row may have the key of one that was not there
-            unread -= unseen
-            if self.leaves_unread:
-                unread |= shadows.only_added(unseen)
+            if self._missed is not None:  # to PostgreSQL with all that was left out, for it to say so where it happens
+                if not is_small([shadows.versions[oid] for oid in shadows.by_keys]):
+                    raise self._missed
+                left_out.clear()
+                shadows.by_keys.clear()
+                unchecked = False
+            added = shadows.only_added(unseen)
+            self.looked_at |= unseen - added
+            left_out -= unseen
+            if unchecked:
+                left_out |= added
             wanted |= unseen
         raise SluiceError(SqlState.SERIALIZATION_FAILURE, "could not serialize access due to concurrent update")
 
     async def _once(
-        self, shadows: FilledShadows, wanted: Collection[int], unread: Collection[int], answers: KeptAnswers
+        self,
+        shadows: FilledShadows,
+        wanted: Collection[int],
+        unread: Collection[int],
+        answers: KeptAnswers,
+        *,
+        unchecked: bool,
     ) -> tuple[set[int], str]:
         backend = self.session.backend
-        await shadows.fill(wanted, unread)
+        try:
+            await shadows.fill(wanted, unread, unchecked=unchecked)
+        except SluiceError as error:
+            raise error if self._missed is None or not is_undecided(error) else self._missed from error
         try:
             tag = await self.perform(answers)
         except BackendLostError:
@@ -224,8 +253,12 @@ class GuardedPortal(StatementPortal):
                 await transaction.commit()
             return True
         async with Changing(self, "a function", *changed) as changing:
-            unread = shadows.adds_unread
-            if not await take_changes(changing, taken, self.analysis.sql, may_fail=may_fail, unread=unread):
+            sql, left_out = self.analysis.sql, shadows.left_out
+            try:
+                if not await take_changes(changing, taken, sql, may_fail=may_fail, left_out=left_out):
+                    return False
+            except MissedError as missed:
+                self._missed = missed.error
                 return False
             await shadows.keep()
             await self._give(answers)

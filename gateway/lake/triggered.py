@@ -17,12 +17,17 @@ from gateway.lake.computed import SMALL_ROWS, is_small
 from gateway.lake.filled_shadows import TOUCHES, FilledShadows, Touch, touches
 from gateway.lake.guarded import NEWEST, SCANS, WATCHED, written
 from gateway.lake.guarded_statement import CURSORS, GuardedPortal
+from gateway.lake.insert import target_oid
 from gateway.lake.likely_tables import likely_tables, trigger_texts
-from gateway.lake.triggers import needs_rows, targets
+from gateway.lake.reading import read
+from gateway.lake.triggers import changes_view, needs_rows, targets
 from gateway.messages.backend import CommandComplete
+from gateway.thinking import thought
 from gateway.visibility import versions
 from planner.change import current_of
-from planner.references import tables_read
+from planner.loading import wanted_keys
+from planner.placement import Kind, kind_of
+from planner.references import domains, tables_read
 from planner.routes import Route
 
 if TYPE_CHECKING:
@@ -65,19 +70,36 @@ class TriggeredPortal(GuardedPortal):
             before = touches(known)
         shadows = FilledShadows(session, self.analysis.sql, number, before)
         changed, read = targets(self.routed), self._read(query)
-        await self._check_size(changed & needs_rows(self.routed))
-        texts = [self.analysis.sql, *await trigger_texts(session, changed)]
-        likely, shadows.words = await likely_tables(session, texts)
+        texts, by_statement = await trigger_texts(session, changed)
+        if not by_statement:
+            await self._find_keys(query, shadows)
+        await self._check_size(changed & needs_rows(self.routed) - shadows.by_keys.keys())
+        likely, shadows.words = await likely_tables(session, [self.analysis.sql, *texts])
         needed = session.gateway.store.triggers.needed
         key = frozenset(changed)
         wanted = set(self.routed.lake) | likely
         learnt = needed.setdefault(key, set())
         tag = await self.over_rows(shadows, wanted, wanted - read - learnt)
-        learnt |= shadows.versions.keys() - shadows.unread
+        learnt |= self.looked_at
         return tag
 
     async def prepare(self) -> None:
         """What is to be done once, in the transaction, before anything else."""
+
+    async def _find_keys(self, query: Node, shadows: FilledShadows) -> None:
+        """Where UPDATE or DELETE says by keys which rows it changes, and no code of users' runs before it has found
+        one. What runs then, and looks at the table too, is counted."""
+        session = self.session
+        if self.routed.route not in (Route.UPDATE, Route.DELETE) or changes_view(self.routed) or domains(query):
+            return
+        reading = await read(session, self.analysis, self.binding, self.routed.lake)
+        kind = await thought(session, reading.size, kind_of, query, session.gateway.builtins, past=reading.past)
+        target = target_oid(query)
+        if kind is not Kind.FEW or target in tables_read(query):
+            return
+        wanted = await thought(session, reading.size, wanted_keys, query, target, reading.context)
+        if wanted is not None:
+            shadows.by_keys[target] = wanted
 
     def _read(self, query: Node) -> set[int]:
         """The tables whose rows the statement itself needs."""
