@@ -134,7 +134,7 @@ class FilledShadows:
         """`sql` is the statement's text."""
         self._session = session
         self._sql = sql
-        self.words: Collection[str] = ()  # names in it, and in functions that it names
+        self.words: set[str] = set()  # names in it, and in functions that it names
         self._newest = newest
         self.before = before
         self.versions: dict[int, TableVersion] = {}

@@ -36,8 +36,9 @@ from gateway.lake.guarded import (
     send_statement,
     written,
 )
-from gateway.lake.likely_tables import likely_tables, may_tell_at_once
+from gateway.lake.likely_tables import likely_tables, may_tell_at_once, trigger_texts
 from gateway.lake.obligations import meet, obligations
+from gateway.lake.triggers import fired_triggers
 from gateway.messages.backend import CommandComplete
 from gateway.own_names import OWN
 from gateway.portal import StatementPortal
@@ -73,6 +74,7 @@ class GuardedPortal(StatementPortal):
     def __init__(self, session: Exchange, analysis: Analysis, routed: Routed, binding: Binding) -> None:
         super().__init__(session, analysis, routed, binding)
         self.looked_at: set[int] = set()  # tables whose rows were found to be needed
+        self._heard: set[int] = set()  # tables whose triggers are known
 
     async def run(self) -> None:
         transaction = self.session.transaction
@@ -90,7 +92,9 @@ class GuardedPortal(StatementPortal):
         if shadows is not None:
             likely, shadows.words = await likely_tables(self.session, [self.analysis.sql])
             await self.ask_limit()
-            tag = await self.over_rows(shadows, touched | likely)
+            wanted = touched | likely
+            await self.hear(shadows, wanted)
+            tag = await self.over_rows(shadows, wanted)
         if tag:
             self.session.client.send(CommandComplete(tag))
 
@@ -203,7 +207,18 @@ class GuardedPortal(StatementPortal):
             if unchecked:
                 left_out |= added
             wanted |= unseen
+            await self.hear(shadows, wanted)
         raise SluiceError(SqlState.SERIALIZATION_FAILURE, "could not serialize access due to concurrent update")
+
+    async def hear(self, shadows: FilledShadows, wanted: set[int]) -> None:
+        """Of the functions that the triggers of these tables call, learn what they name, and so on."""
+        fired = await fired_triggers(self.session, self.analysis)
+        while new := {oid for oid in wanted if oid in fired} - self._heard:
+            self._heard |= new
+            texts, _ = await trigger_texts(self.session, new)
+            likely, words = await likely_tables(self.session, texts)
+            shadows.words |= words
+            wanted |= likely
 
     async def _once(
         self,

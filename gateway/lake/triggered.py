@@ -73,11 +73,12 @@ class TriggeredPortal(GuardedPortal):
         texts, by_statement = await trigger_texts(session, changed)
         if not by_statement:
             await self._find_keys(query, shadows)
-        await self._check_size(changed & needs_rows(self.routed) - shadows.by_keys.keys())
+        await self._check_size(needs_rows(self.routed) - shadows.by_keys.keys())
         likely, shadows.words = await likely_tables(session, [self.analysis.sql, *texts])
         needed = session.gateway.store.triggers.needed
         key = frozenset(changed)
         wanted = set(self.routed.lake) | likely
+        await self.hear(shadows, wanted)
         learnt = needed.setdefault(key, set())
         tag = await self.over_rows(shadows, wanted, wanted - read - learnt)
         learnt |= self.looked_at

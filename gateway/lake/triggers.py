@@ -37,11 +37,12 @@ async def fires(session: Exchange, analysis: Analysis, routed: Routed) -> bool:
         return False
     if changes_view(routed):
         return True
-    fired = await _fired(session, analysis)
+    fired = await fired_triggers(session, analysis)
     return any(fired.get(oid, 0) & event for oid, event, _ in changes)
 
 
-async def _fired(session: Exchange, analysis: Analysis) -> Mapping[int, Event]:
+async def fired_triggers(session: Exchange, analysis: Analysis) -> Mapping[int, Event]:
+    """By the OIDs of lake tables, which changes of them fire any."""
     mark = analysis.mark
     if not mark.own:
         return await session.gateway.store.triggers.at(mark.step)
