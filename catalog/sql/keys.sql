@@ -30,7 +30,7 @@ CREATE TABLE pg_sluice.filled_alone (unused integer);
 CREATE TRIGGER filled_alone BEFORE UPDATE ON pg_sluice.filled_alone FOR EACH ROW
 WHEN (pg_catalog.current_setting('sluice.filled', true) OPERATOR(pg_catalog.=) 'on')
 EXECUTE FUNCTION pg_catalog.suppress_redundant_updates_trigger();
--- Those that only look, and change nothing, may be left out there too: then the gateway alone looks, once all is done.
+-- Those that look for what new rows refer to may be left out there too: then the gateway alone looks, once all is done.
 CREATE TRIGGER checked_alone BEFORE UPDATE ON pg_sluice.filled_alone FOR EACH ROW
 WHEN (pg_catalog.current_setting('sluice.filled', true) OPERATOR(pg_catalog.=) 'on'
       AND coalesce(pg_catalog.current_setting('sluice.unchecked', true), '') OPERATOR(pg_catalog.<>) 'on')

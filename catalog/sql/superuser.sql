@@ -73,9 +73,7 @@ SET search_path = pg_catalog, pg_temp SET allow_system_table_mods = on AS $$
 BEGIN
     UPDATE pg_trigger t SET tgqual = f.tgqual FROM pg_trigger f
         WHERE t.tgconstraint = of_constraint AND f.tgrelid = 'pg_sluice.filled_alone'::regclass
-            AND f.tgname = CASE WHEN t.tgfoid = ANY (ARRAY[
-                    '"RI_FKey_check_ins"', '"RI_FKey_check_upd"', '"RI_FKey_noaction_del"', '"RI_FKey_noaction_upd"',
-                    '"RI_FKey_restrict_del"', '"RI_FKey_restrict_upd"']::regproc[])
+            AND f.tgname = CASE WHEN t.tgfoid IN ('"RI_FKey_check_ins"'::regproc, '"RI_FKey_check_upd"'::regproc)
                 THEN 'checked_alone' ELSE 'filled_alone' END;
     -- Every session's cached description of the two tables is out of date.
     UPDATE pg_class c SET relname = c.relname FROM pg_constraint k

@@ -18,6 +18,7 @@ from gateway.lake.copied_columns import copied_columns
 from gateway.lake.copy_in import copied_data
 from gateway.lake.copy_trial import options_of
 from gateway.lake.past_triggers import past_triggers
+from gateway.lake.transcoding import LOOK
 from gateway.lake.triggered import TriggeredPortal
 from gateway.messages.copy import CopyInResponse
 from gateway.visibility import latest, rules
@@ -62,6 +63,8 @@ class TriggeredCopyPortal(TriggeredPortal):
 
     async def _take(self) -> None:
         async for data in copied_data(self.session):
+            if data is LOOK:
+                continue
             if self._kept.size + len(data) > BYTES_MAX:
                 raise unsupported("COPY of so many rows into a table that has triggers", hint=_HINT)
             if self._kept.spills(len(data)):

@@ -47,7 +47,7 @@ INSERT INTO item (id, name) VALUES (1, 'twice');
 UPDATE item SET name = NULL;
 INSERT INTO item (name, price) SELECT name || '2', price FROM item ORDER BY id;
 SELECT * FROM item ORDER BY id;
-SELECT log_id, op, who, old, new FROM item_log ORDER BY log_id;
+SELECT op, who, old, new FROM item_log ORDER BY log_id;
 
 -- counters that are kept beside
 CREATE TABLE author (id integer PRIMARY KEY, name text, posts integer NOT NULL DEFAULT 0);
