@@ -152,7 +152,7 @@ def test_triggers_run_as_who_fires_them(owner: Server, client: Server, schema: s
     of = "INSERT OR UPDATE OR DELETE"
     triggers = f"CREATE TRIGGER r AFTER {of} ON p FOR EACH ROW EXECUTE FUNCTION notes();"
     _make(owner, schema, triggers, client.user)
-    client.psql("-q", sql=f"SET search_path = {schema};\n{statement};\n")
+    client.psql("-q", sql=f"SET search_path = {schema};\n{statement}\n;\n")
     assert set(_ran_as(owner, schema)) == {client.user}
     owner.psql("-qc", f"ALTER FUNCTION {schema}.notes() SECURITY DEFINER")
     owner.psql("-q", sql=f"SET search_path = {schema};\nALTER SEQUENCE {client.user} RESTART;\n")
