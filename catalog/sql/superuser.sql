@@ -54,7 +54,7 @@ BEGIN
     END IF;
     EXECUTE format('CREATE CONSTRAINT TRIGGER pg_sluice_guard AFTER INSERT ON %s DEFERRABLE INITIALLY DEFERRED '
                    'FOR EACH ROW WHEN (pg_sluice.backend_setting(''session_replication_role'') <> ''local'' '
-                   'AND (current_setting(''sluice.filled'', true) IS DISTINCT FROM ''on'' OR NOT pg_sluice.is_filled())) '
+                   'AND (pg_sluice.backend_setting(''sluice.filled'', true) IS DISTINCT FROM ''on'' OR NOT pg_sluice.is_filled())) '
                    'EXECUTE FUNCTION pg_sluice.refuse_shadow_change()', guarded);
     EXECUTE format('CREATE TRIGGER pg_sluice_guard_truncate BEFORE TRUNCATE ON %s '
                    'FOR EACH STATEMENT WHEN (pg_sluice.backend_setting(''session_replication_role'') <> ''local'') '
