@@ -148,6 +148,7 @@ class FilledShadows:
         # Of tables that the statement finds by keys, which these are; and the rows that were copied.
         self.by_keys: dict[int, WantedKeys] = {}
         self._found: dict[int, Loaded] = {}
+        self._fresh: dict[int, int] = {}  # how many rows there are that the statement made
         self._touched: Mapping[int, Touch] = {}
         self._beside = Result()
         self._begun = False
@@ -253,7 +254,7 @@ class FilledShadows:
             if rows is not None:
                 found[oid] = rows
             elif not is_small([self.versions[oid]]):
-                raise _too_large()
+                raise too_large()
         return found
 
     async def _copy(self, version: TableVersion, *, may_insert: bool) -> None:
@@ -308,8 +309,38 @@ class FilledShadows:
     def left_out(self) -> bool:
         """Whether anything was left out that may yet forbid what was done: keys of other rows, rows that are referred
         to."""
-        left_out = self.unread | self._found.keys()
-        return self.unchecked or not left_out.isdisjoint(self._touched)
+        return self.unchecked or not (self.unread | self._found.keys()).isdisjoint(self._touched)
+
+    def _may_forbid(self, oid: int) -> bool:
+        """Whether new rows of the table are looked at only when all is taken, at least for some constraint."""
+        if oid not in self.versions:
+            return False
+        table = self.versions[oid].table
+        keyed = oid in self.unread or oid in self._found
+        return bool((keyed and (table.keys or table.computed_keys)) or (self.unchecked and table.foreign_keys))
+
+    @property
+    def hides_errors(self) -> bool:
+        """The statement has failed: whether another error may come before, of what was left out."""
+        return any(self._may_forbid(oid) and self._since(oid) != (0, 0) for oid in self._touched)
+
+    @property
+    def is_doubtful(self) -> bool:
+        """All is taken: whether what was left out may have forbidden, at its time, what nothing forbids in the end."""
+        return any(self._may_forbid(oid) and self._is_doubtful(oid) for oid in self._touched)
+
+    def _is_doubtful(self, oid: int) -> bool:
+        """For rows that were undone since, or came to be referred to."""
+        added, replaced = self._since(oid)
+        parents = (key.parent for key in self.versions[oid].table.foreign_keys if self.unchecked)
+        if (added or replaced) and any(each in self._touched and self._since(each) != (0, 0) for each in parents):
+            return True
+        fresh = self._fresh.get(oid, 0)
+        if not replaced:
+            return fresh != added
+        if oid in self._found and fresh:
+            return added > 0 or fresh != replaced
+        return "exception" in self.words  # what it catches may have been another error
 
     async def undo(self) -> None:
         """Everything since `fill` is undone."""
@@ -329,7 +360,7 @@ class FilledShadows:
             if version.row_count and version.table != known[oid].table:
                 raise unsupported("a function that changes a lake table and its rows")
             if oid not in appended and oid not in self._found and not is_small([version]):
-                raise _too_large()
+                raise too_large()
         reads = [
             shadow_rows(known[oid].table, each) for oid in changed for each in self._conditions(oid, oid in appended)
         ]
@@ -348,10 +379,12 @@ class FilledShadows:
             past = copying_role(known[oid].table for oid in known)
             await backend.run(*unfilled, past, *map(_empty, [*filled, *changed]), role_again(self._role))
         taken, parts = [], iter(results)
+        self._fresh.clear()
         for oid in changed:
             version = self.versions.get(oid, known[oid])
             bodies = [next(parts).bodies for _ in range(3)]
             fresh, kept, locked = [await asyncio.to_thread(rows_of, known[oid].table, each) for each in bodies]
+            self._fresh[oid] = fresh.num_rows
             session.gateway.store.undone_rows.left(oid, fresh.num_rows)
             seen = TableVersion(known[oid].table, version.snapshot_id, version.files)
             loaded = self._found.get(oid)
@@ -382,7 +415,8 @@ class FilledShadows:
         await self._session.transaction.read_only.restore()
 
 
-def _too_large() -> SluiceError:
+def too_large() -> SluiceError:
+    """The refusal of a change of more rows than can be copied."""
     hint = f"PostgreSQL carries it out where the table has no more than {SMALL_ROWS} rows."
     return unsupported("a function that changes rows of so large a lake table", hint=hint)
 

@@ -20,7 +20,7 @@ from gateway.cursors import CREATED
 from gateway.kept_answers import KeptAnswers
 from gateway.lake.changing import Changing
 from gateway.lake.computed import is_small
-from gateway.lake.filled_shadows import TOUCHES, FilledShadows, Touch, touches
+from gateway.lake.filled_shadows import TOUCHES, FilledShadows, Touch, too_large, touches
 from gateway.lake.function_changes import MissedError, is_undecided, take_changes
 from gateway.lake.guarded import (
     NEWEST,
@@ -69,7 +69,8 @@ class GuardedPortal(StatementPortal):
     # Whether a table to which rows are only added is left without its others, and what foreign keys refer to is looked
     # at only when all is done, unless more turns out to be needed.
     leaves_unread = False
-    _missed: SluiceError | None = None  # what the lake has said of what was left out
+    _strict = False  # from then on nothing is left out
+    _missed: SluiceError | None = None  # what was said while something was
 
     def __init__(self, session: Exchange, analysis: Analysis, routed: Routed, binding: Binding) -> None:
         super().__init__(session, analysis, routed, binding)
@@ -184,20 +185,22 @@ class GuardedPortal(StatementPortal):
         for _ in range(_ROUNDS_MAX):
             answers = KeptAnswers()
             try:
+                was_strict = self._strict
                 unseen, tag = await self._once(shadows, wanted, left_out, answers, unchecked=unchecked)
-                if not unseen:
+                is_done = not unseen and self._strict == was_strict
+                if is_done:
                     [now_open] = await self.session.backend.run(CURSORS)
                     for name, created, _ in _opened(Result(), now_open):
                         self.session.cursors.filled[name, created] = frozenset(wanted)
-                if not unseen and await self._settled(shadows, answers, may_fail=conflicts == _CONFLICTS_MAX):
+                if is_done and await self._settled(shadows, answers, may_fail=conflicts == _CONFLICTS_MAX):
                     return tag
                 conflicts += not unseen
             finally:
                 answers.close()
             await shadows.undo()
-            if self._missed is not None:  # to PostgreSQL with all that was left out, for it to say so where it happens
+            if self._strict:  # to PostgreSQL with all that was left out, for it to say so where it happens
                 if not is_small([shadows.versions[oid] for oid in shadows.by_keys]):
-                    raise self._missed
+                    raise self._missed or too_large()
                 left_out.clear()
                 shadows.by_keys.clear()
                 unchecked = False
@@ -242,7 +245,9 @@ class GuardedPortal(StatementPortal):
             unseen = set[int]()
             if backend.status == b"E" and not is_undecided(error):
                 unseen = await shadows.look(failed=True)
-            if not unseen:
+            if not unseen and not self._strict and shadows.hides_errors:
+                self._missed, self._strict = error, True  # or another error comes before it
+            elif not unseen:
                 await self._give(answers)
                 raise
             return unseen, ""
@@ -257,6 +262,9 @@ class GuardedPortal(StatementPortal):
         """The statement has seen all that it has touched: take what it did. False where it is to be done again."""
         session, transaction = self.session, self.session.transaction
         taken = await shadows.take()
+        if shadows.is_doubtful:
+            self._strict = True
+            return False
         await session.backend.run(UNWATCHED, KEEP_OWN, REFUSE_REWRITING)
         if await obligations(session):
             raise unsupported("a function that changes a lake table and its rows")
@@ -273,7 +281,7 @@ class GuardedPortal(StatementPortal):
                 if not await take_changes(changing, taken, sql, may_fail=may_fail, left_out=left_out):
                     return False
             except MissedError as missed:
-                self._missed = missed.error
+                self._missed, self._strict = missed.error, True
                 return False
             await shadows.keep()
             await self._give(answers)
