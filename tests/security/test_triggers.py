@@ -212,3 +212,20 @@ def test_a_trigger_sees_no_rows_that_policies_hide(owner: Server, client: Server
     _make(owner, schema, triggers, client.user)
     sql = f"SET search_path = {schema};\nSET client_min_messages = notice;\nUPDATE p SET n = 0;\n"
     assert client.psql("-q", sql=sql, merge_output=True).stdout.count("sees 3 and 20") == 3
+
+
+def test_a_check_that_writes_while_rows_are_copied(owner: Server, schema: str) -> None:
+    """It runs past all triggers then: what it wrote would be in another shadow, and nowhere in the lake."""
+    _make(owner, schema, "")
+    with psycopg.connect(owner.url, autocommit=True, options=f"-csearch_path={schema}") as connection:
+        connection.execute("""
+            CREATE TABLE other (n integer);
+            CREATE FUNCTION holds(n integer) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RETURN true; END $$;
+            CREATE TABLE t (n integer CHECK (holds(n)));
+            INSERT INTO t VALUES (1);
+            CREATE OR REPLACE FUNCTION holds(n integer) RETURNS boolean LANGUAGE plpgsql AS
+            $$ BEGIN INSERT INTO other VALUES (n); RETURN true; END $$""")
+        with pytest.raises(psycopg.errors.FeatureNotSupported, match="while rows are copied"):
+            connection.execute("DO $$ BEGIN PERFORM FROM t; PERFORM set_config('a.b', 'c', false); END $$")
+        connection.execute("DO $$ BEGIN PERFORM FROM other; INSERT INTO other VALUES (7); END $$")
+        assert connection.execute("SELECT n FROM other").fetchall() == [(7,)]
