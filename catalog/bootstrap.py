@@ -37,6 +37,7 @@ _FILES: Final = (
     "backends.sql",
     "words.sql",
     "types.sql",
+    "triggers.sql",
     "ddl.sql",
     "staging.sql",
     "scans.sql",

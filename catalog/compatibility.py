@@ -57,6 +57,7 @@ COMPATIBILITY: Final = (
     Rule("move table", False, 'table "{subject}" was moved to another schema'),
     # what was read and written before it counts as done before it
     Rule("change policies", True, 'the row-level security of table "{subject}" was changed'),
+    Rule("change triggers", True, 'the triggers of table "{subject}" were changed'),
     # views go by the rules of tables; one that is replaced holds no rows that could be lost
     Rule("replace view", True, 'view "{subject}" was replaced'),
     # columns; an added one is nullable or has a default, unless it is called required

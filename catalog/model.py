@@ -92,7 +92,8 @@ class Table:
     """A lake table: its shadow's OID in PostgreSQL, its DuckLake ID, and its columns in the order of attnum.
 
     `path` is the folder of its files, relative to the lake's data path, with a trailing slash. `schema_version` is the
-    last published step of its schema. A materialized view is a table too; it can be read when it is `populated`.
+    last published step of its schema. A materialized view is a table too; it can be read when it is `populated`. It is
+    `triggered` where there are triggers of users on it, disabled or not.
     """
 
     oid: int
@@ -108,6 +109,7 @@ class Table:
     schema_version: int = 0
     materialized: bool = False
     populated: bool = True
+    triggered: bool = False
 
     def column(self, attnum: int) -> Column:
         """The column numbered `attnum`; KeyError where there is none."""

@@ -38,6 +38,7 @@ from catalog.readers import Readers
 from catalog.row_locks import RowLocks
 from catalog.schema_changes import ChangingElement, Origin, SchemaChange, undo_abandoned
 from catalog.sidecars import Sidecars
+from catalog.triggers import FiredTriggers
 from catalog.undone_rows import UndoneRows
 
 _LAKE: Final = "SELECT relid::bigint FROM pg_sluice.relation WHERE relid = ANY ($1::oid[])"
@@ -173,6 +174,7 @@ def table_from_description(description: Mapping[str, Any]) -> Table:
         schema_version=description["schema_version"],
         materialized=description["materialized"],
         populated=description["populated"],
+        triggered=description["triggered"],
     )
 
 
@@ -215,6 +217,7 @@ class Store:
         self.row_locks = RowLocks(self.pool)
         self.undone_rows = UndoneRows(self.pool)
         self.sidecars = Sidecars(self.pool)
+        self.triggers = FiredTriggers(self.pool)
         self.readers = Readers(dsn)
 
     async def open(self) -> None:

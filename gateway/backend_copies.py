@@ -6,7 +6,7 @@ In the extended protocol, for a simple query would take the client's unnamed sta
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Final
 
 from catalog.errors import SluiceError, SqlState
@@ -15,6 +15,7 @@ from gateway.encoded_statement import encode_statement, encoded_parts
 from gateway.framing import Frame
 from gateway.messages import frontend
 from gateway.messages.backend import (
+    CommandComplete,
     ErrorResponse,
     NoticeResponse,
     NotificationResponse,
@@ -72,6 +73,61 @@ async def copy_in(
             backend.send(CopyDone().encode() + end + frontend.Sync().encode())
     if error is not None:
         raise error
+
+
+async def copy_pieces(  # noqa: C901  one case for each kind of answer
+    backend: Backend,
+    sql: str,
+    pieces: AsyncIterator[bytes],
+    keep: Callable[[bytes | memoryview], Awaitable[None]],
+    *,
+    in_utf8: bool,
+) -> str:
+    """Carry out a COPY … FROM STDIN of data that comes in pieces; its tag. PostgreSQL's notices are kept."""
+    prepared, executed, end = encoded_parts(Statement(sql))
+    switch, switch_back = backend.switching
+    begin = switch + prepared + executed if in_utf8 else switch + prepared + switch_back + executed
+    end = end + switch_back if in_utf8 else end
+    backend.send(begin + frontend.Flush().encode())
+    feeding: asyncio.Task[None] | None = None
+    error: SluiceError | None = None
+    tag = ""
+
+    async def feed() -> None:
+        async for piece in pieces:
+            if error is not None:
+                break
+            backend.send(copy_data(piece))
+            await backend.drain()
+        backend.send(CopyDone().encode() + end + frontend.Sync().encode())
+
+    try:
+        while True:
+            frame = await backend.next()
+            assert isinstance(frame, Frame)
+            if frame.type == ReadyForQuery.type:
+                break
+            if frame.type == ErrorResponse.type:
+                error = ErrorResponse.decode(frame.body, strict=False).to_error()
+                if feeding is None:
+                    backend.send(frontend.Sync().encode())
+            elif frame.type == NoticeResponse.type:
+                await keep(frame.data)
+            elif frame.type == CommandComplete.type:
+                said = CommandComplete.decode(frame.body, strict=False).tag
+                tag = said if said.startswith("COPY") else tag
+            elif frame.type in (ParameterStatus.type, NotificationResponse.type):
+                backend.forward(frame.data)
+            elif frame.type == CopyInResponse.type and feeding is None:
+                feeding = asyncio.create_task(feed())
+        if feeding is not None:
+            await feeding
+    finally:
+        if feeding is not None:
+            feeding.cancel()
+    if error is not None:
+        raise error
+    return tag
 
 
 async def try_copy(

@@ -64,6 +64,7 @@ WITH RECURSIVE read (oid) AS (
 SELECT oid::pg_catalog.int8 FROM read WHERE oid OPERATOR(pg_catalog.>=) {FIRST_USER_OID}
 """
 _REINDEX_SCHEMA: Final = 2
+_VIEW: Final = "v"  # it has INSTEAD OF triggers
 # They change what is somebody's, whatever that is.
 _UNNAMED: Final = frozenset({"DROPOWNEDSTMT", "REASSIGNOWNEDSTMT"})
 
@@ -158,17 +159,17 @@ async def _optimizable(session: Exchange, tree: Any, query: Node, named: frozens
         return Routed(Route.WITH_CHANGES, query, tuple(sorted(lake)))
     if kind is not Route.SELECT:
         target = query.rtable[int(query.resultRelation) - 1]
-        if int(target.relid) not in lake:
+        if int(target.relid) not in lake and target.relkind != _VIEW:
             return Routed(Route.TEMPORARY, query, tuple(sorted(lake)))
     return Routed(kind, query, tuple(sorted(lake)))
 
 
 async def _utility(session: Exchange, analysis: Analysis, query: Node) -> Routed:
+    if query.utilityStmt.type == "CREATETRIGSTMT" and query.utilityStmt.deferrable:
+        raise unsupported("a trigger that is DEFERRABLE")  # nobody would see what it reads at COMMIT
     kind = routes.command(query)
     if kind in _UTILITIES:
         return await _UTILITIES[kind](session, analysis, query)
-    if query.utilityStmt.type == "CREATETRIGSTMT" and query.utilityStmt.deferrable:
-        raise unsupported("a trigger that is DEFERRABLE")  # nobody would see what it reads at COMMIT
     await _judge(session, query.utilityStmt)
     if kind is Route.RELAY:
         return await _relayed(session, query)
@@ -256,8 +257,7 @@ async def _schema_only(session: Exchange, analysis: Analysis, query: Node) -> Ro
         names = [quoted(each) for each in utility.objects]
     else:
         return Routed(Route.SCHEMA_ONLY, query)
-    found = await _tables(session, names) if names else []
-    lake = await lake_relations(session, found)
+    lake = await lake_relations(session, found := await _tables(session, names) if names else [])
     if lake and lake == set(found):
         return Routed(Route.SCHEMA_ONLY, query, tuple(sorted(lake)))
     return await _relayed(session, query)

@@ -211,7 +211,11 @@ BEGIN
             WHEN 'rule' THEN (SELECT ev_class FROM pg_rewrite WHERE oid = command.objid AND rulename <> '_RETURN') END;
         INSERT INTO pg_sluice.dirty SELECT r.relid, NULL FROM pg_policy p JOIN pg_sluice.relation r ON r.relid = p.polrelid
             WHERE command.classid = 'pg_policy'::regclass AND p.oid = command.objid;
-        IF command.object_type <> 'index' AND EXISTS (SELECT FROM pg_sluice.relation WHERE relid = parent) THEN
+        IF command.object_type = 'trigger' AND EXISTS (SELECT FROM pg_sluice.relation WHERE relid = parent) THEN
+            PERFORM pg_sluice.check_triggers(parent);
+            INSERT INTO pg_sluice.dirty SELECT r.relid, NULL FROM pg_sluice.tables_above(parent) a
+                JOIN pg_sluice.relation r ON r.relid = a;
+        ELSIF command.object_type <> 'index' AND EXISTS (SELECT FROM pg_sluice.relation WHERE relid = parent) THEN
             PERFORM pg_sluice.refuse(command.command_tag);
         ELSIF command.object_type = 'index' AND EXISTS (SELECT FROM pg_sluice.relation WHERE relid = parent) THEN
             IF command.command_tag = 'REINDEX' THEN
@@ -260,6 +264,11 @@ BEGIN
         PERFORM pg_sluice.note_obligations(c.oid, filled);
         PERFORM pg_sluice.note_indexes(c.oid);
         INSERT INTO pg_sluice.dirty VALUES (c.oid, NULL);
+        IF EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = c.oid AND pg_sluice.is_of_users(t)) THEN
+            PERFORM pg_sluice.check_triggers(c.oid);
+            INSERT INTO pg_sluice.dirty SELECT r.relid, NULL FROM pg_sluice.tables_above(c.oid) a
+                JOIN pg_sluice.relation r ON r.relid = a WHERE r.relid <> c.oid;
+        END IF;
     END LOOP;
 END $$;
 
@@ -291,6 +300,11 @@ BEGIN
             FROM pg_sluice.relation r JOIN pg_class c ON c.oid = r.relid
             WHERE r.relid = pg_sluice.relation_named(o.address_names[1]::name, o.address_names[2]::name) AND c.relkind = 'r'
                 AND o.address_names[3] IN ('pg_sluice_guard', 'pg_sluice_guard_truncate');
+            -- Those of foreign keys go with their constraints.
+            INSERT INTO pg_sluice.dirty SELECT r.relid, NULL
+                FROM pg_sluice.tables_above(pg_sluice.relation_named(o.address_names[1]::name, o.address_names[2]::name)) a
+                JOIN pg_sluice.relation r ON r.relid = a
+                WHERE o.address_names[3] !~ '^RI_ConstraintTrigger_[ac]_[0-9]+$';
         ELSIF o.object_type = 'schema' AND NOT o.is_temporary THEN
             INSERT INTO pg_sluice.dirty VALUES (0, o.object_name);
         END IF;

@@ -69,7 +69,8 @@ CREATE FUNCTION pg_sluice.shape(shadow oid) RETURNS jsonb LANGUAGE sql STABLE SE
                                                regexp_replace(p.polqual::text, ':location -?\d+', '', 'g'),
                                                regexp_replace(p.polwithcheck::text, ':location -?\d+', '', 'g'))
                              ORDER BY p.polname)
-            FROM pg_policy p WHERE p.polrelid = shadow)))
+            FROM pg_policy p WHERE p.polrelid = shadow)),
+        'triggers', pg_sluice.trigger_shape(shadow))
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE c.oid = shadow AND EXISTS (SELECT FROM pg_sluice.relation r WHERE r.relid = shadow)
 $$;
@@ -145,6 +146,7 @@ RETURNS TABLE (kind text, subject text, detail jsonb) LANGUAGE sql IMMUTABLE SET
         UNION ALL SELECT 13, n.key::bigint, 'add index', n.value ->> 'name', '{}' FROM jsonb_each(now -> 'indexes') n
             WHERE NOT EXISTS (SELECT FROM jsonb_each(before -> 'indexes') b WHERE b.key = n.key OR b.value = n.value)
         UNION ALL SELECT 14, 0, 'change policies', now ->> 'name', '{}' WHERE before -> 'security' <> now -> 'security'
+        UNION ALL SELECT 15, 0, 'change triggers', now ->> 'name', '{}' WHERE before -> 'triggers' <> now -> 'triggers'
     )
     SELECT kind, subject, detail FROM step ORDER BY place, id
 $$;

@@ -30,6 +30,11 @@ CREATE TABLE pg_sluice.filled_alone (unused integer);
 CREATE TRIGGER filled_alone BEFORE UPDATE ON pg_sluice.filled_alone FOR EACH ROW
 WHEN (pg_catalog.current_setting('sluice.filled', true) OPERATOR(pg_catalog.=) 'on')
 EXECUTE FUNCTION pg_catalog.suppress_redundant_updates_trigger();
+-- Those that look for what new rows refer to may be left out there too: then the gateway alone looks, once all is done.
+CREATE TRIGGER checked_alone BEFORE UPDATE ON pg_sluice.filled_alone FOR EACH ROW
+WHEN (pg_catalog.current_setting('sluice.filled', true) OPERATOR(pg_catalog.=) 'on'
+      AND coalesce(pg_catalog.current_setting('sluice.unchecked', true), '') OPERATOR(pg_catalog.<>) 'on')
+EXECUTE FUNCTION pg_catalog.suppress_redundant_updates_trigger();
 
 -- Refuse the constraints of a table that the lake cannot keep; let no trigger of PostgreSQL's look for the rows that
 -- foreign keys refer to where shadows have none.

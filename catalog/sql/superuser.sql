@@ -54,7 +54,7 @@ BEGIN
     END IF;
     EXECUTE format('CREATE CONSTRAINT TRIGGER pg_sluice_guard AFTER INSERT ON %s DEFERRABLE INITIALLY DEFERRED '
                    'FOR EACH ROW WHEN (pg_sluice.backend_setting(''session_replication_role'') <> ''local'' '
-                   'AND (current_setting(''sluice.filled'', true) IS DISTINCT FROM ''on'' OR NOT pg_sluice.is_filled())) '
+                   'AND (pg_sluice.backend_setting(''sluice.filled'', true) IS DISTINCT FROM ''on'' OR NOT pg_sluice.is_filled())) '
                    'EXECUTE FUNCTION pg_sluice.refuse_shadow_change()', guarded);
     EXECUTE format('CREATE TRIGGER pg_sluice_guard_truncate BEFORE TRUNCATE ON %s '
                    'FOR EACH STATEMENT WHEN (pg_sluice.backend_setting(''session_replication_role'') <> ''local'') '
@@ -72,7 +72,9 @@ CREATE FUNCTION pg_sluice.silence_foreign_key(of_constraint oid) RETURNS void LA
 SET search_path = pg_catalog, pg_temp SET allow_system_table_mods = on AS $$
 BEGIN
     UPDATE pg_trigger t SET tgqual = f.tgqual FROM pg_trigger f
-        WHERE t.tgconstraint = of_constraint AND f.tgrelid = 'pg_sluice.filled_alone'::regclass AND f.tgname = 'filled_alone';
+        WHERE t.tgconstraint = of_constraint AND f.tgrelid = 'pg_sluice.filled_alone'::regclass
+            AND f.tgname = CASE WHEN t.tgfoid IN ('"RI_FKey_check_ins"'::regproc, '"RI_FKey_check_upd"'::regproc)
+                THEN 'checked_alone' ELSE 'filled_alone' END;
     -- Every session's cached description of the two tables is out of date.
     UPDATE pg_class c SET relname = c.relname FROM pg_constraint k
         WHERE k.oid = of_constraint AND c.oid IN (k.conrelid, k.confrelid);

@@ -32,6 +32,9 @@ from gateway.lake.table_as import TableAsPortal
 from gateway.lake.table_locks import LockTablePortal
 from gateway.lake.temporary_as import TemporaryTablePortal
 from gateway.lake.temporary_change import TemporaryChangePortal
+from gateway.lake.triggered import TriggeredPortal
+from gateway.lake.triggered_copy import TriggeredCopyPortal
+from gateway.lake.triggers import changes_view, fires
 from gateway.lake.truncate import TruncatePortal
 from gateway.lake.types import AlterTypePortal
 from gateway.lake.upsert import UpsertPortal, UpsertQueryPortal
@@ -59,14 +62,24 @@ async def open_portal(session: Exchange, analysis: Analysis, routed: Routed, bin
 
     One whose functions are likely to touch other tables too, PostgreSQL carries out over copies of all of them.
     """
+    if await fires(session, analysis, routed):
+        _check_encoding_unread(session, routed)
+        making = TriggeredCopyPortal if routed.route is Route.COPY else TriggeredPortal
+        return making(session, analysis, routed, binding)
     if await touches_others(session, routed):
         _check_encoding_unread(session, routed)
         return GuardedPortal(session, analysis, routed, binding)
-    return await open_inner(session, analysis, routed, binding)
+    return _open_plain(session, analysis, routed, binding)
 
 
 async def open_inner(session: Exchange, analysis: Analysis, routed: Routed, binding: Binding) -> Portal:
     """The portal for a statement inside another."""
+    if await fires(session, analysis, routed):
+        raise unsupported("a statement that fires triggers inside of another")
+    return _open_plain(session, analysis, routed, binding)
+
+
+def _open_plain(session: Exchange, analysis: Analysis, routed: Routed, binding: Binding) -> Portal:
     make = _PORTALS.get(routed.route)
     if make is None:
         raise unsupported(routed.route.value.upper())
@@ -124,6 +137,8 @@ def explain_portal(session: Exchange, analysis: Analysis, routed: Routed, bindin
         inner = inner.inner_routed
     assert inner is not None
     assert inner.query is not None
+    if changes_view(inner):
+        raise unsupported("EXPLAIN of a change of a view that has INSTEAD OF triggers")
     rehearsed = inner.route is Route.MERGE
     if inner.route is Route.INSERT:
         rehearsed = inner.query.onConflict is not None or lake_references(inner) == 1

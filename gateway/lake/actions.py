@@ -22,6 +22,7 @@ from catalog.errors import SluiceError
 from catalog.model import Column, Table, TableVersion
 from gateway.backend import BackendLostError
 from gateway.lake.guarded import guarding_functions
+from gateway.lake.past_triggers import past_triggers
 from gateway.lake.references import Consequence, renewed, still_referenced
 from gateway.lake.rehearsal import one_array
 from gateway.lake.row_locks import changed_meanwhile, strength_of
@@ -175,7 +176,7 @@ async def _made(
 
     batch = await asyncio.to_thread(values)
     given = [types[column.attnum] for column in columns]
-    await begin_shadow(session, table)
+    await begin_shadow(session, table, *past_triggers([table]))
     functions = functions_of_rules(kept, defaults=action is Action.SET_DEFAULT)
     async with guarding_functions(session, functions, table.oid):
         await put_as_owner(session, table, columns, given, batch, len(rows.wanted))

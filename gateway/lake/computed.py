@@ -33,6 +33,7 @@ from gateway.kept_answers import KeptAnswers
 from gateway.kept_setting import kept
 from gateway.lake.effects import LastingEffects
 from gateway.lake.guarded import relay_rows, send_statement
+from gateway.lake.past_triggers import past_triggers, role_again
 from gateway.lake.reading import Reading, runnable
 from gateway.lake.shadow import copy_rows, put_rows, qualified, resume, runs_checks, suspending
 from gateway.lake.table_locks import ROW_EXCLUSIVE, lock_relations
@@ -236,7 +237,8 @@ class Computing:
             await read_only.lift()
         limits = self._limits()
         holding = [hold_schema([oid]) for oid in versions]
-        preparing = [*(suspending(load.version.table) for load in wanted), NOT_IDLE]
+        past = past_triggers(version.table for version in versions.values())
+        preparing = [*(suspending(load.version.table) for load in wanted), NOT_IDLE, *past]
         may_load = Statement(_MAY_LOAD, (number_array(self._filled), number_array(self._acting)))
         if self._acting or self._changes:
             *_, may = await backend.run(*beginning, may_load)
@@ -263,6 +265,8 @@ class Computing:
         await resume(session, suspended)
         if self._effects is not None:
             await self._effects.end_copying()
+        elif past:
+            await backend.run(role_again(others[-1].rows[0][0]))
         check(session)
         if read_only.is_default if self._alone else read_only.stands:
             await backend.run(READ_ONLY)

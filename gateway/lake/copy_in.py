@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Collection
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState, unsupported
 from catalog.model import Table
@@ -33,6 +33,9 @@ from gateway.visibility import functions_of_rules, rules, used
 from planner.computable import acting_functions, functions_of_users
 from planner.copy_text import copy_condition
 from planner.nodes import parse
+
+if TYPE_CHECKING:
+    from gateway.exchange import Exchange
 
 # So long may an error wait while the client still sends.
 _LOOK_SECONDS: Final = 0.5
@@ -75,7 +78,7 @@ class CopyInPortal(StatementPortal):
                 await session.client.drain()
                 if refusal is not None:
                     raise refusal
-                result = await load.run(self._data())
+                result = await load.run(copied_data(session))
             try:
                 await changing.wrote(result, version)
             except DuplicateKeyError as error:
@@ -113,42 +116,43 @@ class CopyInPortal(StatementPortal):
             return error
         return None
 
-    async def _data(self) -> AsyncIterator[bytes]:
-        """The payloads as the client sends them, until it is done."""
-        client, machine = self.session.client, self.session.machine
-        now = asyncio.get_running_loop().time
-        due: float | None = None  # when what has come is to be judged at the latest
-        while True:
-            unknown: int | None = None
-            data = b""
-            try:
-                async with asyncio.timeout_at(due):
-                    data = await client.copy_data()
-            except TimeoutError:
-                due = None
-                yield LOOK
-                continue
-            except UnknownTypeError as error:
-                unknown = error.type
-            check(self.session)
-            if data:
-                due = due or now() + _LOOK_SECONDS
-                yield data
-                continue
-            if due is not None and client.next_type != CopyDone.type:
-                due = None
-                yield LOOK  # where that fails, what comes next is no part of the COPY
-            if unknown is not None:
-                raise out_of_place(self.session, unknown)
-            frame = await client.frame()
-            kind = frontend.FRONTEND[frame.type]
-            if not may_come(machine.state, kind):
-                raise out_of_place(self.session, frame.type)
-            if machine.received(kind) is Action.IGNORE:
-                continue
-            if frame.type == CopyDone.type:
-                return
-            reason = "the client went"
-            if frame.type == CopyFail.type:
-                reason = (await self.session.encoding.read(CopyFail, frame)).message
-            raise SluiceError(SqlState.QUERY_CANCELED, f"COPY from stdin failed: {reason}")
+
+async def copied_data(session: Exchange) -> AsyncIterator[bytes]:
+    """The payloads of a COPY as the client sends them, until it is done; `LOOK` where it makes a pause."""
+    client, machine = session.client, session.machine
+    now = asyncio.get_running_loop().time
+    due: float | None = None  # when what has come is to be judged at the latest
+    while True:
+        unknown: int | None = None
+        data = b""
+        try:
+            async with asyncio.timeout_at(due):
+                data = await client.copy_data()
+        except TimeoutError:
+            due = None
+            yield LOOK
+            continue
+        except UnknownTypeError as error:
+            unknown = error.type
+        check(session)
+        if data:
+            due = due or now() + _LOOK_SECONDS
+            yield data
+            continue
+        if due is not None and client.next_type != CopyDone.type:
+            due = None
+            yield LOOK  # where that fails, what comes next is no part of the COPY
+        if unknown is not None:
+            raise out_of_place(session, unknown)
+        frame = await client.frame()
+        kind = frontend.FRONTEND[frame.type]
+        if not may_come(machine.state, kind):
+            raise out_of_place(session, frame.type)
+        if machine.received(kind) is Action.IGNORE:
+            continue
+        if frame.type == CopyDone.type:
+            return
+        reason = "the client went"
+        if frame.type == CopyFail.type:
+            reason = (await session.encoding.read(CopyFail, frame)).message
+        raise SluiceError(SqlState.QUERY_CANCELED, f"COPY from stdin failed: {reason}")

@@ -22,7 +22,8 @@ from catalog.model import TableVersion
 from gateway.arrays import number_array
 from gateway.backend import Statement
 from gateway.lake.guarded import REFUSE_REWRITING, check_written, written
-from gateway.own_message import LOCKED, of_shadow, own, shadow_view
+from gateway.lake.past_triggers import copying_role, role_again
+from gateway.own_message import LOCKED, of_shadow, shadow_view
 from gateway.own_names import OWN
 from gateway.visibility import versions
 
@@ -39,7 +40,6 @@ _SETTINGS: Final = Statement(
 )
 _IDLE: Final = "SELECT pg_catalog.set_config('idle_in_transaction_session_timeout', $1, true)"
 _WORKERS: Final = "SELECT pg_catalog.set_config('max_parallel_workers_per_gather', $1, true)"
-_ROLE: Final = own("SELECT pg_sluice.set_replication_role($1)")
 _CHANGES: Final = "SELECT pg_sluice.shadow_changes($1::pg_catalog.oid[])"
 
 
@@ -54,17 +54,17 @@ class LastingEffects:
         self._changes = Statement(_CHANGES, (number_array(copied),)), written(copied)
         self._settings: list[bytes | None] = []
         self._role: bytes | None = None
+        self._past_triggers = copying_role(version.table for version in copied.values())
         self._before: tuple[Result, ...] = ()
 
     async def begin(self) -> None:
         """The savepoint has begun that the rows are to be copied in."""
-        role = Statement(_ROLE, ("local",))
-        settings, before = await self._session.backend.run(_SETTINGS, role)
+        settings, before = await self._session.backend.run(_SETTINGS, self._past_triggers)
         self._settings, [[self._role]] = list(settings.rows[0]), before.rows
 
     async def end_copying(self) -> None:
         """All rows are copied, the client's statement is next."""
-        role = Statement(_ROLE, (self._role,))
+        role = role_again(self._role)
         idle = Statement(_IDLE, (self._settings[0],))
         _, _, *before, _ = await self._session.backend.run(role, idle, *self._changes, _BEGIN)
         self._before = tuple(before)
@@ -80,7 +80,7 @@ class LastingEffects:
         found = await session.backend.run(*map(_is_locked, self._copied))
         if any(result.rows for result in found):
             raise unsupported("a function that locks rows of a lake table")
-        await session.backend.run(*map(_empty, self._copied))
+        await session.backend.run(self._past_triggers, *map(_empty, self._copied), role_again(self._role))
         now = await versions(session, list(self._copied)) if self._read_again else self._copied
         if any(oid not in now or now[oid].files != version.files for oid, version in self._copied.items()):
             raise unsupported("a volatile function over a lake table that others change meanwhile")

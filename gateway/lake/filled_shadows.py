@@ -8,14 +8,14 @@ what the statement has made of the rows, and the shadows are empty again. What i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from catalog.datatypes import FIRST_USER_OID
-from catalog.errors import unsupported
+from catalog.errors import SluiceError, unsupported
 from catalog.model import TableVersion
 from gateway.analysis import SchemaMark
 from gateway.arrays import number_array, text_array
@@ -23,7 +23,9 @@ from gateway.attention import check
 from gateway.backend import Result, Statement
 from gateway.enlistment import hold_schema
 from gateway.lake.computed import LIMIT, LOAD_LIMIT, NOT_IDLE, SMALL_ROWS, is_small
-from gateway.lake.rehearsal import made, rows_of
+from gateway.lake.past_triggers import copying_role, role_again
+from gateway.lake.placed import rows_by_keys
+from gateway.lake.rehearsal import Loaded, made, rows_of
 from gateway.lake.shadow import copy_rows, put_rows, qualified, resume, runs_checks, shadow_rows, suspending
 from gateway.lake.table_locks import ACCESS_SHARE, lock_tables
 from gateway.own_message import LOCKED, of_shadow, own, shadow_view
@@ -34,6 +36,7 @@ from storage.rows import live_rows_aside
 
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
+    from planner.loading import WantedKeys
 
 _SAVEPOINT: Final = Statement(f"SAVEPOINT {OWN}_filled")
 _UNDO: Final = Statement(f"ROLLBACK TO SAVEPOINT {OWN}_filled")
@@ -41,7 +44,6 @@ _RELEASE: Final = Statement(f"RELEASE SAVEPOINT {OWN}_filled")
 _STATEMENT: Final = Statement(f"SAVEPOINT {OWN}_statement")
 _AGAIN: Final = Statement(f"ROLLBACK TO SAVEPOINT {OWN}_statement")
 _DONE: Final = Statement(f"RELEASE SAVEPOINT {OWN}_statement")
-_ROLE: Final = own("SELECT pg_sluice.set_replication_role($1)")
 _SET_FILLED: Final = own("SELECT pg_sluice.set_filled($1)")
 TOUCHES: Final = "SELECT relid, scans, added, replaced, made FROM pg_sluice.shadow_touches($1::bigint)"
 _MAY_INSERT: Final = (
@@ -56,7 +58,8 @@ _SETTINGS: Final = Statement(
 )
 _SET: Final = (
     "SELECT pg_catalog.set_config('idle_in_transaction_session_timeout', $1, true),"
-    " pg_catalog.set_config('max_parallel_workers_per_gather', $2, true)"
+    " pg_catalog.set_config('max_parallel_workers_per_gather', $2, true),"
+    " pg_catalog.set_config('sluice.unchecked', $3, true)"
 )
 _NO_MARK: Final = "-1"
 # What a statement has changed but the rows of these shadows, as far as that is counted: rows of any other table,
@@ -121,6 +124,7 @@ class Taken:
     locked: pa.Table
     is_changed: bool = True
     replaces: bool = True
+    loaded: Loaded | None = None  # the rows that there were for it, if these were not all
 
 
 class FilledShadows:
@@ -130,7 +134,7 @@ class FilledShadows:
         """`sql` is the statement's text."""
         self._session = session
         self._sql = sql
-        self.words: Collection[str] = ()  # names in it, and in functions that it names
+        self.words: set[str] = set()  # names in it, and in functions that it names
         self._newest = newest
         self.before = before
         self.versions: dict[int, TableVersion] = {}
@@ -138,12 +142,21 @@ class FilledShadows:
         self._marks: dict[int, str] = {}
         self._counts: Mapping[int, Touch] = {}
         self._settings: list[bytes | None] = []
+        self._role: bytes | None = None
+        self.unread = frozenset[int]()  # of `versions`, those that are not copied
+        self.unchecked = False
+        # Of tables that the statement finds by keys, which these are; and the rows that were copied.
+        self.by_keys: dict[int, WantedKeys] = {}
+        self._found: dict[int, Loaded] = {}
+        self._fresh: dict[int, int] = {}  # how many rows there are that the statement made
         self._touched: Mapping[int, Touch] = {}
         self._beside = Result()
         self._begun = False
 
-    async def fill(self, oids: Collection[int]) -> None:
-        """Copy these tables, and begin the savepoint that the statement is to be carried out in."""
+    async def fill(self, oids: Collection[int], unread: Collection[int] = (), *, unchecked: bool = False) -> None:
+        """Copy these tables, but for those of them that are `unread`, whose rows nobody needs as long as others are
+        only added, and begin the savepoint that the statement is to be carried out in. `unchecked`: what foreign keys
+        refer to is looked at only when all is taken."""
         session, backend = self._session, self._session.backend
         session.cursors.check_unread(oids)
         await session.transaction.read_only.lift()
@@ -152,8 +165,11 @@ class FilledShadows:
         self.mark = SchemaMark.of(mark)
         if is_past == b"t":
             raise unsupported("a function that reads a lake table while sluice.as_of is set")
-        self.versions = await self._seen(oids)
-        size = sum(file.size_bytes for version in self.versions.values() for file in version.files)
+        self.versions, self.unread, self.unchecked = await self._seen(oids), frozenset(unread), unchecked
+        self._found = await self._find()
+        few = self.unread | self._found.keys()
+        copied = [version for oid, version in self.versions.items() if oid not in few]
+        size = sum(file.size_bytes for version in copied for file in version.files)
         if size > int(limit or 0):
             raise unsupported(
                 "a function that reads so large a lake table",
@@ -169,17 +185,22 @@ class FilledShadows:
         asked = [
             _SAVEPOINT,
             NOT_IDLE,
-            Statement(_ROLE, ("local",)),
+            Statement(TOUCHES, (self._newest,)),
+            copying_role(tables),
             lock_tables(sorted(self.versions), ACCESS_SHARE),
             *held,
         ]
         suspended = [suspending(table) for table in tables]
         self._begun = True
-        _, _, role, _, *answers, may_insert = await backend.run(*asked, *suspended, Statement(_MAY_INSERT, (listed,)))
+        _, _, before, role, _, *answers, may_insert = await backend.run(
+            *asked, *suspended, Statement(_MAY_INSERT, (listed,))
+        )
         for table, answer in zip(tables, answers, strict=False):
             session.transaction.enlistment.confirm_held(table, answer)
+        self._role = role.rows[0][0]
         for table, (may,) in zip(tables, may_insert.rows, strict=True):
-            await self._copy(self.versions[table.oid], may_insert=may == b"t")
+            if table.oid not in self.unread:
+                await self._copy(self.versions[table.oid], may_insert=may == b"t")
         await resume(session, answers[len(answers) - len(suspended) :])
         beside = Statement(_BESIDE, (listed,))
         marks = [
@@ -188,10 +209,10 @@ class FilledShadows:
         ]
         *found, _, counts, _, _, self._beside, _ = await backend.run(
             *marks,
-            Statement(_ROLE, (role.rows[0][0],)),
+            role_again(self._role),
             Statement(TOUCHES, (self._newest,)),
             Statement(_SET_FILLED, ("true",)),
-            Statement(_SET, (self._settings[0], "0")),
+            Statement(_SET, (self._settings[0], "0", "on" if unchecked else "")),
             beside,
             _STATEMENT,
         )
@@ -200,9 +221,20 @@ class FilledShadows:
             for table, each in zip(tables, found, strict=True)
         }
         self._counts = touches(counts)
+        self._check_copied(touches(before))
         if session.transaction.read_only.stands:
             await backend.run(READ_ONLY)
         check(session)
+
+    def _check_copied(self, before: Mapping[int, Touch]) -> None:
+        """Past all triggers, code of a table's owner must not have written another one."""
+        for oid, each in self._counts.items():
+            was = before.get(oid, Touch())
+            if (each.replaced, each.added if oid not in self.versions else 0) != (
+                was.replaced,
+                was.added if oid not in self.versions else 0,
+            ):
+                raise unsupported("a function that changes a lake table while rows are copied")
 
     async def _seen(self, oids: Collection[int]) -> dict[int, TableVersion]:
         session = self._session
@@ -215,6 +247,16 @@ class FilledShadows:
             raise unsupported("a function that reads a lake table which was made meanwhile")
         return {oid: found[oid] for oid in sorted(oids)}
 
+    async def _find(self) -> dict[int, Loaded]:
+        found = {}
+        for oid, wanted in self.by_keys.items():
+            rows = await asyncio.to_thread(rows_by_keys, self._session.gateway.data_path, self.versions[oid], wanted)
+            if rows is not None:
+                found[oid] = rows
+            elif not is_small([self.versions[oid]]):
+                raise too_large()
+        return found
+
     async def _copy(self, version: TableVersion, *, may_insert: bool) -> None:
         session, table = self._session, version.table
         generated = (await rules(session, table)).generated
@@ -222,7 +264,7 @@ class FilledShadows:
         names = [column.name for column in columns]
         if not names and version.row_count:
             raise unsupported("a function that reads rows without columns")
-        async for batch in live_rows_aside(session.gateway.data_path, version):
+        async for batch in self._batches(version):
             check(session)
             session.gateway.store.undone_rows.left(table.oid, batch.num_rows)
             if may_insert and not runs_checks(columns):
@@ -230,13 +272,75 @@ class FilledShadows:
             else:
                 await put_rows(session, table, columns, batch.select(names))
 
+    async def _batches(self, version: TableVersion) -> AsyncIterator[pa.RecordBatch]:
+        found = self._found.get(version.table.oid)
+        if found is not None:
+            for batch in found.rows.to_batches():
+                yield batch
+            return
+        async for batch in live_rows_aside(self._session.gateway.data_path, version):
+            yield batch
+
     async def look(self, *, failed: bool) -> set[int]:
         """The statement is over, or has `failed`: the tables that it has touched and that are not filled."""
         end = _AGAIN if failed else _DONE
         _, counts = await self._session.backend.run(end, Statement(TOUCHES, (self._newest,)))
         now = touches(counts)
         self._touched = {oid: each for oid, each in now.items() if each != self._counts.get(oid)}
-        return {oid for oid, each in self._touched.items() if oid not in self.versions and not each.made}
+        unseen = {oid for oid, each in self._touched.items() if not each.made and self._is_unseen(oid)}
+        for oid in unseen & self.by_keys.keys():
+            del self.by_keys[oid]
+        return unseen
+
+    def _is_unseen(self, oid: int) -> bool:
+        if oid in self._found:  # once by the statement itself, which no code of users' comes before
+            return self._touched[oid].scans > self._counts.get(oid, Touch()).scans + 1
+        return oid not in self.versions or (oid in self.unread and self._is_read(oid))
+
+    def only_added(self, oids: Collection[int]) -> set[int]:
+        """Those of the tables to which rows were added, and nothing else."""
+        return {oid for oid in oids if not self._is_read(oid)}
+
+    def _is_read(self, oid: int) -> bool:
+        before, now = self._counts.get(oid, Touch()), self._touched[oid]
+        return now.scans > before.scans or now.replaced > before.replaced
+
+    @property
+    def left_out(self) -> bool:
+        """Whether anything was left out that may yet forbid what was done: keys of other rows, rows that are referred
+        to."""
+        return self.unchecked or not (self.unread | self._found.keys()).isdisjoint(self._touched)
+
+    def _may_forbid(self, oid: int) -> bool:
+        """Whether new rows of the table are looked at only when all is taken, at least for some constraint."""
+        if oid not in self.versions:
+            return False
+        table = self.versions[oid].table
+        keyed = oid in self.unread or oid in self._found
+        return bool((keyed and (table.keys or table.computed_keys)) or (self.unchecked and table.foreign_keys))
+
+    @property
+    def hides_errors(self) -> bool:
+        """The statement has failed: whether another error may come before, of what was left out."""
+        return any(self._may_forbid(oid) and self._since(oid) != (0, 0) for oid in self._touched)
+
+    @property
+    def is_doubtful(self) -> bool:
+        """All is taken: whether what was left out may have forbidden, at its time, what nothing forbids in the end."""
+        return any(self._may_forbid(oid) and self._is_doubtful(oid) for oid in self._touched)
+
+    def _is_doubtful(self, oid: int) -> bool:
+        """For rows that were undone since, or came to be referred to."""
+        added, replaced = self._since(oid)
+        parents = (key.parent for key in self.versions[oid].table.foreign_keys if self.unchecked)
+        if (added or replaced) and any(each in self._touched and self._since(each) != (0, 0) for each in parents):
+            return True
+        fresh = self._fresh.get(oid, 0)
+        if not replaced:
+            return fresh != added
+        if oid in self._found and fresh:
+            return added > 0 or fresh != replaced
+        return "exception" in self.words  # what it catches may have been another error
 
     async def undo(self) -> None:
         """Everything since `fill` is undone."""
@@ -255,37 +359,42 @@ class FilledShadows:
             version = self.versions.get(oid, known[oid])
             if version.row_count and version.table != known[oid].table:
                 raise unsupported("a function that changes a lake table and its rows")
-            if oid not in appended and not is_small([version]):
-                hint = f"PostgreSQL carries it out where the table has no more than {SMALL_ROWS} rows."
-                raise unsupported("a function that changes rows of so large a lake table", hint=hint)
+            if oid not in appended and oid not in self._found and not is_small([version]):
+                raise too_large()
         reads = [
             shadow_rows(known[oid].table, each) for oid in changed for each in self._conditions(oid, oid in appended)
         ]
-        filled = [oid for oid, version in self.versions.items() if version.row_count and oid not in changed]
+        beside = self.unread.union(changed)
+        filled = [oid for oid, version in self.versions.items() if version.row_count and oid not in beside]
         locks = [shadow_rows(self.versions[oid].table, LOCKED) for oid in filled]
         asked = (
             Statement(_BESIDE, (number_array(self.versions),)),
             Statement(_MAY_ACT, (self._sql, text_array(self.words))),
         )
-        beside, acts, *results = await backend.run(*asked, *reads, *locks)
-        if beside.rows == self._beside.rows and acts.rows[0][0] == b"f":
+        counted, acts, *results = await backend.run(*asked, *reads, *locks)
+        if counted.rows == self._beside.rows and acts.rows[0][0] == b"f":
             await backend.run(_UNDO)  # others, who fill the shadows too, need not wait for the transaction's end
         else:
-            unfilled = Statement(_SET_FILLED, ("false",)), Statement(_SET, tuple(self._settings))
-            await backend.run(*unfilled, *map(_empty, [*filled, *changed]))
+            unfilled = Statement(_SET_FILLED, ("false",)), Statement(_SET, (*self._settings, ""))
+            past = copying_role(known[oid].table for oid in known)
+            await backend.run(*unfilled, past, *map(_empty, [*filled, *changed]), role_again(self._role))
         taken, parts = [], iter(results)
+        self._fresh.clear()
         for oid in changed:
             version = self.versions.get(oid, known[oid])
             bodies = [next(parts).bodies for _ in range(3)]
             fresh, kept, locked = [await asyncio.to_thread(rows_of, known[oid].table, each) for each in bodies]
+            self._fresh[oid] = fresh.num_rows
             session.gateway.store.undone_rows.left(oid, fresh.num_rows)
             seen = TableVersion(known[oid].table, version.snapshot_id, version.files)
-            taken.append(Taken(seen, fresh, kept, locked, replaces=oid not in appended))
+            loaded = self._found.get(oid)
+            taken.append(Taken(seen, fresh, kept, locked, replaces=oid not in appended, loaded=loaded))
         for oid in filled:
             table = self.versions[oid].table
             nothing = rows_of(table, [])
             locked = await asyncio.to_thread(rows_of, table, next(parts).bodies)
-            taken.append(Taken(self.versions[oid], nothing, nothing, locked, is_changed=False))
+            loaded = self._found.get(oid)
+            taken.append(Taken(self.versions[oid], nothing, nothing, locked, is_changed=False, loaded=loaded))
         return taken
 
     def _since(self, oid: int) -> tuple[int, int]:
@@ -304,6 +413,12 @@ class FilledShadows:
         await self._session.backend.run(_RELEASE)
         self._begun = False
         await self._session.transaction.read_only.restore()
+
+
+def too_large() -> SluiceError:
+    """The refusal of a change of more rows than can be copied."""
+    hint = f"PostgreSQL carries it out where the table has no more than {SMALL_ROWS} rows."
+    return unsupported("a function that changes rows of so large a lake table", hint=hint)
 
 
 def _empty(relation: int) -> Statement:

@@ -38,9 +38,22 @@ SELECT $1::pg_catalog.text OPERATOR(pg_catalog.~*) '{_LOCKS}' OR EXISTS (
 """
 
 
-async def take_changes(changing: Changing, taken: Sequence[Taken], sql: str, *, may_fail: bool) -> bool:
+class MissedError(Exception):
+    """The lake forbids what a statement did, which has not seen why."""
+
+    def __init__(self, error: SluiceError) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
+async def take_changes(
+    changing: Changing, taken: Sequence[Taken], sql: str, *, may_fail: bool, left_out: bool = False
+) -> bool:
     """Write and stage what was taken, by a statement of this text. False where others have changed any of these rows
-    since, or have keys that it did not see, unless that `may_fail`: then the statement is to be carried out again."""
+    since, or have keys that it did not see, unless that `may_fail`: then the statement is to be carried out again.
+
+    `left_out`: the statement has not seen all rows that may forbid what it did. Raises MissedError where these do.
+    """
     session = changing.session
     locked = [each for each in taken if each.locked.num_rows]
     may_lock = bool(locked) and await _may_lock(session, sql)
@@ -49,8 +62,8 @@ async def take_changes(changing: Changing, taken: Sequence[Taken], sql: str, *, 
         locks = may_lock and bool(each.locked.num_rows)
         if not (locks or each.is_changed):
             continue
-        loaded = nothing_loaded(each.version.table)
-        if locks or each.replaces:
+        loaded = each.loaded or nothing_loaded(each.version.table)
+        if each.loaded is None and (locks or each.replaces):
             loaded = await asyncio.to_thread(load_all, session.gateway.data_path, each.version)
         if locks and not await _lock(session, each, loaded):
             return False
@@ -64,6 +77,8 @@ async def take_changes(changing: Changing, taken: Sequence[Taken], sql: str, *, 
         await changing.wrote_together(written)
     except SluiceError as error:
         # PostgreSQL would have told the function, which sees by now what it did not see then.
+        if error.sqlstate[:2] == "23" and left_out:
+            raise MissedError(error) from error
         if may_fail or error.sqlstate[:2] != "23" or session.transaction.isolation is not Isolation.READ_COMMITTED:
             raise
         return False

@@ -10,8 +10,8 @@ in a block that is settled. Others who use these tables wait meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Final
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState, unsupported
 from gateway.backend import BackendLostError, Result, Statement
@@ -19,8 +19,9 @@ from gateway.constraint_modes import KEEP_OWN
 from gateway.cursors import CREATED
 from gateway.kept_answers import KeptAnswers
 from gateway.lake.changing import Changing
-from gateway.lake.filled_shadows import TOUCHES, FilledShadows, Touch, touches
-from gateway.lake.function_changes import is_undecided, take_changes
+from gateway.lake.computed import is_small
+from gateway.lake.filled_shadows import TOUCHES, FilledShadows, Touch, too_large, touches
+from gateway.lake.function_changes import MissedError, is_undecided, take_changes
 from gateway.lake.guarded import (
     NEWEST,
     REFUSE_REWRITING,
@@ -35,18 +36,25 @@ from gateway.lake.guarded import (
     send_statement,
     written,
 )
-from gateway.lake.likely_tables import likely_tables, may_tell_at_once
+from gateway.lake.likely_tables import likely_tables, may_tell_at_once, trigger_texts
 from gateway.lake.obligations import meet, obligations
+from gateway.lake.triggers import fired_triggers
 from gateway.messages.backend import CommandComplete
 from gateway.own_names import OWN
 from gateway.portal import StatementPortal
 from planner.nodes import name_of
 
+if TYPE_CHECKING:
+    from gateway.analysis import Analysis
+    from gateway.exchange import Exchange
+    from gateway.portal import Binding
+    from gateway.routing import Routed
+
 # A function may touch a table only once it has found rows in another.
 _ROUNDS_MAX: Final = 30
 # What others have committed meanwhile is seen the next time.
 _CONFLICTS_MAX: Final = 5
-_CURSORS: Final = Statement(
+CURSORS: Final = Statement(
     f"SELECT name, {CREATED}, is_holdable FROM pg_catalog.pg_cursors"
     " WHERE pg_catalog.length(name) OPERATOR(pg_catalog.>) 0"
     f" AND NOT pg_catalog.starts_with(name, '{OWN}') ORDER BY name"
@@ -58,6 +66,16 @@ class GuardedPortal(StatementPortal):
     written, at columns that would have to be computed, and at rows for which it has made constraints or indexes."""
 
     _announced = False
+    # Whether a table to which rows are only added is left without its others, and what foreign keys refer to is looked
+    # at only when all is done, unless more turns out to be needed.
+    leaves_unread = False
+    _strict = False  # from then on nothing is left out
+    _missed: SluiceError | None = None  # what was said while something was
+
+    def __init__(self, session: Exchange, analysis: Analysis, routed: Routed, binding: Binding) -> None:
+        super().__init__(session, analysis, routed, binding)
+        self.looked_at: set[int] = set()  # tables whose rows were found to be needed
+        self._heard: set[int] = set()  # tables whose triggers are known
 
     async def run(self) -> None:
         transaction = self.session.transaction
@@ -73,7 +91,11 @@ class GuardedPortal(StatementPortal):
         finally:
             answers.close()
         if shadows is not None:
-            tag = await self._over_rows(shadows, touched)
+            likely, shadows.words = await likely_tables(self.session, [self.analysis.sql])
+            await self.ask_limit()
+            wanted = touched | likely
+            await self.hear(shadows, wanted)
+            tag = await self.over_rows(shadows, wanted)
         if tag:
             self.session.client.send(CommandComplete(tag))
 
@@ -83,7 +105,7 @@ class GuardedPortal(StatementPortal):
         session.cursors.check_unread()
         session.ran_functions = session.names_by_sql = True
         counts = written(())
-        newest, cursors, scanned, wrote, _, _ = await backend.run(NEWEST, _CURSORS, SCANS, counts, WATCHED, SAVEPOINT)
+        newest, cursors, scanned, wrote, _, _ = await backend.run(NEWEST, CURSORS, SCANS, counts, WATCHED, SAVEPOINT)
         number = newest.rows[0][0]
         questions = scans(number), counts
         if not cursors.rows:
@@ -109,7 +131,7 @@ class GuardedPortal(StatementPortal):
             error = raised
             _, *after = await backend.run(UNDO, *questions)
         else:
-            *after, now_open = await backend.run(*questions, _CURSORS)
+            *after, now_open = await backend.run(*questions, CURSORS)
             opened = _opened(cursors, now_open)
         if [each.rows for each in after] == [scanned.rows, wrote.rows] and not opened:
             if error is not None:
@@ -125,7 +147,7 @@ class GuardedPortal(StatementPortal):
         if self._fetches(cursors, touched):
             await backend.run(RELEASE, UNWATCHED, KEEP_OWN)
             return tag, None, set()
-        self._check_repeatable(cursors)
+        self.check_repeatable(cursors, settled=False)
         await backend.run(UNDO, RELEASE)
         return tag, FilledShadows(session, self.analysis.sql, number, before), touched
 
@@ -144,60 +166,105 @@ class GuardedPortal(StatementPortal):
             return None
         return name_of(query.utilityStmt.portalname)
 
-    def _check_repeatable(self, cursors: Result) -> None:
+    def check_repeatable(self, cursors: Result, *, settled: bool) -> None:
+        """0A000 where the statement cannot be undone and carried out again; `cursors` are the backend's."""
         session = self.session
         if cursors.rows or self._fetched() is not None:
             session.cursors.read_unseen()
             raise unsupported("a function that reads a lake table while a cursor is open")
-        if session.transaction.deferred.pending or session.transaction.parts is not None:
+        if session.transaction.parts is not None or (session.transaction.deferred.pending and not settled):
             raise unsupported("a function that reads a lake table")
 
-    async def _over_rows(self, shadows: FilledShadows, touched: Collection[int]) -> str:
-        """Over filled shadows."""
-        await self.ask_limit()
-        likely, shadows.words = await likely_tables(self.session, [self.analysis.sql])
-        wanted, conflicts = set(touched) | likely, 0
+    async def over_rows(self, shadows: FilledShadows, wanted: set[int], unread: Iterable[int] = ()) -> str:
+        """Carry the statement out over filled shadows, until it touches no others, and take what it did; its tag.
+
+        Of the tables that are `wanted`, the rows of those that are `unread` are there only once they are needed.
+        """
+        conflicts, left_out = 0, set(unread)
+        unchecked = self.leaves_unread
         for _ in range(_ROUNDS_MAX):
             answers = KeptAnswers()
             try:
-                unseen, tag = await self._once(shadows, wanted, answers)
-                if not unseen:
-                    [now_open] = await self.session.backend.run(_CURSORS)
+                was_strict = self._strict
+                unseen, tag = await self._once(shadows, wanted, left_out, answers, unchecked=unchecked)
+                is_done = not unseen and self._strict == was_strict
+                if is_done:
+                    [now_open] = await self.session.backend.run(CURSORS)
                     for name, created, _ in _opened(Result(), now_open):
                         self.session.cursors.filled[name, created] = frozenset(wanted)
-                if not unseen and await self._settled(shadows, answers, may_fail=conflicts == _CONFLICTS_MAX):
+                if is_done and await self._settled(shadows, answers, may_fail=conflicts == _CONFLICTS_MAX):
                     return tag
                 conflicts += not unseen
             finally:
                 answers.close()
             await shadows.undo()
+            if self._strict:  # to PostgreSQL with all that was left out, for it to say so where it happens
+                if not is_small([shadows.versions[oid] for oid in shadows.by_keys]):
+                    raise self._missed or too_large()
+                left_out.clear()
+                shadows.by_keys.clear()
+                unchecked = False
+            added = shadows.only_added(unseen)
+            self.looked_at |= unseen - added
+            left_out -= unseen
+            if unchecked:
+                left_out |= added
             wanted |= unseen
+            await self.hear(shadows, wanted)
         raise SluiceError(SqlState.SERIALIZATION_FAILURE, "could not serialize access due to concurrent update")
 
+    async def hear(self, shadows: FilledShadows, wanted: set[int]) -> None:
+        """Of the functions that the triggers of these tables call, learn what they name, and so on."""
+        fired = await fired_triggers(self.session, self.analysis)
+        while new := {oid for oid in wanted if oid in fired} - self._heard:
+            self._heard |= new
+            texts, _ = await trigger_texts(self.session, new)
+            likely, words = await likely_tables(self.session, texts)
+            shadows.words |= words
+            wanted |= likely
+
     async def _once(
-        self, shadows: FilledShadows, wanted: Collection[int], answers: KeptAnswers
+        self,
+        shadows: FilledShadows,
+        wanted: Collection[int],
+        unread: Collection[int],
+        answers: KeptAnswers,
+        *,
+        unchecked: bool,
     ) -> tuple[set[int], str]:
-        session, backend = self.session, self.session.backend
-        await shadows.fill(wanted)
+        backend = self.session.backend
         try:
-            await send_statement(session, self.binding)
-            tag = await relay_rows(session, answers)
+            await shadows.fill(wanted, unread, unchecked=unchecked)
+        except SluiceError as error:
+            raise error if self._missed is None or not is_undecided(error) else self._missed from error
+        try:
+            tag = await self.perform(answers)
         except BackendLostError:
             raise
         except SluiceError as error:
             unseen = set[int]()
             if backend.status == b"E" and not is_undecided(error):
                 unseen = await shadows.look(failed=True)
-            if not unseen:
+            if not unseen and not self._strict and shadows.hides_errors:
+                self._missed, self._strict = error, True  # or another error comes before it
+            elif not unseen:
                 await self._give(answers)
                 raise
             return unseen, ""
         return await shadows.look(failed=False), tag
 
+    async def perform(self, answers: KeptAnswers) -> str:
+        """Have the backend carry the statement out, and keep what it answers; the tag."""
+        await send_statement(self.session, self.binding)
+        return await relay_rows(self.session, answers)
+
     async def _settled(self, shadows: FilledShadows, answers: KeptAnswers, *, may_fail: bool) -> bool:
         """The statement has seen all that it has touched: take what it did. False where it is to be done again."""
         session, transaction = self.session, self.session.transaction
         taken = await shadows.take()
+        if shadows.is_doubtful:
+            self._strict = True
+            return False
         await session.backend.run(UNWATCHED, KEEP_OWN, REFUSE_REWRITING)
         if await obligations(session):
             raise unsupported("a function that changes a lake table and its rows")
@@ -209,7 +276,12 @@ class GuardedPortal(StatementPortal):
                 await transaction.commit()
             return True
         async with Changing(self, "a function", *changed) as changing:
-            if not await take_changes(changing, taken, self.analysis.sql, may_fail=may_fail):
+            sql, left_out = self.analysis.sql, shadows.left_out
+            try:
+                if not await take_changes(changing, taken, sql, may_fail=may_fail, left_out=left_out):
+                    return False
+            except MissedError as missed:
+                self._missed, self._strict = missed.error, True
                 return False
             await shadows.keep()
             await self._give(answers)

@@ -6,7 +6,7 @@ A guess, which saves rounds (`gateway.lake.guarded_statement`); what they have t
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from catalog.datatypes import FIRST_USER_OID
@@ -27,9 +27,9 @@ _DEPTH_MAX: Final = 10
 # So much of a text is looked at: to take the words of a longer one holds the interpreter.
 _LENGTH_MAX: Final = 65_536
 _WORDS: Final = re.compile(r"[^\W\d][\w$]*")
-_SOURCE: Final = f"pg_catalog.left(coalesce(pg_catalog.pg_get_function_sqlbody(oid), prosrc), {_LENGTH_MAX})"
+_SOURCE: Final = f"pg_catalog.left(coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc), {_LENGTH_MAX})"
 _SOURCES: Final = f"""
-SELECT oid::pg_catalog.int8, {_SOURCE} FROM pg_catalog.pg_proc
+SELECT oid::pg_catalog.int8, {_SOURCE} FROM pg_catalog.pg_proc p
 WHERE proname OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.name[]) AND oid OPERATOR(pg_catalog.>=) $2::pg_catalog.int8
 """
 _TABLES: Final = """
@@ -43,8 +43,14 @@ SELECT EXISTS (SELECT FROM pg_catalog.pg_class
     AND oid OPERATOR(pg_catalog.>=) $2::pg_catalog.int8)
 """
 _CALLED: Final = f"""
-SELECT {_SOURCE}, provolatile FROM pg_catalog.pg_proc
+SELECT {_SOURCE}, provolatile FROM pg_catalog.pg_proc p
 WHERE oid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.oid[])
+"""
+_OF_TRIGGERS: Final = f"""
+SELECT {_SOURCE}, (t.tgtype::pg_catalog.int4 OPERATOR(pg_catalog.&) 1) OPERATOR(pg_catalog.=) 0
+FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_proc p ON p.oid OPERATOR(pg_catalog.=) t.tgfoid
+WHERE t.tgrelid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.oid[]) AND NOT t.tgisinternal
+    AND t.tgenabled OPERATOR(pg_catalog.<>) 'D'
 """
 _ROUTES: Final = frozenset({Route.SELECT, Route.INSERT, Route.UPDATE, Route.DELETE, Route.MERGE})
 
@@ -56,6 +62,12 @@ async def likely_tables(session: Exchange, texts: Sequence[str]) -> tuple[set[in
     [tables] = await run(Statement(_TABLES, (text_array(words),)), sync=sync)
     found_tables = await lake_relations(session, (int(oid) for (oid,) in tables.rows if oid is not None))
     return set(found_tables), words
+
+
+async def trigger_texts(session: Exchange, oids: Iterable[int]) -> tuple[list[str], bool]:
+    """What the functions of these tables' triggers are made of; whether any is FOR EACH STATEMENT."""
+    [sources] = await session.backend.run(Statement(_OF_TRIGGERS, (number_array(oids),)))
+    return [str(source or b"", "utf-8") for source, _ in sources.rows], any(each == b"t" for _, each in sources.rows)
 
 
 async def may_tell_at_once(session: Exchange, text: str) -> bool:

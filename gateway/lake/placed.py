@@ -89,7 +89,7 @@ async def _few(session: Exchange, query: Node, reading: Reading, given: Asked) -
         wanted = await thought(session, reading.size, wanted_keys, query, version.table.oid, reading.context)
         rows = None
         if wanted is not None and given.small_rows:
-            rows = await asyncio.to_thread(_rows_of, session.gateway.data_path, version, wanted)
+            rows = await asyncio.to_thread(rows_by_keys, session.gateway.data_path, version, wanted)
         if rows is not None and rows.rows.num_rows <= given.small_rows:
             found[version.table.oid] = rows
         elif not is_whole:
@@ -97,7 +97,7 @@ async def _few(session: Exchange, query: Node, reading: Reading, given: Asked) -
     return found
 
 
-def _rows_of(data_path: str, version: TableVersion, wanted: WantedKeys) -> Loaded | None:
+def rows_by_keys(data_path: str, version: TableVersion, wanted: WantedKeys) -> Loaded | None:
     """The live rows with these keys; None where to look for them would take long. Blocking."""
     table = version.table
     large = sum(file.record_count for file in version.files if not is_small(file))

@@ -25,6 +25,7 @@ from catalog.model import Column, DataFile, Table, TableVersion
 from gateway.analysis import UNDO
 from gateway.backend import Statement
 from gateway.lake.guarded import changes_beside, count_of, relay_rows, send_messages, send_query
+from gateway.lake.past_triggers import past_triggers, role_again
 from gateway.lake.references import follows_rows, referring
 from gateway.lake.row_locks import Strength
 from gateway.lake.shadow import (
@@ -172,7 +173,8 @@ async def begin(
     """Put the loaded rows into the shadow (`columns`: all but the generated ones); their mark for `finish`. `limits`
     are set within the savepoint that it begins."""
     count = loaded.rows.num_rows
-    loading = [Statement(_MAY_INSERT, (str(table.oid),)), suspending(table)] if count else [_STATEMENT]
+    loading = [*past_triggers([table]), Statement(_MAY_INSERT, (str(table.oid),)), suspending(table)]
+    loading = loading if count else [_STATEMENT]
     answers = await begin_shadow(session, table, *limits, *([] if noting else loading))
     if noting:  # first, for its lock is stronger than that of who puts rows there
         await _note(session, table)
@@ -193,7 +195,7 @@ async def begin(
             raise
         raise unsupported("this statement over rows that a constraint of a domain forbids") from error
     await resume(session, [suspended])
-    return await loaded_mark(session, table)
+    return await loaded_mark(session, table, *([role_again(answers[-3].rows[0][0])] if table.triggered else []))
 
 
 async def _note(session: Exchange, table: Table) -> None:
@@ -207,10 +209,11 @@ async def _note(session: Exchange, table: Table) -> None:
     session.own_changes += count_of(after) - count_of(before)
 
 
-async def loaded_mark(session: Exchange, table: Table) -> str:
-    """The mark of the rows that are in the shadow now; those that are `made` from here on have another."""
+async def loaded_mark(session: Exchange, table: Table, *then: Statement) -> str:
+    """The mark of the rows that are in the shadow now; those that are `made` from here on have another. `then` is to be
+    done before these."""
     loaded = of_shadow(table.oid, f"SELECT pg_catalog.min(xmin::pg_catalog.text) FROM {shadow_view(table.oid)}")
-    [result, _] = await session.backend.run(Statement(loaded), _STATEMENT)
+    [result, *_] = await session.backend.run(Statement(loaded), *then, _STATEMENT)
     [[number]] = result.rows
     return _NO_MARK if number is None else number.decode()
 

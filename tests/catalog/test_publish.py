@@ -260,11 +260,16 @@ async def test_rename_of_a_schema_takes_its_tables_along(lake: CatalogUnderTest)
     assert [row[0] for row in await lake.superuser.fetch(schemas)] == ["main", "public"]
 
 
+_TRIGGER = "CREATE TRIGGER x BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()"
+
+
 @pytest.mark.parametrize(
     "sql",
     [
         "ALTER TABLE t SET UNLOGGED",
-        "CREATE TRIGGER x BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()",
+        "CREATE TRIGGER x AFTER TRUNCATE ON t EXECUTE FUNCTION suppress_redundant_updates_trigger()",
+        f"{_TRIGGER}; ALTER TABLE t ENABLE ALWAYS TRIGGER x",
+        f"{_TRIGGER}; ALTER TABLE t ENABLE REPLICA TRIGGER x",
         "CREATE RULE r AS ON INSERT TO t DO INSTEAD NOTHING",
         "CREATE TABLE u (a interval PRIMARY KEY)",
         "CREATE TABLE u (a jsonb UNIQUE)",

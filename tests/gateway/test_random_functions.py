@@ -17,7 +17,7 @@ from tests.servers import Server
 _SEED = int(os.environ.get("SLUICE_FUNCTIONS_SEED", datetime.now(UTC).toordinal()))
 _COUNT = int(os.environ.get("SLUICE_FUNCTIONS", "40"))
 _TOGETHER = 20
-_MADE = """
+MADE = """
 CREATE TABLE a (id integer PRIMARY KEY, n integer CHECK (n < 90), t text);
 CREATE TABLE b (id integer PRIMARY KEY, a integer REFERENCES a ON DELETE CASCADE ON UPDATE CASCADE, u integer UNIQUE);
 CREATE TABLE c (a integer, b integer REFERENCES b ON DELETE SET NULL, m integer DEFAULT 7);
@@ -26,9 +26,9 @@ INSERT INTO b SELECT g, 1 + g % 12, g * 3 FROM generate_series(1, 10) g;
 INSERT INTO c SELECT g % 5, 1 + g % 10, g FROM generate_series(1, 15) g;
 """
 # An expression that has failed before in the transaction PostgreSQL plans anew, and says so where that fails.
-_FOLDED = re.compile(r'PL/pgSQL (?:assignment|expression) ".*"\n')
+FOLDED = re.compile(r'PL/pgSQL (?:assignment|expression) ".*"\n')
 _CAUGHT = ("unique_violation", "foreign_key_violation", "check_violation", "OTHERS", "division_by_zero")
-_SHOWN = (
+SHOWN = (
     "SELECT 'a', a::text FROM a UNION ALL SELECT 'b', b::text FROM b UNION ALL SELECT 'c', c::text FROM c ORDER BY 1, 2"
 )
 
@@ -69,19 +69,19 @@ def _statement(choose: random.Random, depth: int) -> str:
         case 13:
             return f"MERGE INTO c USING b ON c.b = b.id AND b.id = {number} WHEN MATCHED THEN DELETE;"
         case 14 if depth:
-            return f"IF v % 2 = 0 THEN {_block(choose, depth - 1)} ELSE {_statement(choose, depth - 1)} END IF;"
+            return f"IF v % 2 = 0 THEN {block(choose, depth - 1)} ELSE {_statement(choose, depth - 1)} END IF;"
         case 15 if depth:
             each = _statement(choose, depth - 1)
             return f"FOR r IN SELECT id FROM b ORDER BY id LIMIT 3 LOOP v := r.id; {each} END LOOP;"
         case 16:
             return f"IF v > {choose.randint(5, 60)} THEN RAISE EXCEPTION 'too much: %', v; END IF;"
         case _ if depth:
-            return _block(choose, depth - 1)
+            return block(choose, depth - 1)
         case _:
             return "v := v + 1;"
 
 
-def _block(choose: random.Random, depth: int) -> str:
+def block(choose: random.Random, depth: int) -> str:
     body = "\n".join(_statement(choose, depth) for _ in range(choose.randint(1, 4)))
     if choose.random() < 0.6:
         caught = choose.choice(_CAUGHT)
@@ -97,7 +97,7 @@ def _script(seed: int) -> str:
     name = f"f{seed}"
     made = (
         f"CREATE FUNCTION {name}(p integer) RETURNS integer LANGUAGE plpgsql AS $$\nDECLARE v integer := p; r record;\n"
-        f"BEGIN\n{_block(choose, 3)}\nRETURN v;\nEND $$;"
+        f"BEGIN\n{block(choose, 3)}\nRETURN v;\nEND $$;"
     )
     call = f"SELECT {name}({choose.randint(1, 12)});"
     ways = (
@@ -107,18 +107,18 @@ def _script(seed: int) -> str:
         f"BEGIN; {call} ROLLBACK; {call}",
         f"DO $$ BEGIN PERFORM {name}(3); PERFORM {name}(4); END $$;",
     )
-    return f"\\echo\n\\echo function {seed}\n{made}\n{choose.choice(ways)}\n{_SHOWN};\n"
+    return f"\\echo\n\\echo function {seed}\n{made}\n{choose.choice(ways)}\n{SHOWN};\n"
 
 
 @pytest.mark.parametrize("first", range(0, _COUNT, _TOGETHER))
 def test_as_in_postgresql(oracle: Server, gateway: Server, schema: str, first: int) -> None:
     seeds = [_SEED * 100_000 + number for number in range(first, min(first + _TOGETHER, _COUNT))]
-    script = f"SET search_path = {schema};\n{_MADE}\n" + "".join(map(_script, seeds))
+    script = f"SET search_path = {schema};\n{MADE}\n" + "".join(map(_script, seeds))
     oracle.psql("-qc", f"CREATE SCHEMA {schema}")
     try:
         answers = [server.psql("-qAt", sql=script, merge_output=True).stdout for server in (oracle, gateway)]
     finally:
         oracle.psql("-qc", f"SET client_min_messages = warning; DROP SCHEMA {schema} CASCADE")
-    shown = [_FOLDED.sub("", answer).split("\nfunction ") for answer in answers]
+    shown = [FOLDED.sub("", answer).split("\nfunction ") for answer in answers]
     for expected, found in zip(*shown, strict=True):
         assert found == expected

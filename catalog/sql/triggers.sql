@@ -1,0 +1,71 @@
+-- Triggers of users on lake tables. They are PostgreSQL's own, on the shadows, and fire where a gateway has PostgreSQL carry
+-- a statement out over the lake's rows there (gateway/lake/triggered.py). Which changes of which tables fire any is told here.
+
+-- Whether it is a user's trigger, and not one of ours.
+CREATE FUNCTION pg_sluice.is_of_users(t pg_trigger) RETURNS boolean LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT NOT t.tgisinternal
+        AND NOT EXISTS (SELECT FROM pg_proc p WHERE p.oid = t.tgfoid AND p.pronamespace = 'pg_sluice'::regnamespace)
+$$;
+
+-- Refuse the triggers of a table that cannot fire as they would have to, and those that fire where we put rows into shadows.
+CREATE FUNCTION pg_sluice.check_triggers(changed oid) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    t pg_trigger;
+BEGIN
+    FOR t IN SELECT g.* FROM pg_trigger g WHERE g.tgrelid = changed AND pg_sluice.is_of_users(g) LOOP
+        IF t.tgtype & 32 <> 0 THEN
+            PERFORM pg_sluice.refuse('a trigger for TRUNCATE');
+        ELSIF starts_with(t.tgname, 'pg_sluice') THEN
+            PERFORM pg_sluice.refuse(format('a trigger named "%s"', t.tgname));
+        ELSIF t.tgenabled IN ('R', 'A') THEN
+            PERFORM pg_sluice.refuse('ENABLE REPLICA TRIGGER and ENABLE ALWAYS TRIGGER');
+        END IF;
+    END LOOP;
+END $$;
+
+-- The tables whose rows the actions of foreign keys make this one follow, itself among them.
+CREATE FUNCTION pg_sluice.tables_above(changed oid) RETURNS SETOF oid LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    WITH RECURSIVE above (relid) AS (
+        SELECT changed
+        UNION SELECT k.confrelid FROM above a JOIN pg_constraint k ON k.conrelid = a.relid AND k.contype = 'f'
+            AND (k.confdeltype IN ('c', 'n', 'd') OR k.confupdtype IN ('c', 'n', 'd')))
+    SELECT relid FROM above
+$$;
+
+-- Which changes of a table fire triggers of users, be it of tables that follow by foreign keys: the sum of 4 (INSERT), 8
+-- (DELETE) and 16 (UPDATE), as in pg_trigger.tgtype. A foreign key is found by its trigger on the table that it refers to.
+CREATE FUNCTION pg_sluice.fires(changed oid) RETURNS integer LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    WITH RECURSIVE reached (relid, event, first) AS (
+        SELECT changed, e, e FROM unnest(ARRAY[4, 8, 16]) AS u (e)
+        UNION SELECT n.relid, n.event, r.first FROM reached r CROSS JOIN LATERAL (
+            SELECT k.conrelid, CASE WHEN r.event = 8 AND k.confdeltype = 'c' THEN 8 ELSE 16 END
+            FROM pg_trigger t JOIN pg_constraint k ON k.oid = t.tgconstraint
+            WHERE t.tgrelid = r.relid AND k.contype = 'f' AND k.confrelid = r.relid
+                AND CASE r.event WHEN 8 THEN k.confdeltype WHEN 16 THEN k.confupdtype END IN ('c', 'n', 'd')
+            OFFSET 0) AS n (relid, event)
+    )
+    SELECT coalesce(bit_or(r.first), 0) FROM reached r WHERE EXISTS (
+        SELECT FROM pg_trigger t WHERE t.tgrelid = r.relid AND t.tgtype & r.event <> 0 AND t.tgenabled <> 'D'
+            AND pg_sluice.is_of_users(t))
+$$;
+
+-- How far the log of schema steps goes, and which lake tables fire triggers, in JSON by OID: what `fires` says of each.
+CREATE FUNCTION pg_sluice.fired_triggers(OUT step bigint, OUT fired jsonb) LANGUAGE sql STABLE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp AS $$
+    WITH above AS (
+        SELECT DISTINCT pg_sluice.tables_above(t.tgrelid) AS relid FROM pg_trigger t
+        WHERE NOT t.tgisinternal AND t.tgenabled <> 'D' AND pg_sluice.is_of_users(t)
+    )
+    SELECT coalesce((SELECT max(s.step_id) FROM pg_sluice.schema_step s), 0), coalesce((
+        SELECT jsonb_object_agg(a.relid::bigint, f.events) FROM above a JOIN pg_sluice.relation r ON r.relid = a.relid
+        CROSS JOIN LATERAL (SELECT pg_sluice.fires(a.relid) AS events OFFSET 0) f WHERE f.events <> 0), '{}')
+$$;
+
+-- As a table's shape has its triggers (enlistment.sql): its own, and what a change of it fires.
+CREATE FUNCTION pg_sluice.trigger_shape(shadow oid) RETURNS jsonb LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT jsonb_build_array(pg_sluice.fires(shadow), (
+        SELECT jsonb_agg(jsonb_build_array(t.tgname, t.tgfoid::bigint, t.tgtype, t.tgenabled, t.tgattr::text, encode(t.tgargs, 'hex'),
+                                           regexp_replace(t.tgqual::text, ':location -?\d+', '', 'g'),
+                                           t.tgoldtable, t.tgnewtable) ORDER BY t.tgname)
+        FROM pg_trigger t WHERE t.tgrelid = shadow AND pg_sluice.is_of_users(t)))
+$$;

@@ -1,0 +1,134 @@
+-- When triggers fire, in which order, and what they are told.
+CREATE SCHEMA tf;
+SET search_path = tf;
+SET client_min_messages = notice;
+CREATE TABLE t (id integer PRIMARY KEY, n integer, s text);
+CREATE FUNCTION tells() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE NOTICE '% % % % on %.% (%): % -> % [%] depth %', TG_NAME, TG_WHEN, TG_LEVEL, TG_OP, TG_TABLE_SCHEMA, TG_TABLE_NAME,
+        TG_RELID = 'tf.t'::regclass, CASE WHEN TG_LEVEL = 'ROW' AND TG_OP <> 'INSERT' THEN OLD::text END,
+        CASE WHEN TG_LEVEL = 'ROW' AND TG_OP <> 'DELETE' THEN NEW::text END, array_to_string(TG_ARGV, '|'), pg_trigger_depth();
+    IF TG_LEVEL = 'ROW' AND TG_OP = 'DELETE' THEN RETURN OLD; END IF;
+    RETURN NEW;
+END $$;
+CREATE FUNCTION adds() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.s := coalesce(NEW.s, '') || TG_ARGV[0];
+    RETURN NEW;
+END $$;
+CREATE TRIGGER z_last BEFORE INSERT OR UPDATE ON t FOR EACH ROW EXECUTE FUNCTION adds('z');
+CREATE TRIGGER a_first BEFORE INSERT OR UPDATE ON t FOR EACH ROW EXECUTE FUNCTION adds('a');
+CREATE TRIGGER m_tells BEFORE INSERT OR UPDATE OR DELETE ON t FOR EACH ROW EXECUTE FUNCTION tells('m', 'two');
+CREATE TRIGGER b_stmt BEFORE INSERT OR UPDATE OR DELETE ON t EXECUTE FUNCTION tells();
+CREATE TRIGGER y_stmt AFTER INSERT OR UPDATE OR DELETE ON t FOR EACH STATEMENT EXECUTE FUNCTION tells();
+CREATE TRIGGER x_row AFTER INSERT OR UPDATE OR DELETE ON t FOR EACH ROW EXECUTE FUNCTION tells('x');
+INSERT INTO t VALUES (1, 10), (2, 20);
+UPDATE t SET n = n + 1;
+UPDATE t SET n = 0 WHERE id = 5;
+DELETE FROM t WHERE id = 1;
+DELETE FROM t WHERE false;
+INSERT INTO t VALUES (2, 5) ON CONFLICT (id) DO UPDATE SET n = excluded.n;
+INSERT INTO t VALUES (2, 6) ON CONFLICT DO NOTHING;
+INSERT INTO t SELECT 3, 3 WHERE false;
+MERGE INTO t USING (VALUES (2), (4)) v (id) ON t.id = v.id WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT VALUES (v.id, 44);
+WITH gone AS (DELETE FROM t RETURNING id, n) INSERT INTO t SELECT id + 10, n FROM gone RETURNING *;
+SELECT * FROM t ORDER BY id;
+ALTER TABLE t DISABLE TRIGGER USER;
+INSERT INTO t VALUES (20, 20);
+ALTER TABLE t ENABLE TRIGGER x_row;
+INSERT INTO t VALUES (21, 21);
+ALTER TRIGGER x_row ON t RENAME TO renamed;
+UPDATE t SET n = 1 WHERE id = 21;
+DROP TRIGGER renamed ON t;
+DROP TRIGGER renamed ON t;
+DROP TRIGGER IF EXISTS renamed ON t;
+UPDATE t SET n = 2 WHERE id = 21;
+SELECT tgname, tgenabled, pg_get_triggerdef(oid) FROM pg_trigger WHERE tgrelid = 't'::regclass AND NOT tgisinternal ORDER BY 1;
+DROP FUNCTION tells();
+DROP FUNCTION tells() CASCADE;
+ALTER TABLE t ENABLE TRIGGER ALL;
+INSERT INTO t VALUES (30, 1);
+SELECT * FROM t ORDER BY id;
+DROP TRIGGER a_first ON t;
+DROP TRIGGER z_last ON t;
+
+-- WHEN, UPDATE OF
+CREATE FUNCTION says() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE '%: % -> %', TG_NAME, OLD, NEW; RETURN NEW; END $$;
+CREATE TRIGGER changed AFTER UPDATE ON t FOR EACH ROW WHEN (OLD.* IS DISTINCT FROM NEW.*) EXECUTE FUNCTION says();
+CREATE TRIGGER of_n BEFORE UPDATE OF n ON t FOR EACH ROW EXECUTE FUNCTION says();
+CREATE TRIGGER large BEFORE INSERT OR UPDATE ON t FOR EACH ROW WHEN (NEW.n > 100) EXECUTE FUNCTION adds('!');
+UPDATE t SET s = s WHERE id = 30;
+UPDATE t SET s = 'other' WHERE id = 30;
+UPDATE t SET n = n WHERE id = 30;
+UPDATE t SET n = 500 WHERE id = 30;
+INSERT INTO t VALUES (31, 101), (32, 99) RETURNING *;
+CREATE TRIGGER wrong AFTER INSERT ON t FOR EACH ROW WHEN (OLD.n = 1) EXECUTE FUNCTION says();
+CREATE TRIGGER wrong AFTER UPDATE OF nothing ON t FOR EACH ROW EXECUTE FUNCTION says();
+CREATE TRIGGER changed AFTER UPDATE ON t FOR EACH ROW EXECUTE FUNCTION says();
+CREATE OR REPLACE TRIGGER changed AFTER UPDATE ON t FOR EACH ROW WHEN (NEW.n < 0) EXECUTE FUNCTION says();
+UPDATE t SET s = 'more' WHERE id = 30;
+UPDATE t SET n = -1 WHERE id = 30;
+CREATE TRIGGER wrong INSTEAD OF INSERT ON t FOR EACH ROW EXECUTE FUNCTION says();
+
+-- rows that are left out, keys that are changed, several rows
+CREATE TABLE kept (id integer PRIMARY KEY, n integer);
+CREATE FUNCTION sieve() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'DELETE' THEN
+        IF OLD.n = 1 THEN RETURN NULL; END IF;
+        RETURN OLD;
+    END IF;
+    IF NEW.n % 2 = 0 THEN RETURN NULL; END IF;
+    NEW.id := NEW.id + 100;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER sieve BEFORE INSERT OR UPDATE OR DELETE ON kept FOR EACH ROW EXECUTE FUNCTION sieve();
+INSERT INTO kept SELECT g, g FROM generate_series(1, 6) g;
+INSERT INTO kept VALUES (1, 1);
+INSERT INTO kept VALUES (3, 3) ON CONFLICT (id) DO NOTHING;
+UPDATE kept SET n = n + 2 WHERE n = 3 RETURNING *;
+UPDATE kept SET n = 8;
+DELETE FROM kept;
+SELECT * FROM kept ORDER BY id;
+
+-- tables that have triggers themselves, and a guard by depth
+CREATE TABLE one (id integer PRIMARY KEY, n integer);
+CREATE TABLE two (id integer PRIMARY KEY, n integer);
+CREATE TABLE three (what text);
+CREATE FUNCTION to_two() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO two VALUES (NEW.id, NEW.n) ON CONFLICT (id) DO UPDATE SET n = excluded.n;
+    RETURN NULL;
+END $$;
+CREATE FUNCTION to_one() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO three VALUES (TG_OP || ' at ' || pg_trigger_depth() || ': ' || NEW.n);
+    UPDATE one SET n = NEW.n WHERE id = NEW.id AND n <> NEW.n;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER forth AFTER INSERT OR UPDATE ON one FOR EACH ROW WHEN (pg_trigger_depth() < 2) EXECUTE FUNCTION to_two();
+CREATE TRIGGER back AFTER INSERT OR UPDATE ON two FOR EACH ROW EXECUTE FUNCTION to_one();
+INSERT INTO one VALUES (1, 1), (2, 2);
+UPDATE two SET n = 7 WHERE id = 1;
+UPDATE one SET n = 9;
+SELECT * FROM one ORDER BY id;
+SELECT * FROM two ORDER BY id;
+SELECT * FROM three ORDER BY what COLLATE "C";
+CREATE FUNCTION forever() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN UPDATE one SET n = n + 1; RETURN NULL; END $$;
+CREATE TABLE endless (n integer);
+CREATE FUNCTION again() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF NEW.n < 5 THEN INSERT INTO endless VALUES (NEW.n + 1); END IF; RETURN NULL; END $$;
+CREATE TRIGGER again AFTER INSERT ON endless FOR EACH ROW EXECUTE FUNCTION again();
+INSERT INTO endless VALUES (1);
+SELECT * FROM endless ORDER BY n;
+-- the row that is changed, changed by its own trigger
+CREATE FUNCTION meddles() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN UPDATE kept SET n = -1 WHERE id = NEW.id; RETURN NEW; END $$;
+CREATE TRIGGER meddles BEFORE UPDATE ON kept FOR EACH ROW WHEN (pg_trigger_depth() = 0) EXECUTE FUNCTION meddles();
+DROP TRIGGER sieve ON kept;
+UPDATE kept SET n = 5;
+SELECT * FROM kept ORDER BY id;
+-- PostgreSQL's own trigger functions
+CREATE TRIGGER same BEFORE UPDATE ON two FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger();
+UPDATE two SET n = n;
+UPDATE two SET n = n + 1 WHERE id = 2;
+SELECT * FROM two ORDER BY id;
+DROP SCHEMA tf CASCADE;

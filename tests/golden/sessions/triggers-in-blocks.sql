@@ -1,0 +1,125 @@
+-- Triggers in blocks: made, changed and fired there, undone, caught; at each level of isolation.
+CREATE SCHEMA tb;
+SET search_path = tb;
+SET client_min_messages = notice;
+CREATE TABLE t (id integer PRIMARY KEY, n integer);
+CREATE TABLE log (id integer GENERATED ALWAYS AS IDENTITY, what text);
+CREATE FUNCTION logs() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO log (what) VALUES (TG_OP || coalesce(' ' || NEW.id, '') || ' of ' || (SELECT count(*) FROM t));
+    IF NEW.n < 0 THEN RAISE EXCEPTION 'negative' USING ERRCODE = 'check_violation'; END IF;
+    RETURN NEW;
+END $$;
+BEGIN;
+CREATE TRIGGER logs BEFORE INSERT OR UPDATE ON t FOR EACH ROW EXECUTE FUNCTION logs();
+INSERT INTO t VALUES (1, 1);
+SELECT what FROM log;
+ROLLBACK;
+INSERT INTO t VALUES (1, 1);
+SELECT count(*) FROM log;
+BEGIN;
+CREATE TRIGGER logs BEFORE INSERT OR UPDATE ON t FOR EACH ROW EXECUTE FUNCTION logs();
+INSERT INTO t VALUES (2, 2);
+COMMIT;
+SELECT what FROM log;
+
+BEGIN;
+INSERT INTO t VALUES (3, 3);
+UPDATE t SET n = n * 2 WHERE id < 3;
+SELECT * FROM t ORDER BY id;
+SAVEPOINT a;
+INSERT INTO t VALUES (4, 4);
+ROLLBACK TO a;
+SELECT what FROM log ORDER BY id;
+INSERT INTO t VALUES (5, -5);
+ROLLBACK TO a;
+INSERT INTO t VALUES (6, 6);
+DELETE FROM t WHERE id = 1;
+COMMIT;
+SELECT * FROM t ORDER BY id;
+SELECT what FROM log ORDER BY id;
+
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+SELECT count(*) FROM t;
+INSERT INTO t VALUES (7, 7);
+UPDATE t SET n = 0;
+SELECT what FROM log ORDER BY id DESC LIMIT 3;
+COMMIT;
+BEGIN ISOLATION LEVEL SERIALIZABLE;
+INSERT INTO t VALUES (8, 8);
+SELECT count(*) FROM log;
+COMMIT;
+BEGIN READ ONLY;
+INSERT INTO t VALUES (9, 9);
+ROLLBACK;
+
+-- disabled for a while, in a block
+BEGIN;
+ALTER TABLE t DISABLE TRIGGER logs;
+INSERT INTO t VALUES (10, 10);
+ALTER TABLE t ENABLE TRIGGER logs;
+INSERT INTO t VALUES (11, 11);
+COMMIT;
+BEGIN;
+DROP TRIGGER logs ON t;
+INSERT INTO t VALUES (12, -12);
+ROLLBACK;
+SELECT * FROM t ORDER BY id;
+SELECT what FROM log ORDER BY id DESC LIMIT 2;
+
+-- the whole of it in one block
+BEGIN;
+CREATE TABLE made (id integer PRIMARY KEY, n integer);
+CREATE FUNCTION doubles() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.n := NEW.n * 2; RETURN NEW; END $$;
+CREATE TRIGGER doubles BEFORE INSERT ON made FOR EACH ROW EXECUTE FUNCTION doubles();
+INSERT INTO made VALUES (1, 1), (2, 2);
+SELECT * FROM made ORDER BY id;
+COMMIT;
+INSERT INTO made VALUES (3, 3);
+SELECT * FROM made ORDER BY id;
+
+-- what is caught is undone
+CREATE FUNCTION tries(v integer) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO t VALUES (v, -v);
+    RETURN 'done';
+EXCEPTION WHEN check_violation THEN
+    INSERT INTO log (what) VALUES ('caught ' || v);
+    RETURN SQLERRM;
+END $$;
+SELECT tries(20);
+SELECT tries(-21);
+SELECT tries(3);
+SELECT * FROM t WHERE id NOT BETWEEN 1 AND 19 ORDER BY id;
+SELECT what FROM log ORDER BY id DESC LIMIT 2;
+CREATE FUNCTION forgiving() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO made VALUES (NEW.id, 0);
+    RETURN NEW;
+EXCEPTION WHEN unique_violation THEN
+    RAISE NOTICE 'made has % (%)', NEW.id, SQLERRM;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER a_forgiving AFTER INSERT ON t FOR EACH ROW EXECUTE FUNCTION forgiving();
+INSERT INTO t VALUES (30, 1);
+INSERT INTO t SELECT 31, 1;
+DELETE FROM t WHERE id = 30;
+INSERT INTO t VALUES (30, 2), (32, 2);
+SELECT * FROM made ORDER BY id;
+
+-- prepared, before the trigger was there, and after
+CREATE TABLE p (id integer, s text);
+PREPARE puts AS INSERT INTO p VALUES ($1, $2) RETURNING *;
+EXECUTE puts (1, 'a');
+CREATE FUNCTION upper_s() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.s := upper(NEW.s); RETURN NEW; END $$;
+CREATE TRIGGER up BEFORE INSERT ON p FOR EACH ROW EXECUTE FUNCTION upper_s();
+EXECUTE puts (2, 'b');
+DROP TRIGGER up ON p;
+EXECUTE puts (3, 'c');
+INSERT INTO p VALUES ($1, $2) \bind 4 d \g
+CREATE TRIGGER up BEFORE INSERT ON p FOR EACH ROW EXECUTE FUNCTION upper_s();
+INSERT INTO p VALUES ($1, $2) \bind 5 e \g
+INSERT INTO p VALUES (6, 'f') \; INSERT INTO p VALUES (7, 'g') \; SELECT * FROM p ORDER BY id;
+DO $$ BEGIN INSERT INTO p VALUES (8, 'h'); UPDATE p SET s = 'x' WHERE id = 1; END $$;
+SELECT * FROM p ORDER BY id;
+DROP SCHEMA tb CASCADE;
