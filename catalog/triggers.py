@@ -10,9 +10,12 @@ from collections.abc import Mapping
 from enum import IntFlag
 from typing import Final
 
+from cachetools import LRUCache
+
 from catalog.pool import Pool
 
 FIRED: Final = "SELECT step, fired FROM pg_sluice.fired_triggers()"
+_NEEDED_MAX: Final = 1024
 
 
 class Event(IntFlag):
@@ -31,7 +34,7 @@ class FiredTriggers:
         self._step = -1
         self._fired: Mapping[int, Event] = {}
         # By the tables that a statement changes, those whose rows it was found to need.
-        self.needed: dict[frozenset[int], set[int]] = {}
+        self.needed: LRUCache[frozenset[int], set[int]] = LRUCache(_NEEDED_MAX)
 
     async def at(self, step: int) -> Mapping[int, Event]:
         """By the OIDs of tables, as of that step of the log, or of a later one."""
