@@ -27,7 +27,7 @@ from catalog.states import STEPS
 from catalog.synchronisation import Settings
 
 # Raised whenever catalog/sql changes in a way that an existing catalog does not fit.
-CATALOG_VERSION: Final = "21"
+CATALOG_VERSION: Final = "22"
 DUCKLAKE_VERSION: Final = "1.0"
 # catalog/sql, in the order in which they are run.
 _FILES: Final = (

@@ -7,9 +7,11 @@ Parquet without Spark.
 
 from __future__ import annotations
 
+from catalog.datatypes import element_type
 from gateway.analysis import UNDO
+from gateway.kept_answers import KeptAnswers
 from gateway.lake.changing import Changing
-from gateway.lake.guarded import guarding_functions, relay_statement
+from gateway.lake.guarded import guarding_functions, relay_rows, send_statement
 from gateway.lake.shadow_writer import ShadowWriter
 from gateway.messages.backend import CommandComplete
 from gateway.portal import StatementPortal
@@ -24,7 +26,8 @@ def target_oid(query: Node) -> int:
 
 
 class InsertRowsPortal(StatementPortal):
-    """Rows that PostgreSQL makes and validates; those of RETURNING go straight from it to the client."""
+    """Rows that PostgreSQL makes and validates; those of RETURNING go straight from it to the client, but where arrays
+    may have to be put another way first (gateway/lake/carried_arrays.py)."""
 
     async def run(self) -> None:
         session = self.session
@@ -32,14 +35,21 @@ class InsertRowsPortal(StatementPortal):
         target = target_oid(self.routed.query)
         async with Changing(self, "INSERT", target) as changing:
             version = await hold(session, target, self.analysis.mark, changing.mark)
-            if self.binding.raw_query is None:
+            arrays = any(element_type(column.type_oid) is not None for column in version.table.columns)
+            answers = KeptAnswers() if self.columns is not None and arrays else None
+            if self.binding.raw_query is None and answers is None:
                 self.announce()
             functions = functions_of_users(self.routed.query) | functions_of_rules(await rules(session, version.table))
             async with guarding_functions(session, functions, target):
-                tag = await relay_statement(session, self.binding)
+                await send_statement(session, self.binding)
+                tag = await relay_rows(session, answers)
             async with ShadowWriter(session, version.table) as writer:
                 await writer.take(*UNDO)
                 result = await writer.finish()
+            if answers is not None:
+                if self.binding.raw_query is None:
+                    self.announce()
+                await answers.give(session.client)
             await changing.wrote(result, version)
             await changing.finish()
         session.client.send(CommandComplete(tag))
