@@ -7,6 +7,8 @@ written anew beside the old files, as for another type of the column, in the cli
 from __future__ import annotations
 
 import json
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from gateway.analysis import SAVEPOINT, UNDO
@@ -16,13 +18,15 @@ from gateway.lake.catching_up import until_little_is_left
 from gateway.lake.computed_column import column_types
 from gateway.lake.reorganise import Plan, Reorganisation, column_obligations
 from gateway.own_message import own
+from gateway.unheld_arrays import UnheldArrayError
 from gateway.visibility import latest
 from planner.lexer import quoted
 from storage.plan import column_name
 
 if TYPE_CHECKING:
+    from catalog.model import TableVersion
     from gateway.exchange import Exchange
-    from gateway.unheld_arrays import UnheldArrayError
+    from storage.write import WriteResult
 
 _CARRY: Final = own("SELECT pg_sluice.carry_arrays($1::bigint::pg_catalog.oid, $2::pg_catalog.jsonb)")
 
@@ -41,6 +45,20 @@ async def carry_arrays(session: Exchange, unheld: UnheldArrayError, *, in_block:
         if not in_block:
             await transaction.roll_back()
         raise
+
+
+async def filled(
+    session: Exchange, version: TableVersion, fill: Callable[[TableVersion], Awaitable[WriteResult]]
+) -> tuple[TableVersion, WriteResult]:
+    """`fill` a table that the transaction has just made, with its columns carried where its rows demand that."""
+    while True:
+        try:
+            return version, await fill(version)
+        except UnheldArrayError as unheld:
+            if unheld.relid != version.table.oid:
+                raise
+            await carry_arrays(session, unheld, in_block=True)
+            version = replace(version, table=(await latest(session, unheld.relid)).table)
 
 
 async def _carry(session: Exchange, unheld: UnheldArrayError) -> None:

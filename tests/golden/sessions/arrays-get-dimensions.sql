@@ -1,10 +1,10 @@
 -- Columns that are declared with one dimension, or none, and get values of several all the same: after a dump, or from ORMs.
 CREATE SCHEMA get_dimensions;
 SET search_path = get_dimensions;
-CREATE TABLE t (id serial PRIMARY KEY, i integer[], n numeric(6, 2)[], x text[], b integer ARRAY, s integer DEFAULT 1);
-INSERT INTO t (i, n, x) VALUES ('{1,2}', '{1.5,NULL}', '{a,"b c"}'), (NULL, '{}', NULL), ('{}', NULL, '{"{",""}');
-INSERT INTO t (i) VALUES ('{{1,2},{3,4}}') RETURNING id, i;
-INSERT INTO t (i, x) VALUES ('{5}', '{{a},{NULL}}'), ('[0:1]={6,7}', '{}') RETURNING *;
+CREATE TABLE t (id integer PRIMARY KEY, i integer[], n numeric(6, 2)[], x text[], b integer ARRAY, s integer DEFAULT 1);
+INSERT INTO t (id, i, n, x) VALUES (1, '{1,2}', '{1.5,NULL}', '{a,"b c"}'), (2, NULL, '{}', NULL), (3, '{}', NULL, '{"{",""}');
+INSERT INTO t (id, i) VALUES (4, '{{1,2},{3,4}}') RETURNING id, i;
+INSERT INTO t (id, i, x) VALUES (5, '{5}', '{{a},{NULL}}'), (6, '[0:1]={6,7}', '{}') RETURNING *;
 SELECT * FROM t ORDER BY id;
 SELECT id, i[1], array_dims(i), 2 = ANY (i), array_length(x, 1) FROM t ORDER BY id;
 SELECT id FROM t WHERE i = '{1,2}';
