@@ -374,6 +374,8 @@ def bounds_of(columns: Sequence[Column], parents: Sequence[Column], values: Sequ
             continue  # files have no bounds of them
         if column.form != parent.form and _AS_TEXT in (column.form.spark, parent.form.spark):
             continue  # a number, and one that is kept as text
+        if (column.type_oid == datatypes.BPCHAR) != (parent.type_oid == datatypes.BPCHAR):
+            continue  # with blanks, and without
         chosen = pc.unique(array).drop_null() if len(array) <= _COMPARED_MAX else array
         if len(chosen) > _COMPARED_MAX:
             ends = _ends(column, array)

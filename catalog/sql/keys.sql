@@ -55,7 +55,8 @@ BEGIN
                  LEFT JOIN pg_attribute p ON p.attrelid = k.confrelid AND p.attnum = u.parent_attnum LOOP
             IF a.class IS NULL OR NOT a.collisdeterministic THEN
                 PERFORM pg_sluice.refuse(format('a key column of type %s', a.type));
-            ELSIF k.contype = 'f' AND a.class IS DISTINCT FROM a.parent_class THEN
+            ELSIF k.contype = 'f' AND a.class IS DISTINCT FROM a.parent_class
+                AND (a.class, a.parent_class) IS DISTINCT FROM ('character', 'text') THEN  -- without its blanks
                 PERFORM pg_sluice.refuse(format('a foreign key between different types (column "%s")', a.attname));
             END IF;
         END LOOP;

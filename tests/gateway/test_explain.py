@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from typing import Any
 from xml.etree import ElementTree
 
 import psycopg
@@ -231,12 +232,16 @@ def test_estimates(explained: Server) -> None:
     assert re.search(r"  \(cost=\d+\.\d\d\.\.\d+\.\d\d rows=\d+ width=36\)$", first)
     assert "cost=" not in _plan(explained, "EXPLAIN (COSTS OFF) SELECT n FROM explained")
     for engine in ("spark", "auto"):
-        [found] = json.loads(_plan(explained, "EXPLAIN (FORMAT JSON) SELECT * FROM explained WHERE n = 7", engine))
-        assert {"Startup Cost", "Total Cost", "Plan Width"} <= found["Plan"].keys()
-        assert found["Plan"]["Plan Rows"] == 1
-        [found] = json.loads(_plan(explained, "EXPLAIN (FORMAT JSON) SELECT count(*) FROM explained", engine))
-        assert found["Plan"]["Plan Rows"] == 1
-        [found] = json.loads(_plan(explained, "EXPLAIN (FORMAT JSON) SELECT * FROM explained LIMIT 3", engine))
-        assert found["Plan"]["Plan Rows"] == 3
-        [found] = json.loads(_plan(explained, "EXPLAIN (FORMAT JSON) DELETE FROM explained", engine))
-        assert (found["Plan"]["Plan Rows"], found["Plan"]["Operation"]) == (0, "Delete")
+        with psycopg.connect(explained.url, autocommit=True, options=f"-c sluice.engine={engine}") as connection:
+
+            def top(sql: str, on: psycopg.Connection = connection) -> Any:
+                [[[found]]] = on.execute(f"EXPLAIN (FORMAT JSON) {sql}".encode()).fetchall()
+                return found["Plan"]
+
+            one = top("SELECT * FROM explained WHERE n = 7")
+            assert {"Startup Cost", "Total Cost", "Plan Width"} <= one.keys()
+            assert one["Plan Rows"] == 1
+            assert top("SELECT count(*) FROM explained")["Plan Rows"] == 1
+            assert top("SELECT * FROM explained LIMIT 3")["Plan Rows"] == 3
+            change = top("DELETE FROM explained")
+            assert (change["Plan Rows"], change["Operation"]) == (0, "Delete")

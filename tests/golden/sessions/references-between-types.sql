@@ -1,4 +1,4 @@
--- Foreign keys between integers and numerics, of one scale and of any, and what they do.
+-- Foreign keys between integers and numerics, of one scale and of any, and from char to text, and what they do.
 CREATE SCHEMA between_numbers;
 SET search_path = between_numbers;
 CREATE TABLE whole (id bigint PRIMARY KEY, t text);
@@ -38,4 +38,15 @@ DELETE FROM a WHERE id = 5;
 ALTER TABLE a ADD FOREIGN KEY (n) REFERENCES whole;
 CREATE TABLE e (n text REFERENCES whole);
 CREATE TABLE f (n double precision REFERENCES exact);
+CREATE TABLE texts (k text PRIMARY KEY);
+INSERT INTO texts VALUES ('a'), ('b '), ('');
+CREATE TABLE chars (k char(5) REFERENCES texts ON UPDATE CASCADE ON DELETE CASCADE);
+INSERT INTO chars VALUES ('a'), ('  ');
+INSERT INTO chars VALUES ('b ');
+INSERT INTO chars VALUES ('c');
+UPDATE texts SET k = 'aa' WHERE k = 'a';
+DELETE FROM texts WHERE k = '';
+DELETE FROM texts WHERE k = 'b ';
+SELECT k || '|' FROM chars;
+SELECT k || '|' FROM texts;
 DROP SCHEMA between_numbers CASCADE;
