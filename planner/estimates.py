@@ -45,7 +45,7 @@ def of_scan(scanned: Scanned) -> Estimate:
 
 def of_query(query: Node, scans: Sequence[Scanned], sizes: Sequence[int], builtins: Builtins) -> Estimate:
     """What all of a statement takes; `sizes` are those of its columns' types (pg_type.typlen)."""
-    cost = sum(map(_scan_cost, scans))
+    cost = sum(map(_scan_cost, scans), 0.0)
     if query.commandType != _SELECT and not query.returningList:
         return _estimate(0.0, cost, 0, 0)
     conditions = list(_conditions(query.jointree.quals if query.jointree is not None else None))
