@@ -107,8 +107,11 @@ ENUMERATION: Final = DataType(ANYENUM, "anyenum", "anyenum", 0, 4, "varchar", "S
 # array type, anyarray, is no column's: an array of such a type is carried as a whole.
 CARRIED_TYPE: Final = DataType(CARRIED, "any", "any", 2277, -1, "varchar", "STRING")
 # Carried types whose values are equal exactly where their texts are: these may be columns of keys, and so may arrays of
-# them. Of others PostgreSQL alone can tell: `[1.0,2)` is `[1.00,2)` in numrange.
+# them. Of others PostgreSQL alone can tell: `[1.0,2)` is `[1.00,2)` in numrange. Of the first two lines, arrays alone
+# are carried, those that are declared with several dimensions.
 EQUAL_BY_TEXT: Final = (
+    "boolean", "bytea", "smallint", "integer", "bigint", "date", "time", "timestamp", "timestamptz", "uuid",
+    "text", "varchar",
     '"char"', "name", "oid", "xid", "cid", "xid8", "pg_lsn", "money", "bit", "varbit", "timetz", "inet", "cidr",
     "macaddr", "macaddr8", "tsvector", "int4range", "int8range", "daterange", "tsrange", "tstzrange", "int4multirange",
     "int8multirange", "datemultirange", "tsmultirange", "tstzmultirange", "regclass", "regcollation", "regconfig",

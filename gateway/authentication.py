@@ -50,7 +50,7 @@ async def log_in(client: Client, gateway: GatewayContext, message: startup.Start
         raise _fatal(SqlState.FEATURE_NOT_SUPPORTED, "replication connections are not supported")
     database = parameters.get("database") or user
     keys, may_use_reserved = await _authenticate(client, gateway, user)
-    if database != gateway.database:
+    if database != gateway.database and database not in gateway.other_databases:
         raise _fatal(
             "3D000",
             f'database "{database}" is not served by this gateway',

@@ -53,6 +53,7 @@ class GatewayContext:
     data_path: str
     gateways: Gateways
     engine_default: Engine
+    other_databases: frozenset[str] = frozenset()  # that are served besides (gateway/other_database.py)
     sessions: dict[tuple[int, bytes], Cancellable] = field(default_factory=dict)
     stopping: bool = False  # sessions end as soon as they run nothing
     indexing: Indexing = field(init=False)

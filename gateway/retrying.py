@@ -16,7 +16,9 @@ from typing import Final
 from catalog.errors import SluiceError, SqlState
 from gateway.analysis import Analysis
 from gateway.enlistment import SchemaChangedError
+from gateway.lake.carried_arrays import carry_arrays
 from gateway.portal import Portal, run_portal
+from gateway.unheld_arrays import UnheldArrayError
 
 ATTEMPTS_MAX: Final = 10
 _ATTEMPTS_UNHELD: Final = 3
@@ -41,12 +43,17 @@ async def run_retrying(portal: Portal, limit: int, again: Callable[[bool], Await
             repeatable = error.stale or not in_block
             if resumed or not repeatable or session.client.sent_bytes != sent or attempt == ATTEMPTS_MAX:
                 raise
+            if in_block and isinstance(error, UnheldArrayError) and session.backend.status != b"T":
+                raise
+            met = error
         else:
             return current
         if current is not portal:
             await current.close()
         if not in_block and session.transaction.implicit:
             await session.transaction.roll_back()
+        if isinstance(met, UnheldArrayError):
+            await carry_arrays(session, met, in_block=in_block)
         current = await again(not in_block and attempt >= _ATTEMPTS_UNHELD)
         if current is None:
             return None

@@ -23,6 +23,7 @@ from gateway.data_directory import DataDirectory
 from gateway.endpoint import endpoint, in_url
 from gateway.maintainer import Maintainer
 from gateway.open_files import allow_open_files
+from gateway.other_database import OTHER_DATABASES
 from gateway.serve_options import Options
 from gateway.server import Server
 from gateway.supervision import Supervision
@@ -105,6 +106,8 @@ async def serve(directory: DataDirectory, options: Options) -> None:
         gateway = GatewayContext(
             store, engine, builtins, mock_nonce, address, database, data_path, gateways, options.engine
         )
+        if options.catalog is None:
+            gateway.other_databases = OTHER_DATABASES
         gateway.indexing.start()
         stack.push_async_callback(gateway.indexing.close)
         news = SchemaNews(dsn, gateway.schema_changed)

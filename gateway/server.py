@@ -22,6 +22,7 @@ from gateway.lake import computed
 from gateway.listening import connections, listen
 from gateway.messages import backend as answers
 from gateway.messages import startup
+from gateway.other_database import OtherDatabaseSession
 from gateway.own_message import Told
 from gateway.session import Session
 from gateway.spreading import shut_down
@@ -48,7 +49,7 @@ class Server:
         self._listening: list[socket.socket] = []
         self._accepting: list[asyncio.Task[None]] = []
         self._connections: set[asyncio.Task[None]] = set()
-        self._sessions: dict[asyncio.Task[None], Session] = {}
+        self._sessions: dict[asyncio.Task[None], Session | OtherDatabaseSession] = {}
 
     async def start(self, host: str, port: int) -> None:
         """Listen; raises one clear error where the address cannot be had."""
@@ -142,14 +143,11 @@ class Server:
         task = asyncio.current_task()
         assert task is not None
         try:
-            number = self._gateway.gateways.number
-            entered = await self._gateway.store.pool.fetchrow(_ENTER, backend.process_id, number)
-            assert entered is not None
-            backend.started, told = entered
-            backend.told = Told(told)
-            engine = placing.define(self._gateway.engine_default)
-            await backend.run(_BEGIN, as_of.DEFINE, computed.DEFINE, engine, _COMMIT)
-            session = Session(self._gateway, client, backend, login.user)
+            session: Session | OtherDatabaseSession
+            if login.database == self._gateway.database:
+                session = await self._session(client, backend, login)
+            else:
+                session = OtherDatabaseSession(client, backend, self._gateway.database)
             self._gateway.sessions[key] = session
             self._sessions[task] = session
             greeting = (
@@ -165,6 +163,16 @@ class Server:
             self._sessions.pop(task, None)
             self._gateway.sessions.pop(key, None)
             backend.close()
+
+    async def _session(self, client: Client, backend: Backend, login: Login) -> Session:
+        number = self._gateway.gateways.number
+        entered = await self._gateway.store.pool.fetchrow(_ENTER, backend.process_id, number)
+        assert entered is not None
+        backend.started, told = entered
+        backend.told = Told(told)
+        engine = placing.define(self._gateway.engine_default)
+        await backend.run(_BEGIN, as_of.DEFINE, computed.DEFINE, engine, _COMMIT)
+        return Session(self._gateway, client, backend, login.user)
 
     async def _cancel(self, request: startup.CancelRequest) -> None:
         """Whether the key fits is told to nobody, as PostgreSQL does."""

@@ -8,20 +8,24 @@ from typing import Any, Final
 
 from catalog.indexes import Index
 from catalog.model import Table
+from planner import estimates
+from planner.estimates import Scanned
 from planner.explain_formats import formatted
 from planner.plan import Scan, SparkQuery
 from planner.routes import Route
 
 Plan = dict[str, Any]
+_CHANGES: Final = (Route.INSERT, Route.UPDATE, Route.DELETE, Route.MERGE)
 # What stands on lines of its own in text, and what after the name of a node.
 _BLOCKS: Final = ("Spark SQL", "Spark Plan")
-_NAMING: Final = ("Node Type", "Schema", "Relation Name", "Index Name", "Plans")
+_ESTIMATES: Final = ("Startup Cost", "Total Cost", "Plan Rows", "Plan Width")
+_NAMING: Final = ("Node Type", "Operation", "Schema", "Relation Name", "Index Name", "Plans", *_ESTIMATES)
 
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """What a scan reads of its table: how many files, and of those in which `index`, if there is one, has found rows,
-    how many row groups."""
+    """What a scan reads of its table: how many files, and their `rows`; if there is an `index`, the rows that it has
+    found, and how many row groups of the files in which these are."""
 
     table: Table
     scanned: int
@@ -44,8 +48,8 @@ def spark_plan(route: Route, query: SparkQuery, reads: Mapping[str, Reads], phys
             found |= _key_filter(scan, read.index)
         found |= _file_filter(scan, table)
         found |= _counts(read)
-        scans.append(found)
-    plan: Plan = {"Node Type": f"Spark {route.value.title()}"}
+        scans.append(found | ({} if scan.restricted else estimates.of_scan(Scanned(table, read.rows))))
+    plan = _top("Spark", route)
     if scans:
         plan["Plans"] = scans
     return plan | {"Spark SQL": query.sql, "Spark Plan": physical.rstrip()}
@@ -102,29 +106,48 @@ def located_plan(route: Route, scans: Sequence[tuple[Scan | None, Reads]]) -> Pl
 def postgres_plan(route: Route, tables: Sequence[tuple[Table, int | None, SparkQuery | None]]) -> Plan:
     """What PostgreSQL does, over copied rows of `tables`: of all that there are, or of those that Spark finds. How many
     there are is not told of all."""
-    plan: Plan = {"Node Type": f"PostgreSQL {route.value.title()}"}
+    plan = _top("PostgreSQL", route)
     if tables:
         plan["Plans"] = [
             _scan("Lake Rows", table)
             | ({} if rows is None else {"Rows Copied" if found is None else "Rows": rows})
             | ({} if found is None else {"Rows Copied By": found.sql})
+            | ({} if rows is None else estimates.of_scan(Scanned(table, rows)))
             for table, rows, found in tables
         ]
     return plan
+
+
+def _top(who: str, route: Route) -> Plan:
+    name = route.value.title()
+    return {"Node Type": f"{who} {name}"} | ({"Operation": name} if route in _CHANGES else {})
 
 
 def _scan(kind: str, table: Table) -> Plan:
     return {"Node Type": kind, "Schema": table.schema, "Relation Name": table.name}
 
 
+def without_costs(plan: Plan) -> Plan:
+    """What COSTS OFF leaves."""
+    kept = {name: value for name, value in plan.items() if name not in _ESTIMATES}
+    return kept | ({"Plans": [without_costs(each) for each in plan["Plans"]]} if "Plans" in plan else {})
+
+
+def _estimated(plan: Plan) -> str:
+    if "Total Cost" not in plan:
+        return ""
+    cost, rows = f"{plan['Startup Cost']:.2f}..{plan['Total Cost']:.2f}", plan["Plan Rows"]
+    return f"  (cost={cost} rows={rows} width={plan['Plan Width']})"
+
+
 def as_lines(plan: Plan, summary: Mapping[str, int | float]) -> list[str]:
     """In FORMAT TEXT. `summary` is what ANALYZE has found."""
-    lines = [plan["Node Type"]]
+    lines = [plan["Node Type"] + _estimated(plan)]
     if "Placed By" in plan:
         lines.append(f"  Placed By: {plan['Placed By']}")
     for node in plan.get("Plans", ()):
         using = f" using {node['Index Name']}" if "Index Name" in node else ""
-        lines.append(f"  ->  {node['Node Type']}{using} on {node['Schema']}.{node['Relation Name']}")
+        lines.append(f"  ->  {node['Node Type']}{using} on {node['Schema']}.{node['Relation Name']}{_estimated(node)}")
         shown = {name: value for name, value in node.items() if name not in _NAMING}
         if "Files Scanned" in shown:
             shown["Files"] = f"{shown.pop('Files Scanned')} scanned, {shown.pop('Files Skipped')} skipped"

@@ -81,7 +81,11 @@ class Translator:
         translate = _TRANSLATORS.get(node.type)
         if translate is None:
             raise unsupported(f"the expression {node.type}")
-        return translate(self, node)
+        found = translate(self, node)
+        if found.type_oid in self.statement.types.carried:
+            # An array where a column has arrays of several dimensions: the two would be compared, or become one.
+            raise unsupported(f"a value of type {self.context.builtins.type_name(found.type_oid)} here")
+        return found
 
     def values(self, nodes: Sequence[Node] | None) -> list[Value]:
         return [self.value(node) for node in nodes or ()]

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any, Final
 
-from catalog.errors import SluiceError, SqlState, unsupported
+from catalog.errors import unsupported
+from planner.databases import no_databases
 from planner.nodes import Node
 
 
@@ -34,7 +35,7 @@ class Route(Enum):
     ALTER = "alter table"
     SCHEMA_ONLY = "schema only"  # RENAME, SET SCHEMA, DROP, REINDEX; in a block, REPEATABLE and what is LOCKED
     ALTER_SEQUENCE = "alter sequence"  # that others have too, in a block
-    ALTER_TYPE = "alter type"  # an enumeration, or a domain
+    ALTER_TYPE = "alter type"  # an enumeration, a composite type or a domain
     CREATE_TABLE = "create table"  # that refers to others
     MADE = "made beside"  # MADE_BESIDE, in a block that has deferred changes
     CONCURRENTLY = "concurrently"
@@ -121,11 +122,7 @@ _COMMANDS: Final[Mapping[int, Route]] = {
     5: Route.MERGE,
 }
 _UTILITY: Final = 6
-# Whatever the client's rights are: PostgreSQL would say that he lacks CREATEDB, which helps nobody.
-_NO_DATABASES: Final = (
-    "A lake is one database. Use a schema of it in place of another database (SET search_path), have test runners "
-    "use the database that there is, or start another gateway with its own --data-dir."
-)
+_OBJECT_TYPE: Final = 49  # ObjectType of parsenodes.h
 
 
 def command(query: Node) -> Route:
@@ -134,7 +131,9 @@ def command(query: Node) -> Route:
     if kind == _UTILITY:
         utility = query.utilityStmt
         if isinstance(utility, Node) and utility.type == "CREATEDBSTMT":
-            raise SluiceError(SqlState.FEATURE_NOT_SUPPORTED, "CREATE DATABASE is not supported", hint=_NO_DATABASES)
+            raise no_databases("CREATE DATABASE")
+        if isinstance(utility, Node) and utility.fields.get("objtype") == _OBJECT_TYPE:
+            return Route.ALTER_TYPE  # ADD ATTRIBUTE and the like
         return UTILITY_ROUTES.get(utility.type, Route.RELAY) if isinstance(utility, Node) else Route.RELAY
     if kind not in _COMMANDS:
         raise unsupported(f"a statement of command type {kind}")

@@ -35,6 +35,7 @@ from storage.small_files import is_small, names_by_id, small_files
 
 _BATCH_ROWS: Final = 131_072
 _MIDNIGHT: Final = 86_400_000_000
+_AS_TEXT: Final = "STRING"
 # New keys are looked up so many at a time.
 _CHUNK_ROWS: Final = 1_000_000
 # Up to so many wanted keys, files are told apart by each of them; beyond, by the least and the greatest.
@@ -371,6 +372,10 @@ def bounds_of(columns: Sequence[Column], parents: Sequence[Column], values: Sequ
     for column, parent, array in zip(columns, parents, values, strict=True):
         if pa.types.is_list(array.type):
             continue  # files have no bounds of them
+        if column.form != parent.form and _AS_TEXT in (column.form.spark, parent.form.spark):
+            continue  # a number, and one that is kept as text
+        if (column.type_oid == datatypes.BPCHAR) != (parent.type_oid == datatypes.BPCHAR):
+            continue  # with blanks, and without
         chosen = pc.unique(array).drop_null() if len(array) <= _COMPARED_MAX else array
         if len(chosen) > _COMPARED_MAX:
             ends = _ends(column, array)

@@ -63,16 +63,17 @@ BEGIN
     IF published AND EXISTS (
         SELECT FROM pg_attribute t LEFT JOIN pg_sluice.attribute l ON l.relid = t.attrelid AND l.attnum = t.attnum
         WHERE t.attrelid = shadow AND t.attnum > 0 AND NOT t.attisdropped
-            AND (l.type_oid, l.typmod) IS DISTINCT FROM (t.atttypid, t.atttypmod)) THEN
+            AND (l.type_oid, l.typmod) IS DISTINCT FROM (t.atttypid, pg_sluice.kept_typmod(t))) THEN
         -- Nobody commits rows without the column between here and COMMIT.
         PERFORM FROM pg_sluice.relation r WHERE r.relid = shadow FOR UPDATE;
     END IF;
     SELECT next_column_id INTO next_id FROM pg_sluice.relation WHERE relid = shadow;
-    FOR a IN SELECT * FROM pg_attribute WHERE attrelid = shadow AND attnum > 0 AND NOT attisdropped ORDER BY attnum
+    FOR a IN SELECT t.*, pg_sluice.kept_typmod(t) AS kept_typmod FROM pg_attribute t
+             WHERE t.attrelid = shadow AND t.attnum > 0 AND NOT t.attisdropped ORDER BY t.attnum
     LOOP
         SELECT * INTO known FROM pg_sluice.attribute WHERE relid = shadow AND attnum = a.attnum;
-        CONTINUE WHEN FOUND AND (known.type_oid, known.typmod) IS NOT DISTINCT FROM (a.atttypid, a.atttypmod);
-        IF pg_sluice.column_type(a.atttypid, a.atttypmod) IS NULL THEN
+        CONTINUE WHEN FOUND AND (known.type_oid, known.typmod) IS NOT DISTINCT FROM (a.atttypid, a.kept_typmod);
+        IF pg_sluice.column_type(a.atttypid, a.kept_typmod) IS NULL THEN
             PERFORM pg_sluice.refuse(format('column "%s" of type %s', a.attname, format_type(a.atttypid, a.atttypmod)));
         END IF;
         IF EXISTS (SELECT FROM pg_sluice.made_of(a.atttypid) m JOIN pg_type t ON t.oid = m AND t.oid >= 16384
@@ -81,10 +82,10 @@ BEGIN
         END IF;
         constrained := pg_sluice.is_constrained(a.atttypid);
         PERFORM pg_sluice.note_type(a.atttypid) WHERE a.atttypid >= 16384;
-        SELECT k.type_oid INTO kept FROM pg_sluice.kept_type(a.atttypid, a.atttypmod) k;
+        SELECT k.type_oid INTO kept FROM pg_sluice.kept_type(a.atttypid, a.kept_typmod) k;
         IF known.relid IS NOT NULL AND NOT constrained AND pg_sluice.user_array(a.atttypid) IS NULL
-            AND pg_sluice.is_kept_alike(known.type_oid, known.typmod, a.atttypid, a.atttypmod) THEN
-            UPDATE pg_sluice.attribute SET type_oid = a.atttypid, typmod = a.atttypmod,
+            AND pg_sluice.is_kept_alike(known.type_oid, known.typmod, a.atttypid, a.kept_typmod) THEN
+            UPDATE pg_sluice.attribute SET type_oid = a.atttypid, typmod = a.kept_typmod,
                 initial_default = CASE  -- of a float4 the number that it is, in more digits
                     WHEN kept = 'float8'::regtype AND (pg_sluice.kept_type(known.type_oid, -1)).type_oid = 'float4'::regtype
                     THEN initial_default::float4::float8::text ELSE initial_default END
@@ -96,10 +97,10 @@ BEGIN
             OR ((a.atthasdef OR pg_sluice.domain_default(a.atttypid) IS NOT NULL)
                 AND (NOT a.atthasmissing OR pg_sluice.column_type(a.atttypid, -1) = 'list' OR kept = 2276 OR kept = 'interval'::regtype)));
         INSERT INTO pg_sluice.attribute VALUES (
-                shadow, a.attnum, next_id, a.atttypid, a.atttypmod, (a.attmissingval::text::text[])[1], computed)
+                shadow, a.attnum, next_id, a.atttypid, a.kept_typmod, (a.attmissingval::text::text[])[1], computed)
             ON CONFLICT (relid, attnum) DO UPDATE SET column_id = excluded.column_id, type_oid = excluded.type_oid,
                 typmod = excluded.typmod, initial_default = NULL, computed = excluded.computed;
-        next_id := next_id + (SELECT count(*) FROM pg_sluice.fields('', a.atttypid, a.atttypmod, 0, NULL));
+        next_id := next_id + (SELECT count(*) FROM pg_sluice.fields('', a.atttypid, a.kept_typmod, 0, NULL));
         IF computed AND pg_sluice.has_rows(shadow) THEN
             INSERT INTO pg_sluice.column_obligation VALUES (shadow, a.attnum, known.column_id)
                 ON CONFLICT DO NOTHING;
@@ -191,9 +192,7 @@ BEGIN
         IF command.classid = 'pg_type'::regclass THEN
             PERFORM pg_sluice.on_type(command.objid, command.command_tag);
         ELSIF command.object_type = 'composite type' AND command.objsubid = 0 THEN
-            -- The texts in files have the attributes that there were.
-            PERFORM pg_sluice.refuse('ALTER TYPE … ADD or DROP ATTRIBUTE of a type that columns have')
-            FROM pg_class t WHERE t.oid = command.objid AND pg_sluice.is_carried_part(t.reltype);
+            PERFORM pg_sluice.write_type_anew(t.reltype) FROM pg_class t WHERE t.oid = command.objid;
         ELSIF command.object_type = 'schema' THEN
             INSERT INTO pg_sluice.dirty VALUES (0, (SELECT nspname FROM pg_namespace WHERE oid = command.objid));
             IF command.command_tag = 'ALTER SCHEMA' THEN  -- renamed, its tables are too, and its old name is nobody's

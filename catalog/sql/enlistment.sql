@@ -35,7 +35,7 @@ CREATE FUNCTION pg_sluice.shape(shadow oid) RETURNS jsonb LANGUAGE sql STABLE SE
         'schema', n.nspname, 'name', c.relname,
         'columns', coalesce((SELECT jsonb_object_agg(l.column_id, jsonb_build_object(
                 'name', a.attname, 'attnum', a.attnum, 'computed', l.computed,
-                'type', jsonb_build_array(a.atttypid::bigint, a.atttypmod), 'labels', (
+                'type', jsonb_build_array(a.atttypid::bigint, pg_sluice.kept_typmod(a)), 'labels', (
                     SELECT jsonb_agg(e.value -> 1 ORDER BY e.ordinality)
                     FROM jsonb_array_elements(pg_sluice.labels((pg_sluice.kept_type(a.atttypid, -1)).type_oid))
                         WITH ORDINALITY e),
@@ -50,7 +50,7 @@ CREATE FUNCTION pg_sluice.shape(shadow oid) RETURNS jsonb LANGUAGE sql STABLE SE
             FROM pg_attribute a JOIN pg_sluice.attribute l ON l.relid = a.attrelid AND l.attnum = a.attnum
             WHERE a.attrelid = shadow AND NOT a.attisdropped), '{}'),
         'constraints', coalesce((SELECT jsonb_object_agg(k.oid::bigint, jsonb_build_object(
-                'name', k.conname, 'valid', k.convalidated))
+                'name', k.conname, 'valid', k.convalidated, 'comparison', pg_sluice.comparison(k)))
             FROM pg_constraint k
             WHERE (k.conrelid = shadow AND k.contype IN ('c', 'p', 'u', 'f', 'x', CASE WHEN NOT k.convalidated THEN 'n' END)
                    OR k.contypid IN (SELECT pg_sluice.domains_of(a.atttypid) FROM pg_attribute a
@@ -73,6 +73,20 @@ CREATE FUNCTION pg_sluice.shape(shadow oid) RETURNS jsonb LANGUAGE sql STABLE SE
         'triggers', pg_sluice.trigger_shape(shadow))
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE c.oid = shadow AND EXISTS (SELECT FROM pg_sluice.relation r WHERE r.relid = shadow)
+$$;
+
+
+-- The text of a CHECK that does nothing but compare, with PostgreSQL's own operators: a value of a wider type meets it where
+-- it did before. NULL for any other constraint.
+CREATE FUNCTION pg_sluice.comparison(k pg_constraint) RETURNS text LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN k.contype = 'c' AND k.convalidated AND k.conenforced AND NOT EXISTS (
+            SELECT FROM regexp_matches(k.conbin::text, '\{([A-Z_]+)', 'g') n
+            WHERE n[1] NOT IN ('OPEXPR', 'VAR', 'CONST', 'BOOLEXPR', 'NULLTEST', 'SCALARARRAYOPEXPR'))
+        AND k.conbin::text !~ ':inputcollid [1-9]'  -- a column may get another collation with its type
+        AND NOT EXISTS (
+            SELECT FROM regexp_matches(k.conbin::text, ':opno (\d+)', 'g') n LEFT JOIN pg_operator o ON o.oid = n[1]::oid
+            WHERE o.oid IS NULL OR o.oid >= 16384 OR o.oprname NOT IN ('=', '<>', '<', '<=', '>', '>='))
+        THEN pg_get_constraintdef(k.oid) END
 $$;
 
 
@@ -140,6 +154,9 @@ RETURNS TABLE (kind text, subject text, detail jsonb) LANGUAGE sql IMMUTABLE SET
             WHERE old ->> 'name' <> new ->> 'name'
         UNION ALL SELECT 11, id, CASE WHEN (new ->> 'valid')::boolean THEN 'add constraint' ELSE 'check constraint' END,
                 new ->> 'name', '{}' FROM con WHERE old IS NULL
+            -- One that PostgreSQL has made anew for a column's wider type was there before.
+            AND NOT EXISTS (SELECT FROM con o WHERE o.new IS NULL AND o.old ->> 'name' = con.new ->> 'name'
+                            AND o.old ->> 'comparison' = con.new ->> 'comparison')
         UNION ALL SELECT 12, id, 'publish constraint', coalesce(new, old) ->> 'name', '{}' FROM con
             WHERE published OR NOT (old ->> 'valid')::boolean AND (new ->> 'valid')::boolean
         -- One that PostgreSQL has made anew was there before.

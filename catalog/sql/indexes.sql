@@ -49,7 +49,8 @@ CREATE FUNCTION pg_sluice.index_form(i pg_index) RETURNS jsonb LANGUAGE sql STAB
             JOIN pg_attribute a ON a.attrelid = i.indexrelid AND a.attnum = u.n
             LEFT JOIN pg_attribute t ON t.attrelid = i.indrelid AND t.attnum = u.attnum
             LEFT JOIN pg_collation o ON o.oid = a.attcollation
-            CROSS JOIN LATERAL pg_sluice.kept_type(coalesce(t.atttypid, a.atttypid), coalesce(t.atttypmod, a.atttypmod)) k
+            CROSS JOIN LATERAL pg_sluice.kept_type(
+                coalesce(t.atttypid, a.atttypid), CASE WHEN t.attnum IS NULL THEN a.atttypmod ELSE pg_sluice.kept_typmod(t) END) k
             WHERE u.n <= i.indnkeyatts),
         'columns', (SELECT jsonb_object_agg(l.attnum, l.column_id) FROM pg_sluice.attribute l
             WHERE l.relid = i.indrelid AND (l.attnum = ANY (i.indkey::smallint[]) OR EXISTS (
@@ -82,8 +83,10 @@ BEGIN
                               WHERE e.relid = shadow AND c.oid = i.indexrelid AND e.state <> 'public');
         SELECT format_type(a.atttypid, a.atttypmod) INTO type FROM pg_attribute a
             LEFT JOIN pg_collation o ON o.oid = a.attcollation
+            LEFT JOIN pg_attribute t ON t.attrelid = shadow AND t.attnum = i.indkey[a.attnum - 1]
             WHERE a.attrelid = i.indexrelid AND a.attnum <= i.indnkeyatts
-                AND (pg_sluice.key_class(a.atttypid, a.atttypmod) IS NULL OR NOT coalesce(o.collisdeterministic, true))
+                AND (pg_sluice.key_class(a.atttypid, CASE WHEN t.attnum IS NULL THEN a.atttypmod
+                                                     ELSE pg_sluice.kept_typmod(t) END) IS NULL OR NOT coalesce(o.collisdeterministic, true))
             LIMIT 1;
         IF FOUND THEN
             PERFORM pg_sluice.refuse(format('a key of type %s', type));

@@ -15,11 +15,11 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
         WHEN k.type_oid = 2276 THEN NULL
         WHEN pg_sluice.column_type($1, $2) = 'list' THEN (
             SELECT pg_sluice.key_class(d.type_oid, k.typmod) || '[]' FROM pg_sluice.datatype d WHERE d.array_oid = k.type_oid)
-        WHEN k.type_oid IN (20, 21, 23) OR pg_sluice.column_type($1, $2) LIKE 'decimal%' THEN 'number'
+        WHEN k.type_oid IN (20, 21, 23, 1700) THEN 'number'
         WHEN k.type_oid IN (700, 701) THEN 'float'
         WHEN k.type_oid IN (25, 1043) THEN 'text'
         WHEN k.type_oid >= 16384 AND pg_sluice.column_type($1, $2) IS NOT NULL
-             OR k.type_oid IN (16, 17, 1042, 1082, 1083, 1114, 1184, 1700, 2950) THEN k.type_oid::regtype::text END
+             OR k.type_oid IN (16, 17, 1042, 1082, 1083, 1114, 1184, 2950) THEN k.type_oid::regtype::text END
     FROM pg_sluice.kept_type($1, $2) k
 $$;
 
@@ -52,15 +52,16 @@ BEGIN
             PERFORM pg_sluice.refuse('MATCH FULL over several columns');
         END IF;
         FOR a IN SELECT c.attname, format_type(c.atttypid, c.atttypmod) AS type, o.collisdeterministic,
-                        pg_sluice.key_class(c.atttypid, c.atttypmod) AS class,
-                        pg_sluice.key_class(p.atttypid, p.atttypmod) AS parent_class
+                        pg_sluice.key_class(c.atttypid, pg_sluice.kept_typmod(c)) AS class,
+                        pg_sluice.key_class(p.atttypid, pg_sluice.kept_typmod(p)) AS parent_class
                  FROM unnest(k.conkey, k.confkey) AS u (attnum, parent_attnum)
                  JOIN pg_attribute c ON c.attrelid = k.conrelid AND c.attnum = u.attnum
                  LEFT JOIN pg_collation o ON o.oid = c.attcollation
                  LEFT JOIN pg_attribute p ON p.attrelid = k.confrelid AND p.attnum = u.parent_attnum LOOP
             IF a.class IS NULL OR NOT a.collisdeterministic THEN
                 PERFORM pg_sluice.refuse(format('a key column of type %s', a.type));
-            ELSIF k.contype = 'f' AND a.class IS DISTINCT FROM a.parent_class THEN
+            ELSIF k.contype = 'f' AND a.class IS DISTINCT FROM a.parent_class
+                AND (a.class, a.parent_class) IS DISTINCT FROM ('character', 'text') THEN  -- without its blanks
                 PERFORM pg_sluice.refuse(format('a foreign key between different types (column "%s")', a.attname));
             END IF;
         END LOOP;

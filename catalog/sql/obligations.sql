@@ -127,7 +127,8 @@ BEGIN
     PERFORM pg_sluice.authorize('column_obligations');
     RETURN jsonb_build_object(
         'columns', (SELECT coalesce(jsonb_agg(jsonb_build_object(
-            'attnum', o.attnum, 'name', a.attname, 'type', format_type(a.atttypid, a.atttypmod),
+            'attnum', o.attnum, 'name', a.attname, 'type', format_type(a.atttypid, a.atttypmod)
+                || CASE WHEN a.attndims > 1 THEN '[]' ELSE '' END,
             'added', o.old_column_id IS NULL, 'generated', a.attgenerated <> '',
             'sequence', q.seqrelid::bigint,
             'start', q.seqstart, 'increment', q.seqincrement,
@@ -167,7 +168,7 @@ BEGIN
     IF NOT pg_sluice.has_rows(shadow) THEN
         RETURN;
     END IF;
-    FOR a IN SELECT c.attnum, c.atttypid, c.atttypmod, l.column_id FROM pg_attribute c
+    FOR a IN SELECT c.attnum, c.atttypid, pg_sluice.kept_typmod(c) AS kept_typmod, l.column_id FROM pg_attribute c
              JOIN pg_sluice.attribute l ON l.relid = c.attrelid AND l.attnum = c.attnum
              WHERE c.attrelid = shadow AND names ? c.attname AND NOT c.attisdropped AND NOT EXISTS (
                 SELECT FROM pg_sluice.column_obligation o WHERE o.relid = shadow AND o.attnum = c.attnum)
@@ -176,7 +177,7 @@ BEGIN
         UPDATE pg_sluice.attribute SET column_id = next_id, initial_default = NULL, computed = true
             WHERE relid = shadow AND attnum = a.attnum;
         UPDATE pg_sluice.relation SET next_column_id = next_id + (
-            SELECT count(*) FROM pg_sluice.fields('', a.atttypid, a.atttypmod, 0, NULL)) WHERE relid = shadow;
+            SELECT count(*) FROM pg_sluice.fields('', a.atttypid, a.kept_typmod, 0, NULL)) WHERE relid = shadow;
         INSERT INTO pg_sluice.column_obligation VALUES (shadow, a.attnum, a.column_id);
         INSERT INTO pg_sluice.obligation
             SELECT oid, shadow FROM pg_constraint

@@ -111,7 +111,7 @@ BEGIN
                CASE WHEN f.parent_id IS NULL THEN pg_sluice.initial_value(f.field_type, l.initial_default) END AS first_value
         FROM pg_attribute a
         JOIN pg_sluice.attribute l ON l.relid = a.attrelid AND l.attnum = a.attnum
-        CROSS JOIN LATERAL pg_sluice.fields(a.attname, a.atttypid, a.atttypmod, l.column_id, NULL) f
+        CROSS JOIN LATERAL pg_sluice.fields(a.attname, a.atttypid, pg_sluice.kept_typmod(a), l.column_id, NULL) f
         WHERE a.attrelid = shadow AND NOT a.attisdropped
     ), ended AS (
         UPDATE pg_ducklake.ducklake_column k SET end_snapshot = snapshot
@@ -277,8 +277,28 @@ SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 
+-- How many rows the transaction's statements have added to a table, replaced and removed. Of what a statement has both
+-- added and removed rows are replaced; TRUNCATE and files that are written anew do not count.
+CREATE FUNCTION pg_sluice.counts(shadow oid, OUT inserted bigint, OUT updated bigint, OUT deleted bigint) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp AS $$
+    WITH deletion AS (
+        SELECT s.staged_id, (f ->> 'delete_count')::bigint - coalesce(
+            lag((f ->> 'delete_count')::bigint) OVER (PARTITION BY f ->> 'data_path' ORDER BY s.staged_id),
+            (SELECT d.delete_count FROM pg_ducklake.ducklake_delete_file d
+             WHERE d.delete_file_id = (f ->> 'replaces')::bigint), 0) AS rows
+        FROM pg_sluice.staged s CROSS JOIN LATERAL jsonb_array_elements(s.change -> 'delete_files') f WHERE s.relid = shadow
+    ), each AS (
+        SELECT (SELECT coalesce(sum((f ->> 'record_count')::bigint), 0)
+                FROM jsonb_array_elements(s.change -> 'data_files') f)::bigint AS added,
+               (SELECT coalesce(sum(d.rows), 0) FROM deletion d WHERE d.staged_id = s.staged_id)::bigint AS gone
+        FROM pg_sluice.staged s WHERE s.relid = shadow AND (s.change ->> 'truncate')::boolean IS NOT TRUE)
+    SELECT sum(added - least(added, gone))::bigint, sum(least(added, gone))::bigint, sum(gone - least(added, gone))::bigint
+    FROM each
+$$;
+
+
 -- One staged change of one table:
---   {"relid": …, "truncate": bool, "place": file_order or lacking,
+--   {"relid": …, "truncate": bool, "place": file_order or lacking, "counts": as `counts` has them, or lacking,
 --    "data_files":   [{"path", "record_count", "size_bytes", "footer_size",
 --                      "statistics": {column_id: {value_count, null_count, size_bytes, minimum, maximum,
 --                                                 contains_nan}}}],
@@ -312,7 +332,11 @@ BEGIN
         PERFORM pg_sluice.publish_delete_files(snapshot, id, change -> 'delete_files');
         changes := changes || format('deleted_from_table:%s', id);
     END IF;
-    UPDATE pg_sluice.relation SET changed_snapshot = snapshot WHERE table_id = id;
+    UPDATE pg_sluice.relation SET changed_snapshot = snapshot,
+        inserted = inserted + coalesce((change #>> '{counts,inserted}')::bigint, 0),
+        updated = updated + coalesce((change #>> '{counts,updated}')::bigint, 0),
+        deleted = deleted + coalesce((change #>> '{counts,deleted}')::bigint, 0)
+        WHERE table_id = id;
     RETURN changes;
 END $$;
 
@@ -361,7 +385,8 @@ BEGIN
         SELECT last_value INTO version FROM pg_sluice.schema_version;
     END IF;
     FOR s IN SELECT DISTINCT relid FROM pg_sluice.staged ORDER BY relid LOOP
-        row_changes := row_changes || pg_sluice.publish_rows(snapshot, pg_sluice.squashed(s.relid));
+        row_changes := row_changes || pg_sluice.publish_rows(
+            snapshot, pg_sluice.squashed(s.relid) || jsonb_build_object('counts', to_jsonb(pg_sluice.counts(s.relid))));
     END LOOP;
     DELETE FROM pg_sluice.staged;
     IF EXISTS (SELECT FROM pg_sluice.dirty) THEN

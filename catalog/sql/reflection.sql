@@ -19,3 +19,33 @@ BEGIN
                        v.name, v.options, v.query, v.condition);
     END LOOP;
 END $$;
+
+-- Of lake tables, counts of rows are those of the lake: PostgreSQL would count what passes through shadows.
+DO $$
+DECLARE
+    listed text;
+BEGIN
+    SELECT string_agg(CASE a.attname
+        WHEN 'n_tup_ins' THEN 'coalesce(r.inserted, v.n_tup_ins) AS n_tup_ins'
+        WHEN 'n_tup_upd' THEN 'coalesce(r.updated, v.n_tup_upd) AS n_tup_upd'
+        WHEN 'n_tup_del' THEN 'coalesce(r.deleted, v.n_tup_del) AS n_tup_del'
+        WHEN 'n_live_tup' THEN 'CASE WHEN r.relid IS NULL THEN v.n_live_tup ELSE greatest(0, coalesce((
+            SELECT sum(f.record_count) FROM pg_ducklake.ducklake_data_file f
+            WHERE f.table_id = r.table_id AND f.end_snapshot IS NULL), 0) - coalesce((
+            SELECT sum(f.delete_count) FROM pg_ducklake.ducklake_delete_file f
+            WHERE f.table_id = r.table_id AND f.end_snapshot IS NULL), 0))::bigint END AS n_live_tup'
+        WHEN 'n_dead_tup' THEN 'CASE WHEN r.relid IS NULL THEN v.n_dead_tup ELSE coalesce((
+            SELECT sum(f.delete_count) FROM pg_ducklake.ducklake_delete_file f
+            WHERE f.table_id = r.table_id AND f.end_snapshot IS NULL), 0)::bigint END AS n_dead_tup'
+        ELSE format('v.%I', a.attname) END, ', ' ORDER BY a.attnum) INTO listed
+        FROM pg_attribute a WHERE a.attrelid = 'pg_catalog.pg_stat_all_tables'::regclass AND a.attnum > 0;
+    EXECUTE format('CREATE OR REPLACE VIEW pg_catalog.pg_stat_all_tables AS SELECT %s FROM (%s) v '
+                   'LEFT JOIN pg_sluice.relation r ON r.relid = v.relid',
+                   listed, rtrim(pg_get_viewdef('pg_catalog.pg_stat_all_tables'::regclass), ';'));
+    -- What gateways have open for themselves is nobody's to end, or to count as a client's.
+    EXECUTE format('CREATE OR REPLACE VIEW pg_catalog.pg_stat_activity AS SELECT v.* FROM (%s) v '
+                   'WHERE (v.application_name = ''sluice gateway'' AND v.usesysid IN ('
+                   'SELECT a.oid FROM pg_authid a WHERE a.rolsuper OR a.rolname = ''sluice_gateway'')) IS NOT TRUE '
+                   'OR pg_has_role(current_user, ''sluice_metadata'', ''MEMBER'')',
+                   rtrim(pg_get_viewdef('pg_catalog.pg_stat_activity'::regclass), ';'));
+END $$;

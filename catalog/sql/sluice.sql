@@ -42,7 +42,9 @@ CREATE TABLE pg_sluice.relation (
     schema_path text NOT NULL,
     next_column_id bigint NOT NULL DEFAULT 1,
     changed_snapshot bigint NOT NULL DEFAULT 0, -- the last snapshot that changed schema or rows
-    schema_version bigint NOT NULL DEFAULT 0    -- the last step of its schema (enlistment.sql)
+    schema_version bigint NOT NULL DEFAULT 0,   -- the last step of its schema (enlistment.sql)
+    -- How many rows statements have added, replaced and removed so far (pg_stat_all_tables).
+    inserted bigint NOT NULL DEFAULT 0, updated bigint NOT NULL DEFAULT 0, deleted bigint NOT NULL DEFAULT 0
 );
 
 CREATE TABLE pg_sluice.attribute (
@@ -126,14 +128,14 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
         'columns', (SELECT jsonb_agg(jsonb_build_object(
                 'attnum', a.attnum, 'column_id', l.column_id, 'name', a.attname, 'type', k.type_oid::bigint,
                 'typmod', k.typmod, 'labels', pg_sluice.labels(k.type_oid),
-                'domain', pg_sluice.domain(a.atttypid), 'array', pg_sluice.user_array(a.atttypid),
-                'carried', pg_sluice.carried(a.atttypid, a.atttypmod),
+                'domain', pg_sluice.domain(a.atttypid), 'array', CASE WHEN k.type_oid <> 2276 THEN pg_sluice.user_array(a.atttypid) END,
+                'carried', pg_sluice.carried(a.atttypid, pg_sluice.kept_typmod(a)),
                 'nullable', NOT a.attnotnull, 'not_null', pg_sluice.is_not_null(a), 'initial_default', l.initial_default,
                 'generated', a.attgenerated, 'identity', a.attidentity,
                 'default', (SELECT d.adbin::text FROM pg_attrdef d WHERE d.adrelid = r.relid AND d.adnum = a.attnum)
             ) ORDER BY a.attnum)
             FROM pg_attribute a JOIN pg_sluice.attribute l ON l.relid = a.attrelid AND l.attnum = a.attnum
-            CROSS JOIN LATERAL pg_sluice.kept_type(a.atttypid, a.atttypmod) k
+            CROSS JOIN LATERAL pg_sluice.kept_type(a.atttypid, pg_sluice.kept_typmod(a)) k
             WHERE a.attrelid = r.relid AND NOT a.attisdropped),
         'checks', (SELECT jsonb_agg(jsonb_build_object('name', k.conname, 'expression', k.conbin::text)
                                     ORDER BY k.conname)

@@ -18,25 +18,28 @@ CREATE TABLE pg_sluice.domain_constraint (constraint_oid oid PRIMARY KEY, valida
 
 -- What the lake keeps a type as: a domain's base type; an array of an enumeration or of domains as one of texts, or of what
 -- the domains are over; a type that the lake does not know as "any", whose values are carried as texts, with the typmod 1 where
--- equal values have equal texts, and -2 where to make a value of one checks domains; any other itself.
+-- equal values have equal texts, and -2 where to make a value of one checks domains; any other itself. An array with a typmod
+-- that `kept_typmod` has made is carried, too.
 CREATE FUNCTION pg_sluice.kept_type(INOUT type_oid oid, INOUT typmod integer) LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    t record;
+    t record; whole boolean := typmod <= -3;
 BEGIN
+    typmod := pg_sluice.own_typmod(typmod);
     WHILE type_oid >= 16384 LOOP  -- FirstNormalObjectId: what is below is PostgreSQL's own
         SELECT typtype, typbasetype, typtypmod INTO t FROM pg_type WHERE oid = type_oid;
         EXIT WHEN t.typtype IS DISTINCT FROM 'd';
         type_oid := t.typbasetype;
         typmod := t.typtypmod;
     END LOOP;
-    IF EXISTS (SELECT FROM pg_sluice.datatype d WHERE kept_type.type_oid IN (d.type_oid, d.array_oid) AND d.type_oid <> 2276) THEN
+    IF NOT whole AND EXISTS (
+        SELECT FROM pg_sluice.datatype d WHERE kept_type.type_oid IN (d.type_oid, d.array_oid) AND d.type_oid <> 2276) THEN
         RETURN;
     END IF;
     SELECT typtype INTO t FROM pg_type WHERE oid = kept_type.type_oid;
     IF t.typtype IS DISTINCT FROM 'e' THEN
         SELECT coalesce(d.array_oid, 0) AS array_oid, d.typmod INTO t FROM pg_sluice.kept_element(type_oid) d;
-        IF t.array_oid <> 0 THEN
+        IF t.array_oid <> 0 AND NOT whole THEN
             type_oid := t.array_oid;
             typmod := t.typmod;
         ELSIF EXISTS (SELECT FROM pg_type k WHERE k.oid = kept_type.type_oid AND k.typtype <> 'p') THEN
@@ -47,6 +50,23 @@ BEGIN
         END IF;
     END IF;
 END $$;
+
+-- The typmod by which `kept_type` and all that ask it are told what a column is: its own, but of an array that is declared
+-- with several dimensions, or has got values of such (`carry_arrays`), which Spark does not have, one below -2.
+-- `own_typmod` gives the column's own again.
+CREATE FUNCTION pg_sluice.kept_typmod(a pg_attribute) RETURNS integer LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN (
+            a.attndims > 1
+            OR a.atttypid >= 16384 AND EXISTS (
+                SELECT FROM pg_sluice.domains_of(a.atttypid) d JOIN pg_type t ON t.oid = d WHERE t.typndims > 1)
+            OR EXISTS (SELECT FROM pg_sluice.attribute l
+                       WHERE l.relid = a.attrelid AND l.attnum = a.attnum AND l.typmod <= -3))
+        AND pg_sluice.column_type(a.atttypid, a.atttypmod) = 'list' THEN -4 - a.atttypmod ELSE a.atttypmod END
+$$;
+CREATE FUNCTION pg_sluice.own_typmod(typmod integer) RETURNS integer LANGUAGE sql IMMUTABLE
+SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN $1 <= -3 THEN -4 - $1 ELSE $1 END
+$$;
 
 -- Of an array type that users have made: its elements' type, and the array of what these are kept as. NULLs for any other.
 CREATE FUNCTION pg_sluice.kept_element(of_array oid, OUT element oid, OUT array_oid oid, OUT typmod integer)
@@ -73,7 +93,7 @@ $$;
 CREATE FUNCTION pg_sluice.carried(type_oid oid, typmod integer) RETURNS jsonb LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    t record; of_type oid := type_oid; of_typmod integer := typmod; number text;
+    t record; of_type oid := type_oid; of_typmod integer := pg_sluice.own_typmod(typmod); number text;
 BEGIN
     IF (pg_sluice.kept_type($1, $2)).type_oid <> 2276 THEN
         RETURN NULL;
@@ -193,17 +213,23 @@ CREATE FUNCTION pg_sluice.made_of(type_oid oid) RETURNS SETOF oid LANGUAGE sql S
     SELECT oid FROM part
 $$;
 
--- Whether values of a type are in texts that a column carries.
-CREATE FUNCTION pg_sluice.is_carried_part(of_type oid) RETURNS boolean LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp AS $$
-    SELECT EXISTS (SELECT FROM pg_sluice.relation r JOIN pg_attribute a ON a.attrelid = r.relid
-                   WHERE a.attnum > 0 AND NOT a.attisdropped AND a.atttypid >= 16384
-                       AND pg_sluice.carried(a.atttypid, -1) IS NOT NULL
-                       AND of_type IN (SELECT pg_sluice.made_of(a.atttypid)))
-$$;
+-- What files have of a type is other text from now on: a label's, or the attributes of a row. Columns with values of it, be
+-- it within arrays, rows or domains, are to be written anew.
+CREATE FUNCTION pg_sluice.write_type_anew(of_type oid) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    shadow oid;
+BEGIN
+    FOR shadow IN
+        SELECT DISTINCT r.relid FROM pg_sluice.relation r JOIN pg_attribute a ON a.attrelid = r.relid
+        WHERE a.attnum > 0 AND NOT a.attisdropped AND a.atttypid >= 16384 AND of_type IN (SELECT pg_sluice.made_of(a.atttypid))
+        ORDER BY 1 LOOP
+        PERFORM pg_sluice.write_columns_anew(shadow, of_type);
+        INSERT INTO pg_sluice.dirty VALUES (shadow, NULL);
+    END LOOP;
+END $$;
 
--- The columns of a table that are of this type get new IDs; where there are rows, their labels are to be written anew.
-CREATE FUNCTION pg_sluice.write_labels_anew(shadow oid, of_type oid) RETURNS void LANGUAGE plpgsql
+-- Those columns of a table get new IDs.
+CREATE FUNCTION pg_sluice.write_columns_anew(shadow oid, of_type oid) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     l pg_sluice.attribute; next_id bigint;
@@ -211,15 +237,48 @@ BEGIN
     -- Nobody commits rows with the old label between here and COMMIT.
     SELECT next_column_id INTO next_id FROM pg_sluice.relation WHERE relid = shadow FOR UPDATE;
     FOR l IN SELECT k.* FROM pg_sluice.attribute k JOIN pg_attribute a ON a.attrelid = k.relid AND a.attnum = k.attnum
-             WHERE k.relid = shadow AND NOT a.attisdropped
-                 AND of_type = (SELECT t.type_oid FROM pg_sluice.kept_type(k.type_oid, -1) t) ORDER BY k.attnum LOOP
+             WHERE k.relid = shadow AND NOT a.attisdropped AND k.type_oid >= 16384
+                 AND of_type IN (SELECT pg_sluice.made_of(k.type_oid)) ORDER BY k.attnum LOOP
+        -- PostgreSQL would make values of the texts again, which is code of others.
+        IF pg_sluice.has_rows(shadow) AND (pg_sluice.kept_type(l.type_oid, l.typmod)).typmod = -2 THEN
+            PERFORM pg_sluice.refuse('ALTER TYPE of a type within columns of domains that have constraints');
+        END IF;
         UPDATE pg_sluice.attribute SET column_id = next_id, initial_default = NULL, computed = true
+            WHERE relid = shadow AND attnum = l.attnum;
+        next_id := next_id + (SELECT count(*) FROM pg_sluice.fields('', l.type_oid, l.typmod, 0, NULL));
+        INSERT INTO pg_sluice.column_obligation SELECT shadow, l.attnum, l.column_id WHERE pg_sluice.has_rows(shadow)
+            ON CONFLICT DO NOTHING;
+    END LOOP;
+    UPDATE pg_sluice.relation SET next_column_id = next_id WHERE relid = shadow;
+END $$;
+
+-- Columns of arrays are to have values that their form has no room for: they are carried from now on, and what rows have
+-- is to be written anew.
+CREATE FUNCTION pg_sluice.carry_arrays(shadow oid, names jsonb) RETURNS void LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    l pg_sluice.attribute; next_id bigint;
+BEGIN
+    PERFORM pg_sluice.authorize('carry_arrays');
+    -- Nobody commits rows with the old form between here and COMMIT.
+    SELECT next_column_id INTO next_id FROM pg_sluice.relation WHERE relid = shadow FOR UPDATE;
+    FOR l IN SELECT k.* FROM pg_sluice.attribute k JOIN pg_attribute a ON a.attrelid = k.relid AND a.attnum = k.attnum
+             WHERE k.relid = shadow AND NOT a.attisdropped AND names ? a.attname
+                 AND pg_sluice.column_type(k.type_oid, k.typmod) = 'list' ORDER BY k.attnum LOOP
+        IF EXISTS (SELECT FROM pg_constraint k WHERE k.contype IN ('p', 'u', 'f', 'x')
+                   AND ((k.conrelid = shadow AND l.attnum = ANY (k.conkey)) OR (k.confrelid = shadow AND l.attnum = ANY (k.confkey))))
+        OR EXISTS (SELECT FROM pg_index i WHERE i.indrelid = shadow AND i.indisunique AND l.attnum = ANY (i.indkey::smallint[])) THEN
+            PERFORM pg_sluice.refuse('an array of several dimensions in a key that is not declared so');
+        END IF;
+        UPDATE pg_sluice.attribute SET column_id = next_id, typmod = -4 - typmod, initial_default = NULL, computed = true
             WHERE relid = shadow AND attnum = l.attnum;
         next_id := next_id + 1;
         INSERT INTO pg_sluice.column_obligation SELECT shadow, l.attnum, l.column_id WHERE pg_sluice.has_rows(shadow)
             ON CONFLICT DO NOTHING;
     END LOOP;
     UPDATE pg_sluice.relation SET next_column_id = next_id WHERE relid = shadow;
+    PERFORM pg_sluice.note_indexes(shadow);
+    INSERT INTO pg_sluice.dirty VALUES (shadow, NULL);
 END $$;
 
 -- The tables with columns whose values are to be computed, for the session's gateway.
@@ -235,22 +294,13 @@ END $$;
 CREATE FUNCTION pg_sluice.on_type(of_type oid, command_tag text) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    made boolean := command_tag = 'CREATE TYPE'; added bigint; shadow oid;
+    made boolean := command_tag = 'CREATE TYPE'; added bigint;
 BEGIN
     IF EXISTS (SELECT FROM pg_enum e JOIN pg_sluice.enum_label l ON l.label_oid = e.oid
                WHERE e.enumtypid = of_type AND l.label <> e.enumlabel) THEN
-        IF EXISTS (SELECT FROM pg_sluice.relation r JOIN pg_attribute a ON a.attrelid = r.relid
-                   WHERE a.attnum > 0 AND NOT a.attisdropped AND a.atttypid >= 16384 AND of_type = (
-                       pg_sluice.kept_type((pg_sluice.user_array(a.atttypid) ->> 1)::oid, -1)).type_oid)
-        OR pg_sluice.is_carried_part(of_type) THEN
-            PERFORM pg_sluice.refuse('ALTER TYPE … RENAME VALUE of an enumeration with columns of arrays or composites');
-        END IF;
         -- Whoever has made a column of the type, and not committed yet, holds a weaker lock since (`note_type`).
         LOCK TABLE pg_sluice.enum_label IN SHARE ROW EXCLUSIVE MODE;
-        FOR shadow IN SELECT t FROM pg_sluice.tables_of_type(of_type) t ORDER BY t LOOP
-            PERFORM pg_sluice.write_labels_anew(shadow, of_type);
-            INSERT INTO pg_sluice.dirty VALUES (shadow, NULL);
-        END LOOP;
+        PERFORM pg_sluice.write_type_anew(of_type);
         UPDATE pg_sluice.enum_label l SET label = e.enumlabel FROM pg_enum e
             WHERE e.oid = l.label_oid AND e.enumtypid = of_type;
     END IF;

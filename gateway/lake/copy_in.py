@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Collection
 from typing import TYPE_CHECKING, Final
 
+from catalog.datatypes import element_type
 from catalog.errors import SluiceError, SqlState, unsupported
 from catalog.model import Table
 from gateway.attention import check
@@ -13,11 +14,13 @@ from gateway.backend_copies import close_unnamed_portal, copy_in
 from gateway.copy import CopyFormat
 from gateway.enlistment import analysed
 from gateway.framing import UnknownTypeError
+from gateway.lake.carried_arrays import carry_arrays
 from gateway.lake.changing import Changing
 from gateway.lake.copied_columns import copied_columns
 from gateway.lake.copy_load import CopyLoad
 from gateway.lake.copy_trial import data_encoding, options_of, try_statement
 from gateway.lake.reading import session_values
+from gateway.lake.recorded_data import RecordedData
 from gateway.lake.shadow import qualified
 from gateway.lake.transcoding import LOOK
 from gateway.lake.uniqueness import DuplicateKeyError
@@ -29,7 +32,8 @@ from gateway.portal import StatementPortal
 from gateway.relayed_copy import may_come, out_of_place
 from gateway.states import Action
 from gateway.thinking import thought
-from gateway.visibility import functions_of_rules, rules, used
+from gateway.unheld_arrays import UnheldArrayError
+from gateway.visibility import functions_of_rules, latest, rules, used
 from planner.computable import acting_functions, functions_of_users
 from planner.copy_text import copy_condition
 from planner.nodes import parse
@@ -73,12 +77,23 @@ class CopyInPortal(StatementPortal):
                 encoding=encoding,
                 condition=condition,
             )
+            arrays = any(element_type(column.type_oid) is not None for column in table.columns)
+            data = RecordedData(copied_data(session), kept=arrays)
             async with session.timeouts.out_of_window():
                 session.send_noted(CopyInResponse(bytes([form]), (form,) * len(columns)))
                 await session.client.drain()
                 if refusal is not None:
                     raise refusal
-                result = await load.run(copied_data(session))
+                while True:
+                    try:
+                        result = await load.run(data.pieces())
+                        break
+                    except UnheldArrayError as unheld:
+                        if not data.is_whole:
+                            raise
+                        await carry_arrays(session, unheld, in_block=True)
+                        version = await latest(session, target)
+                        load = load.into(version.table, await rules(session, version.table))
             try:
                 await changing.wrote(result, version)
             except DuplicateKeyError as error:

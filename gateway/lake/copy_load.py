@@ -96,6 +96,20 @@ class CopyLoad:
         # PostgreSQL puts each row in by itself where a default may be another for each: then it quotes the line too.
         self._one_by_one = any(column.attnum in kept.defaults or column.attnum in kept.identity for column in left)
 
+    def into(self, table: Table, kept: TableRules) -> CopyLoad:
+        """The same into the table as it is by now, with the same columns."""
+        return CopyLoad(
+            self._session,
+            table,
+            kept,
+            [table.column(column.attnum) for column in self._columns],
+            self._options,
+            time_zone=self._zone,
+            functions=self._functions,
+            encoding=self._encoding,
+            condition=self._condition,
+        )
+
     async def tell_line(self, error: DuplicateKeyError, result: WriteResult) -> None:
         """Say which line of the data has a key that is there already, where PostgreSQL says no more."""
         if self._one_by_one:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -32,7 +32,8 @@ from gateway.portal import Binding, Portal, StatementPortal
 from gateway.prepared import deallocate, prepare
 from gateway.visibility import rules
 from planner.change import current_of, plan_delete, plan_insert, plan_update
-from planner.explain import Plan, Reads, as_lines, as_values, discreet, postgres_plan, spark_plan
+from planner.estimates import Scanned, of_query
+from planner.explain import Plan, Reads, as_lines, as_values, discreet, postgres_plan, spark_plan, without_costs
 from planner.explain_formats import FORMATS
 from planner.locking import first_strength, plan_locking, strongest
 from planner.plan import SparkQuery
@@ -114,6 +115,7 @@ class ExplainPortal(StatementPortal):
         self._open = open_portal
         self._rehearsed = rehearsed
         self._format = routed.options.get("format", "text")
+        self._sizes: list[int] = []  # of the types of the statement's columns
 
     async def run(self) -> None:
         session, inner, routed = self.session, self.routed.inner, self.routed.inner_routed
@@ -129,6 +131,8 @@ class ExplainPortal(StatementPortal):
             summary["Actual Rows"] = await self._carry_out(inner, routed, binding)
             summary["Planning Time"] = (planned - began) * 1000
             summary["Execution Time"] = (time.perf_counter() - planned) * 1000
+        if self.routed.options.get("costs", "true") not in _ON:
+            plan = without_costs(plan)
         self.announce()
         lines = as_lines(plan, summary) if self._format == "text" else [as_values(plan, summary, self._format)]
         for line in lines:
@@ -155,6 +159,7 @@ class ExplainPortal(StatementPortal):
             inner, routed, binding = await self._executed(routed.inner, routed.inner_routed, binding)
             if routed.route in (Route.RELAY, Route.GUARDED):
                 return postgres_plan(made, [])
+        self._sizes = [column.type_length for column in inner.columns or ()]
         reading = await read(self.session, inner, binding, routed.lake, scans=False)
         if routed.route is Route.TEMPORARY:
             await check_target(self.session, query)
@@ -193,7 +198,13 @@ class ExplainPortal(StatementPortal):
             (each.version.table, None if each.version.table.oid in hidden else each.row_count, each.found)
             for each in copied
         ]
-        return postgres_plan(route, counted)
+        plan = postgres_plan(route, counted)
+        if None in (rows for _, rows, _ in counted):
+            return plan
+        return plan | self._estimate(query, [Scanned(table, rows or 0) for table, rows, _ in counted])
+
+    def _estimate(self, query: Node, scans: Sequence[Scanned]) -> Plan:
+        return of_query(query, scans, self._sizes, self.session.gateway.builtins)
 
     async def _check_options(self) -> None:
         """PostgreSQL says which there are, of what values, and which go together: of a query of nothing."""
@@ -209,7 +220,7 @@ class ExplainPortal(StatementPortal):
     async def _plan(self, routed: Routed, reading: Reading) -> Plan:
         assert routed.query is not None
         if self._rehearsed:
-            return postgres_plan(routed.route, [])
+            return postgres_plan(routed.route, []) | self._estimate(routed.query, [])
         cursor = current_of(routed.query) if routed.route in (Route.UPDATE, Route.DELETE) else None
         if cursor is not None:  # which need not be on a row, or exist, for the statement is not carried out here
             reading = replace(reading, context=replace(reading.context, current=(f"current of {cursor}", 0)))
@@ -230,7 +241,10 @@ class ExplainPortal(StatementPortal):
         path = self.session.gateway.data_path
         reads = {each.scan.name: await asyncio.to_thread(_reads, path, each) for each in run.scans}
         physical = await self.session.gateway.engine.explain(run, self.session.tag)
-        return spark_plan(routed.route, query, reads, physical)
+        plan = spark_plan(routed.route, query, reads, physical)
+        if any(scan.restricted for scan in query.scans):
+            return plan
+        return plan | self._estimate(routed.query, [Scanned(each.table, each.rows) for each in reads.values()])
 
     async def _carry_out(self, inner: Analysis, routed: Routed, bound: Binding) -> int:
         """Carry the statement out; how many rows it gave or changed."""
@@ -259,7 +273,7 @@ def _reads(data_path: str, bound: BoundScan) -> Reads:
     found = look_up(data_path, bound)
     scanned = len(found.whole) + len(found.rows)
     if found.index is None:
-        return Reads(table, scanned, len(found.skipped))
+        return Reads(table, scanned, len(found.skipped), rows=sum(file.live_count for file in found.whole))
     opened, total = row_groups(data_path, table, files, found.rows)
     return Reads(table, scanned, len(found.skipped), found.index, found.row_count, opened, total - opened)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from catalog.datatypes import FIRST_USER_OID
@@ -23,6 +24,7 @@ from gateway.arrays import number_array
 from gateway.attention import attending
 from gateway.backend import BackendLostError, Result, Statement
 from gateway.enlistment import analysed
+from gateway.lake.carried_arrays import filled
 from gateway.lake.changing import Changing
 from gateway.lake.computed import IN_ONE_PROCESS, Computing
 from gateway.lake.duplicate_rows import duplicate_row
@@ -155,8 +157,9 @@ async def _populate(session: Exchange, table: Table, *, populated: bool) -> None
 
 async def _fill(changing: Changing, version: TableVersion) -> int:
     """The rows of the view's query in place of those that are there; their number."""
-    session, table = changing.session, version.table
-    result = await _computed(session, version)
+    session = changing.session
+    version, result = await filled(session, version, partial(_computed, session))
+    table = version.table
     session.transaction.written.update(path.lstrip("/") for path in result.paths(table.path))
     change = RowChange(table.oid, result.data_files, truncate=True)
     try:

@@ -54,7 +54,7 @@ from gateway.portal import StatementPortal
 from gateway.routing import Routed, route
 from gateway.thinking import thought
 from gateway.values import ResultColumn
-from gateway.visibility import functions_of_rules, left_by_parts, rules
+from gateway.visibility import functions_of_rules, latest, left_by_parts, rules
 from planner.change import plan_delete
 from planner.computable import functions_of_users
 from planner.merge import is_read_in_place, is_repeatable, tables_in_place
@@ -165,6 +165,10 @@ class MergePortal(StatementPortal):
             if arrays.rows[0][0] == b"t":
                 return None
         routed = await route(self.session, source)
+        for oid in routed.lake:  # arrays may have several dimensions
+            carried = {each.carried.oid for each in (await latest(self.session, oid)).table.columns if each.carried}
+            if carried & {field.type_oid for field in source.columns or ()}:
+                return None
         return (source, routed) if routed.route in (Route.SELECT, Route.RELAY) else None
 
     async def _analyse(self, sql: str) -> Analysis:

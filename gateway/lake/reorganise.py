@@ -249,13 +249,14 @@ class Reorganisation:
         narrowed, zone = None, ""
         try:
             zone = spark_zone(context.session.time_zone)
+            if any(table.column(place).form != self.new.column(of).form for place, of in targets.items()):
+                raise unsupported("a domain over arrays that have several dimensions")
             query = (await thought(session, reading.size, plan_update, changing, context, targets)).query
+            listed = ", ".join([FILE_COLUMN, POSITION_COLUMN, *(column_name(attnum) for attnum in targets)])
+            narrowed = replace(query, sql=f"SELECT {listed} FROM ({query.sql}) AS computed")
         except SluiceError as refusal:
             if refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED or not asked:
                 raise
-        else:
-            listed = ", ".join([FILE_COLUMN, POSITION_COLUMN, *(column_name(attnum) for attnum in targets)])
-            narrowed = replace(query, sql=f"SELECT {listed} FROM ({query.sql}) AS computed")
         types = await column_types(session, self.relid) | {
             column_name(column.attnum): column.type for column in self.columns
         }
@@ -496,5 +497,4 @@ def _groups(files: Sequence[DataFile], files_max: int, rows_max: int) -> Iterato
             group, rows = [], 0
         group.append(file)
         rows += file.record_count
-    if group:
-        yield group
+    yield from [group] if group else []

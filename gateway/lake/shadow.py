@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from catalog.datatypes import BY_ARRAY_OID, BY_OID, CARRIED, CHECKED_TEXTS, TEXT, is_enumeration
+from catalog.datatypes import BY_ARRAY_OID, BY_OID, CARRIED, CHECKED_TEXTS, TEXT, element_type, is_enumeration
 from catalog.errors import unsupported
 from catalog.model import Column, Table
 from gateway.analysis import SAVEPOINT, UNDO
@@ -25,6 +25,7 @@ from gateway.copy import BinaryReader, CopyFormat, CopyOptions, CopyWriter
 from gateway.enlistment import SchemaChangedError, hold_schema
 from gateway.own_message import of_shadow, own, shadow_view
 from gateway.own_text import own_text
+from gateway.unheld_arrays import UnheldArrayError
 from gateway.values import Format, OutputSettings, ResultColumn, convert_binary
 from gateway.values.binary import binary_array
 from gateway.values.text import text_cells
@@ -141,13 +142,17 @@ def rows_of_bodies(names: Sequence[str], bodies: list[bytes]) -> list[pa.RecordB
 
 def binary_to_lake_form(table: Table, batch: pa.RecordBatch) -> pa.RecordBatch:
     """Columns of PostgreSQL's binary values in lake form; a value that lake tables cannot hold is 0A000."""
-    arrays = []
+    arrays, unheld = [], []
     for column, values in zip(table.columns, batch.columns, strict=True):
         of_users = column.user_array is not None
         converted = convert_binary(values, column.type_oid, column.typmod, from_postgres=True, of_users=of_users)
         if converted.refused is not None and converted.refused.true_count:
-            raise unsupported(f'this value of column "{column.name}"')
+            if element_type(column.type_oid) is None:
+                raise unsupported(f'this value of column "{column.name}"')
+            unheld.append(column.name)
         arrays.append(converted.array)
+    if unheld:
+        raise UnheldArrayError(table, unheld)
     return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in table.columns])
 
 

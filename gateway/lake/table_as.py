@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from contextlib import nullcontext
+from functools import partial
 from typing import Final
 
 from catalog.errors import SluiceError, SqlState, unsupported
@@ -13,6 +14,7 @@ from catalog.store import TableRules, table_from_description
 from gateway.analysis import SAVEPOINT, UNDO, analyse
 from gateway.backend import Statement
 from gateway.kept_answers import KeptAnswers
+from gateway.lake.carried_arrays import filled
 from gateway.lake.changing import Changing
 from gateway.lake.computed_insert import computed_insert
 from gateway.lake.execute import executed_binding
@@ -62,7 +64,7 @@ class TableAsPortal(StatementPortal):
             assert text is not None
             version = TableVersion(table_from_description(json.loads(text)), 0, ())
             if parts.with_data:
-                result = await self._fill(version, parts.query)
+                version, result = await filled(session, version, partial(self._fill, query=parts.query))
                 rows = result.row_count
                 await changing.wrote(result, version)
             await changing.finish()

@@ -1,8 +1,9 @@
 """ALTER TYPE and ALTER DOMAIN: PostgreSQL changes the type, the gateway sees to the rows of columns that are of it.
 
 For a new constraint of a domain, rows are looked at as for one of a table (gateway/lake/obligations.py). Where a label
-of an enumeration gets another name, the files that hold it are written anew beside the old ones, as for a column's
-other type (gateway/lake/reorganise.py): while others read and write, but for what they commit meanwhile.
+of an enumeration gets another name, or a composite type other attributes, the files that hold values of it are written
+anew beside the old ones, as for a column's other type (gateway/lake/reorganise.py): while others read and write, but
+for what they commit meanwhile.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from gateway.lake.deferring import defer
 from gateway.lake.guarded import guarding
 from gateway.lake.obligations import meet, obligations
 from gateway.lake.reorganise import ComputedColumn, Plan, Reorganisation, column_obligations
+from gateway.lake.reread_columns import RereadColumns
 from gateway.lake.schema_only import SchemaOnlyPortal
 from gateway.own_message import own
 from gateway.range_variable import quoted
@@ -54,13 +56,14 @@ _WRITTEN_ANEW: Final = own("SELECT pg_sluice.tables_to_write_anew()")
 
 
 class AlterTypePortal(SchemaOnlyPortal):
-    """A change of an enumeration or a domain."""
+    """A change of an enumeration, a composite type or a domain."""
 
     async def _defer(self) -> str:
-        """Unless a label gets another name: files are written anew for that, of any table with the type."""
+        """Unless a label gets another name, or there are other attributes: files are written anew for that, of any
+        table with the type."""
         session, query = self.session, self.routed.query
         assert query is not None
-        if query.utilityStmt.fields.get("oldVal"):
+        if query.utilityStmt.fields.get("oldVal") or query.utilityStmt.type == "ALTERTABLESTMT":
             return await self._carry_out()
         if query.utilityStmt.type == "ALTERENUMSTMT" and await self._is_own(query.utilityStmt.typeName):
             return await self._relay()
@@ -90,7 +93,7 @@ class AlterTypePortal(SchemaOnlyPortal):
         await transaction.deferred.settle()
         await transaction.begin()
         transaction.fresh = False
-        written: dict[int, Relabelling] = {}
+        written: dict[int, Reorganisation] = {}
         try:
             tag = await self._change(written)
             for columns in written.values():
@@ -121,7 +124,7 @@ class AlterTypePortal(SchemaOnlyPortal):
         async with guarding(session, *scanned) if watched else nullcontext():
             return await super()._relay()
 
-    async def _change(self, written: dict[int, Relabelling]) -> str:
+    async def _change(self, written: dict[int, Reorganisation]) -> str:
         """Have the type changed, once the files of all tables that it concerns are `written`: until then, it is undone,
         so that nobody waits."""
         session = self.session
@@ -138,7 +141,11 @@ class AlterTypePortal(SchemaOnlyPortal):
             await session.backend.run(*UNDO)
             for oid, (columns, new) in found.items():
                 await order_changes(session, oid)
-                written[oid] = Relabelling.of(session, columns, (await latest(session, oid)).table, new)
+                old = (await latest(session, oid)).table
+                if all(old.column(column.attnum).labels for column in columns):
+                    written[oid] = Relabelling.of(session, columns, old, new)
+                else:
+                    written[oid] = RereadColumns.of(session, columns, old, new, Statement(self.analysis.sql))
                 await until_little_is_left(written[oid].catch_up)
 
 

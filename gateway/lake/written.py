@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from catalog.datatypes import FIRST_USER_OID, NUMERIC, TEXT, UNKNOWN
+from catalog.datatypes import FIRST_USER_OID, NUMERIC, TEXT, UNKNOWN, element_type
 from catalog.errors import SluiceError, unsupported
 from gateway.arrays import number_array
 from gateway.backend import Statement
@@ -94,7 +94,12 @@ async def taking(
 ) -> Taking:
     """How the columns are taken. With `only_lake_types`, `refusal` is raised for any other; of the types that users
     have made, the lake has these `enumerations`."""
-    others = {number: field.type_oid for number, field in enumerate(fields) if not _is_of_lake(field, enumerations)}
+    others = {
+        number: field.type_oid
+        for number, field in enumerate(fields)
+        # Arrays may have several dimensions.
+        if not _is_of_lake(field, enumerations) or (element_type(field.type_oid) is not None and not only_lake_types)
+    }
     if not others:
         return Taking(fields, {})
     if only_lake_types:

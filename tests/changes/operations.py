@@ -94,7 +94,7 @@ SELECT (SELECT count(*) FROM pg_sluice.schema_change WHERE finished IS NULL AND 
 
 # Of what EXPLAIN says: how large a file is depends on who has written it, what PostgreSQL estimates on its version, and
 # Spark counts its expressions.
-_PASSING = ((" [(]cost=.*[)]$", ""), ("[0-9]+ bytes", "… bytes"), ("#[0-9]+", "#…"))
+_PASSING = ((" +[(]cost=.*[)]$", ""), ("[0-9]+ bytes", "… bytes"), ("#[0-9]+", "#…"))
 _SCHEMAS = r"SELECT quote_ident(nspname) FROM pg_namespace WHERE nspname LIKE 'op\_{area}\_%'"
 
 

@@ -308,11 +308,11 @@ def test_few_rows_are_placed_with_postgresql(numbers: Server) -> None:
     with psycopg.connect(numbers.url, autocommit=True) as connection:
         connection.execute("SET sluice.engine = 'auto'")
         connection.execute("SET sluice.small_rows = 5000")
-        plan = connection.execute("EXPLAIN SELECT count(*) FROM computed_numbers WHERE n < 10").fetchall()
+        plan = connection.execute("EXPLAIN (COSTS OFF) SELECT count(*) FROM computed_numbers WHERE n < 10").fetchall()
         assert plan[:2] == [("PostgreSQL Select",), ("  Placed By: few rows",)]
         assert connection.execute("SELECT count(*) FROM computed_numbers WHERE n < 10").fetchone() == (9,)
         connection.execute("SET sluice.small_rows = 10")
-        [first, *_] = connection.execute("EXPLAIN SELECT count(*) FROM computed_numbers").fetchall()
+        [first, *_] = connection.execute("EXPLAIN (COSTS OFF) SELECT count(*) FROM computed_numbers").fetchall()
         assert first == ("Spark Select",)
         connection.execute("SET sluice.engine = 'neither'")
         with pytest.raises(psycopg.errors.InvalidParameterValue):
@@ -396,7 +396,7 @@ def test_a_look_up_by_key_is_placed_with_postgresql(keyed: Server) -> None:
             ("DELETE FROM keyed WHERE u = '00000000-0000-0000-0000-000000000021'", "PostgreSQL Delete"),
             ("DELETE FROM keyed WHERE k < 17", "Spark Delete"),
         ):
-            [first, *_] = connection.execute(f"EXPLAIN {sql}".encode()).fetchall()
+            [first, *_] = connection.execute(f"EXPLAIN (COSTS OFF) {sql}".encode()).fetchall()
             assert first == (place,), sql
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from typing import Any
 from xml.etree import ElementTree
 
 import psycopg
@@ -64,9 +65,9 @@ def test_of_a_table_that_is_made(gateway: Server, explained: Server, sql: str) -
     with psycopg.connect(explained.url) as connection:
         connection.execute("PREPARE p (integer) AS SELECT n, t FROM explained WHERE n > $1")
         connection.execute("PREPARE q AS SELECT 1 AS one")
-        assert connection.execute(f"EXPLAIN {sql}".encode()).fetchone() == (plan,)
+        assert connection.execute(f"EXPLAIN (COSTS OFF) {sql}".encode()).fetchone() == (plan,)
         assert connection.execute("SELECT to_regclass('made')").fetchone() == (None,)
-        said = connection.execute(f"EXPLAIN ANALYZE {sql}".encode()).fetchall()
+        said = connection.execute(f"EXPLAIN (ANALYZE, COSTS OFF) {sql}".encode()).fetchall()
         assert said[0] == (plan,)
         assert (f"Actual Rows: {rows}",) in said
         assert connection.execute("SELECT count(*) FROM made").fetchone() == (rows,)
@@ -90,10 +91,10 @@ def test_of_a_temporary_table_that_is_changed(gateway: Server, explained: Server
     with psycopg.connect(explained.url) as connection:
         connection.execute("CREATE TEMP TABLE own (n integer, t text)")
         connection.execute("INSERT INTO own VALUES (1, 'mine')")
-        said = connection.execute(f"EXPLAIN {sql}".encode()).fetchall()
+        said = connection.execute(f"EXPLAIN (COSTS OFF) {sql}".encode()).fetchall()
         assert said[:2] == [(plan,), ("  ->  Lake Rows on public.explained",)]
         assert connection.execute("SELECT * FROM own").fetchall() == [(1, "mine")]
-        said = connection.execute(f"EXPLAIN ANALYZE {sql}".encode()).fetchall()
+        said = connection.execute(f"EXPLAIN (ANALYZE, COSTS OFF) {sql}".encode()).fetchall()
         assert (f"Actual Rows: {rows}",) in said
         assert connection.execute("SELECT * FROM own").fetchall() != [(1, "mine")]
         connection.rollback()
@@ -224,3 +225,23 @@ def test_it_says_who_computes(gateway: Server) -> None:
                     connection.execute(f"EXPLAIN ({option}) SELECT n FROM explained_here".encode())
     finally:
         gateway.psql("-qc", "DROP TABLE explained_here")
+
+
+def test_estimates(explained: Server) -> None:
+    first, *_ = _plan(explained, "EXPLAIN SELECT n, t FROM explained").split("\n")
+    assert re.search(r"  \(cost=\d+\.\d\d\.\.\d+\.\d\d rows=\d+ width=36\)$", first)
+    assert "cost=" not in _plan(explained, "EXPLAIN (COSTS OFF) SELECT n FROM explained")
+    for engine in ("spark", "auto"):
+        with psycopg.connect(explained.url, autocommit=True, options=f"-c sluice.engine={engine}") as connection:
+
+            def top(sql: str, on: psycopg.Connection = connection) -> Any:
+                [[[found]]] = on.execute(f"EXPLAIN (FORMAT JSON) {sql}".encode()).fetchall()
+                return found["Plan"]
+
+            one = top("SELECT * FROM explained WHERE n = 7")
+            assert {"Startup Cost", "Total Cost", "Plan Width"} <= one.keys()
+            assert one["Plan Rows"] == 1
+            assert top("SELECT count(*) FROM explained")["Plan Rows"] == 1
+            assert top("SELECT * FROM explained LIMIT 3")["Plan Rows"] == 3
+            change = top("DELETE FROM explained")
+            assert (change["Plan Rows"], change["Operation"]) == (0, "Delete")
