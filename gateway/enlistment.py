@@ -96,6 +96,10 @@ class Enlistment:
         """The transaction has changed the schemas of these, unseen by others: whoever else changes them dooms it."""
         self._altered = table_ids
 
+    def alters(self, table_id: int) -> bool:
+        """Whether the transaction has changed the table's schema."""
+        return table_id in self._altered
+
     @property
     def any(self) -> bool:
         """Whether there is a table in it."""
@@ -263,7 +267,7 @@ class Enlistment:
 
     def _forbidding(self, table_id: int, taken: Sequence[SchemaStep]) -> SchemaStep | None:
         """The step that the transaction cannot commit beside."""
-        return taken[0] if taken and table_id in self._altered else forbidding_step(taken)
+        return taken[0] if taken and self.alters(table_id) else forbidding_step(taken)
 
     def _doomed(self, table: Enlisted, steps: Sequence[SchemaStep]) -> SchemaChangedError:
         """Nothing but ROLLBACK helps any more, a savepoint neither."""

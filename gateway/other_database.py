@@ -14,12 +14,13 @@ from catalog.background import end
 from catalog.errors import SluiceError
 from gateway.backend import Backend
 from gateway.client import Client
-from gateway.framing import Frame
+from gateway.framing import HEADER_BYTES, Frame
 from gateway.messages import frontend
 from gateway.messages.backend import ReadyForQuery
 from planner.databases import refused
 
 OTHER_DATABASES: Final = frozenset({"postgres", "template1"})
+_BEGINNING_BYTES: Final = 1 << 16
 _NAMED: Final = OTHER_DATABASES | {"template0"}
 
 
@@ -71,13 +72,19 @@ class OtherDatabaseSession:
     def _allowed(self, frame: Frame) -> bytes:
         """The message, or what has the backend refuse it."""
         if frame.type == frontend.Query.type:
-            error = refused(_text(frame.body), self._lake, _NAMED)
+            error = refused(_text(_beginning(frame)), self._lake, _NAMED)
             return frame.data if error is None else frontend.Query(_raising(error)).encode()
         if frame.type == frontend.Parse.type:
-            name, _, rest = frame.body.partition(b"\0")
+            name, _, rest = _beginning(frame).partition(b"\0")
             error = refused(_text(rest), self._lake, _NAMED)
             return frame.data if error is None else frontend.Parse(name.decode("latin-1"), _raising(error)).encode()
         return frame.data
+
+
+def _beginning(frame: Frame) -> bytes:
+    """So much of a message's body as tells what the statement is. What comes behind a longer comment, PostgreSQL judges
+    by the client's rights."""
+    return bytes(memoryview(frame.data)[HEADER_BYTES : HEADER_BYTES + _BEGINNING_BYTES])
 
 
 def _text(body: bytes) -> str:

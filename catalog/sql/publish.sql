@@ -289,7 +289,11 @@ SET search_path = pg_catalog, pg_temp AS $$
         FROM pg_sluice.staged s CROSS JOIN LATERAL jsonb_array_elements(s.change -> 'delete_files') f WHERE s.relid = shadow
     ), each AS (
         SELECT (SELECT coalesce(sum((f ->> 'record_count')::bigint), 0)
-                FROM jsonb_array_elements(s.change -> 'data_files') f)::bigint AS added,
+                FROM jsonb_array_elements(s.change -> 'data_files') f
+                -- Their rows are in another file by now, which has them too.
+                WHERE f ->> 'path' NOT IN (
+                    SELECT p FROM pg_sluice.staged c CROSS JOIN LATERAL jsonb_array_elements_text(c.change -> 'combined') e (p)
+                    WHERE c.relid = shadow))::bigint AS added,
                (SELECT coalesce(sum(d.rows), 0) FROM deletion d WHERE d.staged_id = s.staged_id)::bigint AS gone
         FROM pg_sluice.staged s WHERE s.relid = shadow AND (s.change ->> 'truncate')::boolean IS NOT TRUE)
     SELECT sum(added - least(added, gone))::bigint, sum(least(added, gone))::bigint, sum(gone - least(added, gone))::bigint

@@ -23,13 +23,15 @@ if TYPE_CHECKING:
 
     from catalog.model import DataFile, Table, TableVersion
     from gateway.exchange import Exchange
+    from storage.write import WriteResult
 
 _FILES: Final = 16
 _LEVELS: Final = 3
 
 
-async def combine_files(session: Exchange, version: TableVersion) -> None:
-    """Stage one file in place of the last small ones that the transaction has staged, where they are many.
+async def combine_files(session: Exchange, version: TableVersion, added: WriteResult) -> None:
+    """Stage one file in place of the last small ones that the transaction has staged, where they are many, and have the
+    columns of what a statement has just `added`.
 
     Whoever is on rows of a file knows them by their places in it: so nothing is done while a cursor is open, and files
     whose rows have the locks of others before them are left.
@@ -37,7 +39,10 @@ async def combine_files(session: Exchange, version: TableVersion) -> None:
     transaction = session.transaction
     if session.cursors.any_open or transaction.deferred.pending or transaction.parts is not None:
         return
-    files = many_small(version.files, transaction.following)
+    if transaction.enlistment.alters(version.table.table_id):
+        return  # of files without a column, it may still have to make what their rows have there
+    columns = {each for file in added.data_files for each in file.statistics}
+    files = many_small(version.files, columns, transaction.following)
     if not files:
         return
     table, path = version.table, session.gateway.data_path
@@ -48,20 +53,22 @@ async def combine_files(session: Exchange, version: TableVersion) -> None:
     await transaction.stage(RowChange(table.oid, result.data_files, combined=[file.path for file in files]))
 
 
-def many_small(files: Sequence[DataFile], following: set[int]) -> Sequence[DataFile]:
-    """The last files, in their order, that are the transaction's own and of about one size, if there are enough."""
+def many_small(files: Sequence[DataFile], columns: set[int], following: set[int]) -> Sequence[DataFile]:
+    """The last files, in their order, that are the transaction's own, of these columns and of about one size, if there
+    are enough."""
     for level in range(_LEVELS):
         found = len(files)
-        while found and _is_of(files[found - 1], _FILES ** (level + 1), following):
+        while found and _is_of(files[found - 1], _FILES ** (level + 1), columns, following):
             found -= 1
         if len(files) - found >= _FILES:
             return files[found:]
     return ()
 
 
-def _is_of(file: DataFile, rows_max: int, following: set[int]) -> bool:
+def _is_of(file: DataFile, rows_max: int, columns: set[int], following: set[int]) -> bool:
     own = file.data_file_id is None and file.delete_file is None
-    return own and is_small(file) and file.record_count < rows_max and file_number(file.path) not in following
+    alike = is_small(file) and file.record_count < rows_max and file.statistics.keys() == columns
+    return own and alike and file_number(file.path) not in following
 
 
 def _rows(data_path: str, table: Table, files: Sequence[DataFile]) -> Iterator[pa.RecordBatch]:

@@ -80,7 +80,7 @@ class InsertRowsPortal(StatementPortal):
             async with ShadowWriter(session, version.table) as writer:
                 await writer.take(*UNDO)
                 result = await writer.finish()
-            await combine_files(session, version)
+            await combine_files(session, version, result)
             await changing.wrote(result, version)
             if self.binding.raw_query is None:
                 self.announce()
@@ -138,7 +138,7 @@ class InsertRowsPortal(StatementPortal):
         async with ShadowWriter(session, table) as writer:
             await writer.take(*UNDO)
             result = await writer.finish()
-        await combine_files(session, version)
+        await combine_files(session, version, result)
         await changing.wrote(result, version)
         await session.backend.run(_RELEASE)
         return tag

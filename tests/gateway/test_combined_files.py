@@ -36,13 +36,32 @@ def _files(rows: int, count: int = 16) -> list[DataFile]:
     ],
 )
 def test_the_last_files_of_one_size(files: list[DataFile], combined: int) -> None:
-    assert many_small(files, set()) == (files[len(files) - combined :] if combined else ())
+    assert many_small(files, set(), set()) == (files[len(files) - combined :] if combined else ())
 
 
 def test_rows_that_have_locks_stay_where_they_are() -> None:
     files = _files(1, 20)
-    assert many_small(files, {file_number("10")}) == ()
-    assert many_small(files, {file_number("1")}) == files[2:]
+    assert many_small(files, set(), {file_number("10")}) == ()
+    assert many_small(files, set(), {file_number("1")}) == files[2:]
+
+
+def test_files_of_other_columns_stay() -> None:
+    assert many_small(_files(1), {1}, set()) == ()
+
+
+def test_a_column_that_comes_in_between(target: Server, target_schema: str) -> None:
+    name = f"{target_schema}.rows"
+    target.psql("-qc", f"CREATE TABLE {name} (id int PRIMARY KEY)")
+    with psycopg.connect(target.url) as connection:
+        for number in range(20):
+            connection.execute(f"INSERT INTO {name} VALUES ({number})".encode())
+        connection.execute(f"ALTER TABLE {name} ADD COLUMN v text DEFAULT 'old', ADD COLUMN n serial".encode())
+        connection.execute(f"ALTER TABLE {name} ALTER COLUMN v SET DEFAULT 'new'".encode())
+        for number in range(20, 60):
+            connection.execute(f"INSERT INTO {name} VALUES ({number})".encode())
+        connection.commit()
+        found = connection.execute(f"SELECT v, count(*), count(DISTINCT n), max(n) FROM {name} GROUP BY v".encode())
+        assert sorted(found.fetchall()) == [("new", 40, 40, 60), ("old", 20, 20, 20)]
 
 
 def test_row_by_row(target: Server, target_schema: str) -> None:
