@@ -25,6 +25,7 @@ _OWN_TIERS: Final = ("soak", "suites")
 _STARTERS: Final = frozenset(
     {"EmbeddedPostgres", "GatewayProcess", "SparkEngine", "run_sluice", "spark_session", "start_oracle", "subprocess"}
 )
+_REFUSAL: Final = "_no_process"  # the fixture that keeps the tier `unit` from starting any
 _TARGET: Final = "target"  # the fixture that asks for one of two others while it runs
 
 
@@ -74,7 +75,7 @@ def _starts_a_server(item: pytest.Item) -> bool:
     if not isinstance(item, pytest.Function):
         return True
     fixtures: Mapping[str, Sequence[pytest.FixtureDef[object]]] = item._fixtureinfo.name2fixturedefs
-    functions = [fixture.func for of_name in fixtures.values() for fixture in of_name]
+    functions = [fixture.func for name, of_name in fixtures.items() if name != _REFUSAL for fixture in of_name]
     return (
         _TARGET in fixtures
         or _has_starters(item.module.__name__)

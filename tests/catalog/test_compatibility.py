@@ -11,7 +11,7 @@ from catalog.datatypes import BPCHAR, DATE, FLOAT4, FLOAT8, INT2, INT4, INT8, NU
 
 # As IEP-110 and 004 have it: all others forbid.
 _COMPATIBLE = {
-    "create table", "change policies",
+    "create table", "change policies", "change triggers",
     "replace view", "add column", "rename column", "drop not null", "widen type", "add label",
     "rename constraint",
     "drop constraint", "check constraint", "validate constraint", "publish constraint", "suspend constraint",
