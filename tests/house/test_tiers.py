@@ -47,7 +47,7 @@ def test_a_tier_is_taken_or_a_file() -> None:
     """A file or folder that is named is run whole; what is soak is not fast."""
     folder = "tests/simulation"
     by_tier = {tier: _collected("--tier", tier, folder) for tier in tiers.TIERS}
-    assert by_tier["unit"] < by_tier["fast"]
+    assert by_tier["unit"] <= by_tier["fast"]
     assert len(by_tier["unit"]) > 1
     assert by_tier["soak"]
     assert not by_tier["fast"] & by_tier["soak"]
