@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import random
 import re
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
 import pytest
@@ -17,7 +18,7 @@ from tests.servers import Server
 _SEED = int(os.environ.get("SLUICE_FUNCTIONS_SEED", datetime.now(UTC).toordinal()))
 _COUNT = int(os.environ.get("SLUICE_FUNCTIONS", "40"))
 _TOGETHER = 20
-MADE = """
+_MADE = """
 CREATE TABLE a (id integer PRIMARY KEY, n integer CHECK (n < 90), t text);
 CREATE TABLE b (id integer PRIMARY KEY, a integer REFERENCES a ON DELETE CASCADE ON UPDATE CASCADE, u integer UNIQUE);
 CREATE TABLE c (a integer, b integer REFERENCES b ON DELETE SET NULL, m integer DEFAULT 7);
@@ -26,7 +27,7 @@ INSERT INTO b SELECT g, 1 + g % 12, g * 3 FROM generate_series(1, 10) g;
 INSERT INTO c SELECT g % 5, 1 + g % 10, g FROM generate_series(1, 15) g;
 """
 # An expression that has failed before in the transaction PostgreSQL plans anew, and says so where that fails.
-FOLDED = re.compile(r'PL/pgSQL (?:assignment|expression) ".*"\n')
+_FOLDED = re.compile(r'PL/pgSQL (?:assignment|expression) ".*"\n')
 _CAUGHT = ("unique_violation", "foreign_key_violation", "check_violation", "OTHERS", "division_by_zero")
 SHOWN = (
     "SELECT 'a', a::text FROM a UNION ALL SELECT 'b', b::text FROM b UNION ALL SELECT 'c', c::text FROM c ORDER BY 1, 2"
@@ -110,15 +111,23 @@ def _script(seed: int) -> str:
     return f"\\echo\n\\echo function {seed}\n{made}\n{choose.choice(ways)}\n{SHOWN};\n"
 
 
+def assert_alike(
+    both: tuple[Server, Server], schema: str, seeds: Iterable[int], script: Callable[[int], str], word: str
+) -> None:
+    """PostgreSQL, the first of both, prints the same for the scripts, each of which says its `word` and seed."""
+    whole = f"SET search_path = {schema};\n{_MADE}\n" + "".join(map(script, seeds))
+    oracle, _ = both
+    oracle.psql("-qc", f"CREATE SCHEMA {schema}")
+    try:
+        answers = [server.psql("-qAt", sql=whole, merge_output=True).stdout for server in both]
+    finally:
+        oracle.psql("-qc", f"SET client_min_messages = warning; DROP SCHEMA {schema} CASCADE")
+    shown = [_FOLDED.sub("", answer).split(f"\n{word} ") for answer in answers]
+    for expected, found in zip(*shown, strict=True):
+        assert found == expected
+
+
 @pytest.mark.parametrize("first", range(0, _COUNT, _TOGETHER))
 def test_as_in_postgresql(oracle: Server, gateway: Server, schema: str, first: int) -> None:
     seeds = [_SEED * 100_000 + number for number in range(first, min(first + _TOGETHER, _COUNT))]
-    script = f"SET search_path = {schema};\n{MADE}\n" + "".join(map(_script, seeds))
-    oracle.psql("-qc", f"CREATE SCHEMA {schema}")
-    try:
-        answers = [server.psql("-qAt", sql=script, merge_output=True).stdout for server in (oracle, gateway)]
-    finally:
-        oracle.psql("-qc", f"SET client_min_messages = warning; DROP SCHEMA {schema} CASCADE")
-    shown = [FOLDED.sub("", answer).split("\nfunction ") for answer in answers]
-    for expected, found in zip(*shown, strict=True):
-        assert found == expected
+    assert_alike((oracle, gateway), schema, seeds, _script, "function")

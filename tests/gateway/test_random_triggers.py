@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.gateway.test_random_functions import FOLDED, MADE, SHOWN, block
+from tests.gateway.test_random_functions import SHOWN, assert_alike, block
 from tests.servers import Server
 
 _SEED = int(os.environ.get("SLUICE_TRIGGERS_SEED", datetime.now(UTC).toordinal()))
@@ -67,12 +67,4 @@ def _script(seed: int) -> str:
 @pytest.mark.parametrize("first", range(0, _COUNT, _TOGETHER))
 def test_as_in_postgresql(oracle: Server, gateway: Server, schema: str, first: int) -> None:
     seeds = [_SEED * 100_000 + number for number in range(first, min(first + _TOGETHER, _COUNT))]
-    script = f"SET search_path = {schema};\n{MADE}\n" + "".join(map(_script, seeds))
-    oracle.psql("-qc", f"CREATE SCHEMA {schema}")
-    try:
-        answers = [server.psql("-qAt", sql=script, merge_output=True).stdout for server in (oracle, gateway)]
-    finally:
-        oracle.psql("-qc", f"SET client_min_messages = warning; DROP SCHEMA {schema} CASCADE")
-    shown = [FOLDED.sub("", answer).split("\ntrigger ") for answer in answers]
-    for expected, found in zip(*shown, strict=True):
-        assert found == expected
+    assert_alike((oracle, gateway), schema, seeds, _script, "trigger")
