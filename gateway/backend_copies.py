@@ -9,8 +9,9 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Final
 
+from catalog.background import end
 from catalog.errors import SluiceError, SqlState
-from gateway.backend import Backend, Statement
+from gateway.backend import Backend, BackendLostError, Statement
 from gateway.encoded_statement import encode_statement, encoded_parts
 from gateway.framing import Frame
 from gateway.messages import frontend
@@ -23,6 +24,7 @@ from gateway.messages.backend import (
     ReadyForQuery,
 )
 from gateway.messages.copy import CopyData, CopyDone, CopyFail, CopyInResponse
+from gateway.messages.layout import Message
 
 _COPY_BYTES: Final = 1 << 20
 # What PostgreSQL says when the gateway ends a trial.
@@ -45,37 +47,19 @@ async def copy_in(
 ) -> None:
     """Carry out a COPY … FROM STDIN; `messages` are its CopyData, whole, without `in_utf8` in the client's encoding.
     What PostgreSQL remarks is put in `notices`, also where it fails."""
-    prepared, executed, end = encoded_parts(Statement(sql))
-    switch, switch_back = backend.switching
-    if in_utf8:
-        begin, end = switch + prepared + executed, end + switch_back
-    else:
-        begin = switch + prepared + switch_back + executed
-    backend.send(begin + frontend.Flush().encode())
-    error: SluiceError | None = None
-    sent = False
-    while True:
-        frame = await backend.next()
-        assert isinstance(frame, Frame)
-        if frame.type == ReadyForQuery.type:
-            break
-        if frame.type == ErrorResponse.type:
-            error = ErrorResponse.decode(frame.body, strict=False).to_error()
-            if not sent:
-                backend.send(frontend.Sync().encode())
-        elif frame.type == NoticeResponse.type and notices is not None:
+
+    async def parts() -> AsyncIterator[bytes]:
+        for start in range(0, len(messages), _COPY_BYTES):
+            yield messages[start : start + _COPY_BYTES]
+
+    async def note(frame: Frame) -> None:
+        if notices is not None:
             notices.append(NoticeResponse.decode(frame.body, strict=False))
-        elif frame.type == CopyInResponse.type and not sent:
-            sent = True
-            for start in range(0, len(messages), _COPY_BYTES):
-                backend.send(messages[start : start + _COPY_BYTES])
-                await backend.drain()
-            backend.send(CopyDone().encode() + end + frontend.Sync().encode())
-    if error is not None:
-        raise error
+
+    await _copy(backend, sql, parts(), note, in_utf8=in_utf8)
 
 
-async def copy_pieces(  # noqa: C901  one case for each kind of answer
+async def copy_pieces(
     backend: Backend,
     sql: str,
     pieces: AsyncIterator[bytes],
@@ -83,51 +67,100 @@ async def copy_pieces(  # noqa: C901  one case for each kind of answer
     *,
     in_utf8: bool,
 ) -> str:
-    """Carry out a COPY … FROM STDIN of data that comes in pieces; its tag. PostgreSQL's notices are kept."""
-    prepared, executed, end = encoded_parts(Statement(sql))
+    """The same of data that comes in pieces; its tag. PostgreSQL's notices are kept."""
+
+    async def parts() -> AsyncIterator[bytes]:
+        async for piece in pieces:
+            yield copy_data(piece)
+
+    async def note(frame: Frame) -> None:
+        await keep(frame.data)
+
+    return await _copy(backend, sql, parts(), note, in_utf8=in_utf8)
+
+
+class _Feeding:
+    """Sends a COPY's messages, then what ends it: CopyFail, where it is stopped or they fail. PostgreSQL hears nothing
+    else while it waits for them."""
+
+    def __init__(self, backend: Backend, messages: AsyncIterator[bytes], after: bytes) -> None:
+        self._backend = backend
+        self._messages = messages
+        self._after = after
+        self._ended = False
+        self.failed = False  # PostgreSQL wants no more of them
+
+    async def run(self) -> None:
+        try:
+            async for message in self._messages:
+                if self.failed:
+                    break
+                self._backend.send(message)
+                await self._backend.drain()
+        except BaseException:
+            self.end(CopyFail("the gateway has stopped"))
+            raise
+        self.end(CopyDone())
+
+    def end(self, *last: Message) -> None:
+        """What comes last, and Sync; once."""
+        if not self._ended:
+            self._ended = True
+            self._backend.send(b"".join(each.encode() for each in last) + self._after + frontend.Sync().encode())
+
+
+async def _copy(
+    backend: Backend,
+    sql: str,
+    messages: AsyncIterator[bytes],
+    note: Callable[[Frame], Awaitable[None]],
+    *,
+    in_utf8: bool,
+) -> str:
+    """Carry out a COPY … FROM STDIN of these CopyData; its tag."""
+    prepared, executed, closed = encoded_parts(Statement(sql))
     switch, switch_back = backend.switching
-    begin = switch + prepared + executed if in_utf8 else switch + prepared + switch_back + executed
-    end = end + switch_back if in_utf8 else end
-    backend.send(begin + frontend.Flush().encode())
-    feeding: asyncio.Task[None] | None = None
+    begin = prepared + executed if in_utf8 else prepared + switch_back + executed
+    feeding = _Feeding(backend, messages, closed + switch_back if in_utf8 else closed)
+    backend.send(switch + begin + frontend.Flush().encode())
+    task: asyncio.Task[None] | None = None
     error: SluiceError | None = None
     tag = ""
-
-    async def feed() -> None:
-        async for piece in pieces:
-            if error is not None:
-                break
-            backend.send(copy_data(piece))
-            await backend.drain()
-        backend.send(CopyDone().encode() + end + frontend.Sync().encode())
-
     try:
-        while True:
-            frame = await backend.next()
-            assert isinstance(frame, Frame)
-            if frame.type == ReadyForQuery.type:
-                break
+        while (frame := await _next_frame(backend)).type != ReadyForQuery.type:
             if frame.type == ErrorResponse.type:
                 error = ErrorResponse.decode(frame.body, strict=False).to_error()
-                if feeding is None:
-                    backend.send(frontend.Sync().encode())
+                feeding.failed = True
+                if task is None:
+                    feeding.end()
             elif frame.type == NoticeResponse.type:
-                await keep(frame.data)
+                await note(frame)
             elif frame.type == CommandComplete.type:
                 said = CommandComplete.decode(frame.body, strict=False).tag
                 tag = said if said.startswith("COPY") else tag
             elif frame.type in (ParameterStatus.type, NotificationResponse.type):
                 backend.forward(frame.data)
-            elif frame.type == CopyInResponse.type and feeding is None:
-                feeding = asyncio.create_task(feed())
-        if feeding is not None:
-            await feeding
-    finally:
-        if feeding is not None:
-            feeding.cancel()
+            elif frame.type == CopyInResponse.type and task is None:
+                task = asyncio.create_task(feeding.run())
+    except BackendLostError:
+        await end(task)
+        raise
+    except BaseException:
+        await end(task)
+        feeding.end(CopyFail("the gateway has stopped"))
+        await backend.give_up()
+        raise
+    if task is not None:
+        await task
     if error is not None:
         raise error
     return tag
+
+
+async def _next_frame(backend: Backend) -> Frame:
+    frame = await backend.next()
+    assert isinstance(frame, Frame)
+    return frame
 
 
 async def try_copy(

@@ -77,15 +77,5 @@ class TriggeredCopyPortal(TriggeredPortal):
             yield await asyncio.to_thread(self._kept.read, start, _PIECE_BYTES)
 
     async def perform(self, answers: KeptAnswers) -> str:
-        session = self.session
-        try:
-            return await copy_pieces(
-                session.backend,
-                self.analysis.sql,
-                self._pieces(),
-                answers.keep,
-                in_utf8=not session.encoding.converts,
-            )
-        except asyncio.CancelledError:
-            await session.backend.give_up()
-            raise
+        in_utf8 = not self.session.encoding.converts
+        return await copy_pieces(self.session.backend, self.analysis.sql, self._pieces(), answers.keep, in_utf8=in_utf8)

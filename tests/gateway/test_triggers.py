@@ -105,3 +105,25 @@ def test_what_is_refused(connection: psycopg.Connection, statement: str) -> None
     connection.execute("ROLLBACK")
     assert connection.execute("SELECT count(*) FROM log").fetchone() == (0,)
     assert connection.execute("SELECT n FROM large WHERE id = 5").fetchone() == (5,)
+
+
+def _copy_slowly(connection: psycopg.Connection) -> None:
+    with connection.cursor().copy("COPY slow FROM STDIN") as copy:
+        for number in range(4000):
+            copy.write(f"{number}\t{'x' * 2000}\n")
+
+
+def test_a_copy_that_takes_too_long_is_ended(gateway: Server, schema: str) -> None:
+    """While the client's data is still on its way to PostgreSQL, whose triggers are slow."""
+    with psycopg.connect(gateway.url, autocommit=True, options=f"-c search_path={schema}") as connection:
+        connection.execute("CREATE TABLE slow (id int, t text)")
+        connection.execute(
+            "CREATE FUNCTION slept() RETURNS trigger LANGUAGE plpgsql AS"
+            " $$ BEGIN PERFORM pg_sleep(0.01); RETURN NEW; END $$"
+        )
+        connection.execute("CREATE TRIGGER slept BEFORE INSERT ON slow FOR EACH ROW EXECUTE FUNCTION slept()")
+        connection.execute("SET statement_timeout = '2s'")
+        with pytest.raises(psycopg.errors.QueryCanceled, match="statement timeout"):
+            _copy_slowly(connection)
+        connection.execute("RESET statement_timeout")
+        assert connection.execute("SELECT count(*) FROM slow").fetchone() == (0,)
