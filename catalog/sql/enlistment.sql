@@ -117,12 +117,17 @@ RETURNS TABLE (kind text, subject text, detail jsonb) LANGUAGE sql IMMUTABLE SET
         SELECT key::bigint AS id, b.value AS old, n.value AS new, n.value IS NULL AND EXISTS (
             SELECT FROM col WHERE col.new ->> 'not_null' = key) AS published
         FROM jsonb_each(before -> 'constraints') b FULL JOIN jsonb_each(now -> 'constraints') n USING (key)
+    ), anew AS (
+        -- One that PostgreSQL has made anew for a column's wider type was there before, and is still there.
+        SELECT o.id AS old_id, n.id AS new_id FROM con o JOIN con n ON o.new IS NULL AND n.old IS NULL
+            AND o.old ->> 'name' = n.new ->> 'name' AND o.old ->> 'comparison' = n.new ->> 'comparison'
     ), step (place, id, kind, subject, detail) AS (
         SELECT 1, 0, 'rename table', before ->> 'name', '{}'::jsonb
             WHERE before ->> 'name' <> now ->> 'name'
         UNION ALL SELECT 2, 0, 'move table', before ->> 'name', '{}'
             WHERE before ->> 'schema' <> now ->> 'schema'
-        UNION ALL SELECT 3, id, 'drop constraint', old ->> 'name', '{}' FROM con WHERE new IS NULL AND NOT published
+        UNION ALL SELECT 3, id, 'drop constraint', old ->> 'name', '{}' FROM con
+            WHERE new IS NULL AND NOT published AND id NOT IN (SELECT old_id FROM anew)
         UNION ALL SELECT 4, id, CASE WHEN (SELECT true FROM col n WHERE n.old IS NULL
                 AND n.new -> 'attnum' = col.old -> 'attnum') THEN 'rewrite column' ELSE 'drop column' END,
                 old ->> 'name', '{}' FROM col WHERE new IS NULL
@@ -153,10 +158,7 @@ RETURNS TABLE (kind text, subject text, detail jsonb) LANGUAGE sql IMMUTABLE SET
         UNION ALL SELECT 10, id, 'rename constraint', old ->> 'name', '{}' FROM con
             WHERE old ->> 'name' <> new ->> 'name'
         UNION ALL SELECT 11, id, CASE WHEN (new ->> 'valid')::boolean THEN 'add constraint' ELSE 'check constraint' END,
-                new ->> 'name', '{}' FROM con WHERE old IS NULL
-            -- One that PostgreSQL has made anew for a column's wider type was there before.
-            AND NOT EXISTS (SELECT FROM con o WHERE o.new IS NULL AND o.old ->> 'name' = con.new ->> 'name'
-                            AND o.old ->> 'comparison' = con.new ->> 'comparison')
+                new ->> 'name', '{}' FROM con WHERE old IS NULL AND id NOT IN (SELECT new_id FROM anew)
         UNION ALL SELECT 12, id, 'publish constraint', coalesce(new, old) ->> 'name', '{}' FROM con
             WHERE published OR NOT (old ->> 'valid')::boolean AND (new ->> 'valid')::boolean
         -- One that PostgreSQL has made anew was there before.

@@ -11,7 +11,7 @@ from tests.servers import Server
 
 _COUNTERS = (
     "SELECT n_tup_ins, n_tup_upd, n_tup_del, n_live_tup BETWEEN 995 AND 1990 FROM pg_stat_user_tables"
-    " WHERE relname = 'counted'"
+    " WHERE relid = 'counted'::regclass"
 )
 
 
@@ -41,7 +41,7 @@ def test_rows_that_are_there_and_gone(gateway: Server) -> None:
         client.execute("CREATE TABLE counted_here (id integer)")
         client.execute("INSERT INTO counted_here SELECT * FROM generate_series(1, 10)")
         client.execute("DELETE FROM counted_here WHERE id > 7")
-        rows = "SELECT n_live_tup, n_dead_tup FROM pg_stat_all_tables WHERE relname = 'counted_here'"
+        rows = "SELECT n_live_tup, n_dead_tup FROM pg_stat_all_tables WHERE relid = 'counted_here'::regclass"
         assert client.execute(rows).fetchone() == (7, 3)
         client.execute("TRUNCATE counted_here")
         assert client.execute(rows).fetchone() == (0, 0)

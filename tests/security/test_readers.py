@@ -57,7 +57,7 @@ DROP TABLE pg_ducklake.ducklake_snapshot
 COPY pg_ducklake.ducklake_table TO '/tmp/ducklake_table'
 COPY (SELECT 1) TO PROGRAM 'true'
 SELECT pg_read_file('PG_VERSION')
-SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'sluice_gateway'
+SELECT pg_terminate_backend({backend})
 SET ROLE sluice_metadata
 SET SESSION AUTHORIZATION sluice
 ALTER ROLE sluice_reader CREATEROLE
@@ -90,9 +90,12 @@ def test_a_reader_may_read_and_nothing_else(
         client.execute("CREATE TABLE t (n integer); INSERT INTO t VALUES (1)")
         client.execute("SELECT 'literal of another' FROM t")
         with psycopg.connect(reader_url, autocommit=True) as reader:
+            with psycopg.connect(gateway_process.catalog_url) as superuser:
+                backend = superuser.execute("SELECT min(pid) FROM pg_stat_activity WHERE usename = 'sluice_gateway'")
+            refused = _REFUSED.format(schema=schema, backend=backend.fetchall()[0][0])
             wrong = {
                 sql: found
-                for sql in _REFUSED.format(schema=schema).strip().splitlines()
+                for sql in refused.strip().splitlines()
                 if (found := _sqlstate(reader, sql)) != "42501"
             }
             assert wrong == {}

@@ -7,6 +7,8 @@ INSERT INTO t VALUES (1, 'rlsd_amy', 10, 'a'), (2, 'x', 20, 'b'); INSERT INTO ot
 GRANT ALL ON t, other TO PUBLIC;
 \d t
 CREATE POLICY own ON t USING (owner = current_user) WITH CHECK (owner = current_user AND n > 0);
+-- of several policies, \dp has no order
+\dp t
 CREATE POLICY own ON t;
 CREATE POLICY only_low ON t AS RESTRICTIVE FOR SELECT TO rlsd_amy USING (n < 15);
 CREATE POLICY put ON t FOR INSERT WITH CHECK (id IN (SELECT id FROM other));
@@ -19,7 +21,6 @@ CREATE POLICY wrong ON t TO nobody_at_all USING (true);
 \d t
 ALTER TABLE t ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 \d t
-\dp t
 SELECT * FROM pg_policies WHERE schemaname = 'rlsd' ORDER BY policyname;
 SELECT relrowsecurity, relforcerowsecurity FROM pg_class WHERE oid = 't'::regclass;
 SELECT tablename, rowsecurity FROM pg_tables WHERE schemaname = 'rlsd' ORDER BY 1;
