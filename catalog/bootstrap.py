@@ -7,22 +7,20 @@ another version of Sluice, or another lake, has made is refused in one line.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
 from dataclasses import asdict
 from importlib.resources import files
 from typing import Final
-from urllib.parse import urlsplit
 
 import asyncpg
 
 from catalog.compatibility import COMPATIBILITY
+from catalog.connection import connect
 from catalog.datatypes import CARRIED_TYPE, DATATYPES, ENUMERATION, EQUAL_BY_TEXT
 from catalog.embedded import MAJOR
 from catalog.errors import SluiceError, SqlState
 from catalog.indexes import SIDECAR_ROWS_MIN
 from catalog.maintenance_settings import SETTINGS
-from catalog.own_settings import GATEWAY_ROLE, OWN_SETTINGS, SAFE_SETTINGS
-from catalog.pool import UNREACHABLE
+from catalog.own_settings import GATEWAY_ROLE, SAFE_SETTINGS
 from catalog.states import STEPS
 from catalog.synchronisation import Settings
 
@@ -74,16 +72,6 @@ _IS_EMPTY: Final = "SELECT pg_catalog.to_regnamespace('pg_sluice') IS NULL"
 _ONE_AT_A_TIME: Final = "LOCK TABLE pg_catalog.pg_tablespace IN SHARE UPDATE EXCLUSIVE MODE"
 CLIENT_ROLE: Final = "sluice"
 CLIENT_DATABASE: Final = "sluice"
-
-
-async def connect(dsn: str, settings: Mapping[str, str] = OWN_SETTINGS) -> asyncpg.Connection:
-    """A connection of the gateway's own; raises 57P03, in one line, where the catalog cannot be reached."""
-    try:
-        return await asyncpg.connect(dsn, server_settings=dict(settings))
-    except (*UNREACHABLE, ValueError, asyncpg.PostgresError) as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
-        place = urlsplit(dsn).netloc.rpartition("@")[2] or "its Unix socket"  # without the password
-        raise SluiceError(SqlState.CANNOT_CONNECT_NOW, f"cannot reach the catalog at {place}: {reason}") from error
 
 
 async def create_client_database(dsn: str) -> None:

@@ -14,7 +14,7 @@ from typing import Final, Self
 import asyncpg
 
 from catalog.backends import BackendId
-from catalog.bootstrap import connect
+from catalog.connection import connect
 from catalog.errors import SluiceError, SqlState
 from catalog.model import DataFile, Table
 from catalog.pool import FAULTS, UNREACHABLE, Pool, reaching

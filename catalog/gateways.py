@@ -20,8 +20,8 @@ from typing import Any, Final
 import asyncpg
 
 from catalog.background import end
-from catalog.bootstrap import connect
 from catalog.clock import HybridClock, duration, seconds
+from catalog.connection import connect
 from catalog.errors import SluiceError, SqlState
 from catalog.pool import FAULTS
 from catalog.synchronisation import Peer, Replica, Settings, Step, Update, Word, next_step, physical_microseconds

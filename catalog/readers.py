@@ -19,7 +19,7 @@ from typing import Final
 import asyncpg
 
 from catalog.background import end
-from catalog.bootstrap import connect
+from catalog.connection import connect
 from catalog.errors import SluiceError, SqlState
 from catalog.pool import FAULTS, reaching
 from catalog.words import About, Paced, listen

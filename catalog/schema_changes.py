@@ -20,7 +20,7 @@ from typing import Any, Final, Self
 import asyncpg
 
 from catalog.backends import BackendId
-from catalog.bootstrap import connect
+from catalog.connection import connect
 from catalog.errors import SluiceError, SqlState
 from catalog.pool import reaching
 from catalog.states import Element, State, Step, step, undo_path

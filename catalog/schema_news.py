@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from catalog.background import end
-from catalog.bootstrap import connect
+from catalog.connection import connect
 from catalog.pool import FAULTS
 from catalog.words import About, Paced, listen
 

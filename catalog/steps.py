@@ -13,7 +13,7 @@ from typing import Final
 import asyncpg
 
 from catalog.backends import BackendId
-from catalog.bootstrap import connect
+from catalog.connection import connect
 from catalog.errors import SluiceError, SqlState
 from catalog.states import Step
 

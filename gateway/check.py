@@ -7,8 +7,9 @@ import asyncio
 from catalog.history import scheduled_files, unreadable
 from gateway.data_directory import DataDirectory
 from gateway.opened import opened
-from storage.check import Finding, check_files
+from storage.check import check_files
 from storage.consistency import check_constraints
+from storage.finding import Finding
 from storage.sidecars import check_sidecars
 
 

@@ -12,7 +12,6 @@ Every analysis brings word of how far the log goes, so as long as nothing change
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -21,19 +20,15 @@ from typing import TYPE_CHECKING, Final
 from catalog.compatibility import SchemaStep, forbidding_step
 from catalog.errors import SluiceError, SqlState
 from catalog.store import Store, steps_from_json
-from gateway.analysis import Analysis, SchemaMark, analyse
+from gateway.analysis import SchemaMark
 from gateway.arrays import number_array
-from gateway.attention import check
-from gateway.backend import BackendLostError, Result, Statement
+from gateway.backend import Result, Statement
 from gateway.own_message import own
-from gateway.thinking import thought
-from planner.statements import explaining
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from catalog.model import Table
-    from gateway.exchange import Exchange
 
 _HOLD: Final = own("SELECT table_id, schema_version FROM pg_sluice.hold_schema($1::pg_catalog.oid[])")
 _HOLD_STEPS: Final = own("SELECT pg_sluice.hold_steps_since($1::pg_catalog.jsonb, $2::pg_catalog.oid[])")
@@ -273,26 +268,6 @@ class Enlistment:
         """Nothing but ROLLBACK helps any more, a savepoint neither."""
         self._doom = SchemaChangedError(table.name, steps)
         return self._doom
-
-
-async def analysed(
-    session: Exchange, sql: str, *, name: str = "", parameter_types: tuple[int, ...] = (), sync: bool
-) -> Analysis:
-    """The analysis of a client's statement, unless its transaction is doomed."""
-    enlistment, begun = session.transaction.enlistment, asyncio.get_running_loop().time()
-    try:
-        asked = await thought(session, len(sql), explaining, sql) or sql
-        analysis = await analyse(session.backend, asked, name=name, parameter_types=parameter_types, sync=sync)
-        analysis.sql = sql
-    except BackendLostError:
-        raise
-    except SluiceError as error:
-        raise await enlistment.cause(error) from error
-    if session.deadline is None and analysis.timeout is not None:
-        session.deadline = begun + analysis.timeout
-    check(session)
-    await enlistment.judge(analysis.mark)
-    return analysis
 
 
 def hold_schema(oids: Iterable[int]) -> Statement:

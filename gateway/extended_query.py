@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from catalog.errors import SluiceError, SqlState
 from gateway import as_of, windows
+from gateway.analysed import analysed
 from gateway.analysis import SAVEPOINT, UNDO
 from gateway.attention import check
 from gateway.backend import Backend, BackendLostError, Item
@@ -18,7 +19,6 @@ from gateway.backend import Statement as OwnStatement
 from gateway.client import Client
 from gateway.constraint_modes import keep_modes, prepare_modes
 from gateway.context import GatewayContext
-from gateway.enlistment import analysed
 from gateway.exchange import Exchange, is_notice
 from gateway.failing import fail, give_locks_back
 from gateway.framing import Frame
@@ -307,7 +307,7 @@ class ExtendedQuery(Exchange):
                 await self.transaction.begin()  # what the pipeline did so far at the backend is in the block too
             else:
                 await self._end_implicit_transaction()
-        with ending_with(self, portal, whole=not message.limit_rows):
+        with ending_with(self, portal.repetitions, whole=not (message.limit_rows or portal.name)):
             await run_retrying(portal, message.limit_rows, lambda hold: self._reopen(message.portal, hold))
 
     async def _execute_at_backend(self, frame: Frame, command: RelayedCommand | None) -> None:

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError
+from gateway.analysed import analysed
 from gateway.analysis import SAVEPOINT, UNDO, Analysis
 from gateway.backend import Backend, Statement
 from gateway.encoded_statement import CLOSES, encode_messages, encode_statement
-from gateway.enlistment import analysed
 from gateway.framing import Frame
 from gateway.messages import backend as answers
 from gateway.messages import frontend

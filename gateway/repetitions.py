@@ -20,7 +20,6 @@ from gateway.messages import frontend
 if TYPE_CHECKING:
     from gateway.client import Client
     from gateway.exchange import Exchange
-    from gateway.portal import Portal
 
 REPETITIONS_MAX: Final = 5000
 _DESCRIBE_PORTAL: Final = b"P\0"
@@ -76,11 +75,11 @@ def _put_back(client: Client, frames: list[Frame]) -> None:
 
 
 @contextmanager
-def ending_with(session: Exchange, portal: Portal, *, whole: bool) -> Iterator[None]:
-    """While a portal is executed, `whole` or up to a limit: it may answer what repeats it, and where Sync is next, its
-    commit comes before the answer, so what it meets can still be mended."""
-    client, repetitions = session.client, portal.repetitions
-    if repetitions is not None and whole and not (portal.name or session.encoding.converts or session.cursors.any_open):
+def ending_with(session: Exchange, repetitions: Repetitions | None, *, whole: bool) -> Iterator[None]:
+    """While a portal is executed, `whole` and without a name or not: it may answer what repeats it, and where Sync is
+    next, its commit comes before the answer, so what it meets can still be mended."""
+    client = session.client
+    if repetitions is not None and whole and not (session.encoding.converts or session.cursors.any_open):
         repetitions.take(client, session.repetitions_max)
     session.ends_with_statement = client.next_type == frontend.Sync.type
     try:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from catalog.datatypes import FIRST_USER_OID
 from catalog.errors import SluiceError, unsupported
+from gateway.analysed import analysed
 from gateway.analysis import Analysis
 from gateway.arrays import number_array
 from gateway.backend import Statement
-from gateway.enlistment import analysed
 from gateway.own_names import OWN
 from gateway.range_variable import quoted, quoted_name, resolve
 from gateway.taken_apart import take_apart
@@ -32,7 +32,7 @@ from planner.nodes import Node, name_of, parse, walk
 from planner.references import calls_users, changed, domains, learn, relations, runs_unseen, views
 from planner.rights import demands
 from planner.routes import Route
-from planner.system_columns import check_system_columns
+from planner.system_attributes import check_system_columns
 from planner.transaction_commands import transaction_command
 
 if TYPE_CHECKING:

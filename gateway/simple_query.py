@@ -13,11 +13,11 @@ from typing import Final
 from catalog.datatypes import TEXT
 from catalog.errors import SluiceError, SqlState
 from gateway import as_of, windows
+from gateway.analysed import analysed
 from gateway.analysis import SAVEPOINT, UNDO, Analysis
 from gateway.aside import aside
 from gateway.attention import check
 from gateway.constraint_modes import relay_modes
-from gateway.enlistment import analysed
 from gateway.exchange import Exchange, Sent, shift
 from gateway.framing import HEADER, HEADER_BYTES, LARGE_BYTES, Frame
 from gateway.lake import open_portal

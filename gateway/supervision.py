@@ -13,7 +13,8 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from catalog.bootstrap import CLIENT_DATABASE, connect, create_client_database
+from catalog.bootstrap import CLIENT_DATABASE, create_client_database
+from catalog.connection import connect
 from catalog.embedded import EmbeddedPostgres
 from catalog.errors import SluiceError, SqlState
 from catalog.own_settings import GATEWAY_ROLE, SAFE_SETTINGS

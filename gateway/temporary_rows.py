@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError
+from gateway.analysed import analysed
 from gateway.analysis import UNDO
 from gateway.arrays import number_array
 from gateway.backend import BackendLostError, Statement
-from gateway.enlistment import analysed
 from gateway.own_names import OWN
 from gateway.range_variable import resolve
 from planner.computable import acting_functions

@@ -13,7 +13,7 @@ from catalog.datatypes import FIRST_USER_OID
 from planner.builtins import Builtins
 from planner.nodes import parse, walk
 from planner.references import RUNS_SQL, functions
-from planner.system_columns import TABLE_OID
+from planner.system_attributes import TABLE_OID
 
 # Volatile functions that do nothing that a savepoint undoes.
 _HARMLESS: Final = frozenset(

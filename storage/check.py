@@ -22,23 +22,10 @@ from storage import layout
 from storage.arrow_types import leaf_types
 from storage.expected import Expected
 from storage.files import LakeFiles
+from storage.finding import Finding
 from storage.statistics import leaf_field_ids
 
 _THREADS: Final = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One fault of a file: "orphan", "missing", "size", "unreadable", "record count", "field ids", "deletes" or
-    "scheduled".
-
-    Of what the catalog keeps of snapshots: "snapshot". Of a table's rows (storage.consistency): "null", "duplicate key"
-    or "dangling reference", and the table's folder; of its indexes (storage.sidecars): "index".
-    """
-
-    kind: str
-    path: str
-    message: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ import numpy as np
 
 from catalog.constraints import ForeignKey
 from catalog.model import Column, Table, TableVersion
-from storage.check import Finding
 from storage.files import LakeFiles
+from storage.finding import Finding
 from storage.keys import LiveFile, bounds_of, deleted_of, distinct, duplicate, find, key_chunks, read_rows
 
 

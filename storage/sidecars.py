@@ -24,9 +24,9 @@ from catalog.indexes import SIDECAR_ROWS_MIN, Index, IndexForm
 from catalog.model import Column, DataFile, Sidecar, Table, TableVersion
 from storage import layout
 from storage.arrow_types import FIELD_ID, arrow_field, arrow_type
-from storage.check import Finding
 from storage.expected import expected
 from storage.files import LakeFiles
+from storage.finding import Finding
 from storage.keys import read_rows
 from storage.statistics import column_statistics
 

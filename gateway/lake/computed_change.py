@@ -19,8 +19,9 @@ from gateway.analysis import UNDO
 from gateway.enlistment import SchemaChangedError
 from gateway.lake.computed import SMALL_ROWS, Computing, is_small
 from gateway.lake.guarded import send_statement
+from gateway.lake.loaded_rows import Loaded, load_all
 from gateway.lake.placed import Placed, not_computed, placed
-from gateway.lake.rehearsal import Loaded, Outcome, gone_rows, has_key, load_all, paired, rehearse
+from gateway.lake.rehearsal import Outcome, gone_rows, has_key, paired, rehearse
 from gateway.placing import limits
 from gateway.visibility import functions_of_rules, rules
 from planner.change import current_of

@@ -16,7 +16,8 @@ from catalog.indexes import ComputedKey
 from catalog.model import Column, DataFile, Table, TableVersion
 from gateway.lake.claims import CLAIMS_MAX, claim_keys
 from gateway.lake.computed_keys import columns_of, given_keys
-from gateway.lake.rehearsal import Loaded, load, one_array, places_of
+from gateway.lake.loaded_rows import Loaded, load, places_of
+from gateway.lake.rehearsal import one_array
 from gateway.visibility import current
 from storage.keys import Given, LiveFile, bounds_of, distinct, find, key_chunks, keys_of
 from storage.plan import Comparison

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 from catalog.datatypes import element_type
 from catalog.errors import SluiceError, SqlState, unsupported
 from catalog.model import Table
+from gateway.analysed import analysed
 from gateway.attention import check
 from gateway.backend_copies import close_unnamed_portal, copy_in
 from gateway.copy import CopyFormat
-from gateway.enlistment import analysed
 from gateway.framing import UnknownTypeError
 from gateway.lake.carried_arrays import carry_arrays
 from gateway.lake.changing import Changing

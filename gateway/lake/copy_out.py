@@ -8,11 +8,11 @@ import pyarrow as pa
 
 from catalog.errors import SluiceError, SqlState
 from catalog.model import Table
+from gateway.analysed import analysed
 from gateway.analysis import Analysis
 from gateway.attention import attended
 from gateway.copy import CopyFormat, CopyOptions, CopyWriter, line_messages
 from gateway.cursor import RowStream
-from gateway.enlistment import analysed
 from gateway.lake.carried import CarriedColumns
 from gateway.lake.computed import Computing
 from gateway.lake.computed_rows import spark_rows

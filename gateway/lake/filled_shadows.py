@@ -23,9 +23,10 @@ from gateway.attention import check
 from gateway.backend import Result, Statement
 from gateway.enlistment import hold_schema
 from gateway.lake.computed import LIMIT, LOAD_LIMIT, NOT_IDLE, SMALL_ROWS, is_small
+from gateway.lake.loaded_rows import Loaded
 from gateway.lake.past_triggers import copying_role, role_again
 from gateway.lake.placed import rows_by_keys
-from gateway.lake.rehearsal import Loaded, made, rows_of
+from gateway.lake.rehearsal import made, rows_of
 from gateway.lake.shadow import copy_rows, put_rows, qualified, resume, runs_checks, shadow_rows, suspending
 from gateway.lake.table_locks import ACCESS_SHARE, lock_tables
 from gateway.own_message import LOCKED, of_shadow, own, shadow_view

@@ -9,16 +9,8 @@ from typing import TYPE_CHECKING, Final
 from catalog.errors import SluiceError, SqlState
 from gateway.backend import Statement
 from gateway.lake.changing import Written
-from gateway.lake.rehearsal import (
-    Loaded,
-    Outcome,
-    chosen_positions,
-    gone,
-    load_all,
-    nothing_loaded,
-    paired,
-    strength_of,
-)
+from gateway.lake.loaded_rows import Loaded, load_all, nothing_loaded
+from gateway.lake.rehearsal import Outcome, chosen_positions, gone, paired, strength_of
 from gateway.lake.row_locks import Strength, check_may_look_again, hold_rows
 from gateway.transaction import Isolation
 from storage.write import WriteResult, replace_rows

@@ -13,8 +13,8 @@ import pyarrow as pa
 from catalog.errors import SluiceError, SqlState
 from catalog.model import TableVersion
 from gateway.lake.computed import SMALL_ROWS, Locked
+from gateway.lake.loaded_rows import load, places_in
 from gateway.lake.reading import planned
-from gateway.lake.rehearsal import load, places_in
 from planner.computed_locking import is_cut, locking_alone, reads_one_table_once
 from planner.locking import LockingPlan, plan_locking
 

@@ -19,11 +19,11 @@ from catalog.errors import SluiceError, SqlState, unsupported
 from catalog.model import Table, TableVersion
 from catalog.publish import RowChange
 from catalog.store import TableRules, table_from_description
+from gateway.analysed import analysed
 from gateway.analysis import SAVEPOINT, UNDO, Analysis
 from gateway.arrays import number_array
 from gateway.attention import attending
 from gateway.backend import BackendLostError, Result, Statement
-from gateway.enlistment import analysed
 from gateway.lake.carried_arrays import filled
 from gateway.lake.changing import Changing
 from gateway.lake.computed import IN_ONE_PROCESS, Computing

@@ -20,33 +20,19 @@ import numpy.typing as npt
 
 from catalog.datatypes import FIRST_USER_OID
 from catalog.errors import SluiceError, SqlState, unsupported
+from gateway.analysed import analysed
 from gateway.analysis import Analysis
 from gateway.arrays import number_array
 from gateway.attention import attended
 from gateway.backend import Statement
-from gateway.enlistment import analysed
 from gateway.lake.changing import Changing
 from gateway.lake.computed import SMALL_ROWS, Computing, is_small
 from gateway.lake.computed_rows import query_rows
 from gateway.lake.guarded import guarding_functions, send_statement
 from gateway.lake.insert import target_oid
+from gateway.lake.loaded_rows import Loaded, load, load_all, nothing_loaded, places_in
 from gateway.lake.reading import read, runnable
-from gateway.lake.rehearsal import (
-    PROPOSED,
-    Loaded,
-    Outcome,
-    conclude,
-    gone,
-    load,
-    load_all,
-    must_note,
-    nothing_loaded,
-    paired,
-    places_in,
-    rehearse,
-    send_own,
-    strength_of,
-)
+from gateway.lake.rehearsal import PROPOSED, Outcome, conclude, gone, must_note, paired, rehearse, send_own, strength_of
 from gateway.lake.shadow import copy_values
 from gateway.lake.temporary import create_temporary
 from gateway.own_names import OWN

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from catalog.datatypes import UUID
 from catalog.errors import SluiceError, SqlState, unsupported
-from gateway.lake.rehearsal import Loaded, load, places_of
+from gateway.lake.loaded_rows import Loaded, load, places_of
 from gateway.placing import Asked, are_few, asked
 from gateway.thinking import thought
 from planner.loading import WantedKeys, wanted_keys

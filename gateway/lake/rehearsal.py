@@ -11,7 +11,7 @@ there is none, a trigger on the shadow notes it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -21,10 +21,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from catalog.errors import SluiceError, unsupported
-from catalog.model import Column, DataFile, Table, TableVersion
+from catalog.model import Column, Table, TableVersion
 from gateway.analysis import UNDO
 from gateway.backend import Statement
 from gateway.lake.guarded import changes_beside, count_of, relay_rows, send_messages, send_query
+from gateway.lake.loaded_rows import Loaded, row_schema
 from gateway.lake.past_triggers import past_triggers, role_again
 from gateway.lake.references import follows_rows, referring
 from gateway.lake.row_locks import Strength
@@ -48,10 +49,7 @@ from gateway.own_names import OWN
 from gateway.portal import Binding, StatementPortal
 from gateway.values import OutputSettings
 from gateway.values.text import text_cells
-from storage.arrow_types import arrow_type
-from storage.files import LakeFiles
-from storage.keys import keys_of, read_positions
-from storage.positions import deleted_positions
+from storage.keys import keys_of
 
 if TYPE_CHECKING:
     from gateway.exchange import Exchange
@@ -70,39 +68,10 @@ _MAY_INSERT: Final = (
 )
 _NO_MARK: Final = "-1"
 _INTEGRITY_CLASS: Final = "23"
-_POSITION_BITS: Final = 40
 _NULL: Final = pa.scalar(b"N", pa.binary())
 _NOTHING: Final = pa.scalar(b"", pa.binary())
 # Where rows wait that the statement is to read, in a temporary table; and the name of the gateway's own statement.
 PROPOSED: Final = f"{OWN}_proposed"
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """Rows of the lake, in parallel: the file, the row's number in it, all its columns."""
-
-    files: tuple[DataFile, ...]
-    file_numbers: npt.NDArray[np.int64]
-    positions: npt.NDArray[np.int64]
-    rows: pa.Table
-
-    def by_path(self, chosen: npt.NDArray[np.bool_]) -> dict[str, npt.NDArray[np.int64]]:
-        """The positions of the chosen rows, ascending, by the path of their data file."""
-        found = {}
-        for number, file in enumerate(self.files):
-            positions = self.positions[chosen & (self.file_numbers == number)]
-            if len(positions):
-                found[file.path] = np.sort(positions)
-        return found
-
-    def without(self, left_out: Mapping[str, npt.NDArray[np.int64]]) -> Loaded:
-        """All rows but those at these positions, by the path of their data file."""
-        stays = np.ones(len(self.positions), np.bool_)
-        for number, file in enumerate(self.files):
-            gone = left_out.get(file.path)
-            if gone is not None:
-                stays &= ~((self.file_numbers == number) & np.isin(self.positions, gone))
-        return Loaded(self.files, self.file_numbers[stays], self.positions[stays], self.rows.filter(pa.array(stays)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,48 +86,6 @@ class Outcome:
     kept: pa.Table
     locked: pa.Table
     origins: pa.Array | None = None
-
-
-def nothing_loaded(table: Table) -> Loaded:
-    """No rows."""
-    empty = np.empty(0, np.int64)
-    return Loaded((), empty, empty, _schema(table).empty_table())
-
-
-def places_of(file_numbers: npt.NDArray[np.int64], positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """A file's number and a row's in it as one number, for each row."""
-    return (file_numbers << _POSITION_BITS) | positions
-
-
-def places_in(batch: pa.RecordBatch, column: int, numbers: Mapping[str, int]) -> npt.NDArray[np.int64]:
-    """`places_of` rows that say in a column the path of their file, whose number is known, and in the next one their
-    position."""
-    encoded = batch.column(column).dictionary_encode()
-    of_paths = np.array([numbers[path] for path in encoded.dictionary.to_pylist()], np.int64)
-    files = of_paths[encoded.indices.to_numpy(zero_copy_only=False)]
-    return places_of(files, batch.column(column + 1).to_numpy(zero_copy_only=False))
-
-
-def load(data_path: str, table: Table, files: Sequence[DataFile], places: npt.NDArray[np.int64]) -> Loaded:
-    """The rows at these places, each once, ascending. Blocking."""
-    file_numbers, positions = places >> _POSITION_BITS, places & ((1 << _POSITION_BITS) - 1)
-    parts = [
-        read_positions(data_path, table, file, table.columns, positions[file_numbers == number])
-        for number, file in enumerate(files)
-    ]
-    return Loaded(tuple(files), file_numbers, positions, pa.concat_tables([_schema(table).empty_table(), *parts]))
-
-
-def load_all(data_path: str, version: TableVersion) -> Loaded:
-    """Every live row of the table. Blocking."""
-    files, places = LakeFiles(data_path), [np.empty(0, np.int64)]
-    for number, file in enumerate(version.files):
-        positions = np.arange(file.record_count)
-        if file.delete_file is not None:
-            deleted = deleted_positions(files, version.table.path, file.delete_file)
-            positions = np.setdiff1d(positions, deleted, assume_unique=True)
-        places.append(places_of(np.full(len(positions), number), positions))
-    return load(data_path, version.table, version.files, np.concatenate(places))
 
 
 async def begin(
@@ -271,7 +198,7 @@ def _listed(pairs: pa.Table) -> str:
 def _placed(table: Table, bodies: list[bytes]) -> tuple[pa.Table, pa.Array]:
     """Rows of the shadow in lake form, and the place of each."""
     batches, places = placed_to_lake_form(table, bodies)
-    return pa.Table.from_batches([batch.cast(_schema(table)) for batch in batches], _schema(table)), places
+    return pa.Table.from_batches([batch.cast(row_schema(table)) for batch in batches], row_schema(table)), places
 
 
 def _numbers(table: Table, rows: pa.Table, kept: pa.Table, old: pa.Table) -> pa.Array:
@@ -342,8 +269,8 @@ async def send_own(session: Exchange, sql: str, binding: Binding, parameter_type
 
 def rows_of(table: Table, bodies: list[bytes]) -> pa.Table:
     """Rows of the shadow in lake form."""
-    batches = [batch.cast(_schema(table)) for batch in to_lake_form(table, bodies)]
-    return pa.Table.from_batches(batches, _schema(table))
+    batches = [batch.cast(row_schema(table)) for batch in to_lake_form(table, bodies)]
+    return pa.Table.from_batches(batches, row_schema(table))
 
 
 def gone_rows(table: Table, loaded: Loaded, kept: pa.Table) -> dict[str, npt.NDArray[np.int64]]:
@@ -449,7 +376,3 @@ def one_array(rows: pa.Table, column: Column) -> pa.Array:
     """A column of rows as one array."""
     chunked = rows[column.name]
     return pa.concat_arrays(chunked.chunks) if chunked.num_chunks else pa.nulls(0, chunked.type)
-
-
-def _schema(table: Table) -> pa.Schema:
-    return pa.schema([(column.name, arrow_type(column.form)) for column in table.columns])

@@ -20,7 +20,8 @@ from gateway.analysis import UNDO
 from gateway.kept_answers import KeptAnswers
 from gateway.lake.computed import Computing, Locked, is_small
 from gateway.lake.guarded import relay_rows, send_statement
-from gateway.lake.rehearsal import Loaded, begin, chosen_positions, load_all, rows_of
+from gateway.lake.loaded_rows import Loaded, load_all
+from gateway.lake.rehearsal import begin, chosen_positions, rows_of
 from gateway.lake.row_locks import Strength, Waiting, check_may_look_again, lock_positions, unharmed
 from gateway.lake.shadow import shadow_rows
 from gateway.own_message import LOCKED

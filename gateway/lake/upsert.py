@@ -27,20 +27,18 @@ from gateway.lake.conflicts import conflicts
 from gateway.lake.guarded import guarding, guarding_functions, send_statement
 from gateway.lake.insert import target_oid
 from gateway.lake.insert_query import insert_batches
+from gateway.lake.loaded_rows import Loaded, load_all, nothing_loaded
 from gateway.lake.proposed_rows import values_proposed
 from gateway.lake.reading import read
 from gateway.lake.rehearsal import (
     PROPOSED,
-    Loaded,
     Outcome,
     begin,
     conclude,
     gone,
-    load_all,
     made,
     met,
     must_note,
-    nothing_loaded,
     paired,
     rehearse,
     rows_of,

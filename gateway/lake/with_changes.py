@@ -18,9 +18,9 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, unsupported
+from gateway.analysed import analysed
 from gateway.backend import BackendLostError, Statement
 from gateway.backend_copies import copy_in
-from gateway.enlistment import analysed
 from gateway.framing import Frame
 from gateway.held_answers import HeldAnswers
 from gateway.lake.guarded import guarding, relay_rows, send_statement

@@ -53,7 +53,7 @@ from planner.spark import (
     try_cast,
     variable,
 )
-from planner.system_columns import tid_text
+from planner.tids import tid_text
 from planner.values import INTEGERS, MISSING, Decimal, Value, null_value, spark_type
 
 _TEXTS: Final = frozenset({TEXT, VARCHAR})
