@@ -13,16 +13,16 @@ from typing import Final
 
 import asyncpg
 
-from catalog.compatibility import COMPATIBILITY
 from catalog.connection import connect
 from catalog.datatypes import CARRIED_TYPE, DATATYPES, ENUMERATION, EQUAL_BY_TEXT
-from catalog.embedded import MAJOR
 from catalog.errors import SluiceError, SqlState
 from catalog.indexes import SIDECAR_ROWS_MIN
-from catalog.maintenance_settings import SETTINGS
-from catalog.own_settings import GATEWAY_ROLE, SAFE_SETTINGS
-from catalog.states import STEPS
-from catalog.synchronisation import Settings
+from catalog.maintenance.maintenance_settings import SETTINGS
+from catalog.postgres.embedded import MAJOR
+from catalog.postgres.own_settings import GATEWAY_ROLE, SAFE_SETTINGS
+from catalog.schema.compatibility import COMPATIBILITY
+from catalog.schema.states import STEPS
+from catalog.schema.synchronisation import Settings
 
 # Raised whenever catalog/sql changes in a way that an existing catalog does not fit.
 CATALOG_VERSION: Final = "22"
@@ -185,7 +185,8 @@ async def _create(connection: asyncpg.Connection, data_path: str) -> None:
         """
     )
     # The analysed tree of a statement is asked for at level LOG: it is for the session, not for the server's log. The
-    # embedded catalog's has nothing of the kind (catalog/embedded.py), and needs no setting that clients would see.
+    # embedded catalog's has nothing of the kind (catalog/postgres/embedded.py), and needs no setting that clients would
+    # see.
     if await connection.fetchval("SHOW log_min_messages") not in ("fatal", "panic"):
         database = await connection.fetchval("SELECT quote_ident(current_database())")
         await connection.execute(f"ALTER DATABASE {database} SET log_min_messages = 'fatal'")

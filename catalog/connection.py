@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 import asyncpg
 
 from catalog.errors import SluiceError, SqlState
-from catalog.own_settings import OWN_SETTINGS
-from catalog.pool import UNREACHABLE
+from catalog.postgres.own_settings import OWN_SETTINGS
+from catalog.postgres.pool import UNREACHABLE
 
 
 async def connect(dsn: str, settings: Mapping[str, str] = OWN_SETTINGS) -> asyncpg.Connection:
