@@ -20,6 +20,7 @@ from gateway.execution.changes.select_locking import locks_rows
 from gateway.execution.cursors.cursor_commands import ExecutedCursorPortal, bind_portal, present_cursor
 from gateway.execution.dispatch import open_portal
 from gateway.node.gateway_context import GatewayContext
+from gateway.protocol.named import BoundPortal, PreparedStatement, PreparedStatements
 from gateway.protocol.schema_retry import must_be_alike, run_retrying
 from gateway.protocol.simple_query import IN_BLOCKS_ONLY, in_blocks_only, no_transaction
 from gateway.session import as_of
@@ -68,18 +69,10 @@ class ExtendedQuery(SessionContext):
         super().__init__(gateway, client, backend, user)
         self._pipeline = Pipeline()
         journal = self._pipeline.journal
-        self._prepared: ByName[Prepared] = ByName(journal)
-        # A simple query ends the unnamed statement, at the backend too where it gets there.
-        self._unnamed: ByName[bool] = ByName(journal)
-        self._portals: dict[str, Portal] = {}
-        self._bound: dict[str, tuple[Prepared, Binding]] = {}  # what the portals were made of
-        # What relayed statements and portals do to the transaction, by name.
-        self._commands: ByName[RelayedCommand] = ByName(journal)
+        self._statements = PreparedStatements(journal)
+        self._portals: dict[str, BoundPortal] = {}
+        # What portals of the backend's do to the transaction.
         self._portal_commands: ByName[RelayedCommand] = ByName(journal)
-        # Where relayed statements are carried out, in a block that has deferred changes.
-        self._places: ByName[Place] = ByName(journal)
-        # Whether statements are relayed that change what the lake's catalog says.
-        self._publishing: ByName[bool] = ByName(journal)
         # The backend has a portal that was not executed yet: a window's end would take it away.
         self._holds_portal = False
 
@@ -87,15 +80,14 @@ class ExtendedQuery(SessionContext):
         if (read := await read_logged(self, frame, self._settle)) is None:
             return
         message, frame = read
-        if not message.statement:  # of any other name, the backend refuses a second one
-            self._prepared.forget("")
-            self._unnamed[""] = True
+        name, known = message.statement, self._statements.known(message.statement)
+        # Of any name but none, the backend refuses a second one.
+        self._statements[name] = PreparedStatement(known.lake if name else None)
         statements = await thought(self, size := len(message.query), split_and_look, message.query, as_of.NAME)
         self.note_names(statements)
-        self._commands.forget(message.statement)
         self._note_command(message, statements)
         await self.transaction.pin(statements)
-        if not await self._enter_parse(message.statement, statements):
+        if not await self._enter_parse(name, statements):
             return
         if self.backend.status == b"E" or await thought(self, size, statement_windows.need_no_look, self, statements):
             if self.backend.status != b"E" and len(statements) == 1 and setting(statements[0], as_of.NAME) is not None:
@@ -107,24 +99,21 @@ class ExtendedQuery(SessionContext):
             return
         if not await self._settle():
             return
-        analysis = await analysed(
-            self, message.query, name=message.statement, parameter_types=message.parameter_types, sync=False
-        )
+        analysis = await analysed(self, message.query, name=name, parameter_types=message.parameter_types, sync=False)
         routed = await route(self, analysis)
         if not (self.transaction.open or self.pipelining or self._holds_portal):
             await self._end_implicit_transaction()  # for PostgreSQL, the gateway's questions are a pipeline
         place = await statement_windows.judge(self, analysis, routed)
         check(self)
-        if routed.is_relayed:
-            pending = self.transaction.deferred.pending
-            self._places[message.statement] = place if pending else statement_windows.place_from_now_on(self, routed)
-        else:
-            self._places.forget(message.statement)
-        self._publishing[message.statement] = routed.publishes
+        if routed.is_relayed and not self.transaction.deferred.pending:
+            place = statement_windows.place_from_now_on(self, routed)
+        self._statements.change(
+            name,
+            lake=Prepared(analysis, routed) if routed.late or not routed.is_relayed else None,
+            place=place if routed.is_relayed else None,
+            publishes=routed.publishes,
+        )
         self.client.send(*analysis.notices)
-        self._prepared.forget(message.statement)
-        if routed.late or not routed.is_relayed:
-            self._prepared[message.statement] = Prepared(analysis, routed)
         self.send_noted(answers.ParseComplete())
 
     def _note_command(self, message: frontend.Parse, statements: Sequence[Statement]) -> None:
@@ -136,12 +125,12 @@ class ExtendedQuery(SessionContext):
                 command = Preparing(message.query)  # which pg_prepared_statements tells, comments and all
         command = command or Apart.of(statements)
         if command is not None:
-            self._commands[message.statement] = command
+            self._statements.change(message.statement, command=command)
 
     async def _bind(self, frame: Frame) -> None:
         message = await self.encoding.read(frontend.Bind, frame)
         self._check_named(message.statement)
-        prepared = self._prepared.get(message.statement)
+        prepared = self._statements.known(message.statement).lake
         self._portal_commands.forget(message.portal)
         if self.transaction.deferred.pending and self.backend.status == b"T":
             if not await self._settle():
@@ -164,7 +153,7 @@ class ExtendedQuery(SessionContext):
         message = await bind_in_utf8(self.backend, self.encoding, message, types)
         await check_bind(self.backend, message, sync=False)
         await self._forget_portal(message.portal)
-        self._prepared[message.statement] = prepared
+        self._statements.change(message.statement, lake=prepared)
         formats = result_formats(message.parameter_formats, len(types))
         binding = Binding(
             statement=message.statement,
@@ -178,8 +167,7 @@ class ExtendedQuery(SessionContext):
         else:
             portal = await open_portal(self, prepared.analysis, prepared.routed, binding)
             portal.name = message.portal
-            self._portals[message.portal] = portal
-            self._bound[message.portal] = (prepared, binding)
+            self._portals[message.portal] = BoundPortal(portal, prepared, binding)
         check(self)
         self.send_noted(answers.BindComplete())
 
@@ -188,13 +176,14 @@ class ExtendedQuery(SessionContext):
         await self._forget_portal(message.portal)
         if looked and not (self.transaction.open or self.unsynced or self._holds_portal):
             await self._end_implicit_transaction()  # BEGIN ISOLATION LEVEL … asks that nothing was queried before
-        if self._publishing.get(message.statement) and not self.transaction.open and not self.unsynced:
+        known = self._statements.known(message.statement)
+        if known.publishes and not self.transaction.open and not self.unsynced:
             if not await self._settle():
                 return
             await self._end_implicit_transaction()
             await self.transaction.begin()
-        if message.statement in self._commands:
-            self._portal_commands[message.portal] = self._commands[message.statement]
+        if known.command is not None:
+            self._portal_commands[message.portal] = known.command
         self._holds_portal = True
         check(self)
         self._relay(frame)
@@ -202,29 +191,27 @@ class ExtendedQuery(SessionContext):
     async def _enter_parse(self, name: str, statements: Sequence[Statement]) -> bool:
         """In a block that is READ ONLY or has deferred changes: savepoints and windows are as the statement needs them.
         False after an error."""
-        self._places.forget(name)
-        self._publishing.forget(name)
         if self.backend.status == b"T" and any(map(exports_snapshot, statements)):
             if not await self._settle():
                 return False
             await self.transaction.read_only.let(*statements)
         if not self.transaction.deferred.pending:
             if len(statements) == 1 and statements[0].first_word == "select":
-                self._places[name] = Place.WINDOW  # of those that get no look
+                self._statements.change(name, place=Place.WINDOW)  # of those that get no look
             return True
         if not await self._settle():
             return False
         await statement_windows.enter(self, statements)
         if len(statements) == 1 and statement_windows.is_beside(statements[0]):
-            self._places[name] = Place.BESIDE
-        elif len(statements) == 1 and isinstance(self._commands.get(name), Preparing):
-            self._places[name] = Place.WINDOW
+            self._statements.change(name, place=Place.BESIDE)
+        elif len(statements) == 1 and isinstance(self._statements.known(name).command, Preparing):
+            self._statements.change(name, place=Place.WINDOW)
         return True
 
     async def _enter_bind(self, message: frontend.Bind, prepared: Prepared | None) -> None:
         """A portal is made, which is carried out in a window, beside it, or once all is settled."""
-        deferred, place = self.transaction.deferred, self._places.get(message.statement)
-        command = self._commands.get(message.statement)
+        deferred, known = self.transaction.deferred, self._statements.known(message.statement)
+        place, command = known.place, known.command
         if deferred.is_worn_out:
             await deferred.settle()
         elif prepared is not None and changes_rows(prepared.routed):
@@ -247,9 +234,9 @@ class ExtendedQuery(SessionContext):
 
     async def _describe(self, frame: Frame) -> None:
         message = await self.encoding.read(frontend.Describe, frame)
-        if message.kind == b"P" and (portal := self._portals.get(message.name)) is not None:
+        if message.kind == b"P" and (bound := self._portals.get(message.name)) is not None:
             await self._settle()
-            self.send_noted(_description(portal.columns))
+            self.send_noted(_description(bound.portal.columns))
         elif message.kind == b"P" and self.cursors.is_stood_in_for(message.name):
             if await self._settle():
                 await self._describe_cursor(frame, message.name)
@@ -260,8 +247,9 @@ class ExtendedQuery(SessionContext):
 
     async def _describe_statement(self, frame: Frame, message: frontend.Describe) -> None:
         self._check_named(message.name)
-        in_window = self._places.get(message.name) is not Place.BESIDE
-        of_lake = self.backend.status == b"T" and (message.name in self._prepared or self.names_by_sql)
+        known = self._statements.known(message.name)
+        in_window = known.place is not Place.BESIDE
+        of_lake = self.backend.status == b"T" and (known.lake is not None or self.names_by_sql)
         if (in_window or of_lake) and not await self._settle():
             return
         if in_window:
@@ -281,7 +269,7 @@ class ExtendedQuery(SessionContext):
             self.send_noted(_description(cursor.declared.columns))
 
     def _check_named(self, statement: str) -> None:
-        if not statement and "" not in self._unnamed:
+        if not statement and "" not in self._statements:
             raise SluiceError(SqlState.INVALID_SQL_STATEMENT_NAME, "unnamed prepared statement does not exist")
 
     async def _execute(self, frame: Frame) -> None:
@@ -295,8 +283,8 @@ class ExtendedQuery(SessionContext):
 
     async def _execute_portal(self, frame: Frame) -> None:
         message = await self.encoding.read(frontend.Execute, frame)
-        portal = self._portals.get(message.portal)
-        if portal is None:
+        bound = self._portals.get(message.portal)
+        if bound is None:
             command = self._portal_commands.get(message.portal)
             if message.portal in self.cursors and self.backend.status != b"E":
                 if not await self._settle():
@@ -310,8 +298,9 @@ class ExtendedQuery(SessionContext):
         if not await self._settle():
             return
         await self.transaction.deferred.see()
+        portal = bound.portal
         if not portal.started and not self.transaction.open:
-            if self.unsynced or (self.pipelining and self._locks(message.portal)):
+            if self.unsynced or (self.pipelining and bound.prepared.routed.route is Route.LOCK):  # LOCK is for blocks
                 await self.transaction.begin()  # what the pipeline did so far at the backend is in the block too
             else:
                 await self._end_implicit_transaction()
@@ -344,13 +333,10 @@ class ExtendedQuery(SessionContext):
         else:
             await self._execute_command(frame, command)
 
-    def _locks(self, portal: str) -> bool:
-        """Whether it is a LOCK TABLE, which is for blocks alone."""
-        return portal in self._bound and self._bound[portal][0].routed.route is Route.LOCK
-
     async def _reopen(self, name: str, hold: bool) -> Portal:
         """A portal whose statement is analysed anew, for the schema has changed since Parse."""
-        prepared, binding = self._bound[name]
+        bound = self._portals[name]
+        prepared = bound.prepared
         if hold:
             await self.transaction.hold_schemas(prepared.routed.lake)
         before = prepared.analysis
@@ -359,9 +345,9 @@ class ExtendedQuery(SessionContext):
         must_be_alike(before, analysis)
         prepared.analysis, prepared.routed = analysis, routed
         await self._forget_portal(name)
-        self._portals[name] = await open_portal(self, analysis, routed, binding)
-        self._bound[name] = (prepared, binding)
-        return self._portals[name]
+        portal = await open_portal(self, analysis, routed, bound.binding)
+        self._portals[name] = BoundPortal(portal, prepared, bound.binding)
+        return portal
 
     async def _execute_modes(self, frame: Frame, modes: ConstraintModes) -> None:
         """A relayed SET CONSTRAINTS."""
@@ -415,8 +401,8 @@ class ExtendedQuery(SessionContext):
             await self._forget_portal(message.name)
             self.send_noted(answers.CloseComplete())
             return
-        if message.kind == b"S":
-            self._prepared.forget(message.name)
+        if message.kind == b"S" and message.name in self._statements:
+            self._statements.change(message.name, lake=None)
         self._relay(frame)
 
     async def _flush(self, _: Frame) -> None:
@@ -484,10 +470,9 @@ class ExtendedQuery(SessionContext):
         await self.backend.run()
 
     async def _forget_portal(self, name: str) -> None:
-        self._bound.pop(name, None)
-        portal = self._portals.pop(name, None)
-        if portal is not None:
-            await portal.close()
+        bound = self._portals.pop(name, None)
+        if bound is not None:
+            await bound.portal.close()
 
     async def _close_portals(self) -> None:
         for name in list(self._portals):

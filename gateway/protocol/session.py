@@ -190,7 +190,7 @@ class Session(ExtendedQuery):
     # ── simple query ────────────────────────────────────────────────────────────────────────────────────
 
     async def _query(self, frame: Frame) -> None:
-        self._unnamed.forget("")
+        self._statements.forget("")
         await self._forget_portal("")
         await self._join()
         await simple_query.answer(self, frame)
