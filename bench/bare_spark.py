@@ -9,7 +9,7 @@ import sqlglot
 from pyspark.sql import SparkSession
 from sqlglot import expressions as exp
 
-from storage.jvm import EngineSettings, spark_settings
+from storage.spark.jvm import EngineSettings, spark_settings
 
 # Lake tables hold char(n) as PostgreSQL does, padded; PostgreSQL compares without the padding, plain strings do not.
 PADDED = {

@@ -14,8 +14,8 @@ import psycopg
 from bench import measure
 from bench.changes import METADATA, metadata
 from bench.report import Figure, Report
-from catalog.clock import HybridClock
-from catalog.synchronisation import Replica, Settings, Word
+from catalog.schema.clock import HybridClock
+from catalog.schema.synchronisation import Replica, Settings, Word
 from tests.servers import GatewayProcess
 
 COUNTS = (1, 2, 4, 8)

@@ -7,24 +7,22 @@ another version of Sluice, or another lake, has made is refused in one line.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
 from dataclasses import asdict
 from importlib.resources import files
 from typing import Final
-from urllib.parse import urlsplit
 
 import asyncpg
 
-from catalog.compatibility import COMPATIBILITY
+from catalog.connection import connect
 from catalog.datatypes import CARRIED_TYPE, DATATYPES, ENUMERATION, EQUAL_BY_TEXT
-from catalog.embedded import MAJOR
 from catalog.errors import SluiceError, SqlState
 from catalog.indexes import SIDECAR_ROWS_MIN
-from catalog.maintenance_settings import SETTINGS
-from catalog.own_settings import GATEWAY_ROLE, OWN_SETTINGS, SAFE_SETTINGS
-from catalog.pool import UNREACHABLE
-from catalog.states import STEPS
-from catalog.synchronisation import Settings
+from catalog.maintenance.maintenance_settings import SETTINGS
+from catalog.postgres.embedded import MAJOR
+from catalog.postgres.own_settings import GATEWAY_ROLE, SAFE_SETTINGS
+from catalog.schema.compatibility import COMPATIBILITY
+from catalog.schema.states import STEPS
+from catalog.schema.synchronisation import Settings
 
 # Raised whenever catalog/sql changes in a way that an existing catalog does not fit.
 CATALOG_VERSION: Final = "22"
@@ -74,16 +72,6 @@ _IS_EMPTY: Final = "SELECT pg_catalog.to_regnamespace('pg_sluice') IS NULL"
 _ONE_AT_A_TIME: Final = "LOCK TABLE pg_catalog.pg_tablespace IN SHARE UPDATE EXCLUSIVE MODE"
 CLIENT_ROLE: Final = "sluice"
 CLIENT_DATABASE: Final = "sluice"
-
-
-async def connect(dsn: str, settings: Mapping[str, str] = OWN_SETTINGS) -> asyncpg.Connection:
-    """A connection of the gateway's own; raises 57P03, in one line, where the catalog cannot be reached."""
-    try:
-        return await asyncpg.connect(dsn, server_settings=dict(settings))
-    except (*UNREACHABLE, ValueError, asyncpg.PostgresError) as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
-        place = urlsplit(dsn).netloc.rpartition("@")[2] or "its Unix socket"  # without the password
-        raise SluiceError(SqlState.CANNOT_CONNECT_NOW, f"cannot reach the catalog at {place}: {reason}") from error
 
 
 async def create_client_database(dsn: str) -> None:
@@ -197,7 +185,8 @@ async def _create(connection: asyncpg.Connection, data_path: str) -> None:
         """
     )
     # The analysed tree of a statement is asked for at level LOG: it is for the session, not for the server's log. The
-    # embedded catalog's has nothing of the kind (catalog/embedded.py), and needs no setting that clients would see.
+    # embedded catalog's has nothing of the kind (catalog/postgres/embedded.py), and needs no setting that clients would
+    # see.
     if await connection.fetchval("SHOW log_min_messages") not in ("fatal", "panic"):
         database = await connection.fetchval("SELECT quote_ident(current_database())")
         await connection.execute(f"ALTER DATABASE {database} SET log_min_messages = 'fatal'")

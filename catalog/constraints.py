@@ -1,5 +1,5 @@
 """Keys and references of lake tables: what PRIMARY KEY, UNIQUE and FOREIGN KEY demand. Pure data, from the shadow's own
-constraints; who enforces them is `gateway.lake`.
+constraints; who enforces them is `gateway.execution.dispatch`.
 """
 
 from __future__ import annotations

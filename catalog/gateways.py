@@ -1,7 +1,7 @@
 """This gateway among those that share the catalog: its number, its heartbeats, and the end of those that are gone.
 
 The catalog's side is catalog/sql/gateways.sql and synchronisation.sql; what is decided here, and why, is in
-catalog/synchronisation.py.
+catalog/schema/synchronisation.py.
 
 The number is this gateway's as long as the backend of a connection of its own is there. Over the same connection go the
 heartbeats, at once where there is word of something (words.py). Where it is lost, others may hold the gateway to be
@@ -20,12 +20,12 @@ from typing import Any, Final
 import asyncpg
 
 from catalog.background import end
-from catalog.bootstrap import connect
-from catalog.clock import HybridClock, duration, seconds
+from catalog.connection import connect
 from catalog.errors import SluiceError, SqlState
-from catalog.pool import FAULTS
-from catalog.synchronisation import Peer, Replica, Settings, Step, Update, Word, next_step, physical_microseconds
-from catalog.words import About, Paced, listen
+from catalog.notifications import About, Paced, listen
+from catalog.postgres.pool import FAULTS
+from catalog.schema.clock import HybridClock, duration, seconds
+from catalog.schema.synchronisation import Peer, Replica, Settings, Step, Update, Word, next_step, physical_microseconds
 
 _LOG: Final = logging.getLogger("sluice.gateways")
 _AGAIN_SECONDS: Final = 0.2

@@ -1,7 +1,8 @@
 """Indexes of lake tables, as readers and writers know them. Pure data; the catalog's side is catalog/sql/indexes.sql.
 
 An index is over *keys*: columns, or expressions that stand as PostgreSQL's node text; with a predicate, over some rows
-only. What it is made of are sidecars (storage/sidecars.py), which data files of `SIDECAR_ROWS_MIN` rows or more have.
+only. What it is made of are sidecars (storage/indexes/sidecars.py), which data files of `SIDECAR_ROWS_MIN` rows or more
+have.
 """
 
 from __future__ import annotations

@@ -177,7 +177,8 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True)
 class Sidecar:
-    """The keys of a data file's rows, sorted, in `file`, whose path is below the data path (storage/sidecars.py).
+    """The keys of a data file's rows, sorted, in `file`, whose path is below the data path
+    (storage/indexes/sidecars.py).
 
     Rows that were deleted by `since_snapshot` may be lacking.
     """

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from catalog.background import end
-from catalog.pool import FAULTS, Pool, log_fault
+from catalog.postgres.pool import FAULTS, Pool, log_fault
 
 _LOG: Final = logging.getLogger("sluice.row_locks")
 _PUT: Final = "SELECT pg_sluice.put_row_locks($1, $2, $3, $4)"

@@ -14,12 +14,12 @@ from typing import Any, Final
 import asyncpg
 from cachetools import LRUCache
 
-from catalog.backends import GONE, BackendId
-from catalog.compaction import Turn
-from catalog.compatibility import SchemaStep
 from catalog.constraints import foreign_key_from_json, key_from_json
 from catalog.errors import SluiceError, SqlState
 from catalog.indexes import computed_key_from_json, index_from_json
+from catalog.maintenance.compaction import Turn
+from catalog.maintenance.dead_shadow_rows import UndoneRows
+from catalog.maintenance.sidecars import Sidecars
 from catalog.model import (
     Carried,
     Column,
@@ -32,14 +32,14 @@ from catalog.model import (
     TableVersion,
     UserArray,
 )
-from catalog.pool import Pool
-from catalog.progress import Progress
-from catalog.readers import Readers
+from catalog.postgres.backends import GONE, BackendId
+from catalog.postgres.pool import Pool
 from catalog.row_locks import RowLocks
-from catalog.schema_changes import ChangingElement, Origin, SchemaChange, undo_abandoned
-from catalog.sidecars import Sidecars
-from catalog.triggers import FiredTriggers
-from catalog.undone_rows import UndoneRows
+from catalog.schema.compatibility import SchemaStep
+from catalog.schema.schema_change_progress import Progress
+from catalog.schema.schema_changes import ChangingElement, Origin, SchemaChange, undo_abandoned
+from catalog.schema.triggers import FiredTriggers
+from catalog.snapshot_pins import Readers
 
 _LAKE: Final = "SELECT relid::bigint FROM pg_sluice.relation WHERE relid = ANY ($1::oid[])"
 _SHARED: Final = """

@@ -89,7 +89,7 @@ archive_classes() {
     (
         if command -v flock >/dev/null 2>&1; then flock 9; fi  # of two runs at once, one waits
         cd "$root"
-        .venv/bin/python -m storage.make_class_archive || say "sluice: Spark's classes could not be archived"
+        .venv/bin/python -m storage.spark.make_class_archive || say "sluice: Spark's classes could not be archived"
         echo "$archived" >.venv/.archived
     ) 9>"$root/.venv/.lock"
 }

@@ -71,7 +71,7 @@ class Scan:
 
     With `needs_position` the relation also has `_file` (STRING: the data file's path as the catalog has it) and
     `_position` (BIGINT: the row's number in that file, from 0), which together name a row. With `needs_number` it has
-    `_number` (BIGINT: the row's number in the table, see `storage.row_numbers`). `keys` are as `predicate`,
+    `_number` (BIGINT: the row's number in the table, see `storage.parquet.row_numbers`). `keys` are as `predicate`,
     on expressions that indexes are over; `implied` are the partial indexes, by OID, that have every row which matters.
     `restricted`: policies hide rows of it, of which nothing is to be told.
     """

@@ -15,7 +15,7 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
 
-from catalog.embedded import EmbeddedPostgres
+from catalog.postgres.embedded import EmbeddedPostgres
 from tests import tiers
 from tests.servers import GatewayProcess, Server, open_directory, start_oracle
 

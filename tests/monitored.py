@@ -110,16 +110,17 @@ class Monitored:
 
 def main() -> int:
     """Run `sluice`; the monitor begins when the gateway is ready for clients."""
-    from gateway import cli, thinking  # noqa: PLC0415  whoever only asks a monitor needs neither
+    from gateway.cli import main as cli  # noqa: PLC0415  whoever only asks a monitor needs neither
+    from gateway.session import offload  # noqa: PLC0415
 
-    prepare = thinking.prepare
+    prepare = offload.prepare
     tasks = []
 
     def prepare_and_watch() -> None:
         prepare()
         tasks.append(asyncio.get_running_loop().create_task(Monitor().watch()))
 
-    thinking.prepare = prepare_and_watch
+    offload.prepare = prepare_and_watch
     return cli.main()
 
 

@@ -27,7 +27,7 @@ import psycopg
 import pytest
 
 from catalog.bootstrap import CLIENT_DATABASE, CLIENT_ROLE, create_client_database
-from catalog.embedded import SUPERUSER, EmbeddedPostgres, binaries
+from catalog.postgres.embedded import SUPERUSER, EmbeddedPostgres, binaries
 
 # The entry point, installed beside the Python that runs the tests.
 SLUICE = Path(sys.executable).parent / "sluice"

@@ -1,4 +1,4 @@
--- A session's backend waits here while its statement is carried out elsewhere (gateway/attention.py), for PostgreSQL lets
+-- A session's backend waits here while its statement is carried out elsewhere (gateway/session/cancel_listener.py), for PostgreSQL lets
 -- nobody cancel what a backend at rest does. It says that it waits: a signal from then on ends it, and is no error.
 CREATE FUNCTION pg_sluice.attend() RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

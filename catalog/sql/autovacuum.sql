@@ -1,6 +1,6 @@
 -- Autovacuum works on PostgreSQL's own catalogs and on the tables of Sluice: schema changes leave dead rows there, and
 -- every question about names and types would read past them. It keeps off the shadows, whose statistics are those of the
--- lake: the embedded server's thresholds are out of reach (catalog/embedded.py), and these tables have PostgreSQL's own.
+-- lake: the embedded server's thresholds are out of reach (catalog/postgres/embedded.py), and these tables have PostgreSQL's own.
 DO $$
 DECLARE
     names regclass[] := ARRAY(SELECT c.oid FROM pg_class c WHERE c.relkind = 'r'

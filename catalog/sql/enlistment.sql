@@ -1,5 +1,5 @@
 -- The schema log: every step by which the schema of a lake table was changed, in the order of commits; and what a
--- transaction asks of it, to know whether the tables that it uses are still what they were (catalog/compatibility.py).
+-- transaction asks of it, to know whether the tables that it uses are still what they were (catalog/schema/compatibility.py).
 --
 --   publish() ──► record_steps(): the table's shape before and now ──► schema_step, relation.schema_version
 --
@@ -177,7 +177,7 @@ SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     before pg_sluice.published_shape; now jsonb := pg_sluice.shape(shadow); id bigint; steps bigint;
 BEGIN
-    PERFORM pg_sluice.say('schema');  -- heard when this is committed (catalog/schema_news.py)
+    PERFORM pg_sluice.say('schema');  -- heard when this is committed (catalog/schema/schema_notifications.py)
     SELECT * INTO before FROM pg_sluice.published_shape WHERE relid = shadow;
     SELECT table_id INTO id FROM pg_sluice.relation WHERE relid = shadow;
     IF now IS NULL AND before.relid IS NULL THEN

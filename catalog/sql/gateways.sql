@@ -5,7 +5,7 @@ CREATE TABLE pg_sluice.gateway (
     gateway_id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY, ended timestamptz, cleaned boolean NOT NULL DEFAULT false,
     process_id integer NOT NULL, backend_started bigint NOT NULL);
 
--- The number in a file's name (storage/layout.py); NULL where there is none.
+-- The number in a file's name (storage/parquet/layout.py); NULL where there is none.
 CREATE FUNCTION pg_sluice.writer_of(path text) RETURNS integer LANGUAGE sql IMMUTABLE
 SET search_path = pg_catalog, pg_temp AS $$
     SELECT substring(path FROM '^_?[0-9a-f-]{36}-w([0-9]{1,9})')::integer

@@ -1,5 +1,5 @@
 -- Indexes. The shadow has each as PostgreSQL's own. What makes it an index of the lake are its *sidecars*: one sorted
--- Parquet file (keys, position) beside each data file that is worth it (storage/sidecars.py). A data file never changes, so
+-- Parquet file (keys, position) beside each data file that is worth it (storage/indexes/sidecars.py). A data file never changes, so
 -- neither does its sidecar, and rows that go need no write to it. Who finds a file without a sidecar reads that file whole:
 -- so sidecars belong to no snapshot, and come and go by themselves.
 

@@ -1,4 +1,4 @@
--- The level of the client's transaction, where it is another than that of its backend (gateway/transaction.py): what asks
+-- The level of the client's transaction, where it is another than that of its backend (gateway/transaction/transaction.py): what asks
 -- for the setting is told the client's. Its gateway keeps the level in a setting of its own, and the name of that in another,
 -- both until the transaction ends; there is nothing in them that a client could not know or would gain by changing: no
 -- other setting is told in place of the level, whoever's rights it is asked with.

@@ -7,7 +7,7 @@
 CREATE UNLOGGED TABLE pg_sluice.key_claim (constraint_oid oid, key uuid, PRIMARY KEY (constraint_oid, key));
 
 
--- Columns of one class are equal exactly when their keys are (storage.keys); NULL for a type that is no key's.
+-- Columns of one class are equal exactly when their keys are (storage.indexes.keys); NULL for a type that is no key's.
 CREATE FUNCTION pg_sluice.key_class(type_oid oid, typmod integer) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE

@@ -1,5 +1,5 @@
 -- Materialized views. The shadow is PostgreSQL's own, and always empty: the gateway computes the rows and stages them as
--- those of a table (gateway/lake/materialized.py). With what is here
+-- those of a table (gateway/execution/schema/materialized_view.py). With what is here
 --
 --   note_populated      keeps since when, and until when, there were none
 --   populate            says that there are rows, or none any more, as REFRESH does

@@ -346,7 +346,7 @@ END $$;
 
 
 -- SET CONSTRAINTS ALL IMMEDIATE fires what is deferred to COMMIT at once, and no privilege is asked for it. The gateway keeps
--- that from the backend (gateway/constraint_modes.py), but not what functions run: `publish` would hold `head` until the
+-- that from the backend (gateway/session/constraint_modes.py), but not what functions run: `publish` would hold `head` until the
 -- transaction ends, and all others wait. At COMMIT it is called by nobody, and its context is a single line.
 CREATE FUNCTION pg_sluice.refuse_early(context text) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

@@ -8,7 +8,7 @@
 --
 -- A row of the lake that gets other values, and keeps its key, is then at another place: and so the row here is given that
 -- place, by whoever changes it, in his own transaction. PostgreSQL takes along who holds the key or comes to hold it.
--- A data file has its number (gateway/lake/row_locks.py) before it is published, and keeps it.
+-- A data file has its number (gateway/execution/locks/row_locks.py) before it is published, and keeps it.
 CREATE UNLOGGED TABLE pg_sluice.row_lock (file bigint, position bigint);
 -- Partial only so that PostgreSQL does not take the place for a key: who changes it is in nobody's way who holds the key.
 CREATE UNIQUE INDEX row_lock_place ON pg_sluice.row_lock (file, position) WHERE file IS NOT NULL;

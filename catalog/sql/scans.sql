@@ -75,7 +75,7 @@ CREATE FUNCTION pg_sluice.newest_table() RETURNS bigint LANGUAGE sql SECURITY DE
 $$;
 
 
--- While functions are watched (gateway/lake/guarded.py), which says so by a setting: what was scanned before a command.
+-- While functions are watched (gateway/execution/shadow/function_guard.py), which says so by a setting: what was scanned before a command.
 CREATE FUNCTION pg_sluice.before_ddl() RETURNS event_trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

@@ -15,7 +15,7 @@ CREATE TABLE pg_sluice.schema_change (
     started timestamptz NOT NULL DEFAULT clock_timestamp(),
     finished timestamptz,
     error text,
-    step text NOT NULL DEFAULT 'begin',  -- what it does now, and how far that is (catalog/progress.py)
+    step text NOT NULL DEFAULT 'begin',  -- what it does now, and how far that is (catalog/schema/schema_change_progress.py)
     files_done bigint NOT NULL DEFAULT 0,
     files_total bigint NOT NULL DEFAULT 0,
     rows_done bigint NOT NULL DEFAULT 0,
@@ -94,7 +94,7 @@ BEGIN
         ELSIF clock_timestamp() > since + looks_after AND (EXISTS (
                 SELECT FROM pg_sluice.changes_at_work(shadow) c
                 WHERE pg_backend_pid() = ANY (pg_blocking_pids(c.worker_id) || pg_blocking_pids(c.process_id)))
-            OR EXISTS (  -- a step, which asks for the shadow for a moment, again and again (catalog/steps.py)
+            OR EXISTS (  -- a step, which asks for the shadow for a moment, again and again (catalog/schema/steps.py)
                 SELECT FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
                 WHERE NOT l.granted AND l.relation = shadow AND a.application_name = 'sluice gateway'
                     AND pg_backend_pid() = ANY (pg_blocking_pids(l.pid)))) THEN

@@ -2,7 +2,7 @@
 
 -- Refuse who is not the gateway of this session. The message that the backend carries out, of which current_query() tells
 -- however deep the code is that asks, must begin with the name of one of these functions, in the comment that gateways put
--- there and that they refuse in the messages of clients (gateway/own_message.py); and a gateway must have entered this backend,
+-- there and that they refuse in the messages of clients (gateway/backend/own_message.py); and a gateway must have entered this backend,
 -- which no client can do. Where users' code may run inside of the function, the name has the OID of a relation behind it.
 CREATE FUNCTION pg_sluice.is_told(VARIADIC functions text[]) RETURNS boolean LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
@@ -253,7 +253,7 @@ SET search_path = pg_catalog, pg_temp AS $$
             a.aggminvtransfn, a.aggmfinalfn))
 $$;
 
--- For queries with volatile functions, whose effects last though the copies that they read do not (gateway/lake/effects.py):
+-- For queries with volatile functions, whose effects last though the copies that they read do not (gateway/execution/reading/volatile_effects.py):
 -- rows are put into shadows past the trigger that refuses such rows at COMMIT (ddl.sql). Returns what was set.
 CREATE FUNCTION pg_sluice.set_replication_role(role text) RETURNS text LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$

@@ -1,4 +1,4 @@
--- Many gateways, one schema (catalog/synchronisation.py says what and why; here is what has to be decided in one place).
+-- Many gateways, one schema (catalog/schema/synchronisation.py says what and why; here is what has to be decided in one place).
 --
 --   publish() ──► write_update(): Tm ──► gateways hear of it, confirm ──► activate(): Tu ──► settle(): DDL returns
 --
@@ -194,7 +194,7 @@ END $$;
 
 
 -- When a backend was started, in microseconds since 1970; NULL where there is none. By this those are told from each other
--- that have had one process number (catalog/backends.py).
+-- that have had one process number (catalog/postgres/backends.py).
 CREATE FUNCTION pg_sluice.backend_started(number integer) RETURNS bigint LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 RETURN (SELECT (extract(epoch FROM a.backend_start) * 1000000)::bigint FROM pg_stat_get_activity(number) a);
 

@@ -1,5 +1,5 @@
 -- Triggers of users on lake tables. They are PostgreSQL's own, on the shadows, and fire where a gateway has PostgreSQL carry
--- a statement out over the lake's rows there (gateway/lake/triggered.py). Which changes of which tables fire any is told here.
+-- a statement out over the lake's rows there (gateway/execution/functions/trigger_statement.py). Which changes of which tables fire any is told here.
 
 -- Whether it is a user's trigger, and not one of ours.
 CREATE FUNCTION pg_sluice.is_of_users(t pg_trigger) RETURNS boolean LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$

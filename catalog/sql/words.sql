@@ -1,4 +1,4 @@
--- Words that gateways send each other (catalog/words.py).
+-- Words that gateways send each other (catalog/notifications.py).
 
 -- The name of a channel, which no client is told.
 CREATE FUNCTION pg_sluice.channel(about text) RETURNS text LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$

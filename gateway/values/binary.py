@@ -15,22 +15,8 @@ import pyarrow as pa
 
 from catalog import datatypes
 from catalog.errors import SluiceError, SqlState, unsupported
-from gateway.values.calendar import (
-    DATE_INFINITY,
-    EPOCH_2000_DAYS,
-    EPOCH_2000_MICROSECONDS,
-    TIMESTAMP_INFINITY,
-)
-from gateway.values.cells import (
-    as_binary,
-    fixed,
-    integers_of,
-    joined,
-    lengths_of,
-    merged,
-    padded_matrix,
-    valid_mask,
-)
+from gateway.values.calendar import DATE_INFINITY, EPOCH_2000_DAYS, EPOCH_2000_MICROSECONDS, TIMESTAMP_INFINITY
+from gateway.values.cells import as_binary, fixed, integers_of, joined, lengths_of, merged, padded_matrix, valid_mask
 from gateway.values.intervals import interval_parts
 from gateway.values.numerics import numeric_binary
 from gateway.values.text import list_layout

@@ -15,16 +15,7 @@ import pyarrow.compute as pc
 
 from catalog.errors import unsupported
 from gateway.values.calendar import DATE_INFINITY, DAY_MICROSECONDS, TIMESTAMP_INFINITY, Civil, civil_from_days
-from gateway.values.cells import (
-    Integers,
-    as_binary,
-    choose,
-    fixed,
-    integers_of,
-    joined,
-    overlaid,
-    ragged,
-)
+from gateway.values.cells import Integers, as_binary, choose, fixed, integers_of, joined, overlaid, ragged
 from gateway.values.settings import OutputSettings
 from gateway.values.timezones import TimeZone, time_zone
 

@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from catalog import datatypes
 from catalog.errors import SluiceError, SqlState, unsupported
-from gateway.messages.layout import text_from
 from gateway.values.receive import convert_binary
 from gateway.values.settings import Format, OutputSettings
 from gateway.values.text import text_cells
+from gateway.wire.messages.layout import text_from
 
 _SETTINGS: Final = OutputSettings()
 

@@ -16,12 +16,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from catalog.errors import SluiceError, SqlState, unsupported
-from gateway.messages.backend import DataRow
 from gateway.values.binary import binary_cells
 from gateway.values.cells import Mask, as_binary, fixed, lengths_of, payload_of, take, valid_mask
 from gateway.values.forms import WRITTEN
 from gateway.values.settings import Format, OutputSettings, ResultColumn
 from gateway.values.text import text_cells
+from gateway.wire.messages.backend import DataRow
 
 # Rows made at a time: pieces and result stay in the processor's cache, and far below Arrow's 2 GB for an array.
 _SLICE_ROWS: Final = 1 << 14

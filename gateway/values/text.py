@@ -14,16 +14,7 @@ import pyarrow.compute as pc
 
 from catalog import datatypes
 from catalog.errors import unsupported
-from gateway.values.cells import (
-    as_binary,
-    choose,
-    integers_of,
-    joined,
-    merged,
-    offsets_of,
-    overlaid,
-    valid_mask,
-)
+from gateway.values.cells import as_binary, choose, integers_of, joined, merged, offsets_of, overlaid, valid_mask
 from gateway.values.datetimes import date_text, time_text, timestamp_text, timestamptz_text
 from gateway.values.escape import ByteTable, bytea_escaped, contains, hexadecimal
 from gateway.values.floats import float_text

@@ -9,11 +9,11 @@ from sqlglot import exp
 
 from catalog.datatypes import FLOAT8, INT8, NUMERIC, element_type, is_enumeration
 from catalog.errors import unsupported
-from planner import numerics
 from planner.functions import intervals
 from planner.functions.call import Build, Call, Row, row
 from planner.functions.comparison import comparable
-from planner.spark import (
+from planner.spark import numerics
+from planner.spark.builders import (
     Expression,
     and_,
     binary,
@@ -29,7 +29,7 @@ from planner.spark import (
     struct,
     try_cast,
 )
-from planner.values import MISSING, Decimal, Value
+from planner.spark.values import MISSING, Decimal, Value
 
 _SUM_DIGITS: Final = 10  # Spark's sum of DECIMAL(p, s) is DECIMAL(p + 10, s)
 _AVERAGE_DIGITS_MAX: Final = 14
@@ -226,7 +226,7 @@ def _rows() -> list[Row]:
             )  # fmt: skip
         rows += [
             row(f"{function}(tid)", _extreme(function)),
-            # of ranks: planner.user_types
+            # of ranks: planner.translate.user_types
             row(f"{function}(anyenum)", _extreme(function), f"SELECT id % 2, {function}(m) FROM moods GROUP BY 1"),
             row(f"{function}(numeric)", _extreme(function), f"SELECT {function}(n), {function}(m) FROM decimals",
                 f"SELECT id % 2, {function}(n / 3) FROM decimals GROUP BY 1"),

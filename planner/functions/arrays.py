@@ -7,7 +7,7 @@ from typing import Final
 from catalog.datatypes import NUMERIC, element_type
 from catalog.errors import unsupported
 from planner.functions.call import Build, Call, Row, row
-from planner.spark import (
+from planner.spark.builders import (
     Expression,
     and_,
     binary,
@@ -21,7 +21,7 @@ from planner.spark import (
     raw,
     variable,
 )
-from planner.values import INTEGERS, STRINGS, Value, spark_type
+from planner.spark.values import INTEGERS, STRINGS, Value, spark_type
 
 
 def _plain_element(given: Call, value: Value) -> int:

@@ -6,8 +6,8 @@ from typing import Final
 
 from catalog.errors import unsupported
 from planner.functions.call import Build, Call, Row, row
-from planner.spark import call
-from planner.values import Value
+from planner.spark.builders import call
+from planner.spark.values import Value
 
 
 def _function(name: str) -> Build:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 from catalog.errors import unsupported
-from planner.spark import Expression
-from planner.values import Value
+from planner.spark.builders import Expression
+from planner.spark.values import Value
 
 if TYPE_CHECKING:
-    from planner.plan import SessionValues
+    from planner.spark.plan import SessionValues
 
 
 _DEFAULT_COLLATION: Final = 100

@@ -28,13 +28,11 @@ from catalog.datatypes import (
     is_enumeration,
 )
 from catalog.errors import SluiceError, unsupported
-from planner import numerics
-from planner.datum import Infinite
 from planner.functions.call import Call, Row, row
 from planner.functions.comparison import is_infinity, midnight
-from planner.literals import literal
-from planner.plan import SessionValues
-from planner.spark import (
+from planner.functions.tids import tid_text
+from planner.spark import numerics
+from planner.spark.builders import (
     Expression,
     and_,
     binary,
@@ -53,8 +51,10 @@ from planner.spark import (
     try_cast,
     variable,
 )
-from planner.system_columns import tid_text
-from planner.values import INTEGERS, MISSING, Decimal, Value, null_value, spark_type
+from planner.spark.literals import literal
+from planner.spark.plan import SessionValues
+from planner.spark.values import INTEGERS, MISSING, Decimal, Value, null_value, spark_type
+from planner.tree.datum import Infinite
 
 _TEXTS: Final = frozenset({TEXT, VARCHAR})
 _INTEGER_NAMES: Final = {INT2: "smallint", INT4: "integer", INT8: "bigint"}

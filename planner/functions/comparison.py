@@ -10,13 +10,13 @@ from typing import Final
 
 from catalog.datatypes import is_enumeration
 from catalog.errors import unsupported
-from planner.datum import Infinite
 from planner.functions.call import Build, Call, Row, row
 from planner.functions.local_times import moment
-from planner.literals import literal
-from planner.numerics import computable
-from planner.spark import Expression, binary, boolean, call, case, cast, field, is_not_null, raw, string
-from planner.values import BPCHAR, DATE, FLOAT8, FLOATS, INTERVAL, NUMERIC, TIMESTAMP, TIMESTAMPTZ, Value
+from planner.spark.builders import Expression, binary, boolean, call, case, cast, field, is_not_null, raw, string
+from planner.spark.literals import literal
+from planner.spark.numerics import computable
+from planner.spark.values import BPCHAR, DATE, FLOAT8, FLOATS, INTERVAL, NUMERIC, TIMESTAMP, TIMESTAMPTZ, Value
+from planner.tree.datum import Infinite
 
 _SUFFIXES: Final = {"eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 

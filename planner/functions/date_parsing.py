@@ -15,8 +15,8 @@ from catalog.errors import unsupported
 from planner.functions.call import Call, Row, row
 from planner.functions.casts import on
 from planner.functions.local_times import FIXED_ZONES
-from planner.functions.regular_expressions import literal
-from planner.spark import (
+from planner.functions.patterns.regular_expressions import literal
+from planner.spark.builders import (
     Expression,
     and_,
     binary,
@@ -31,7 +31,7 @@ from planner.spark import (
     string,
     try_cast,
 )
-from planner.values import Value, null_value
+from planner.spark.values import Value, null_value
 
 _TEMPLATE: Final = re.compile(r"(YYYY|MM|DD|HH24|MI|SS)|([-/.: ])")
 _DIGITS: Final = {"YYYY": 4, "MM": 2, "DD": 2, "HH24": 2, "MI": 2, "SS": 2}

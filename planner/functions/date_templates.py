@@ -15,7 +15,7 @@ from catalog.errors import unsupported
 from planner.functions.call import Call, Row, row
 from planner.functions.casts import on
 from planner.functions.datetimes import finite
-from planner.spark import (
+from planner.spark.builders import (
     Expression,
     and_,
     binary,
@@ -28,7 +28,7 @@ from planner.spark import (
     raw,
     string,
 )
-from planner.values import Value, null_value
+from planner.spark.values import Value, null_value
 
 _MONTHS: Final = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",

@@ -1,7 +1,7 @@
 """date, time, timestamp, timestamptz: arithmetic, extract, date_trunc.
 
-±infinity are ordinary values to Spark (see `planner.plan`), so every function says what becomes of them. How a local
-time is resolved that occurs twice or never is `local_times`'.
+±infinity are ordinary values to Spark (see `planner.spark.plan`), so every function says what becomes of them. How a
+local time is resolved that occurs twice or never is `local_times`'.
 """
 
 from __future__ import annotations
@@ -11,15 +11,13 @@ from typing import Final
 
 from catalog.datatypes import DATE, FLOAT8, TIMESTAMP, TIMESTAMPTZ
 from catalog.errors import unsupported
-from planner import numerics
-from planner.datum import Infinite, Interval
 from planner.functions import intervals
 from planner.functions.call import Build, Call, Row, row
 from planner.functions.casts import on_value
 from planner.functions.comparison import is_infinity
 from planner.functions.local_times import FIXED_ZONES, moment
-from planner.literals import literal
-from planner.spark import (
+from planner.spark import numerics
+from planner.spark.builders import (
     Expression,
     and_,
     binary,
@@ -38,7 +36,9 @@ from planner.spark import (
     struct,
     variable,
 )
-from planner.values import Value
+from planner.spark.literals import literal
+from planner.spark.values import Value
+from planner.tree.datum import Infinite, Interval
 
 
 def infinity(type_oid: int, positive: bool) -> Expression:

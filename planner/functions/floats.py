@@ -9,7 +9,7 @@ from typing import Final
 
 from planner.functions.call import Build, Call, Row, row
 from planner.functions.casts import on
-from planner.spark import (
+from planner.spark.builders import (
     Expression,
     and_,
     binary,
@@ -25,7 +25,7 @@ from planner.spark import (
     struct,
     variable,
 )
-from planner.values import Value, spark_type
+from planner.spark.values import Value, spark_type
 
 _INFINITE: Final = "CAST('Infinity' AS DOUBLE)"
 

@@ -7,8 +7,8 @@ from typing import Final
 from catalog.datatypes import BY_OID
 from catalog.errors import SqlState
 from planner.functions.call import Build, Call, Row, row
-from planner.spark import Expression, and_, binary, call, case, cast, is_not_null, marked, raise_error, raw
-from planner.values import Value, spark_type
+from planner.spark.builders import Expression, and_, binary, call, case, cast, is_not_null, marked, raise_error, raw
+from planner.spark.values import Value, spark_type
 
 _NAMES: Final = {"int2": "int2", "int4": "int4", "int8": "int8"}
 _COLUMN: Final = {"int2": "s", "int4": "i", "int8": "b"}

@@ -7,12 +7,25 @@ from dataclasses import replace
 from typing import Final
 
 from catalog.errors import unsupported
-from planner import numerics
-from planner.datum import Interval
 from planner.functions.call import Build, Call, Row, row
 from planner.functions.casts import on
-from planner.spark import Expression, and_, binary, call, case, cast, field, is_not_null, or_, raise_error, raw, struct
-from planner.values import Value
+from planner.spark import numerics
+from planner.spark.builders import (
+    Expression,
+    and_,
+    binary,
+    call,
+    case,
+    cast,
+    field,
+    is_not_null,
+    or_,
+    raise_error,
+    raw,
+    struct,
+)
+from planner.spark.values import Value
+from planner.tree.datum import Interval
 
 _FIELDS: Final = ("months", "days", "microseconds")
 

@@ -14,7 +14,7 @@ from catalog.datatypes import JSONB
 from catalog.errors import unsupported
 from planner.functions.call import Build, Call, Row, row
 from planner.functions.casts import on
-from planner.spark import (
+from planner.spark.builders import (
     Expression,
     and_,
     binary,
@@ -28,7 +28,7 @@ from planner.spark import (
     raw,
     string,
 )
-from planner.values import Value
+from planner.spark.values import Value
 
 _KEY: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_ :-]*")
 # What remains of an object, an array, or a number that Spark may have written otherwise.

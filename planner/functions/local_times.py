@@ -13,7 +13,7 @@ from functools import cache
 from typing import Final
 
 from catalog.errors import unsupported
-from planner.spark import (
+from planner.spark.builders import (
     Expression,
     and_,
     binary,

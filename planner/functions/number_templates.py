@@ -13,22 +13,11 @@ from typing import Final
 
 from catalog.datatypes import DECIMAL_DIGITS_MAX, NUMERIC
 from catalog.errors import unsupported
-from planner import numerics
 from planner.functions.call import Call, Row, row
 from planner.functions.casts import on
-from planner.spark import (
-    Expression,
-    and_,
-    binary,
-    call,
-    case,
-    cast,
-    integer,
-    is_not_null,
-    raw,
-    string,
-)
-from planner.values import Value, null_value
+from planner.spark import numerics
+from planner.spark.builders import Expression, and_, binary, call, case, cast, integer, is_not_null, raw, string
+from planner.spark.values import Value, null_value
 
 _TEXT: Final = r"[^A-Za-z0-9.,\"\\#+-]*"
 _TEMPLATE: Final = re.compile(rf"(FM|fm)?({_TEXT})([90][90,Gg]*)?(?:([.Dd])([90]*))?({_TEXT})")

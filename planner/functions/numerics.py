@@ -1,14 +1,14 @@
-"""numeric: arithmetic and rounding. The work is in `planner.numerics`; float and integer results are not here."""
+"""numeric: arithmetic and rounding. The work is in `planner.spark.numerics`; float and integer results are not here."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from catalog.errors import unsupported
-from planner import numerics
 from planner.functions.call import Build, Call, Row, row
-from planner.spark import binary, call, case, raw
-from planner.values import Value
+from planner.spark import numerics
+from planner.spark.builders import binary, call, case, raw
+from planner.spark.values import Value
 
 
 def _arithmetic(operator: str) -> Build:

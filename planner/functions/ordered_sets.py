@@ -24,10 +24,10 @@ from catalog.datatypes import (
     VARCHAR,
 )
 from catalog.errors import unsupported
-from planner import numerics
 from planner.functions.call import Call, Row, row
-from planner.spark import Expression, binary, boolean, call, case, cast, let, raw, variable
-from planner.values import Value, null_value
+from planner.spark import numerics
+from planner.spark.builders import Expression, binary, boolean, call, case, cast, let, raw, variable
+from planner.spark.values import Value, null_value
 
 _CHOSEN: Final = frozenset({BOOL, DATE, FLOAT4, FLOAT8, INT2, INT4, INT8, TEXT, TIMESTAMP, TIMESTAMPTZ, VARCHAR})
 

@@ -41,7 +41,6 @@ from planner.functions import (
     number_templates,
     numerics,
     ordered_sets,
-    regexes,
     session_values,
     strings,
     time_zones,
@@ -49,6 +48,7 @@ from planner.functions import (
     windows,
 )
 from planner.functions.call import Row
+from planner.functions.patterns import regex_functions
 
 
 def _table(*families: Iterable[Row]) -> Mapping[str, Row]:
@@ -68,7 +68,7 @@ FUNCTIONS: Final = _table(
     numerics.ROWS,
     number_templates.ROWS,
     strings.ROWS,
-    regexes.ROWS,
+    regex_functions.ROWS,
     datetimes.ROWS,
     date_templates.ROWS,
     date_parsing.ROWS,

@@ -10,9 +10,9 @@ from typing import Any, Final
 from catalog.datatypes import DATE, TEXT, TIMESTAMP, TIMESTAMPTZ
 from catalog.errors import unsupported
 from planner.functions.call import Call, Row, row
-from planner.literals import literal
-from planner.plan import SessionValues
-from planner.values import Value, null_value
+from planner.spark.literals import literal
+from planner.spark.plan import SessionValues
+from planner.spark.values import Value, null_value
 
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 

@@ -8,8 +8,8 @@ from catalog.datatypes import BOOL, BPCHAR
 from catalog.errors import unsupported
 from planner.functions.call import Build, Call, Row, row
 from planner.functions.casts import on, to_text
-from planner.functions.patterns import like_pattern
-from planner.spark import (
+from planner.functions.patterns.like_patterns import like_pattern
+from planner.spark.builders import (
     Expression,
     binary,
     call,
@@ -22,7 +22,7 @@ from planner.spark import (
     raw,
     string,
 )
-from planner.values import Value
+from planner.spark.values import Value
 
 
 def _function(name: str) -> Build:

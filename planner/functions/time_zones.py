@@ -10,18 +10,8 @@ from catalog.datatypes import TIMESTAMP, TIMESTAMPTZ
 from catalog.errors import unsupported
 from planner.functions.call import Call, Row, row
 from planner.functions.datetimes import finite, infinity
-from planner.spark import (
-    Expression,
-    binary,
-    call,
-    case,
-    cast,
-    is_not_null,
-    raise_error,
-    raw,
-    string,
-)
-from planner.values import Value
+from planner.spark.builders import Expression, binary, call, case, cast, is_not_null, raise_error, raw, string
+from planner.spark.values import Value
 
 _UTC: Final = frozenset({"UTC", "GMT", "Etc/UTC", "Z"})
 # Continent/City: what has no slash may mean something else to PostgreSQL (EST, CET) than to Java.

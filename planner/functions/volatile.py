@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from catalog.errors import unsupported
-from planner.builtins import Builtins
 from planner.functions.call import Call, Row, row
-from planner.nodes import Node, walk
-from planner.spark import call
-from planner.values import Value
+from planner.spark.builders import call
+from planner.spark.values import Value
+from planner.tree.builtins import Builtins
+from planner.tree.nodes import Node, walk
 
 
 def _random(given: Call) -> Value:

@@ -7,10 +7,10 @@ from typing import Final
 
 from catalog.datatypes import NUMERIC
 from catalog.errors import unsupported
-from planner import numerics
 from planner.functions.call import Build, Call, Row, row
-from planner.spark import Expression, cast
-from planner.values import MISSING, Value, spark_type
+from planner.spark import numerics
+from planner.spark.builders import Expression, cast
+from planner.spark.values import MISSING, Value, spark_type
 
 
 def _ranking(function: str, spark: str) -> Build:

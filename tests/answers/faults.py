@@ -17,11 +17,22 @@ from unittest.mock import patch
 
 from catalog.datatypes import BOOL
 from catalog.errors import SluiceError
-from planner import expressions, finishing, grouping, membership, numerics, ordering, query, ranges, setops, windows
 from planner.functions import comparison
-from planner.plan import SparkQuery
-from planner.spark import Expression, binary, boolean
-from planner.values import Value
+from planner.spark import numerics
+from planner.spark.builders import Expression, binary, boolean
+from planner.spark.plan import SparkQuery
+from planner.spark.values import Value
+from planner.translate import (
+    array_comparison,
+    expressions,
+    from_clause,
+    grouping,
+    ordering,
+    query,
+    set_operations,
+    sort_limit,
+    window_functions,
+)
 from tests.answers import stages
 from tests.answers.asking import QUERIES_PER_WORLD, query_of, world_of
 from tests.answers.compare import Verdict, judge
@@ -63,12 +74,12 @@ def _selecting(change: Callable[[Any], Any]) -> Plant:
 
 
 def _set_operations(change: Callable[[Any], Any]) -> Plant:
-    right = setops._tree
+    right = set_operations._tree
 
     def wrong(scope: Any, node: Any) -> Any:
         return right(scope, change(node))
 
-    return lambda: patch.object(setops, "_tree", wrong)
+    return lambda: patch.object(set_operations, "_tree", wrong)
 
 
 def _without_all(operation: int) -> Callable[[Any], Any]:
@@ -80,11 +91,11 @@ def _is_null_always() -> AbstractContextManager[Any]:
 
 
 def _inner_for_left() -> AbstractContextManager[Any]:
-    return patch.dict(ranges._SIDES, {_LEFT: ranges._SIDES[_INNER]})
+    return patch.dict(from_clause._SIDES, {_LEFT: from_clause._SIDES[_INNER]})
 
 
 def _unordered_limit() -> AbstractContextManager[Any]:
-    right = finishing.finished
+    right = sort_limit.finished
 
     def wrong(scope: Any, rows: Any) -> Any:
         found = right(scope, rows)
@@ -97,13 +108,13 @@ def _unordered_limit() -> AbstractContextManager[Any]:
 
 @contextmanager
 def _shorter_frame() -> Iterator[None]:
-    right = windows._bound
+    right = window_functions._bound
 
     def wrong(*arguments: Any) -> Any:
         bound, side = right(*arguments)
         return (str(int(bound) + 1), side) if bound.isdigit() else (bound, side)
 
-    with patch.object(windows, "_bound", wrong):
+    with patch.object(window_functions, "_bound", wrong):
         yield
 
 
@@ -136,12 +147,12 @@ def _ascending() -> AbstractContextManager[Any]:
 
 
 def _no_offset() -> AbstractContextManager[Any]:
-    right = finishing._count
+    right = sort_limit._count
 
     def wrong(scope: Any, node: Any, clause: str) -> Any:
         return None if clause == "OFFSET" else right(scope, node, clause)
 
-    return patch.object(finishing, "_count", wrong)
+    return patch.object(sort_limit, "_count", wrong)
 
 
 def _no_zero() -> AbstractContextManager[Any]:
@@ -166,13 +177,13 @@ def _no_distinct() -> AbstractContextManager[Any]:
 
 def _not_in_without_nulls() -> AbstractContextManager[Any]:
     """NOT IN of a list: NULLs in it do not count."""
-    right = membership.array_items
+    right = array_comparison.array_items
 
     def wrong(self: Any, node: Any) -> Any:
         items = right(self, node)
         return items if items is None else [item for item in items if not (item.is_constant and item.constant is None)]
 
-    return patch.object(membership, "array_items", wrong)
+    return patch.object(array_comparison, "array_items", wrong)
 
 
 def _between_without_its_end() -> AbstractContextManager[Any]:
@@ -195,7 +206,7 @@ def _cut_for_rounded() -> AbstractContextManager[Any]:
 
 
 def _range_for_rows() -> AbstractContextManager[Any]:
-    right = windows._frame
+    right = window_functions._frame
 
     def wrong(translator: Any, clause: Any, is_ordered: bool) -> Any:
         found = right(translator, clause, is_ordered)
@@ -204,7 +215,7 @@ def _range_for_rows() -> AbstractContextManager[Any]:
             found.set("kind", "RANGE")
         return found
 
-    return patch.object(windows, "_frame", wrong)
+    return patch.object(window_functions, "_frame", wrong)
 
 
 def _no_total() -> AbstractContextManager[Any]:

@@ -7,7 +7,7 @@ from typing import Protocol
 import psycopg
 from psycopg import pq
 
-from planner.plan import SparkQuery
+from planner.spark.plan import SparkQuery
 from tests.answers.tables import Copied, Statement, World
 from tests.planner.differential import Answer, Laboratory
 

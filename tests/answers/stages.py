@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from catalog.embedded import EmbeddedPostgres
+from catalog.postgres.embedded import EmbeddedPostgres
 from tests.answers.asking import Asker
 from tests.answers.sides import Oracle, Planner, Server
 from tests.cluster.workers import LOOPBACK, Cluster

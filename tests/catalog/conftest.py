@@ -11,7 +11,7 @@ import asyncpg
 import pytest
 
 from catalog.bootstrap import bootstrap
-from catalog.embedded import EmbeddedPostgres
+from catalog.postgres.embedded import EmbeddedPostgres
 
 _NUMBERS = itertools.count(1)
 _FRESH = "fresh_catalog"

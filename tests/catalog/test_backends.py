@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncpg
 
-from catalog.backends import GONE, BackendId
+from catalog.postgres.backends import GONE, BackendId
 from tests.catalog.conftest import CatalogUnderTest
 
 

@@ -6,8 +6,8 @@ import asyncpg
 import pytest
 
 from catalog.bootstrap import bootstrap
-from catalog.embedded import EmbeddedPostgres
 from catalog.errors import SluiceError
+from catalog.postgres.embedded import EmbeddedPostgres
 from tests.catalog.conftest import CLIENT, DATA_PATH, CatalogUnderTest
 
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from catalog.compatibility import COMPATIBILITY, SchemaStep, forbidding_step, widens
 from catalog.datatypes import BPCHAR, DATE, FLOAT4, FLOAT8, INT2, INT4, INT8, NUMERIC, TEXT, TIMESTAMP, UUID, VARCHAR
+from catalog.schema.compatibility import COMPATIBILITY, SchemaStep, forbidding_step, widens
 
 # As IEP-110 and 004 have it: all others forbid.
 _COMPATIBLE = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncpg
 
-from catalog.embedded import EmbeddedPostgres
+from catalog.postgres.embedded import EmbeddedPostgres
 
 
 async def test_speaks_and_orders_by_bytes(postgres: EmbeddedPostgres) -> None:

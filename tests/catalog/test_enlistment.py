@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 
 from catalog.store import Store, steps_from_json
-from gateway.own_message import own
+from gateway.backend.own_message import own
 from tests.catalog.conftest import CatalogUnderTest
 
 _TABLE = (

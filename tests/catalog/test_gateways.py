@@ -10,7 +10,7 @@ import pytest
 from catalog.gateways import Gateways
 from catalog.model import DataFile
 from catalog.publish import RowChange
-from gateway.own_message import own
+from gateway.backend.own_message import own
 from tests.catalog.conftest import CatalogUnderTest
 
 _UUID = "01890000-0000-7000-8000-000000000000"

@@ -6,15 +6,15 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
-from catalog.compaction import Turn
 from catalog.errors import SluiceError
-from catalog.expiry import Expired, expire
-from catalog.history import scheduled_files, unreadable
+from catalog.maintenance.compaction import Turn
+from catalog.maintenance.expiry import Expired, expire
 from catalog.model import ColumnStatistics, DataFile, DeleteFile, TableVersion
 from catalog.publish import Deletion, RowChange
-from catalog.readers import Readers
+from catalog.snapshot_pins import Readers
+from catalog.snapshots import scheduled_files, unreadable
 from catalog.store import Store
-from gateway.own_message import own
+from gateway.backend.own_message import own
 from tests.catalog.conftest import CatalogUnderTest
 
 

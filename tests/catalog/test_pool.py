@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 
 from catalog.errors import SluiceError, SqlState
-from catalog.pool import log_fault
+from catalog.postgres.pool import log_fault
 
 _LOG = logging.getLogger("tests.catalog.test_pool")
 

@@ -11,7 +11,7 @@ import pytest
 from catalog.model import ColumnStatistics, DataFile, DeleteFile
 from catalog.publish import Deletion, RowChange
 from catalog.store import Store
-from gateway.own_message import own
+from gateway.backend.own_message import own
 from tests.catalog.conftest import CatalogUnderTest
 
 _FILE = DataFile(

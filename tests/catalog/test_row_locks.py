@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from catalog.store import Store
-from gateway.own_message import own
+from gateway.backend.own_message import own
 from tests.catalog.conftest import CatalogUnderTest
 
 _LOCK = own("SELECT pg_sluice.lock_rows($1::pg_catalog.text::pg_catalog.regclass, $2, $3, $4, $5)")

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from catalog.errors import SluiceError, SqlState
-from catalog.schema_changes import ChangingElement, Origin, SchemaChange, undo_abandoned
-from catalog.states import Element, State
+from catalog.schema.schema_changes import ChangingElement, Origin, SchemaChange, undo_abandoned
+from catalog.schema.states import Element, State
 from tests.catalog.conftest import CatalogUnderTest
 
 _DEFINITION = "CONSTRAINT positive CHECK (n > 0)"

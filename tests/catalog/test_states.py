@@ -6,7 +6,19 @@ from itertools import pairwise
 
 import pytest
 
-from catalog.states import PATHS, RULE_OF, WORK_OF, Direction, Element, State, Work, diagram, path, step, undo_path
+from catalog.schema.states import (
+    PATHS,
+    RULE_OF,
+    WORK_OF,
+    Direction,
+    Element,
+    State,
+    Work,
+    diagram,
+    path,
+    step,
+    undo_path,
+)
 
 
 def test_paths_are_those_of_the_design() -> None:

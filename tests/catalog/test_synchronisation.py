@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import asyncpg
 import pytest
 
-from catalog.clock import LOGICAL_BITS, HybridClock, duration
 from catalog.gateways import Gateways
-from catalog.synchronisation import Replica, Settings, Step, Update, Word, next_step
+from catalog.schema.clock import LOGICAL_BITS, HybridClock, duration
+from catalog.schema.synchronisation import Replica, Settings, Step, Update, Word, next_step
 from tests.catalog.conftest import CatalogUnderTest
 from tests.simulation.ledger import Ledger
 

@@ -8,10 +8,10 @@ import time
 import asyncpg
 import pytest
 
-from catalog.compaction import Turn
-from catalog.schema_changes import ChangingElement, Origin, SchemaChange, undo_abandoned
-from catalog.states import Element, State
-from gateway.own_message import own
+from catalog.maintenance.compaction import Turn
+from catalog.schema.schema_changes import ChangingElement, Origin, SchemaChange, undo_abandoned
+from catalog.schema.states import Element, State
+from gateway.backend.own_message import own
 from tests.catalog.conftest import CatalogUnderTest
 
 _ORDER = own("SELECT pg_sluice.order_changes($1::bigint::pg_catalog.oid)")

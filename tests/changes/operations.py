@@ -23,7 +23,7 @@ from pathlib import Path
 
 import psycopg
 
-from catalog.embedded import SUPERUSER, binaries
+from catalog.postgres.embedded import SUPERUSER, binaries
 from tests.changes.stages import AFTER, STOP_TRIGGERS, WAITS, Held, stopping, trigger
 from tests.isolation.schedule import Session
 from tests.servers import GatewayProcess, Server, open_directory

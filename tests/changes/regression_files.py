@@ -21,8 +21,8 @@ from urllib.parse import quote
 
 from psycopg import pq
 
-from planner.lexer import tokens
-from planner.statements import split
+from planner.syntax.lexer import tokens
+from planner.syntax.statements import split
 
 _OPTIONS: Final = "-c datestyle=Postgres,MDY -c timezone=America/Los_Angeles"
 _COPY_IN: Final = re.compile(r"copy\b.*\bfrom\s+stdin", re.IGNORECASE | re.DOTALL)

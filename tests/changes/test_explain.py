@@ -13,7 +13,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from catalog.embedded import binaries
+from catalog.postgres.embedded import binaries
 from tests.isolation.schedule import Session
 from tests.servers import GatewayProcess, Server
 

@@ -9,8 +9,8 @@ from itertools import pairwise
 import psycopg
 import pytest
 
-from catalog.embedded import binaries
-from catalog.states import PATHS, Direction, State, Work
+from catalog.postgres.embedded import binaries
+from catalog.schema.states import PATHS, Direction, State, Work
 from tests.changes.stages import Held, failing, stopping
 from tests.isolation.schedule import Session
 from tests.servers import GatewayProcess, Server

@@ -10,7 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from catalog.states import PATHS, Direction, State, Work
+from catalog.schema.states import PATHS, Direction, State, Work
 from tests.changes.stages import Held, failing, stopping
 from tests.isolation.schedule import Session
 from tests.servers import GatewayProcess, Server, run_sluice

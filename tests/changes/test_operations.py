@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from catalog.compatibility import RULES
-from catalog.states import STEPS
+from catalog.schema.compatibility import RULES
+from catalog.schema.states import STEPS
 from tests.changes.operations import Area, areas, carry_out, drop, dump, execute, prepare
 from tests.servers import GatewayProcess, Server
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 import psycopg
 import pytest
 
-from catalog.states import PATHS, Direction, Work
+from catalog.schema.states import PATHS, Direction, Work
 from tests.changes.operations import Operation, all_halted, areas, dump, execute, failing_at_commit, prepare
 from tests.changes.stages import failing
 from tests.servers import GatewayProcess, open_directory, run_sluice

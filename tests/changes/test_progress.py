@@ -17,9 +17,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from catalog.progress import Progress
-from catalog.states import State
-from gateway.changes import change_line
+from catalog.schema.schema_change_progress import Progress
+from catalog.schema.states import State
+from gateway.cli.schema_changes import change_line
 from tests.changes.stages import Held, stopping
 from tests.isolation.schedule import Session
 from tests.servers import SLUICE, GatewayProcess, Server, run_sluice

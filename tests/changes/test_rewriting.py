@@ -9,7 +9,7 @@ from typing import Final
 import psycopg
 import pytest
 
-from catalog.synchronisation import Settings
+from catalog.schema.synchronisation import Settings
 from tests.changes.locks import locks
 from tests.servers import GatewayProcess
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from catalog.states import State
+from catalog.schema.states import State
 from tests.changes.stages import Held, stopping
 from tests.isolation.schedule import Session
 from tests.servers import PSQL_18, GatewayProcess, Server

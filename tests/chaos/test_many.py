@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import psycopg
 import pytest
 
-from catalog.embedded import EmbeddedPostgres
+from catalog.postgres.embedded import EmbeddedPostgres
 from tests.proxy import Proxy
 from tests.servers import GatewayProcess, Server, open_directory, run_sluice, start_oracle
 from tests.witness import Witness

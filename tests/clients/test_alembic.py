@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from catalog.embedded import binaries
+from catalog.postgres.embedded import binaries
 from tests.servers import Server
 
 _SCHEMAS = ("migrated", "archive")

@@ -9,7 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from catalog.embedded import binaries
+from catalog.postgres.embedded import binaries
 from tests.clients import story
 from tests.servers import PSQL_18, PSQL_SYSTEM, GatewayProcess, Server
 

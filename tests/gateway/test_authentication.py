@@ -11,8 +11,8 @@ from contextlib import contextmanager
 import psycopg
 import pytest
 
-from gateway.messages import startup
-from gateway.messages.frontend import Query, Terminate
+from gateway.wire.messages import startup
+from gateway.wire.messages.frontend import Query, Terminate
 from tests.servers import PSQL_18, GatewayProcess, Server
 
 _SECONDS_MAX = 60.0

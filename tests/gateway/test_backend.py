@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from catalog.embedded import PORT, SUPERUSER, EmbeddedPostgres
 from catalog.errors import SqlState
-from gateway.backend import Backend, BackendLostError, Statement
-from gateway.endpoint import Address
-from gateway.messages.backend import AuthenticationOk, BackendKeyData, ErrorResponse, ReadyForQuery
+from catalog.postgres.embedded import PORT, SUPERUSER, EmbeddedPostgres
+from gateway.backend.connection import Backend, BackendLostError, Statement
+from gateway.backend.dsn import Address
+from gateway.wire.messages.backend import AuthenticationOk, BackendKeyData, ErrorResponse, ReadyForQuery
 
 _PORT = 5432
 _LAST_WORD = ErrorResponse((("S", "FATAL"), ("V", "FATAL"), ("C", "57P01"), ("M", "terminating"), ("W", "within")))

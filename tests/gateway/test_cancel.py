@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from gateway.messages.backend import BackendKeyData, DataRow, ErrorResponse, ReadyForQuery
-from gateway.messages.frontend import Bind, Execute, Parse, Query, Sync
-from gateway.messages.layout import Message
-from gateway.messages.startup import CancelRequest
+from gateway.wire.messages.backend import BackendKeyData, DataRow, ErrorResponse, ReadyForQuery
+from gateway.wire.messages.frontend import Bind, Execute, Parse, Query, Sync
+from gateway.wire.messages.layout import Message
+from gateway.wire.messages.startup import CancelRequest
 from tests.gateway.wire import Wire, wire
 from tests.proxy import Proxy
 from tests.servers import GatewayProcess, Server, open_directory, start_oracle

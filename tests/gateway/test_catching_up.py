@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.lake.catching_up import until_little_is_left
+from gateway.execution.schema.catch_up import until_little_is_left
 
 
 class Clock:
@@ -36,6 +36,6 @@ class Clock:
 )
 async def test_rounds(monkeypatch: pytest.MonkeyPatch, work: list[float], rounds: int) -> None:
     clock = Clock(work)
-    monkeypatch.setattr("gateway.lake.catching_up.time", clock)
+    monkeypatch.setattr("gateway.execution.schema.catch_up.time", clock)
     await until_little_is_left(clock.catch_up)
     assert clock.rounds == rounds

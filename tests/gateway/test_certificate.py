@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from catalog.errors import SluiceError
-from gateway.certificate import ensure_certificate
+from gateway.server.certificate import ensure_certificate
 
 
 def test_files_are_private_and_kept(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ import psycopg
 import pytest
 
 from catalog.model import DataFile, DeleteFile
-from gateway.lake.combined_files import many_small
-from gateway.lake.row_locks import file_number
+from gateway.execution.changes.combined_files import many_small
+from gateway.execution.locks.row_locks import file_number
 from tests.servers import GatewayProcess, Server
 
 

@@ -10,10 +10,10 @@ import asyncpg
 import psycopg
 import pytest
 
-from gateway.lake.computed import SMALL_ROWS
-from gateway.messages.backend import CommandComplete, DataRow, PortalSuspended
-from gateway.messages.frontend import Bind, Execute, Parse, Sync
-from gateway.placing import PATIENCE_SECONDS
+from gateway.execution.reading.postgres_query import SMALL_ROWS
+from gateway.statement.query_placement import PATIENCE_SECONDS
+from gateway.wire.messages.backend import CommandComplete, DataRow, PortalSuspended
+from gateway.wire.messages.frontend import Bind, Execute, Parse, Sync
 from tests.gateway.wire import wire
 from tests.servers import Server, sqlstate_of
 

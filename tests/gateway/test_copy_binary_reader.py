@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from catalog.embedded import EmbeddedPostgres
 from catalog.errors import SluiceError
-from gateway.copy import BinaryReader
+from catalog.postgres.embedded import EmbeddedPostgres
+from gateway.copy_format import BinaryReader
 
 Rows = list[tuple[bytes | None, ...]]
 HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from catalog.embedded import EmbeddedPostgres
 from catalog.errors import SluiceError
-from gateway.copy import CopyBatch, CopyOptions, TextReader
+from catalog.postgres.embedded import EmbeddedPostgres
+from gateway.copy_format import CopyBatch, CopyOptions, TextReader
 
 NAMES = ("a", "b")
 Rows = list[tuple[str | None, ...]]

@@ -9,12 +9,12 @@ import psycopg
 import pyarrow as pa
 import pytest
 
-from catalog.embedded import EmbeddedPostgres
 from catalog.errors import SluiceError
-from gateway.copy import CopyOptions, CopyWriter, line_messages
-from gateway.framing import BACKEND_LIMITS, FrameReader
-from gateway.messages.copy import CopyData
+from catalog.postgres.embedded import EmbeddedPostgres
+from gateway.copy_format import CopyOptions, CopyWriter, line_messages
 from gateway.values import OutputSettings, ResultColumn
+from gateway.wire.framing import BACKEND_LIMITS, FrameReader
+from gateway.wire.messages.copy import CopyData
 from tests.gateway.reference import SAMPLES, array_query, arrow_column, values_query
 from tests.gateway.test_copy_reader import spelled
 from tests.gateway.test_values_receive import binaries

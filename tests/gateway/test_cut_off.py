@@ -18,7 +18,7 @@ from typing import Literal
 import psycopg
 import pytest
 
-from catalog.synchronisation import Settings
+from catalog.schema.synchronisation import Settings
 from tests.proxy import Proxy
 from tests.servers import GatewayProcess, Server, open_directory, start_oracle
 

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from psycopg.types.json import Jsonb
 
-from gateway.messages import backend, frontend
-from gateway.messages.backend import DataRow
-from gateway.messages.copy import CopyData, CopyDone, CopyFail
-from gateway.messages.layout import Message
+from gateway.wire.messages import backend, frontend
+from gateway.wire.messages.backend import DataRow
+from gateway.wire.messages.copy import CopyData, CopyDone, CopyFail
+from gateway.wire.messages.layout import Message
 from tests.gateway.wire import assert_same_answers, wire
 from tests.servers import Server
 

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog.errors import SluiceError
-from gateway.framing import BACKEND_LIMITS, FRONTEND_LIMITS, Frame, FrameReader, RelayScanner
-from gateway.messages.backend import CommandComplete, DataRow, NoticeResponse, ReadyForQuery
-from gateway.messages.copy import CopyData, CopyDone
-from gateway.messages.frontend import Query, SASLResponse, Sync
-from gateway.messages.layout import LARGE_LIMIT, SMALL_LIMIT
-from gateway.messages.startup import body_length
+from gateway.wire.framing import BACKEND_LIMITS, FRONTEND_LIMITS, Frame, FrameReader, RelayScanner
+from gateway.wire.messages.backend import CommandComplete, DataRow, NoticeResponse, ReadyForQuery
+from gateway.wire.messages.copy import CopyData, CopyDone
+from gateway.wire.messages.frontend import Query, SASLResponse, Sync
+from gateway.wire.messages.layout import LARGE_LIMIT, SMALL_LIMIT
+from gateway.wire.messages.startup import body_length
 
 FRONT = st.sampled_from(
     [Query("SELECT 1").encode(), Sync().encode(), CopyData(b"a\tb\n").encode(), CopyData(b"").encode()]

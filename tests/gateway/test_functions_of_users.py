@@ -10,8 +10,8 @@ import asyncpg
 import psycopg
 import pytest
 
-from gateway.messages.backend import NoticeResponse
-from gateway.messages.frontend import Bind, Execute, Parse, Query, Sync
+from gateway.wire.messages.backend import NoticeResponse
+from gateway.wire.messages.frontend import Bind, Execute, Parse, Query, Sync
 from tests.gateway.wire import wire
 from tests.servers import Server, sqlstate_of
 

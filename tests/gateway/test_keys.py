@@ -9,8 +9,8 @@ from contextlib import contextmanager
 import psycopg
 import pytest
 
-from gateway.lake.claims import CLAIMS_MAX
-from gateway.lake.row_locks import ROWS_MAX
+from gateway.execution.locks.key_claims import CLAIMS_MAX
+from gateway.execution.locks.row_locks import ROWS_MAX
 from tests.servers import Server
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from gateway.copy import LineNumbers
+from gateway.copy_format import LineNumbers
 
 
 def test_lines_of_rows() -> None:

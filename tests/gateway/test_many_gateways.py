@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from catalog.states import State
+from catalog.schema.states import State
 from tests.changes.stages import Held, stopping
 from tests.chaos.workload import check_lake
 from tests.isolation.schedule import Session

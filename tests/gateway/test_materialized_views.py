@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from psycopg import errors
 
-from catalog.embedded import binaries
+from catalog.postgres.embedded import binaries
 from tests.servers import GatewayProcess, Server, run_sluice
 from tests.witness import Witness
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog.errors import SluiceError
-from gateway.messages import backend, frontend, startup
-from gateway.messages.layout import Message
+from gateway.wire.messages import backend, frontend, startup
+from gateway.wire.messages.layout import Message
 
 INT16 = st.integers(-(2**15), 2**15 - 1)
 INT32 = st.integers(-(2**31), 2**31 - 1)

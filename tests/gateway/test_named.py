@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from gateway.messages.backend import CommandComplete, DataRow, ErrorResponse, ReadyForQuery
-from gateway.messages.frontend import Bind, Close, Describe, Execute, Parse, Query, Sync
-from gateway.messages.layout import Message
+from gateway.wire.messages.backend import CommandComplete, DataRow, ErrorResponse, ReadyForQuery
+from gateway.wire.messages.frontend import Bind, Close, Describe, Execute, Parse, Query, Sync
+from gateway.wire.messages.layout import Message
 from tests.gateway.wire import assert_same_answers, wire
 from tests.servers import Server
 

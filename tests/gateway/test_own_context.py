@@ -5,9 +5,9 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from gateway.framing import Frame
-from gateway.messages.backend import ErrorResponse
-from gateway.own_context import without_own_context
+from gateway.backend.error_context import without_own_context
+from gateway.wire.framing import Frame
+from gateway.wire.messages.backend import ErrorResponse
 from tests.servers import Server
 
 _FIELDS = (("S", "ERROR"), ("C", "0A000"), ("M", "function pg_sluice.refuse"))

@@ -9,8 +9,8 @@ import psycopg
 import pytest
 
 from catalog.datatypes import INT2, INT4, INT8, TEXT, VARCHAR
-from gateway.parameters import plain_parameters
-from planner.plan import Parameter
+from gateway.backend.bind_parameters import plain_parameters
+from planner.spark.plan import Parameter
 from tests.servers import Server
 
 _TABLE = "CREATE TABLE parameters_here (k bigint, t text)"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from gateway.framing import Frame
-from gateway.journal import ByName
-from gateway.messages import backend as answers
-from gateway.messages import frontend
-from gateway.pipeline import Pipeline
+from gateway.session.name_journal import ByName
+from gateway.session.pipeline import Pipeline
+from gateway.wire.framing import Frame
+from gateway.wire.messages import backend as answers
+from gateway.wire.messages import frontend
 
 _PARSE = Frame(frontend.Parse.type, b"")
 _PARSED = Frame(answers.ParseComplete.type, b"")

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 from catalog.model import DataFile
-from gateway import replaced_rows
-from gateway.replaced_rows import ReplacedRows
-from storage.write import WriteResult
+from gateway.session import row_versions
+from gateway.session.row_versions import ReplacedRows
+from storage.spark.write import WriteResult
 
 _TABLE = 7
 
@@ -39,7 +39,7 @@ def test_a_row_is_followed_from_file_to_file() -> None:
     assert rows.trace(_TABLE, ("a", 1)).places == (("a", 1), ("d", 0), ("e", 0))
     assert rows.trace(_TABLE, ("b", 5)).places == (("b", 5), ("c", 1), ("e", 1))
     assert rows.trace(_TABLE, ("a", 5)).places == (("a", 5), ("c", 0))
-    assert rows.trace(_TABLE, ("c", 5)) == replaced_rows.Trace((("c", 5),), lost=False)
+    assert rows.trace(_TABLE, ("c", 5)) == row_versions.Trace((("c", 5),), lost=False)
 
 
 def test_what_a_savepoint_has_undone_is_a_place_among_others() -> None:
@@ -62,14 +62,14 @@ def test_deleted_and_added_rows_leave_nothing_to_tell() -> None:
     rows = ReplacedRows()
     rows.note(_TABLE, WriteResult(row_count=1, positions={"a": np.array([0])}))
     rows.note(_TABLE, WriteResult((DataFile("b", 1, 0, 0),), row_count=1))
-    assert rows.trace(_TABLE, ("a", 0)) == replaced_rows.Trace((("a", 0),), lost=False)
+    assert rows.trace(_TABLE, ("a", 0)) == row_versions.Trace((("a", 0),), lost=False)
 
 
 def test_more_rows_than_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replaced_rows, "ROWS_MAX", 2)
+    monkeypatch.setattr(row_versions, "ROWS_MAX", 2)
     rows = ReplacedRows()
     rows.note(_TABLE, _updated([("a", 0), ("a", 1)], {"b": 2}))
     rows.note(_TABLE, _updated([("b", 0)], {"c": 1}))
     assert rows.trace(_TABLE, ("a", 1)).lost
     rows.clear()
-    assert rows.trace(_TABLE, ("a", 1)) == replaced_rows.Trace((("a", 1),), lost=False)
+    assert rows.trace(_TABLE, ("a", 1)) == row_versions.Trace((("a", 1),), lost=False)

@@ -9,9 +9,9 @@ import hmac
 import asyncpg
 import pytest
 
-from catalog.embedded import EmbeddedPostgres
 from catalog.errors import SluiceError
-from gateway.scram import ClientKeys, ScramClient, ScramServer, Verifier
+from catalog.postgres.embedded import EmbeddedPostgres
+from gateway.wire.scram import ClientKeys, ScramClient, ScramServer, Verifier
 
 _SECRET = b"secret"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from catalog.errors import SluiceError
-from gateway.sequences_of_changes import OwnedSequence
+from gateway.transaction.ddl_sequences import OwnedSequence
 
 
 def _sequence(

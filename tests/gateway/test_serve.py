@@ -25,7 +25,7 @@ from tests.servers import (
 _WITHOUT_A_JVM = """
 import logging, socket
 from threading import Thread
-from gateway.cli import _log_to_stderr
+from gateway.cli.main import _log_to_stderr
 from py4j.java_gateway import GatewayClient
 
 _log_to_stderr()

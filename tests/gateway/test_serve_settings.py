@@ -13,10 +13,10 @@ import psycopg
 import pytest
 
 from catalog.errors import SluiceError, SqlState
-from gateway.cli import _parser
-from gateway.serve_settings import SETTINGS, as_table, resolved
-from storage.jvm import EngineSettings, spark_settings
-from storage.spark_conf import CHOOSABLE, default_driver_memory, read_defaults
+from gateway.cli.main import _parser
+from gateway.cli.serve_settings import SETTINGS, as_table, resolved
+from storage.spark.jvm import EngineSettings, spark_settings
+from storage.spark.spark_conf import CHOOSABLE, default_driver_memory, read_defaults
 from tests.servers import GatewayProcess, free_port, run_sluice
 
 ROOT = Path(__file__).parents[2]
@@ -128,7 +128,7 @@ def test_the_help_and_the_documentation_are_the_table(monkeypatch: pytest.Monkey
         assert f"--{setting.name}" in text
         assert setting.variable in text
     documented = (ROOT / "docs" / "operations.md").read_text()
-    assert as_table() in documented, "print it anew: gateway.serve_settings.as_table()"
+    assert as_table() in documented, "print it anew: gateway.cli.serve_settings.as_table()"
 
 
 @pytest.mark.parametrize(

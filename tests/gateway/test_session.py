@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from gateway.messages import startup
-from gateway.messages.backend import (
+from gateway.wire.messages import startup
+from gateway.wire.messages.backend import (
     BindComplete,
     CommandComplete,
     DataRow,
@@ -18,8 +18,8 @@ from gateway.messages.backend import (
     PortalSuspended,
     ReadyForQuery,
 )
-from gateway.messages.frontend import Bind, Close, Describe, Execute, Flush, Parse, Query, Sync
-from gateway.messages.layout import Message
+from gateway.wire.messages.frontend import Bind, Close, Describe, Execute, Flush, Parse, Query, Sync
+from gateway.wire.messages.layout import Message
 from tests.gateway.wire import Wire, assert_same_answers, wire
 from tests.servers import Server
 

@@ -13,7 +13,7 @@ import pytest
 _USUAL_BYTES = 8 * 2**20
 # sqlglot's parser is compiled, and looks at no limit of recursion.
 _DEEP = "import sqlglot; sqlglot.parse_one('SELECT ' + 'NOT ' * 8000 + 'true', dialect='postgres'); print('parsed')"
-_BEGIN = "from gateway.stack_depth import begin_with_deep_stack; begin_with_deep_stack(); "
+_BEGIN = "from gateway.node.stack_depth import begin_with_deep_stack; begin_with_deep_stack(); "
 _LIMIT = "import resource; print(resource.getrlimit(resource.RLIMIT_STACK)[0])"
 
 

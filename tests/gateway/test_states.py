@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog.errors import SluiceError
-from gateway.messages import backend, frontend, startup
-from gateway.messages.copy import CopyData, CopyDone, CopyFail, CopyInResponse, CopyOutResponse
-from gateway.messages.layout import Message
-from gateway.states import TABLE, Action, Machine, State, mermaid
+from gateway.wire.messages import backend, frontend, startup
+from gateway.wire.messages.copy import CopyData, CopyDone, CopyFail, CopyInResponse, CopyOutResponse
+from gateway.wire.messages.layout import Message
+from gateway.wire.states import TABLE, Action, Machine, State, mermaid
 
 
 def at(state: State) -> Machine:

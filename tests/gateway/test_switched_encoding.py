@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.switched_encoding import TO_UTF8, back, switched
+from gateway.backend.backend_encoding import TO_UTF8, back, switched
 
 _LATIN = {"client_encoding": "LATIN1"}
 _BACK = back(_LATIN)

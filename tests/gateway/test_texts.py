@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.messages.layout import Message
-from gateway.messages.texts import texts_of, with_texts
+from gateway.wire.messages.layout import Message
+from gateway.wire.messages.texts import texts_of, with_texts
 from tests.gateway.test_messages import BACKEND, FRONTEND, made
 
 _KINDS = [*FRONTEND, *BACKEND]

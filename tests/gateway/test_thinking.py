@@ -12,16 +12,16 @@ from typing import cast
 import pytest
 
 from catalog.errors import SluiceError
-from gateway import statement_timeout
-from gateway.exchange import Exchange
-from gateway.thinking import thought
+from gateway.backend import statement_timeout
+from gateway.session.offload import thought
+from gateway.session.session_context import SessionContext
 
 _LARGE = 1_000_000
 
 
 @pytest.fixture
-def session() -> Exchange:
-    return cast(Exchange, SimpleNamespace(thoughts=set(), deadline=None))
+def session() -> SessionContext:
+    return cast(SessionContext, SimpleNamespace(thoughts=set(), deadline=None))
 
 
 def _endless(ended: threading.Event) -> None:
@@ -36,12 +36,12 @@ def _down(levels: int) -> int:
     return 0 if levels == 0 else 1 + _down(levels - 1)
 
 
-async def test_small_work_is_done_at_once_and_large_work_aside(session: Exchange) -> None:
+async def test_small_work_is_done_at_once_and_large_work_aside(session: SessionContext) -> None:
     assert await thought(session, 1, threading.current_thread) is threading.current_thread()
     assert (await thought(session, _LARGE, threading.current_thread)).name.startswith("thinker")
 
 
-async def test_a_cancelled_statement_stops_thinking(session: Exchange) -> None:
+async def test_a_cancelled_statement_stops_thinking(session: SessionContext) -> None:
     ended = threading.Event()
     thinking = asyncio.create_task(thought(session, _LARGE, _endless, ended))
     await asyncio.sleep(0.2)
@@ -57,7 +57,7 @@ async def test_a_cancelled_statement_stops_thinking(session: Exchange) -> None:
     assert await thought(session, _LARGE, _down, 10) == 10
 
 
-async def test_a_statement_past_its_deadline_stops_thinking(session: Exchange) -> None:
+async def test_a_statement_past_its_deadline_stops_thinking(session: SessionContext) -> None:
     ended = threading.Event()
     session.deadline = asyncio.get_running_loop().time() + 0.2
     with pytest.raises(SluiceError, match="statement timeout") as timed_out:
@@ -74,7 +74,7 @@ def test_statement_timeout_is_told_in_units(setting: str, seconds: float | None)
     assert statement_timeout.seconds(setting) == seconds
 
 
-async def test_work_that_nobody_waits_for_ends(session: Exchange) -> None:
+async def test_work_that_nobody_waits_for_ends(session: SessionContext) -> None:
     ended = threading.Event()
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.1):
@@ -82,7 +82,7 @@ async def test_work_that_nobody_waits_for_ends(session: Exchange) -> None:
     assert await asyncio.to_thread(ended.wait, 10)
 
 
-async def test_what_is_too_deep_is_told_as_postgresql_does(session: Exchange) -> None:
+async def test_what_is_too_deep_is_told_as_postgresql_does(session: SessionContext) -> None:
     with pytest.raises(SluiceError, match="stack depth limit exceeded") as raised:
         await thought(session, _LARGE, _down, 10_000_000)
     assert raised.value.sqlstate == "54001"

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from gateway.messages.backend import ErrorResponse, ReadyForQuery
-from gateway.messages.frontend import Bind, Describe, Execute, Parse, Query, Sync
-from gateway.messages.layout import Message
+from gateway.wire.messages.backend import ErrorResponse, ReadyForQuery
+from gateway.wire.messages.frontend import Bind, Describe, Execute, Parse, Query, Sync
+from gateway.wire.messages.layout import Message
 from tests.gateway.orphans import orphans
 from tests.gateway.wire import assert_same_answers, wire
 from tests.servers import GatewayProcess, Server

@@ -12,7 +12,7 @@ from tests.servers import GatewayProcess, open_directory
 
 # Python runs this as it starts. What carries out DO fails when the backend has been sent it, before it has answered.
 _FAULT = """
-from gateway.lake import guarded, guarded_statement
+from gateway.execution.dispatch import guarded, guarded_statement
 async def relay_rows(session, kept=None):
     raise KeyError("nobody thought of this")
 guarded.relay_rows = guarded_statement.relay_rows = relay_rows

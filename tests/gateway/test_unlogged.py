@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from planner.unlogged import as_logged
+from planner.syntax.unlogged import as_logged
 from tests.servers import Server
 
 

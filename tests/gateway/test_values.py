@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 
 from catalog.datatypes import BY_ARRAY_OID, BY_OID
-from catalog.embedded import EmbeddedPostgres
 from catalog.errors import SluiceError
-from gateway.framing import BACKEND_LIMITS, FrameReader
-from gateway.messages.backend import DataRow
+from catalog.postgres.embedded import EmbeddedPostgres
 from gateway.values import Format, OutputSettings, ResultColumn, encode_rows
+from gateway.wire.framing import BACKEND_LIMITS, FrameReader
+from gateway.wire.messages.backend import DataRow
 from tests.gateway.reference import SAMPLES, array_query, arrow_column, values_query
 
 TYPES = sorted(SAMPLES)

@@ -8,8 +8,8 @@ import psycopg
 import pytest
 
 from catalog.datatypes import BY_ARRAY_OID, BY_OID
-from catalog.embedded import EmbeddedPostgres
 from catalog.errors import SluiceError
+from catalog.postgres.embedded import EmbeddedPostgres
 from gateway.values import decode_parameter
 from tests.gateway.reference import SAMPLES, array_query, values_query
 from tests.gateway.test_values_receive import binaries

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from catalog.embedded import EmbeddedPostgres
+from catalog.postgres.embedded import EmbeddedPostgres
 from gateway.values import convert_text
 from tests.gateway.reference import SAMPLES, array_query, arrow_column, values_query
 from tests.gateway.test_values_receive import binaries, same_values

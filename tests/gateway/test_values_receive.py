@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catalog.datatypes import BY_ARRAY_OID, BY_OID
-from catalog.embedded import EmbeddedPostgres
+from catalog.postgres.embedded import EmbeddedPostgres
 from gateway.values import convert_binary
 from gateway.values.forms import arrow_form
 from tests.gateway.reference import SAMPLES, array_query, arrow_column, arrow_type, values_query

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import psycopg
 import pytest
 
-from gateway.messages.backend import DataRow
-from gateway.messages.copy import CopyData, CopyInResponse
-from gateway.messages.frontend import Bind, Execute, Flush, Parse, Query
-from gateway.messages.layout import Message
+from gateway.wire.messages.backend import DataRow
+from gateway.wire.messages.copy import CopyData, CopyInResponse
+from gateway.wire.messages.frontend import Bind, Execute, Flush, Parse, Query
+from gateway.wire.messages.layout import Message
 from tests.gateway.orphans import orphans
 from tests.gateway.wire import Wire
 from tests.servers import GatewayProcess, Server

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from gateway.framing import BACKEND_LIMITS, FrameReader
-from gateway.messages import backend, frontend, startup
-from gateway.messages.backend import decode_backend
-from gateway.messages.copy import CopyData
-from gateway.messages.layout import Message
+from gateway.wire.framing import BACKEND_LIMITS, FrameReader
+from gateway.wire.messages import backend, frontend, startup
+from gateway.wire.messages.backend import decode_backend
+from gateway.wire.messages.copy import CopyData
+from gateway.wire.messages.layout import Message
 from tests.servers import Server
 
 _SECONDS_MAX = 60.0

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).parents[2] / "docs" / "adr"
+from tests.house.test_layout import FILES, ROOT
+
+FOLDER = ROOT / "docs" / "adr"
 RECORDS = sorted(path for path in FOLDER.glob("*.md") if path.name != "README.md")
 PARTS = ["Context", "Alternatives", "Decision", "Consequence"]
 _HEAD = re.compile(r"# (\d+)\. (\S.*)\n\nDate: (\d{4}-\d\d-\d\d)\n\n")
@@ -47,6 +49,12 @@ def test_the_index_has_each_record_as_it_is() -> None:
     listed = [row[:4] for row in _ROW.findall((FOLDER / "README.md").read_text())]
     heads = [(path.name, _HEAD.match(path.read_text())) for path in RECORDS]
     assert listed == [(name[:4], name, head[3], head[2]) for name, head in heads if head]
+
+
+@pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.name)
+def test_modules_are_there(path: Path) -> None:
+    named = set(re.findall(r"`(\w+\.(?:py|sql))`", path.read_text()))
+    assert named <= {file.name for file in FILES}
 
 
 def test_faults_are_found() -> None:

@@ -10,11 +10,11 @@ from typing import Final
 
 import pytest
 
-from planner.fixed_names import loose_name
+from planner.syntax.fixed_names import loose_name
 
 _ROOT: Final = Path(__file__).parents[2]
-# These ask over the gateway's own connections, whose path is set at login (catalog/own_settings.py).
-_OWN_CONNECTIONS: Final = frozenset({"changes.py", "check.py"})
+# These ask over the gateway's own connections, whose path is set at login (catalog/postgres/own_settings.py).
+_OWN_CONNECTIONS: Final = frozenset({"schema_changes.py", "check.py"})
 _QUERY: Final = re.compile(r"\s*(?:SELECT|WITH|DELETE FROM|UPDATE|FROM ROWS)\s")
 # Parts that are not known here stand for names; what is SQL of Spark's, or has its names filled in, is left out.
 _LEFT_OUT: Final = re.compile(r"FROM (?:sampled|clustered)|\{\}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 from pathlib import Path
@@ -13,6 +14,7 @@ FLOORS = ("catalog", "storage", "planner", "gateway")
 DOCUMENTS = {"CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "SECURITY.md"}
 TOP_LEVEL = {*FLOORS, *DOCUMENTS, "bench", "docker", "docs", "tests", "pyproject.toml", "requirements.lock"}
 LINES_MAX = 500
+MODULES_MAX = 25  # of a package, its `__init__` left out
 # A module is named after the one concept in it; these name none.
 NAMES_WITHOUT_CONCEPT = {"base", "common", "core", "helper", "helpers", "manager", "misc", "stuff", "util", "utils"}
 
@@ -40,6 +42,13 @@ def test_a_module_holds_one_concept(module: Path) -> None:
     assert lines <= LINES_MAX, f"{module} has {lines} lines: it is asking to be two"
     words = set(module.stem.split("_"))
     assert not words & NAMES_WITHOUT_CONCEPT, f"{module} is named after no concept"
+
+
+@pytest.mark.parametrize("package", sorted({path.parent for path in MODULES if path.parts[0] in FLOORS}), ids=str)
+def test_a_package_is_one_room(package: Path) -> None:
+    modules = [path for path in MODULES if path.parent == package and path.stem != "__init__"]
+    assert len(modules) <= MODULES_MAX, f"{package} has {len(modules)} modules: it is asking to be two"
+    assert ast.get_docstring(ast.parse((ROOT / package / "__init__.py").read_text())), "nothing says what it is for"
 
 
 def test_packages_hold_only_what_belongs_to_a_floor() -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from catalog import states as elements
-from gateway import states as wire
+from catalog.schema import states as elements
+from gateway.wire import states as wire
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()

@@ -10,11 +10,11 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Final
 
-from gateway.framing import BACKEND_LIMITS, FrameReader
-from gateway.messages import backend, frontend, startup
-from gateway.messages.backend import decode_backend
-from gateway.messages.copy import CopyData, CopyFail
-from gateway.messages.layout import Message
+from gateway.wire.framing import BACKEND_LIMITS, FrameReader
+from gateway.wire.messages import backend, frontend, startup
+from gateway.wire.messages.backend import decode_backend
+from gateway.wire.messages.copy import CopyData, CopyFail
+from gateway.wire.messages.layout import Message
 from tests.in_step.sequences import ASLEEP, Cancel, Step
 from tests.servers import Server
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from gateway.messages import frontend
-from gateway.messages.copy import CopyData, CopyDone, CopyFail
-from gateway.messages.layout import Message
+from gateway.wire.messages import frontend
+from gateway.wire.messages.copy import CopyData, CopyDone, CopyFail
+from gateway.wire.messages.layout import Message
 from tests.in_step.vocabulary import INT4, KINDS, LINES, REPEATED, TEXT, Worded
 
 _STATEMENTS: Final = ("", "a", "b")

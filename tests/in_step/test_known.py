@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 import psycopg
 import pytest
 
-from gateway.messages import backend, frontend
-from gateway.messages.copy import CopyData, CopyDone, CopyFail
-from gateway.messages.layout import Message
+from gateway.wire.messages import backend, frontend
+from gateway.wire.messages.copy import CopyData, CopyDone, CopyFail
+from gateway.wire.messages.layout import Message
 from tests.gateway.wire import Wire, assert_same_answers, wire
 from tests.servers import Server
 

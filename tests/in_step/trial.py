@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from gateway.messages import frontend
-from gateway.messages.backend import ErrorResponse
-from gateway.messages.layout import Message
+from gateway.wire.messages import frontend
+from gateway.wire.messages.backend import ErrorResponse
+from gateway.wire.messages.layout import Message
 from tests.in_step.conversation import Answers, Cut, converse, reset
 from tests.in_step.sequences import Maker, Step
 from tests.in_step.vocabulary import KINDS

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import psycopg
 
-from catalog.compatibility import COMPATIBILITY, RULES, SchemaStep, forbidding_step
-from catalog.states import PATHS, STEPS, WORK_OF, Direction, Element, State, step, undo_path
+from catalog.schema.compatibility import COMPATIBILITY, RULES, SchemaStep, forbidding_step
+from catalog.schema.states import PATHS, STEPS, WORK_OF, Direction, Element, State, step, undo_path
 from tests.servers import GatewayProcess
 
 _SAYS = {"-- straddled: ": True, "-- forbidden: ": False}

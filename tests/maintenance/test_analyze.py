@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from gateway.lake.analyze import SAMPLE_ROWS, distinct
+from gateway.execution.maintenance.analyze import SAMPLE_ROWS, distinct
 from tests.maintenance.conftest import connect
 from tests.servers import Server
 

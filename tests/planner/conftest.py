@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from catalog.embedded import EmbeddedPostgres
+from catalog.postgres.embedded import EmbeddedPostgres
 from tests.planner.differential import Laboratory, spark_session
 
 GOLDEN = Path(__file__).parent.parent / "golden"

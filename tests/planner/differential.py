@@ -29,12 +29,12 @@ from pyspark.sql import SparkSession
 from catalog import datatypes as t
 from catalog.errors import SluiceError
 from catalog.model import Column, Domain, Label, Table
-from planner import nodes
-from planner.builtins import FUNCTIONS_QUERY, TYPES_QUERY, Builtins
-from planner.plan import SPARK_SETTINGS, Context, Parameter, SessionValues, SparkQuery
-from planner.select import plan_select
-from storage.shuffled import Shuffle
-from storage.spark_errors import from_spark
+from planner.plans.select import plan_select
+from planner.spark.plan import SPARK_SETTINGS, Context, Parameter, SessionValues, SparkQuery
+from planner.tree import nodes
+from planner.tree.builtins import FUNCTIONS_QUERY, TYPES_QUERY, Builtins
+from storage.spark.shuffled_blocks import Shuffle
+from storage.spark.spark_errors import from_spark
 
 NOW = 1_700_000_000_123_456
 _TREE_SETTINGS = "SET debug_print_rewritten = on; SET client_min_messages = log; SET debug_pretty_print = off"

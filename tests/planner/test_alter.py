@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.alter import using_expressions
+from planner.syntax.alter_text import using_expressions
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from catalog.errors import SluiceError
-from planner.datum import read_text
+from planner.tree.datum import read_text
 
 
 @pytest.mark.parametrize(

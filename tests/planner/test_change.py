@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from catalog.embedded import EmbeddedPostgres
 from catalog.errors import SluiceError
-from planner.change import plan_check, plan_delete, plan_expression, plan_insert, plan_update
-from planner.plan import Context, OutputColumn, SparkQuery
+from catalog.postgres.embedded import EmbeddedPostgres
+from planner.plans.change_plan import plan_check, plan_delete, plan_expression, plan_insert, plan_update
+from planner.spark.plan import Context, OutputColumn, SparkQuery
 from tests.planner.differential import Answer, Laboratory, spark_session
 from tests.planner.test_allow_list import ordered
 

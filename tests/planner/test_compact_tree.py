@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from planner import compact_tree
-from planner.compact_tree import compact
-from planner.nodes import parse
+from planner.tree import compact_tree
+from planner.tree.compact_tree import compact
+from planner.tree.nodes import parse
 
 _LINE = 78
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from planner.computable import is_computable, lasting_functions
-from planner.select import single_query
+from planner.plans.computable import is_computable, lasting_functions
+from planner.plans.select import single_query
 from tests.planner.differential import Laboratory
 
 COMPUTABLE = (

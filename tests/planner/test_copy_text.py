@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.copy_text import copy_condition, copy_source
+from planner.syntax.copy_text import copy_condition, copy_source
 
 
 @pytest.mark.parametrize(

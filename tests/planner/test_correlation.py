@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 from sqlglot import parse_one
 
-from catalog.embedded import EmbeddedPostgres
 from catalog.errors import SluiceError
-from planner.correlation.check import require_uncorrelated
-from planner.spark import DIALECT
+from catalog.postgres.embedded import EmbeddedPostgres
+from planner.spark.builders import DIALECT
+from planner.translate.correlation.check import require_uncorrelated
 from tests.planner.differential import Laboratory, spark_session
 from tests.planner.test_allow_list import same
 

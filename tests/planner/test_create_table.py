@@ -5,8 +5,8 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from catalog.embedded import EmbeddedPostgres
-from planner.create_table import without_references
+from catalog.postgres.embedded import EmbeddedPostgres
+from planner.syntax.create_table_text import without_references
 
 _CONSTRAINTS = """
 SELECT conname, contype::text, pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = 'c'::regclass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.databases import refused
+from planner.syntax.databases import refused
 
 _REFUSED = {
     "CREATE DATABASE test_x": "0A000",

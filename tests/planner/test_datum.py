@@ -10,10 +10,10 @@ import psycopg
 import pytest
 
 from catalog import datatypes as t
-from catalog.embedded import EmbeddedPostgres
 from catalog.errors import SluiceError
-from planner import datum, nodes
-from planner.datum import Infinite, Interval
+from catalog.postgres.embedded import EmbeddedPostgres
+from planner.tree import datum, nodes
+from planner.tree.datum import Infinite, Interval
 from tests.planner.test_nodes import analysed
 
 UTC = datetime.UTC

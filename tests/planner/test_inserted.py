@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.inserted import inserted_query
+from planner.syntax.insert_source import inserted_query
 
 
 @pytest.mark.parametrize(

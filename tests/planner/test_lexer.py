@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.lexer import Kind, tokens
+from planner.syntax.lexer import Kind, tokens
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from planner.loading import needed_rows
-from planner.select import single_query
+from planner.plans.row_filter import needed_rows
+from planner.plans.select import single_query
 from tests.planner.differential import Laboratory
 
 # The query, and the rows of "integers" that it needs, as PostgreSQL tells it.

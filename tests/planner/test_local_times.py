@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from catalog.embedded import EmbeddedPostgres
 from catalog.errors import SluiceError
+from catalog.postgres.embedded import EmbeddedPostgres
 from planner.functions.local_times import spark_zone
-from planner.plan import SessionValues
-from planner.select import plan_select
+from planner.plans.select import plan_select
+from planner.spark.plan import SessionValues
 from tests.planner.differential import NOW, Laboratory, spark_session
 from tests.planner.test_allow_list import same
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner import long_text
-from planner.lexer import Token, tokens
+from planner.syntax.lexer import Token, tokens
+from planner.tree import long_text
 
 _PARTS = (
     "'", "''", "\\", "\\'", '"', '""', "$", "$$", "$a$", "$1", "a", "E'", "u&'", 'U&"', "--", "\n", " ", "/*", "*/", "/",

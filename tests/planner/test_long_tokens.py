@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner import long_text
-from planner.long_tokens import read_long
-from planner.nodes import _TOKEN, parse
+from planner.tree import long_text
+from planner.tree.long_tokens import read_long
+from planner.tree.nodes import _TOKEN, parse
 
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 _STRING, _WORD = 7, 8

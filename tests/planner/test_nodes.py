@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catalog.embedded import EmbeddedPostgres
 from catalog.errors import SluiceError
-from planner import datum, nodes
-from planner.nodes import Bitmapset, Node
-from planner.references import functions, relations
+from catalog.postgres.embedded import EmbeddedPostgres
+from planner.tree import datum, nodes
+from planner.tree.nodes import Bitmapset, Node
+from planner.tree.references import functions, relations
 
 
 def analysed(postgres: EmbeddedPostgres, sql: str) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from catalog.errors import SluiceError
-from planner.functions.match_extents import parse_match, parse_test
-from planner.functions.regular_expressions import parse
+from planner.functions.patterns.match_extents import parse_match, parse_test
+from planner.functions.patterns.regular_expressions import parse
 
 MATCHED = {
     "": "(?s)",

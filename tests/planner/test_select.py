@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.plan import Scan, SparkQuery
+from planner.spark.plan import Scan, SparkQuery
 from tests.planner.conftest import GOLDEN
 from tests.planner.differential import Laboratory
 

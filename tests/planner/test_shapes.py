@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from catalog.errors import SluiceError
-from planner.plan import Parameter
+from planner.spark.plan import Parameter
 from tests.planner.differential import Laboratory
 from tests.planner.test_allow_list import ordered, same
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.statements import (
+from planner.syntax.statements import (
     CommonText,
     WithText,
     declared,

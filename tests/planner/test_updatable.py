@@ -5,9 +5,9 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from planner.plan import SparkQuery
-from planner.row_marks import unpacked_place
-from planner.updatable import plan_updatable, updatable_table
+from planner.plans.updatable_cursor import plan_updatable, updatable_table
+from planner.spark.plan import SparkQuery
+from planner.translate.row_marks import unpacked_place
 from tests.planner.differential import Laboratory
 
 # Scans of `integers` under nothing but what hands rows on.

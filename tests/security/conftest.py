@@ -10,7 +10,7 @@ from dataclasses import replace
 import psycopg
 import pytest
 
-from gateway.messages import startup
+from gateway.wire.messages import startup
 from tests.servers import GatewayProcess, Server, open_directory
 
 MAX_CONNECTIONS = 12

@@ -13,8 +13,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from gateway.messages import startup
-from gateway.messages.frontend import Query, SASLInitialResponse, SASLResponse
+from gateway.wire.messages import startup
+from gateway.wire.messages.frontend import Query, SASLInitialResponse, SASLResponse
 from tests.security.conftest import (
     AUTHENTICATION_SECONDS,
     MAX_CONNECTIONS,

@@ -6,7 +6,7 @@ import asyncio
 from types import SimpleNamespace
 from typing import cast
 
-from gateway.exchange import Exchange
+from gateway.session.session_context import SessionContext
 
 
 class _Backend:
@@ -21,17 +21,17 @@ class _Backend:
         await self.gone_on.wait()
 
 
-def _session(backend: _Backend) -> Exchange:
+def _session(backend: _Backend) -> SessionContext:
     found = SimpleNamespace(answering=True, cancelled=False, lake_active=False, backend=backend, thoughts=set())
     found._cancels = set()
-    found._cancel_sent = lambda request: Exchange._cancel_sent(cast(Exchange, found), request)
-    return cast(Exchange, found)
+    found._cancel_sent = lambda request: SessionContext._cancel_sent(cast(SessionContext, found), request)
+    return cast(SessionContext, found)
 
 
 async def test_those_that_come_while_one_is_under_way_wait_for_it() -> None:
     backend = _Backend()
     session = _session(backend)
-    waiting = [asyncio.create_task(Exchange.cancel(session)) for _ in range(100)]
+    waiting = [asyncio.create_task(SessionContext.cancel(session)) for _ in range(100)]
     await asyncio.sleep(0.01)
     assert backend.requests == 1
     assert session.cancelled
@@ -47,6 +47,6 @@ async def test_one_that_comes_later_is_another() -> None:
     backend = _Backend()
     backend.gone_on.set()
     session = _session(backend)
-    await Exchange.cancel(session)
-    await Exchange.cancel(session)
+    await SessionContext.cancel(session)
+    await SessionContext.cancel(session)
     assert backend.requests == 2

@@ -8,7 +8,7 @@ import stat
 import asyncpg
 import pytest
 
-from catalog.embedded import EmbeddedPostgres
+from catalog.postgres.embedded import EmbeddedPostgres
 from tests.servers import open_directory, wait_until_gone
 
 _SHORT = "data"

@@ -13,7 +13,7 @@ from dataclasses import replace
 import psycopg
 import pytest
 
-from gateway.messages import startup
+from gateway.wire.messages import startup
 from tests.security.conftest import (
     MAX_CONNECTIONS,
     PROMPT_SECONDS_MAX,

@@ -8,7 +8,7 @@ import subprocess
 import psycopg
 import pytest
 
-from gateway.messages import startup
+from gateway.wire.messages import startup
 from tests.security.conftest import connected, error_in, hello, until_end
 from tests.servers import PSQL_18, Server
 

@@ -13,7 +13,7 @@ import pytest
 from psycopg.rows import dict_row
 
 from catalog.bootstrap import bootstrap
-from catalog.embedded import SUPERUSER, EmbeddedPostgres
+from catalog.postgres.embedded import SUPERUSER, EmbeddedPostgres
 
 _MODEL: Final = Path(__file__).parents[2] / "docs" / "security.md"
 _DATABASE: Final = "security_model"

@@ -12,8 +12,8 @@ import psycopg
 import pytest
 
 from catalog.bootstrap import bootstrap
-from catalog.embedded import EmbeddedPostgres
-from catalog.words import About, Paced
+from catalog.notifications import About, Paced
+from catalog.postgres.embedded import EmbeddedPostgres
 from tests.servers import GatewayProcess, open_directory
 
 _CHANNELS = ("pg_sluice_schema", "pg_sluice_confirmed", "pg_sluice_readers")

@@ -8,12 +8,12 @@ import sys
 import pytest
 
 from catalog.errors import SqlState
-from gateway.cli import _parser
+from gateway.cli.main import _parser
 
 _ALLOW = """
 import resource, sys
 from catalog.errors import SluiceError
-from gateway.open_files import allow_open_files
+from gateway.server.open_files import allow_open_files
 
 soft, hard, connections = map(int, sys.argv[1:])
 resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

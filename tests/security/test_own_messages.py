@@ -9,8 +9,8 @@ from typing import Final
 import psycopg
 import pytest
 
-from gateway.messages import backend, frontend
-from gateway.own_message import of_shadow, own, shadow_view
+from gateway.backend.own_message import of_shadow, own, shadow_view
+from gateway.wire.messages import backend, frontend
 from tests.gateway.wire import Wire
 from tests.servers import GatewayProcess, Server
 

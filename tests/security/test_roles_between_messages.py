@@ -13,8 +13,8 @@ from typing import Final
 import psycopg
 import pytest
 
-from gateway.messages import backend, frontend
-from gateway.messages.layout import Message
+from gateway.wire.messages import backend, frontend
+from gateway.wire.messages.layout import Message
 from tests.gateway.wire import Wire
 from tests.servers import Server
 

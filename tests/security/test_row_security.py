@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import psycopg
 import pytest
 
-from catalog.embedded import binaries
+from catalog.postgres.embedded import binaries
 from tests.servers import GatewayProcess, Server
 
 _ROWS = 40_000  # enough for an index to be used

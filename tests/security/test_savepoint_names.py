@@ -12,7 +12,7 @@ import time
 import psycopg
 import pytest
 
-from gateway.messages import frontend
+from gateway.wire.messages import frontend
 from tests.gateway.wire import assert_same_answers
 from tests.servers import GatewayProcess, Server
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from catalog.clock import HybridClock, Timestamp, duration
-from catalog.synchronisation import Peer, Settings, Update, Word, may_activate, may_settle
+from catalog.schema.clock import HybridClock, Timestamp, duration
+from catalog.schema.synchronisation import Peer, Settings, Update, Word, may_activate, may_settle
 
 
 @dataclass

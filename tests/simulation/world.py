@@ -1,7 +1,7 @@
 """N gateways and a catalog in a world of which a seed decides everything: clocks, messages, pauses, crashes, clients.
 
-The gateways run catalog/synchronisation.py itself; around it is only what sends and waits. Time is virtual. Every
-operation that is served is written down, and `judge` compares it with what the log says in the end.
+The gateways run catalog/schema/synchronisation.py itself; around it is only what sends and waits. Time is virtual.
+Every operation that is served is written down, and `judge` compares it with what the log says in the end.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from catalog.clock import HybridClock, Timestamp
-from catalog.synchronisation import Peer, Replica, Settings, Step, Update, Word, next_step
+from catalog.schema.clock import HybridClock, Timestamp
+from catalog.schema.synchronisation import Peer, Replica, Settings, Step, Update, Word, next_step
 from tests.simulation.ledger import Ledger
 
 SECOND = 1_000_000

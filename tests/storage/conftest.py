@@ -11,8 +11,8 @@ import pytest
 from hypothesis import settings
 
 from catalog.model import TableVersion
-from storage.engine import EngineSettings, SparkEngine
 from storage.plan import BoundScan, RunnableQuery
+from storage.spark.engine import EngineSettings, SparkEngine
 from tests.storage.lake import Witness
 
 # Neighbours on the same machine make times say nothing.

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from catalog import datatypes
 from catalog.model import Column, DataFile, DeleteFile, Table, TableVersion
-from storage.arrow_types import arrow_schema
-from storage.parquet_writer import ParquetWriter
+from storage.parquet.arrow_types import arrow_schema
+from storage.parquet.parquet_writer import ParquetWriter
 from storage.plan import BoundScan, Comparison, RunnableQuery, Scan
 
 _numbers = itertools.count(1)

@@ -8,8 +8,8 @@ import pytest
 
 from catalog import datatypes
 from catalog.datatypes import BY_OID, lake_form
-from storage.arrow_types import arrow_schema, arrow_type, has_list, leaf_types, spark_field
-from storage.statistics import leaf_field_ids
+from storage.parquet.arrow_types import arrow_schema, arrow_type, has_list, leaf_types, spark_field
+from storage.parquet.statistics import leaf_field_ids
 from tests.storage.lake import NUMERIC_10_2, table
 
 

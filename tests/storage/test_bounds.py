@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.bounds import (
+from storage.parquet.bounds import (
     DATE_INFINITY,
     TEXT_LENGTH_MAX,
     TIMESTAMP_INFINITY,

@@ -8,7 +8,7 @@ import threading
 import pyarrow as pa
 import pytest
 
-from storage.channel import Channel, ChannelClosedError
+from storage.spool.batch_channel import Channel, ChannelClosedError
 
 _BATCH = pa.record_batch({"a": pa.array(range(1000), pa.int64())})
 

@@ -12,10 +12,10 @@ import pytest
 
 from catalog import datatypes
 from catalog.model import DataFile, DeleteFile, TableVersion
-from storage import layout
-from storage.check import check_files
-from storage.files import LakeFiles
-from storage.positions import DeletedPositions
+from storage.maintenance.check import check_files
+from storage.parquet import layout
+from storage.parquet.files import LakeFiles
+from storage.parquet.positions import DeletedPositions
 from tests.storage.lake import rows, table, write
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from storage.class_archive import archive_path
-from storage.engine import SparkEngine
+from storage.spark.class_archive import archive_path
+from storage.spark.engine import SparkEngine
 
 
 async def test_the_jvm_maps_the_archive(engine: SparkEngine) -> None:

@@ -12,11 +12,11 @@ import pytest
 from catalog import datatypes
 from catalog.errors import SluiceError
 from catalog.model import ColumnStatistics, DataFile, DeleteFile, TableVersion
-from storage.compaction import Policy, due, merged
-from storage.files import LakeFiles
-from storage.keys import read_rows
-from storage.parquet_writer import FILE_BYTES
-from storage.positions import write_delete_file
+from storage.indexes.keys import read_rows
+from storage.maintenance.compaction import Policy, due, merged
+from storage.parquet.files import LakeFiles
+from storage.parquet.parquet_writer import FILE_BYTES
+from storage.parquet.positions import write_delete_file
 from tests.storage.lake import rows, table, write
 
 _KB, _MB = 2**10, 2**20

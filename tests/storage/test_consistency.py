@@ -12,8 +12,8 @@ import pytest
 from catalog import datatypes
 from catalog.constraints import Action, ForeignKey, Key
 from catalog.model import TableVersion
-from storage.consistency import check_constraints
-from storage.write import replace_rows
+from storage.maintenance.consistency import check_constraints
+from storage.spark.write import replace_rows
 from tests.storage.lake import rows, table, write
 
 _INTS = datatypes.BY_OID[datatypes.INT4].array_oid

@@ -17,8 +17,8 @@ import pytest
 from catalog import datatypes
 from catalog.errors import SluiceError
 from catalog.model import TableVersion
-from storage.engine import EngineSettings, SparkEngine
 from storage.plan import RunnableQuery
+from storage.spark.engine import EngineSettings, SparkEngine
 from tests.servers import running
 from tests.storage.conftest import Reader
 from tests.storage.lake import query, scan, table, write

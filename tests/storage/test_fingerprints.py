@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from catalog import datatypes
 from catalog.errors import SluiceError, SqlState
 from catalog.model import Table
-from storage import fingerprints as module
-from storage import keys
-from storage.fingerprints import WANTED_MAX, Fingerprints, can_be_kept, fingerprints, fingerprints_of_file
-from storage.keys import LiveFile, find, keys_of
+from storage.indexes import fingerprints as module
+from storage.indexes import keys
+from storage.indexes.fingerprints import WANTED_MAX, Fingerprints, can_be_kept, fingerprints, fingerprints_of_file
+from storage.indexes.keys import LiveFile, find, keys_of
 from tests.storage.lake import rows, table, write
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from storage.heap_share import HeapShare
+from storage.spark.heap_share import HeapShare
 
 
 def test_each_takes_half_of_what_is_left_at_most() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from storage.kept import KeptRows
+from storage.spool.row_spool import KeptRows
 
 _SCHEMA = pa.schema([("n", pa.int64()), ("t", pa.list_(pa.string()))])
 

@@ -8,7 +8,7 @@ from typing import IO
 import pytest
 
 from catalog.errors import SluiceError
-from storage.kept_bytes import KeptBytes
+from storage.spool.byte_spool import KeptBytes
 
 
 @pytest.mark.parametrize("memory_bytes", [0, 30, 10**9])
@@ -28,7 +28,7 @@ def test_a_full_disk_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(**_: object) -> IO[bytes]:
         return Path("/dev/full").open("r+b", buffering=0)
 
-    monkeypatch.setattr("storage.unread.tempfile.TemporaryFile", full)
+    monkeypatch.setattr("storage.spool.unread_rows.tempfile.TemporaryFile", full)
     kept = KeptBytes(10)
     kept.append(b"few")
     with pytest.raises(SluiceError) as raised:

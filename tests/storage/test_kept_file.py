@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 from catalog.errors import SluiceError
-from storage.kept import KeptRows
-from storage.kept_bytes import KeptBytes
-from storage.kept_file import KeptFile
-from storage.unread import UnreadSpace
+from storage.spool.byte_spool import KeptBytes
+from storage.spool.row_spool import KeptRows
+from storage.spool.spool_file import KeptFile
+from storage.spool.unread_rows import UnreadSpace
 
 _LIMIT = 1_000_000
 

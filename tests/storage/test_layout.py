@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from storage import layout
+from storage.parquet import layout
 
 
 def test_names_sort_by_the_time_they_were_made() -> None:

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from catalog import datatypes
-from storage import layout
-from storage.files import LakeFiles
-from storage.leftovers import remove_leftovers, written_by
+from storage.maintenance.orphan_files import remove_leftovers, written_by
+from storage.parquet import layout
+from storage.parquet.files import LakeFiles
 from tests.storage.lake import rows, table, write
 
 _OF = table(a=datatypes.INT4)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from storage.engine import SparkEngine
-from storage.light import LIGHT_ROWS_MAX, Weight, weight_of
 from storage.plan import RunnableQuery
+from storage.spark.engine import SparkEngine
+from storage.spark.small_query import LIGHT_ROWS_MAX, Weight, weight_of
 from tests.storage.conftest import Reader
 from tests.storage.lake import query, rows, scan, table, write
 
@@ -37,7 +37,7 @@ async def test_light_queries_are_not_compiled(
     version = write(lake_path, of, rows(of, (1,), (2,), (2,)))
     counted = query("SELECT c1, count(*) FROM t GROUP BY c1 ORDER BY c1", scan(version))
     for most, light in ((LIGHT_ROWS_MAX, True), (2, False)):
-        monkeypatch.setattr("storage.light.LIGHT_ROWS_MAX", most)
+        monkeypatch.setattr("storage.spark.small_query.LIGHT_ROWS_MAX", most)
         plan = await engine.explain(counted, "explain")
         assert ("AdaptiveSparkPlan" not in plan) is light
         # In either way, and in any order of the two, the answer is the same.

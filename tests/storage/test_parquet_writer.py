@@ -17,7 +17,7 @@ import pytest
 from catalog import datatypes
 from catalog.errors import SluiceError
 from catalog.model import TableVersion
-from storage.parquet_writer import ROW_GROUP_ROWS, ParquetWriter
+from storage.parquet.parquet_writer import ROW_GROUP_ROWS, ParquetWriter
 from tests.storage.lake import NUMERIC_10_2, Witness, rows, table
 
 

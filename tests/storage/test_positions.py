@@ -12,8 +12,8 @@ import pytest
 from catalog import datatypes
 from catalog.errors import SluiceError, SqlState
 from catalog.model import DeleteFile
-from storage.files import LakeFiles
-from storage.positions import deleted_positions, merged, write_delete_file
+from storage.parquet.files import LakeFiles
+from storage.parquet.positions import deleted_positions, merged, write_delete_file
 from tests.storage.lake import table, write
 
 _TABLE = table(a=datatypes.INT8)

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from catalog import datatypes
 from catalog.model import ColumnStatistics, DataFile, Table
-from storage.bounds import bound_form
+from storage.indexes.pruning import prune
+from storage.parquet.bounds import bound_form
 from storage.plan import Comparison, Operator
-from storage.pruning import prune
 from tests.storage.lake import NUMERIC_10_2, rows, table, write
 
 _COMPARE: dict[Operator, Callable[[Any, Any], bool]] = {

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 
 from catalog import datatypes
 from catalog.model import Column
-from storage.reorganise import Rewritten, by_new_file, live_positions, lost_since, packs, rewritten
-from storage.small_files import FILE_ROWS_MAX
-from storage.write import replace_rows
+from storage.maintenance.reorganise import Rewritten, by_new_file, live_positions, lost_since, packs, rewritten
+from storage.parquet.small_files import FILE_ROWS_MAX
+from storage.spark.write import replace_rows
 from tests.storage.lake import rows, table, write
 
 

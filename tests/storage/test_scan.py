@@ -15,11 +15,11 @@ import pytest
 from catalog import datatypes
 from catalog.errors import SluiceError
 from catalog.model import Column, DataFile, TableVersion
-from storage import layout
-from storage.engine import SparkEngine
-from storage.files import LakeFiles
+from storage.parquet import layout
+from storage.parquet.files import LakeFiles
+from storage.parquet.positions import DeletedPositions
 from storage.plan import Comparison
-from storage.positions import DeletedPositions
+from storage.spark.engine import SparkEngine
 from tests.storage.conftest import Reader
 from tests.storage.lake import NUMERIC_10_2, Witness, rows, scan, table, write
 
@@ -31,7 +31,7 @@ _UUID = "6ba7b810-9dad-11d1-80b4-00c04fd430c8"
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Small files are read in either way."""
     if request.param == "read by Spark":
-        monkeypatch.setattr("storage.scan._HANDED_BYTES_MAX", -1)
+        monkeypatch.setattr("storage.spark.scan._HANDED_BYTES_MAX", -1)
 
 
 def delete_rows(lake_path: Path, version: TableVersion, **positions: list[int]) -> TableVersion:

@@ -11,9 +11,9 @@ import pytest
 from catalog import datatypes
 from catalog.errors import SluiceError, SqlState
 from catalog.model import TableVersion
-from storage.expected import Expected, expected
-from storage.files import LakeFiles
-from storage.small_files import FILE_ROWS_MAX, SmallFiles, is_small
+from storage.parquet.file_identity import Expected, expected
+from storage.parquet.files import LakeFiles
+from storage.parquet.small_files import FILE_ROWS_MAX, SmallFiles, is_small
 from tests.storage.lake import rows, table, write
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from catalog.errors import SluiceError
-from storage.raised import raise_error_text, raised_error
-from storage.spark_errors import from_spark
+from storage.spark.raise_error import raise_error_text, raised_error
+from storage.spark.spark_errors import from_spark
 from tests.storage.conftest import Reader
 
 _CASES = [

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from catalog.errors import SluiceError
-from storage.spill import Spill
+from storage.spool.spill import Spill
 
 _SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.list_(pa.string()))])
 

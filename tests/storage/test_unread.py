@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from catalog.errors import SluiceError
-from storage.channel import ENOUGH_BYTES, Channel, ChannelClosedError
-from storage.unread import UnreadRows, UnreadSpace
+from storage.spool.batch_channel import ENOUGH_BYTES, Channel, ChannelClosedError
+from storage.spool.unread_rows import UnreadRows, UnreadSpace
 
 _ROWS = 10_000
 

@@ -17,10 +17,10 @@ import pytest
 from catalog import datatypes
 from catalog.errors import SluiceError
 from catalog.model import Table, TableVersion
-from storage.engine import SparkEngine
 from storage.plan import RunnableDelete, RunnableInsert, RunnableUpdate
-from storage.raised import raise_error_text
-from storage.write import WriteResult
+from storage.spark.engine import SparkEngine
+from storage.spark.raise_error import raise_error_text
+from storage.spark.write import WriteResult
 from tests.storage.conftest import Reader
 from tests.storage.lake import NUMERIC_10_2, Witness, query, rows, scan, table, write
 

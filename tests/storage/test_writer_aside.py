@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from catalog import datatypes
-from storage.writer_aside import WriterAside
+from storage.spark.async_parquet_writer import WriterAside
 from tests.storage.lake import table
 
 _TABLE = table(n=datatypes.INT4)

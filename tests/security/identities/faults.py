@@ -82,12 +82,12 @@ _OF_CATALOG: Final[dict[str, tuple[str, Changed]]] = {
 # Modules' names are replaced before any other module takes them over.
 _OF_GATEWAYS: Final = {
     "a shadow is read with users' casts": """
-import gateway.lake.shadow as shadow
+import gateway.execution.shadow.shadow as shadow
 right = shadow.kept_value
 shadow.kept_value = lambda column, name: f"{name}::text" if column.labels else right(column, name)
 """,
     "ANALYZE has values of the column's own type": """
-import catalog.column_statistics as statistics
+import catalog.postgres.column_statistics as statistics
 async def wrong(pool, column, values):
     async with pool.acquire() as connection:
         kind = await connection.fetchval("SELECT format_type($1::bigint::oid, -1)", column.type_oid)

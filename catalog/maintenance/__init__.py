@@ -1,0 +1,1 @@
+"""Compaction, expiry and sidecars as the catalog knows them."""

@@ -1,0 +1,57 @@
+"""The settings of maintenance, by name: for the whole lake, whichever gateway works.
+
+They are PostgreSQL's own to keep: `ALTER DATABASE … SET sluice.retention = '30 days'` holds for all gateways from then
+on. What a session sets for itself has no effect. `pg_sluice.maintenance_settings` shows them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from catalog.errors import SluiceError, SqlState
+from catalog.postgres.pool import Pool
+
+# name → type in PostgreSQL, default, what it is. Rows of `pg_sluice.maintenance_setting` are made of these.
+SETTINGS: Final[tuple[tuple[str, str, str, str], ...]] = (
+    ("sluice.retention", "interval", "7 days", "How long the lake can be read as it was."),
+    ("sluice.maintenance_interval", "interval", "1 minute", "How often a gateway looks for what is due; 0 for never."),
+    ("sluice.compaction_min_files", "int4", "8", "As many small files of about one size are merged."),
+    ("sluice.compaction_small_bytes", "int8", str(32 * 2**20), "A file of fewer bytes is a small one."),
+    ("sluice.compaction_waste", "float8", "0.2", "A file is written anew that has lost this share of rows or columns."),
+    ("sluice.compaction_rest", "float8", "1", "A gateway rests for so many times as long as a merge took."),
+)
+_DATA_EXCEPTION: Final = "22"
+_VALUES: Final = "SELECT name, value FROM pg_sluice.maintenance_settings"
+_SECONDS: Final = "SELECT extract(epoch FROM $1::text::interval)::float8"
+
+
+@dataclass(frozen=True, slots=True)
+class MaintenanceSettings:
+    """What holds now. `retention` is PostgreSQL's text of an interval."""
+
+    retention: str
+    interval_seconds: float
+    min_files: int
+    small_bytes: int
+    waste: float
+    rest: float
+
+
+async def maintenance_settings(pool: Pool) -> MaintenanceSettings:
+    """Ask the catalog; 22023 for a value that is none."""
+    found = {row["name"].removeprefix("sluice."): row["value"] for row in await pool.fetch(_VALUES)}
+    try:
+        await pool.fetchval(_SECONDS, found["retention"])
+        return MaintenanceSettings(
+            retention=found["retention"],
+            interval_seconds=await pool.fetchval(_SECONDS, found["maintenance_interval"]),
+            min_files=int(found["compaction_min_files"]),
+            small_bytes=int(found["compaction_small_bytes"]),
+            waste=float(found["compaction_waste"]),
+            rest=float(found["compaction_rest"]),
+        )
+    except (ValueError, SluiceError) as error:
+        if isinstance(error, SluiceError) and not error.sqlstate.startswith(_DATA_EXCEPTION):
+            raise
+        raise SluiceError(SqlState.INVALID_PARAMETER_VALUE, f"a setting of maintenance is wrong: {error}") from error

@@ -1,0 +1,1 @@
+"""The PostgreSQL below the catalog: the embedded server, connections, settings, encodings."""

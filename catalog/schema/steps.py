@@ -1,0 +1,63 @@
+"""Taking one step of an element on its way, over a connection that does nothing else.
+
+In a step the table's owner adds a constraint or makes an index, and PostgreSQL may run users' code to do so: as the
+owner (pg_sluice.as_owner in catalog/sql/superuser.sql). Whatever such code leaves behind in the connection's session,
+settings or statements of any name, nobody uses any more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import asyncpg
+
+from catalog.connection import connect
+from catalog.errors import SluiceError, SqlState
+from catalog.postgres.backends import BackendId
+from catalog.schema.states import Step
+
+_ENTER: Final = "SELECT pg_sluice.enter(pg_backend_pid(), $1)"
+_NAMES: Final = """
+SELECT n.nspname, quote_ident(n.nspname) AS schema, quote_ident(n.nspname) || '.' || quote_ident(c.relname) AS table,
+       quote_ident($2) AS name
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $1::bigint::oid
+"""
+_LOCK_TIMEOUT: Final = "SET LOCAL lock_timeout = '50ms'"
+_TAKE: Final = "SELECT pg_sluice.take_step($1, $2, $3, $4, $5, $6, $7, $8)"
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """`worker` is the backend by which others know that somebody works on the change: where it has gone, no step is
+    taken any more."""
+
+    dsn: str
+    worker: BackendId
+    gateway_number: int | None = None
+
+    async def take(self, element_id: int, relid: int, name: str, definition: str, step: Step) -> bool:
+        """Commit a step of the element with this name and definition, unless others hold the shadow's lock: False.
+
+        Of a table that is gone, there is nothing to do.
+        """
+        connection = await connect(self.dsn)
+        try:
+            if self.gateway_number is not None:
+                await connection.execute(_ENTER, self.gateway_number)
+            async with connection.transaction():
+                await connection.execute(_LOCK_TIMEOUT)
+                names = await connection.fetchrow(_NAMES, relid, name)
+                if names is None:
+                    return True
+                statement = step.statement.format(definition=definition, **dict(names))
+                index = (names["nspname"], name) if step.ready is not None else (None, None)
+                worker = self.worker.process_id, self.worker.started
+                await connection.execute(_TAKE, element_id, *worker, step.after, statement, *index, step.ready)
+        except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError):
+            return False
+        except asyncpg.PostgresError as error:
+            raise SluiceError(error.sqlstate or SqlState.INTERNAL_ERROR, str(error)) from error
+        finally:
+            await connection.close()
+        return True

@@ -1,0 +1,52 @@
+"""Which changes of which lake tables fire triggers of users, by how far the log of schema steps is known.
+
+Every analysis of a statement tells how far that is: as long as nobody changes a schema, nothing is asked.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from enum import IntFlag
+from typing import Final
+
+from cachetools import LRUCache
+
+from catalog.postgres.pool import Pool
+
+FIRED: Final = "SELECT step, fired FROM pg_sluice.fired_triggers()"
+_NEEDED_MAX: Final = 1024
+
+
+class Event(IntFlag):
+    """What fires triggers, as in pg_trigger.tgtype."""
+
+    INSERT = 4
+    DELETE = 8
+    UPDATE = 16
+
+
+class FiredTriggers:
+    """Those of all tables that are committed."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._step = -1
+        self._fired: Mapping[int, Event] = {}
+        # By the tables that a statement changes, those whose rows it was found to need.
+        self.needed: LRUCache[frozenset[int], set[int]] = LRUCache(_NEEDED_MAX)
+
+    async def at(self, step: int) -> Mapping[int, Event]:
+        """By the OIDs of tables, as of that step of the log, or of a later one."""
+        if self._step < step:
+            row = await self._pool.fetchrow(FIRED)
+            assert row is not None
+            if self._step < row["step"]:
+                self._step, self._fired = row["step"], fired_from_json(row["fired"])
+                self.needed.clear()
+        return self._fired
+
+
+def fired_from_json(text: str | bytes) -> dict[int, Event]:
+    """What `pg_sluice.fired_triggers` says."""
+    return {int(oid): Event(events) for oid, events in json.loads(text).items()}

@@ -1,0 +1,227 @@
+"""Asking PostgreSQL what a statement means: its analysed tree, its result columns, the types of its parameters.
+
+One round trip: the client's Parse and Describe, between two statements that switch `debug_print_rewritten` on and off
+for it. The tree comes as a notice at level LOG, which is for the gateway alone. Both settings are made with the
+effect of SET LOCAL, so that an error takes them back by itself.
+
+Functions may run while PostgreSQL analyses (the CHECK of a domain, for a literal of an array of it), and then it prints
+the trees of what is in them too, and what they RAISE: the statement's own is the last that PostgreSQL itself prints
+before ParseComplete, outside of any function.
+
+The names in a statement are resolved under locks on the shadows, which keep the schemas as they are. In a block these
+are given back at once, for the analysis is made in a savepoint that is undone (prepared statements outlive that): so no
+change of a schema waits for an open transaction. What the schemas were is kept as a mark instead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from catalog.errors import SluiceError, SqlState, unsupported
+from gateway.backend import statement_timeout
+from gateway.backend.connection import Backend, Statement
+from gateway.backend.encoded_statement import CLOSES, encode_statement
+from gateway.backend.own_names import OWN
+from gateway.client.encoding import client_encoding
+from gateway.wire.framing import HEADER_BYTES, Frame
+from gateway.wire.messages import backend as answers
+from gateway.wire.messages import frontend
+from gateway.wire.messages.backend import FieldDescription, NoticeResponse, decode_backend
+from gateway.wire.messages.layout import Message, find_nul
+from planner.tree.compact_tree import TreeText, compact
+
+_T = TypeVar("_T")
+
+if TYPE_CHECKING:
+    from planner.tree.tree_rights import Demand
+
+# In UTF-8, whatever the client's encoding is.
+_ON: Final = Statement(
+    "SELECT pg_catalog.set_config('sluice.client_encoding', pg_sluice.backend_setting('client_encoding'), true),"
+    " pg_catalog.set_config('client_encoding', 'UTF8', true),"
+    " pg_catalog.set_config('sluice.client_min_messages',"
+    " pg_sluice.backend_setting('client_min_messages'), true),"
+    " pg_catalog.set_config('client_min_messages', 'log', true),"
+    " pg_catalog.set_config('debug_pretty_print', 'off', true),"
+    " pg_catalog.set_config('debug_print_rewritten', 'on', true)"
+)
+_OFF: Final = Statement(
+    "SELECT pg_catalog.set_config('debug_print_rewritten', 'off', true),"
+    " pg_catalog.set_config('client_min_messages',"
+    " pg_sluice.backend_setting('sluice.client_min_messages'), true),"
+    " pg_catalog.set_config('client_encoding', pg_sluice.backend_setting('sluice.client_encoding'), true),"
+    f" {statement_timeout.ASKED}, pg_sluice.schema_mark()"
+)
+SAVEPOINT: Final = Statement(f"SAVEPOINT {OWN}")
+UNDO: Final = (Statement(f"ROLLBACK TO SAVEPOINT {OWN}"), Statement(f"RELEASE SAVEPOINT {OWN}"))
+# Characters that take a millisecond to copy.
+_LARGE: Final = 1 << 20
+_TREE: Final = "rewritten parse tree:"
+# The file and the routine of PostgreSQL that print a tree. What RAISE sends has other ones, which nobody can choose.
+_PRINTED_BY: Final = ("print.c", "elog_node_display")
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaMark:
+    """How far the catalog's log of schema steps went, and the last change that the session's own transaction made."""
+
+    step: int
+    own: int
+
+    @classmethod
+    def of(cls, text: bytes | None) -> SchemaMark:
+        """From what `pg_sluice.schema_mark` returns."""
+        assert text is not None
+        step, own = text.split()
+        return cls(int(step), int(own))
+
+
+@dataclass(slots=True)
+class Analysis:
+    """What PostgreSQL made of a statement.
+
+    `tree` is the text of the list of rewritten queries. `columns` is None where the
+    statement returns no rows. `notices` are those of the analysis itself, which the client is owed. `mark` says which
+    schemas it was made with; `timeout`, for how many seconds the session lets a statement go on; `views`, by OID, which
+    views were expanded, the rights that it `demands`, and the `asked_settings` of the client's own (known once it is
+    routed).
+    """
+
+    sql: str
+    tree: TreeText
+    mark: SchemaMark
+    views: Mapping[int, str] = field(default_factory=dict)
+    demands: Sequence[Demand] = ()
+    asked_settings: frozenset[str] = frozenset()
+    columns: tuple[FieldDescription, ...] | None = None
+    parameter_types: tuple[int, ...] = ()
+    notices: list[NoticeResponse] = field(default_factory=list)
+    timeout: float | None = None
+    _read: dict[Callable[[str], Any], tuple[str, Any]] = field(default_factory=dict, compare=False, repr=False)
+
+    def taken_apart(self, how: Callable[[str], _T]) -> _T:
+        """What `how` reads in the statement's text, read once: it takes long where the text is long."""
+        sql, read = self._read.get(how, ("", None))
+        if sql is not self.sql:
+            read = how(self.sql)
+            self._read[how] = (self.sql, read)
+        found: _T = read
+        return found
+
+
+async def analyse(  # noqa: C901  one case for each kind of answer
+    backend: Backend, sql: str, *, name: str = "", parameter_types: tuple[int, ...] = (), sync: bool
+) -> Analysis:
+    """Parse `sql` at the backend as the prepared statement `name`, and say what it is. Raises PostgreSQL's error.
+
+    Without `sync` the implicit transaction stays open, and after an error the backend waits for Sync.
+    """
+    in_block = backend.status == b"T"
+    before, after = ((SAVEPOINT, _ON), (_OFF, *UNDO)) if in_block else ((_ON,), (_OFF,))
+    parse = frontend.Parse(name, sql, parameter_types)
+    parsing = parse.encode() if len(sql) < _LARGE else await asyncio.to_thread(parse.encode)
+    backend.send(
+        b"".join(map(encode_statement, before)),
+        parsing,
+        frontend.Describe(b"S", name).encode(),
+        b"".join(map(encode_statement, after)),
+        (frontend.Sync() if sync else frontend.Flush()).encode(),
+    )
+    begins = CLOSES * len(before)
+    ends = begins + CLOSES * len(after)
+    analysis = Analysis(sql, TreeText(""), SchemaMark(0, 0))
+    answer = bytearray()  # the row of `_OFF`, as a frame
+    tree: str | None = None
+    parsed = False
+    error: SluiceError | None = None
+    closed = 0
+    while True:
+        item = await backend.next()
+        if not isinstance(item, Frame):
+            if closed > begins:
+                answer += item
+            continue
+        message = await _decoded(item)
+        match message:
+            case answers.ReadyForQuery():
+                break
+            case answers.ErrorResponse():
+                error = message.to_error()
+                if not sync:
+                    break
+            case NoticeResponse(fields):
+                texts = dict(fields)
+                if _is_tree(texts):
+                    # The others are those of functions, and of the gateway's own statements; to describe EXECUTE may
+                    # bring that of what was prepared, once the statement is parsed.
+                    if closed == begins and not parsed and "W" not in texts:
+                        tree = texts["D"]
+                elif texts.get("V") != "LOG":
+                    analysis.notices.append(message)
+            case answers.ParseComplete():
+                parsed = closed == begins
+            case answers.ParameterDescription(types):
+                analysis.parameter_types = types
+            case answers.RowDescription(columns) if closed == begins:
+                analysis.columns = columns
+            case answers.CloseComplete():
+                closed += 1
+                if closed == ends and not sync:
+                    break
+            case answers.ParameterStatus() | answers.NotificationResponse():
+                backend.forward(item.data)
+            case _:
+                pass
+    if error is not None:
+        raise error
+    if tree is None:
+        # Without it nobody knows whether a shadow would be read: never relay on a guess.
+        raise SluiceError(SqlState.INTERNAL_ERROR, "PostgreSQL did not say what the statement means")
+    if backend.told is not None:
+        await backend.told.refuse(tree)
+    analysis.tree = tree if isinstance(tree, TreeText) else TreeText(tree)
+    *_, encoding, timeout, mark = answers.DataRow.decode(bytes(answer[5:])).values
+    if encoding != client_encoding(backend.parameters).encode():
+        # It was set since the last Sync, and the statement's text was read before that was known.
+        raise unsupported("a change of client_encoding before other statements in the same pipeline")
+    analysis.timeout = statement_timeout.seconds((timeout or b"0").decode())
+    analysis.mark = SchemaMark.of(mark)
+    return analysis
+
+
+async def _decoded(frame: Frame) -> Message:
+    """A message; a large one is read off the event loop."""
+    if not frame.is_large:
+        return decode_backend(frame.type, frame.body)
+    if frame.type == NoticeResponse.type:
+        return await asyncio.to_thread(_large_notice, frame.data)
+    return await asyncio.to_thread(lambda: decode_backend(frame.type, frame.body))
+
+
+def _large_notice(data: bytes) -> NoticeResponse:
+    """A notice whose detail, if it is a tree, is made no text before it is small."""
+    places: dict[str, tuple[int, int]] = {}
+    place = HEADER_BYTES
+    while data[place]:
+        end = find_nul(data, place)
+        places[chr(data[place])] = (place + 1, end)
+        place = end + 1
+    fields = {
+        code: str(memoryview(data)[slice(*at)], "utf-8", "surrogateescape")
+        for code, at in places.items()
+        if code != "D"
+    }
+    if "D" in places:
+        start, end = places["D"]
+        is_tree = _is_tree(fields)
+        detail = compact(data, start, end) if is_tree else str(memoryview(data)[start:end], "utf-8", "surrogateescape")
+        fields = {code: fields[code] if code != "D" else detail for code in places}
+    return NoticeResponse(tuple(fields.items()))
+
+
+def _is_tree(notice: Mapping[str, str]) -> bool:
+    """Whether PostgreSQL has printed a rewritten tree: the statement's, or a function's, which has a context."""
+    return notice["M"] == _TREE and (notice.get("F"), notice.get("R")) == _PRINTED_BY

@@ -1,0 +1,491 @@
+"""A session's own connection to the catalog's PostgreSQL: the protocol from the client's side.
+
+Contract: one coroutine at a time uses a backend. `run` carries out statements of the gateway's own, whose notices
+never reach the client; `send` and `next` are for relaying. When the connection is lost every call raises
+`BackendLostError`, and the object is of no further use.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from catalog.errors import SluiceError, SqlState
+from catalog.postgres.backends import BackendId
+from gateway.backend.backend_encoding import TO_UTF8, back, switched
+from gateway.backend.dsn import Address
+from gateway.backend.encoded_statement import CLOSES, encoded, encoded_parts, is_large
+from gateway.backend.error_context import without_own_context
+from gateway.backend.own_message import Told
+from gateway.backend.own_names import OWN
+from gateway.client.encoding import converts
+from gateway.client.loop_turns import LoopTurns
+from gateway.client.message_thread import aside
+from gateway.wire.framing import LARGE_BYTES, Frame, RelayScanner
+from gateway.wire.messages import backend as answers
+from gateway.wire.messages import frontend, startup
+from gateway.wire.messages.backend import (
+    Authentication,
+    BackendKeyData,
+    DataRow,
+    ErrorResponse,
+    NoticeResponse,
+    NotificationResponse,
+    ParameterStatus,
+    ReadyForQuery,
+    decode_backend,
+)
+from gateway.wire.messages.copy import CopyData
+from gateway.wire.messages.layout import Message
+from gateway.wire.scram import MECHANISM, ClientKeys, ScramClient
+
+_READ_BYTES: Final = 1 << 17
+# In an ErrorResponse after which PostgreSQL ends the connection, and how long that takes it at most.
+_FATAL: Final = b"\0VFATAL\0"
+_ENDING: Final = (_FATAL, b"\0VPANIC\0")
+_COMMAND_MAX: Final = 1000  # a savepoint's name is much shorter
+_END_SECONDS: Final = 0.2
+# The names of the gateway's own portal and statements at the backend.
+_PORTAL: Final = OWN
+_SWITCH: Final = f"{OWN}_switch"
+# So much of rows is kept until whoever takes them in parts gets the next.
+_PART_BYTES: Final = 8 << 20
+# Of what is sent, so much may wait.
+_BEHIND_BYTES: Final = 1 << 16
+_RELAYED_ROWS: Final = (DataRow, CopyData)
+
+Item = Frame | memoryview
+
+
+# The code of write_update's notice.
+_SCHEMA_CHANGED: Final = b"CSLU01\x00"
+_NUMBER_LENGTH_MAX: Final = 19
+
+
+class BackendLostError(SluiceError):
+    """The connection to the catalog has gone, in the middle of whatever it was doing; `said` is the last it said."""
+
+    def __init__(self, said: SluiceError | None = None) -> None:
+        if said is not None:
+            super().__init__(said.sqlstate, said.message, severity=said.severity)
+            self.fields = dict(said.fields)
+            return
+        super().__init__(
+            SqlState.CRASH_SHUTDOWN,
+            "terminating connection because the catalog's PostgreSQL was restarted",
+            hint="In a moment you should be able to reconnect to the database and repeat your command.",
+            severity="FATAL",
+        )
+
+
+@dataclass(slots=True)
+class Statement:
+    """A statement of the gateway's own: its text with $n, and parameters in text format (None for NULL).
+
+    Where one with `bodies_only` has `take`, that is given parts of the rows as they come, and all that come before an
+    error; the result has the last part. What is `lasting` does something that is to last until the transaction ends
+    (gateway/transaction/transactional_ddl.py).
+    """
+
+    sql: str
+    parameters: Sequence[str | bytes | None] = ()
+    parameter_types: Sequence[int] = ()
+    parameter_formats: Sequence[int] = ()
+    result_format: int = 0
+    bodies_only: bool = False
+    take: Callable[[list[bytes]], Awaitable[None]] | None = None
+    lasting: bool = False
+
+
+@dataclass(slots=True)
+class Result:
+    """What came back. Of a statement with `bodies_only`, rows come as the bodies of DataRow frames, undecoded: with
+    binary values they are the tuples of COPY's binary format.
+    """
+
+    rows: list[tuple[bytes | None, ...]] = field(default_factory=list)
+    bodies: list[bytes] = field(default_factory=list)
+    notices: list[NoticeResponse] = field(default_factory=list)
+    described: answers.RowDescription | None = None
+    parameter_types: tuple[int, ...] = ()
+    tag: str = ""
+
+
+class _Answers(asyncio.StreamReader):
+    """What PostgreSQL sends, to its end: an error of sending, after it has gone, does not hide why it went."""
+
+    def set_exception(self, exc: BaseException) -> None:  # noqa: ARG002  the name is asyncio's
+        self.feed_eof()
+
+
+class Backend:
+    """An open connection. `status` is ReadyForQuery's: I, T or E."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, address: Address) -> None:
+        self._reader = reader
+        self._writer = writer
+        # The connection's socket once more: an error of sending closes the other with what has come and was not read.
+        self._unread = socket.socket(fileno=os.dup(writer.get_extra_info("socket").fileno()))
+        self._scanner = RelayScanner()
+        self._ready: deque[Item] = deque()
+        self._turns = LoopTurns()
+        self._reading: asyncio.Task[bytes] | None = None
+        self._last_word: SluiceError | None = None
+        # Set as soon as the connection has ended, whether or not anybody reads.
+        self.ended = asyncio.Event()
+        self.address = address
+        self.status = b"I"
+        self.process_id = 0
+        self.started = 0  # as BackendId has it, once it has entered
+        self.key = b""
+        # Set once it is a client's.
+        self.told: Told | None = None
+        self.parameters: dict[str, str] = {}
+        # The update of a schema that was published last, where other gateways have to hear of it (write_update in
+        # catalog/sql/synchronisation.sql).
+        self.changed_schema: int | None = None
+        # Lasting statements that were carried out since this was emptied; None while nobody asks.
+        self.repeated: list[Statement] | None = None
+        # The gateway's own savepoints that were begun and have not ended since this was emptied, innermost last.
+        self.savepoints: list[str] = []
+        # Called with ParameterStatus and NotificationResponse that arrive among the gateway's own statements.
+        self.forward: Callable[[bytes], None] = lambda _: None
+
+    @classmethod
+    async def connect(cls, address: Address, parameters: Sequence[tuple[str, str]], keys: ClientKeys | None) -> Backend:
+        """Connect and log in; raises PostgreSQL's own error where it refuses."""
+        loop = asyncio.get_running_loop()
+        reader = _Answers(limit=_READ_BYTES, loop=loop)
+        protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
+        transport: asyncio.WriteTransport
+        try:
+            if address.host.startswith("/"):
+                path = f"{address.host}/.s.PGSQL.{address.port}"
+                transport, _ = await loop.create_unix_connection(lambda: protocol, path)
+            else:
+                transport, _ = await loop.create_connection(lambda: protocol, address.host, address.port)
+        except OSError as error:
+            raise SluiceError(
+                SqlState.CANNOT_CONNECT_NOW, f"the catalog cannot be reached: {error.strerror}", severity="FATAL"
+            ) from error
+        backend = cls(reader, asyncio.StreamWriter(transport, protocol, reader, loop), address)
+        try:
+            await backend._log_in(parameters, keys)
+        except BaseException:
+            backend.close()
+            raise
+        return backend
+
+    async def _log_in(self, parameters: Sequence[tuple[str, str]], keys: ClientKeys | None) -> None:
+        self.send(startup.StartupMessage(startup.PROTOCOL_3_0, tuple(parameters)).encode())
+        scram = None if keys is None else ScramClient(keys)
+        while True:
+            frame = await self.next()
+            assert isinstance(frame, Frame)
+            message = decode_backend(frame.type, frame.body)
+            match message:
+                case ErrorResponse():
+                    raise message.to_error()
+                case answers.AuthenticationSASL(mechanisms) if scram is not None and MECHANISM in mechanisms:
+                    self.send(frontend.SASLInitialResponse(MECHANISM, scram.first()).encode())
+                case answers.AuthenticationSASLContinue(data) if scram is not None:
+                    self.send(frontend.SASLResponse(scram.reply(data)).encode())
+                case answers.AuthenticationSASLFinal(data) if scram is not None:
+                    scram.verify(data)
+                case answers.AuthenticationOk():
+                    pass
+                case Authentication():
+                    raise SluiceError(
+                        SqlState.INVALID_AUTHORIZATION,
+                        "the catalog asks for an authentication that the gateway cannot pass on",
+                        hint="Roles need a SCRAM-SHA-256 password, or the catalog must trust the gateway's address.",
+                        severity="FATAL",
+                    )
+                case ParameterStatus(name, value):
+                    self.parameters[name] = value
+                case BackendKeyData(process_id, key):
+                    self.process_id, self.key = process_id, key
+                case ReadyForQuery(status):
+                    self.status = status
+                    return
+                case _:
+                    pass
+
+    def send_in_utf8(self, sent: Sequence[bytes], *ends: Message) -> None:
+        """Send messages of the extended protocol whose texts are in UTF-8, then `ends` (Sync or Flush).
+
+        Their answers stand between those of `switching`.
+        """
+        before, after = self.switching
+        small: list[bytes] = []
+        for part in (before, *sent, after, *(message.encode() for message in ends)):
+            if len(part) < LARGE_BYTES:
+                small.append(part)
+            else:  # to copy it takes long
+                self.send(b"".join(small), part)
+                small.clear()
+        self.send(b"".join(small))
+
+    @property
+    def switching(self) -> tuple[bytes, bytes]:
+        """What switches to UTF-8 and back: a statement each, or nothing where the client's encoding needs none."""
+        if not converts(self.parameters) or self.status == b"E":
+            return b"", b""
+        to, fro = (b"".join(encoded_parts(Statement(sql), _SWITCH)) for sql in (TO_UTF8, back(self.parameters)))
+        return to, fro
+
+    def send(self, *parts: bytes | memoryview) -> None:
+        """Put bytes on their way. Where the backend is gone, whoever waits for its answer hears why."""
+        for data in parts:
+            if not self._writer.is_closing():
+                self._writer.write(data)
+
+    async def drain(self) -> None:
+        """Wait until the backend takes more."""
+        try:
+            await self._writer.drain()
+        except OSError:
+            raise BackendLostError(self._last_word) from None
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether it has not taken yet what was sent to it."""
+        return self._writer.transport.get_write_buffer_size() > _BEHIND_BYTES
+
+    def put_back(self, item: Item) -> None:
+        """`next` gives it once more."""
+        self._ready.appendleft(item)
+
+    def reading(self) -> asyncio.Task[bytes]:
+        """The read that is under way: done when `next` has something to give."""
+        if self._reading is None:
+            self._reading = asyncio.create_task(self._read())
+        return self._reading
+
+    async def _read(self) -> bytes:
+        """The next bytes; none at the end. What says why the connection ends comes together with the end."""
+        data = await self._reader.read(_READ_BYTES)
+        if data[:1] == b"E" and _FATAL in data:
+            try:
+                async with asyncio.timeout(_END_SECONDS):
+                    rest = await self._reader.read(_READ_BYTES)
+            except TimeoutError:
+                return data
+            if not rest:
+                self.ended.set()
+            return data + rest
+        if not data:
+            self.ended.set()
+        return data
+
+    @property
+    def identity(self) -> BackendId:
+        """Which backend it is, also after a restart of PostgreSQL."""
+        return BackendId(self.process_id, self.started)
+
+    @property
+    def has_more(self) -> bool:
+        """Whether `next` gives something without waiting."""
+        return bool(self._ready)
+
+    async def next(self) -> Item:
+        """The next frame, or the next run of rows as they came. May be cancelled without loss.
+
+        What PostgreSQL says when it ends the connection comes as the error that is raised.
+        """
+        item = await self._item()
+        while isinstance(item, Frame) and item.type == ErrorResponse.type and self._is_last_word(item):
+            item = await self._item()
+        while isinstance(item, Frame) and (number := _schema_change(item)) is not None:
+            self.changed_schema = number
+            item = await self._item()
+        if isinstance(item, Frame):
+            if item.type == ReadyForQuery.type:
+                self.status = item.data[5:6]
+            elif item.type == ParameterStatus.type:
+                status = ParameterStatus.decode(item.body, strict=False)
+                self.parameters[status.name] = status.value
+        return item
+
+    async def _item(self) -> Item:
+        await self._turns.give_way()
+        while not self._ready:
+            data = await asyncio.shield(self.reading())
+            self._reading = None
+            self._turns.begin()
+            if not data and not (data := self._rest()):
+                raise BackendLostError(self._last_word)
+            self._ready.extend(self._scanner.feed(data))
+        first = self._ready[0]
+        if isinstance(first, Frame) and first.type == ErrorResponse.type:
+            # It stays where it is until it is as it should be: whoever waits may be cancelled.
+            self._ready[0] = await aside(without_own_context, first, is_large=first.is_large)
+        return self._ready.popleft()
+
+    def _rest(self) -> bytes:
+        """What had come, and was not read, when an error of sending closed the connection."""
+        try:
+            return self._unread.recv(_READ_BYTES, socket.MSG_DONTWAIT)
+        except OSError:
+            return b""
+
+    def _is_last_word(self, frame: Frame) -> bool:
+        if not any(ends in frame.head for ends in _ENDING):
+            return False
+        error = ErrorResponse.decode(frame.body, strict=False).to_error()
+        error.fields.pop("W", None)  # where it was: mostly in what is the gateway's own
+        self._last_word = error
+        return True
+
+    def abort(self, said: SluiceError) -> None:
+        """Drop the connection without a word, for nobody hears it: whoever waits for an answer meets this error."""
+        self._last_word = said
+        self._unread.close()
+        self._writer.transport.abort()
+        self.ended.set()
+
+    def close(self) -> None:
+        """Drop the connection; PostgreSQL rolls back what was open."""
+        self._unread.close()
+        if self._reading is not None:
+            self._reading.cancel()
+        if not self._writer.is_closing():
+            if not self._reader.at_eof():
+                self._writer.write(frontend.Terminate().encode())
+            self._writer.close()
+
+    async def run(self, *statements: Statement, sync: bool = True, switching: bool = True) -> list[Result]:
+        """Carry out statements of the gateway's own, in one round trip and, outside a block, one transaction.
+
+        Raises the first error as SluiceError (without CONTEXT: it may quote what is the gateway's alone); those
+        after it are not carried out. Without `sync` the implicit transaction stays open. All is in UTF-8; without
+        `switching` in the client's encoding.
+        """
+        parameters = self.parameters if switching else {}
+        order = switched([statement.sql for statement in statements], parameters, self.status)
+        sent = [Statement(each) if isinstance(each, str) else statements[each] for each in order]
+        for statement in sent:
+            self._note_savepoint(statement.sql)
+        out = await aside(encoded, sent, is_large=any(map(is_large, sent)))
+        self._scanner.passing = frozenset()
+        try:
+            self.send(*out, frontend.Sync().encode() if sync else frontend.Flush().encode())
+            results = await self._results(sent, sync)
+            if self.repeated is not None:
+                self.repeated += [statement for statement in statements if statement.lasting]
+            return [result for result, each in zip(results, order, strict=False) if not isinstance(each, str)]
+        except asyncio.CancelledError:
+            if sync:
+                await self.give_up()
+            raise
+        finally:
+            self._scanner.passing = frozenset(kind.type for kind in _RELAYED_ROWS)
+
+    def _note_savepoint(self, sql: str) -> None:
+        if len(sql) > _COMMAND_MAX:
+            return
+        command, _, name = sql.rpartition("SAVEPOINT ")
+        if not command and sql != name:
+            self.savepoints.append(name)
+        elif command in {"RELEASE ", "ROLLBACK TO "} and name in self.savepoints:
+            while self.savepoints.pop() != name:
+                pass
+            if command == "ROLLBACK TO ":
+                self.savepoints.append(name)
+
+    async def _results(  # noqa: C901  one case for each kind of answer
+        self, statements: Sequence[Statement], sync: bool
+    ) -> list[Result]:
+        count = len(statements)
+        results = [Result()]
+        closed = size = 0
+        error: SluiceError | None = None
+        while sync or (len(results) <= count and error is None):
+            frame = await self.next()
+            assert isinstance(frame, Frame)
+            if frame.type == DataRow.type and len(results) <= count and statements[len(results) - 1].bodies_only:
+                statement = statements[len(results) - 1]
+                results[-1].bodies.append(frame.body)
+                size += len(frame.data)
+                if statement.take is not None and size > _PART_BYTES:
+                    await self._hand_over(results[-1], statement.take)
+                    size = 0
+                continue
+            message = decode_backend(frame.type, frame.body)
+            match message:
+                case ReadyForQuery():
+                    break
+                case ErrorResponse():
+                    error = message.to_error()
+                    error.fields.pop("W", None)
+                case NoticeResponse():
+                    results[-1].notices.append(message)
+                case ParameterStatus() | NotificationResponse():
+                    self.forward(frame.data)
+                case DataRow(values):
+                    results[-1].rows.append(values)
+                case answers.RowDescription():
+                    results[-1].described = message
+                case answers.CommandComplete(tag):
+                    results[-1].tag = tag
+                case answers.CloseComplete():
+                    closed += 1
+                    if closed % CLOSES == 0:
+                        results.append(Result())
+                case _:
+                    pass
+        if error is not None:
+            if len(results) <= count and results[-1].bodies and (take := statements[len(results) - 1].take) is not None:
+                await take(results[-1].bodies)
+            raise error
+        return results[:-1]
+
+    async def _hand_over(self, result: Result, take: Callable[[list[bytes]], Awaitable[None]]) -> None:
+        part, result.bodies = result.bodies, []
+        try:
+            await take(part)
+        except Exception:
+            await self.give_up()
+            raise
+
+    async def give_up(self) -> None:
+        """Cancel what the backend does, and take its answers off the wire up to ReadyForQuery."""
+        await self.request_cancel()
+        while True:
+            item = await self.next()
+            if isinstance(item, Frame) and item.type == ReadyForQuery.type:
+                return
+
+    async def request_cancel(self) -> None:
+        """Ask PostgreSQL to cancel what this backend does, over a connection of its own."""
+        try:
+            await self._request_cancel()
+        except OSError:
+            raise BackendLostError(self._last_word) from None
+
+    async def _request_cancel(self) -> None:
+        if self.address.host.startswith("/"):
+            path = f"{self.address.host}/.s.PGSQL.{self.address.port}"
+            reader, writer = await asyncio.open_unix_connection(path)
+        else:
+            reader, writer = await asyncio.open_connection(self.address.host, self.address.port)
+        try:
+            writer.write(startup.CancelRequest(self.process_id, self.key).encode())
+            await writer.drain()
+            await reader.read(1)
+        finally:
+            writer.close()
+
+
+def _schema_change(frame: Frame) -> int | None:
+    """The number of the session's own change of a schema, if the message tells one (`pg_sluice.publish`). A client that
+    raises one like it makes itself wait."""
+    if frame.type != NoticeResponse.type or _SCHEMA_CHANGED not in frame.head:
+        return None
+    number = dict(NoticeResponse.decode(frame.body, strict=False).fields).get("D", "")
+    return int(number) if number.isdecimal() and len(number) < _NUMBER_LENGTH_MAX else None

@@ -1,0 +1,212 @@
+"""COPY at the session's backend, for the gateway itself: rows of its own, and trials of what a client asks for.
+
+In the extended protocol, for a simple query would take the client's unnamed statement away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Final
+
+from catalog.background import end
+from catalog.errors import SluiceError, SqlState
+from gateway.backend.connection import Backend, BackendLostError, Statement
+from gateway.backend.encoded_statement import encode_statement, encoded_parts
+from gateway.wire.framing import Frame
+from gateway.wire.messages import frontend
+from gateway.wire.messages.backend import (
+    CommandComplete,
+    ErrorResponse,
+    NoticeResponse,
+    NotificationResponse,
+    ParameterStatus,
+    ReadyForQuery,
+)
+from gateway.wire.messages.copy import CopyData, CopyDone, CopyFail, CopyInResponse
+from gateway.wire.messages.layout import Message
+
+_COPY_BYTES: Final = 1 << 20
+# What PostgreSQL says when the gateway ends a trial.
+_TRIED: Final = "only tried by the gateway"
+
+
+def copy_data(data: bytes | memoryview) -> bytes:
+    """The data of a COPY as messages."""
+    starts = range(0, len(data), _COPY_BYTES)
+    return b"".join(CopyData(bytes(data[start : start + _COPY_BYTES])).encode() for start in starts)
+
+
+async def copy_in(
+    backend: Backend,
+    sql: str,
+    messages: bytes,
+    notices: list[NoticeResponse] | None = None,
+    *,
+    in_utf8: bool = True,
+) -> None:
+    """Carry out a COPY … FROM STDIN; `messages` are its CopyData, whole, without `in_utf8` in the client's encoding.
+    What PostgreSQL remarks is put in `notices`, also where it fails."""
+
+    async def parts() -> AsyncIterator[bytes]:
+        for start in range(0, len(messages), _COPY_BYTES):
+            yield messages[start : start + _COPY_BYTES]
+
+    async def note(frame: Frame) -> None:
+        if notices is not None:
+            notices.append(NoticeResponse.decode(frame.body, strict=False))
+
+    await _copy(backend, sql, parts(), note, in_utf8=in_utf8)
+
+
+async def copy_pieces(
+    backend: Backend,
+    sql: str,
+    pieces: AsyncIterator[bytes],
+    keep: Callable[[bytes | memoryview], Awaitable[None]],
+    *,
+    in_utf8: bool,
+) -> str:
+    """The same of data that comes in pieces; its tag. PostgreSQL's notices are kept."""
+
+    async def parts() -> AsyncIterator[bytes]:
+        async for piece in pieces:
+            yield copy_data(piece)
+
+    async def note(frame: Frame) -> None:
+        await keep(frame.data)
+
+    return await _copy(backend, sql, parts(), note, in_utf8=in_utf8)
+
+
+class _Feeding:
+    """Sends a COPY's messages, then what ends it: CopyFail, where it is stopped or they fail. PostgreSQL hears nothing
+    else while it waits for them."""
+
+    def __init__(self, backend: Backend, messages: AsyncIterator[bytes], after: bytes) -> None:
+        self._backend = backend
+        self._messages = messages
+        self._after = after
+        self._ended = False
+        self.failed = False  # PostgreSQL wants no more of them
+
+    async def run(self) -> None:
+        try:
+            async for message in self._messages:
+                if self.failed:
+                    break
+                self._backend.send(message)
+                await self._backend.drain()
+        except BaseException:
+            self.end(CopyFail("the gateway has stopped"))
+            raise
+        self.end(CopyDone())
+
+    def end(self, *last: Message) -> None:
+        """What comes last, and Sync; once."""
+        if not self._ended:
+            self._ended = True
+            self._backend.send(b"".join(each.encode() for each in last) + self._after + frontend.Sync().encode())
+
+
+async def _copy(
+    backend: Backend,
+    sql: str,
+    messages: AsyncIterator[bytes],
+    note: Callable[[Frame], Awaitable[None]],
+    *,
+    in_utf8: bool,
+) -> str:
+    """Carry out a COPY … FROM STDIN of these CopyData; its tag."""
+    prepared, executed, closed = encoded_parts(Statement(sql))
+    switch, switch_back = backend.switching
+    begin = prepared + executed if in_utf8 else prepared + switch_back + executed
+    feeding = _Feeding(backend, messages, closed + switch_back if in_utf8 else closed)
+    backend.send(switch + begin + frontend.Flush().encode())
+    task: asyncio.Task[None] | None = None
+    error: SluiceError | None = None
+    tag = ""
+    try:
+        while (frame := await _next_frame(backend)).type != ReadyForQuery.type:
+            if frame.type == ErrorResponse.type:
+                error = ErrorResponse.decode(frame.body, strict=False).to_error()
+                feeding.failed = True
+                if task is None:
+                    feeding.end()
+            elif frame.type == NoticeResponse.type:
+                await note(frame)
+            elif frame.type == CommandComplete.type:
+                said = CommandComplete.decode(frame.body, strict=False).tag
+                tag = said if said.startswith("COPY") else tag
+            elif frame.type in (ParameterStatus.type, NotificationResponse.type):
+                backend.forward(frame.data)
+            elif frame.type == CopyInResponse.type and task is None:
+                task = asyncio.create_task(feeding.run())
+    except BackendLostError:
+        await end(task)
+        raise
+    except BaseException:
+        await end(task)
+        feeding.end(CopyFail("the gateway has stopped"))
+        await backend.give_up()
+        raise
+    if task is not None:
+        await task
+    if error is not None:
+        raise error
+    return tag
+
+
+async def _next_frame(backend: Backend) -> Frame:
+    frame = await backend.next()
+    assert isinstance(frame, Frame)
+    return frame
+
+
+async def try_copy(
+    backend: Backend, sql: str, before: Sequence[Statement] = (), after: Sequence[Statement] = ()
+) -> SluiceError | None:
+    """Let PostgreSQL begin a COPY, of which it is to get no data, between statements that take it back.
+
+    Raises what PostgreSQL refuses; returns what it would refuse once it has asked for data.
+    """
+    *begin, _ = encoded_parts(Statement(sql))
+    sync = frontend.Sync().encode()
+    switch, switch_back = backend.switching
+    trial = b"".join((*map(encode_statement, before), switch, *begin, CopyFail(_TRIED).encode(), switch_back, sync))
+    undo = b"".join(map(encode_statement, after)) + sync
+    backend.send(trial + undo)
+    asked, left = False, 2
+    errors: list[SluiceError] = []
+    try:
+        while left:
+            item = await backend.next()
+            if not isinstance(item, Frame):
+                continue  # a header line
+            if item.type == ReadyForQuery.type:
+                left -= 1
+            elif item.type == CopyInResponse.type:
+                asked = True
+            elif item.type == ErrorResponse.type:
+                errors.append(ErrorResponse.decode(item.body, strict=False).to_error())
+            elif item.type in (ParameterStatus.type, NotificationResponse.type):
+                backend.forward(item.data)
+    except asyncio.CancelledError:
+        for _ in range(left):
+            await backend.give_up()
+        raise
+    for error in errors:
+        if not asked:
+            raise error
+        if error.sqlstate != SqlState.QUERY_CANCELED or not error.message.endswith(_TRIED):
+            return error
+    return None
+
+
+async def close_unnamed_portal(backend: Backend) -> None:
+    """What a simple query does first: the last portal without a name goes, and the snapshot that it holds."""
+    backend.send(frontend.Close(b"P", "").encode() + frontend.Sync().encode())
+    while True:
+        item = await backend.next()
+        if isinstance(item, Frame) and item.type == ReadyForQuery.type:
+            return

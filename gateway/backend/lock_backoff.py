@@ -1,0 +1,73 @@
+"""Locks on shadows that a change of a schema needs, taken without keeping others waiting behind it.
+
+PostgreSQL queues: whoever waits for the lock of an altered table keeps off everybody who comes after him, even those
+who only read, for as long as somebody before him holds his (a cursor that is open, CREATE VIEW in a block). So a
+change here tries for a moment, gives up, and tries again a moment later. A deadlock is found by PostgreSQL, which has
+to see both wait: where somebody waits for this transaction, it waits for once as long as that takes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+from catalog.errors import SluiceError, SqlState
+from gateway.backend.connection import Backend, Statement
+from gateway.backend.own_names import OWN
+
+_T = TypeVar("_T")
+
+_BEGIN: Final = Statement(f"SAVEPOINT {OWN}_patience")
+_LIMIT: Final = (
+    "SELECT (extract(epoch FROM pg_sluice.backend_setting('lock_timeout')::interval)"
+    " OPERATOR(pg_catalog.*) 1000)::bigint,"
+    " pg_catalog.set_config('sluice.lock_timeout', pg_sluice.backend_setting('lock_timeout'), true),"
+    " pg_catalog.set_config('lock_timeout', $1, true)"
+)
+_DONE: Final = (
+    Statement("SELECT pg_catalog.set_config('lock_timeout', pg_sluice.backend_setting('sluice.lock_timeout'), true)"),
+    Statement(f"RELEASE SAVEPOINT {OWN}_patience"),
+)
+_UNDO: Final = (
+    Statement(f"ROLLBACK TO SAVEPOINT {OWN}_patience"),
+    Statement(f"RELEASE SAVEPOINT {OWN}_patience"),
+)
+_PAUSE: Final = Statement("SELECT pg_catalog.pg_sleep(0.05)")
+_IS_WAITED_FOR: Final = Statement(
+    "SELECT EXISTS (SELECT FROM pg_catalog.pg_locks l WHERE NOT l.granted"
+    " AND pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.=) ANY (pg_catalog.pg_blocking_pids(l.pid)))"
+)
+_MOMENT_MILLISECONDS: Final = 30
+# Longer than PostgreSQL waits before it looks for a deadlock (deadlock_timeout).
+_DEADLOCK_MILLISECONDS: Final = 1500
+
+
+def _go_on() -> None:
+    return
+
+
+async def patiently(backend: Backend, carry_out: Callable[[], Awaitable[_T]], check: Callable[[], None] = _go_on) -> _T:
+    """Carry out, in a savepoint, what may need the locks of tables; again where others have them.
+
+    The backend is in a block that works. Raises what `carry_out` raises, 55P03 when the client's lock_timeout is over,
+    and what `check` raises between two attempts: PostgreSQL forgets a cancel that comes while it has nothing to do.
+    """
+    started = time.monotonic()
+    milliseconds = _MOMENT_MILLISECONDS
+    while True:
+        _, asked = await backend.run(_BEGIN, Statement(_LIMIT, (str(milliseconds),)))
+        limit = int(asked.rows[0][0] or 0)
+        try:
+            result = await carry_out()
+        except SluiceError as error:
+            if error.sqlstate != SqlState.LOCK_NOT_AVAILABLE or backend.status != b"E":
+                raise
+            check()
+            if limit and (time.monotonic() - started) * 1000 >= limit:
+                raise
+        else:
+            await backend.run(*_DONE)
+            return result
+        *_, waited_for, _ = await backend.run(*_UNDO, _IS_WAITED_FOR, _PAUSE)
+        milliseconds = _DEADLOCK_MILLISECONDS if waited_for.rows[0][0] == b"t" else _MOMENT_MILLISECONDS

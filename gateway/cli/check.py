@@ -1,0 +1,41 @@
+"""`sluice check`: whether the lake's files are what the catalog says, at every snapshot, and rows keep constraints."""
+
+from __future__ import annotations
+
+import asyncio
+
+from catalog.snapshots import scheduled_files, unreadable
+from gateway.cli.offline_catalog import opened
+from gateway.server.data_directory import DataDirectory
+from storage.finding import Finding
+from storage.indexes.sidecars import check_sidecars
+from storage.maintenance.check import check_files
+from storage.maintenance.consistency import check_constraints
+
+
+async def check(directory: DataDirectory, catalog: str | None) -> list[str]:
+    """The faults found, a line each."""
+    async with opened(directory, catalog) as store:
+        store.readers.begin()
+        await store.readers.start()  # nobody removes what is read below: it begins before every snapshot
+        versions = await store.history()
+        rows = await store.fetch("SELECT value FROM pg_ducklake.ducklake_metadata WHERE key = 'data_path'")
+        data_path = rows[0]["value"]
+        sidecars = await store.sidecars.paths()
+        scheduled = await scheduled_files(store)
+        findings = await asyncio.to_thread(check_files, data_path, versions, sidecars, scheduled)
+        findings += [Finding("snapshot", path, message) for path, message in await unreadable(store)]
+        relations = await store.fetch("SELECT relid::bigint FROM pg_sluice.relation")
+        newest = await store.versions([row["relid"] for row in relations])
+        # What cannot be read has been said already.
+        broken = {
+            finding.path.rpartition("/")[0] + "/" for finding in findings if finding.kind not in {"orphan", "snapshot"}
+        }
+        whole = [version for version in newest.values() if version.table.path not in broken]
+        findings += await asyncio.to_thread(check_constraints, data_path, whole)
+        for version in whole:
+            used = [index for index in version.table.indexes if index.is_used]
+            if used:
+                there = await store.sidecars.of(version, used)
+                findings += await asyncio.to_thread(check_sidecars, data_path, version, there)
+    return [f"{finding.kind}: {finding.path}: {finding.message}" for finding in findings]

@@ -1,0 +1,1 @@
+"""Carries statements out. `dispatch` chooses the portal; each room has the portals of one kind of statement."""

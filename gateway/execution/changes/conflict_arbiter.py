@@ -1,0 +1,106 @@
+"""Which rows of the lake have keys of new rows, of any UNIQUE constraint or index: those that ON CONFLICT meets."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from catalog.constraints import Key
+from catalog.indexes import ComputedKey
+from catalog.model import Column, DataFile, Table, TableVersion
+from gateway.execution.changes.shadow_execution import one_array
+from gateway.execution.constraints.expression_keys import columns_of, given_keys
+from gateway.execution.locks.key_claims import CLAIMS_MAX, claim_keys
+from gateway.execution.shadow.loaded_rows import Loaded, load, places_of
+from gateway.session.visibility import current
+from storage.indexes.keys import Given, LiveFile, bounds_of, distinct, find, key_chunks, keys_of
+from storage.plan import Comparison
+from storage.spark.write import replace_rows
+
+if TYPE_CHECKING:
+    from gateway.session.session_context import SessionContext
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """The keys that new rows have, each once. `bounds` are necessary conditions on the rows that have one."""
+
+    key: Key | ComputedKey
+    columns: Sequence[Column]
+    keys: pa.Array
+    bounds: Sequence[Comparison]
+
+
+async def conflicts(session: SessionContext, table: Table, fresh: pa.Table, loaded: Loaded) -> Loaded | None:
+    """The loaded rows and those of the lake that have a key of a fresh row; None where there are no others."""
+    wanted = [each for each in await _wanted(session, table, fresh) if len(each.keys)]
+    await claim_keys(session, [(each.key.oid, each.keys) for each in wanted if len(each.keys) <= CLAIMS_MAX])
+    if not wanted:
+        return None
+    now = await current(session, table.oid, None)
+    given = [await given_keys(session, table, each.key, now.files) for each in wanted]
+    return await asyncio.to_thread(_look, session.gateway.data_path, table, loaded, now.files, wanted, given)
+
+
+async def _wanted(session: SessionContext, table: Table, fresh: pa.Table) -> list[_Wanted]:
+    found = []
+    for key in table.keys:
+        columns = [table.column(attnum) for attnum in key.attnums]
+        arrays = [one_array(fresh, column) for column in columns]
+        keys = keys_of(columns, arrays, nulls_distinct=key.nulls_distinct).drop_null()
+        found.append(_Wanted(key, columns, distinct(keys)[0], bounds_of(columns, columns, arrays)))
+    if table.computed_keys and fresh.num_rows:
+        found += await _computed(session, table, fresh)
+    return found
+
+
+async def _computed(session: SessionContext, table: Table, fresh: pa.Table) -> list[_Wanted]:
+    """Those that Spark computes of rows in a file: they are put into one for as long as that takes."""
+    path, found = session.gateway.data_path, []
+    result = await asyncio.to_thread(replace_rows, path, TableVersion(table, 0, ()), {}, [fresh])
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(session.gateway.engine.discard, result, table.path)
+        files = [LiveFile(file) for file in result.data_files]
+        for key in table.computed_keys:
+            given, columns = await given_keys(session, table, key, files), columns_of(table, key)
+            keys = await asyncio.to_thread(_keys, path, table, key, files, given)
+            found.append(_Wanted(key, columns, distinct(keys)[0], []))
+    return found
+
+
+def _keys(data_path: str, table: Table, key: ComputedKey, files: Sequence[LiveFile], given: Given | None) -> pa.Array:
+    chunks = key_chunks(data_path, table, files, columns_of(table, key), nulls_distinct=key.nulls_distinct, given=given)
+    return pa.concat_arrays([pa.array([], pa.binary()), *(chunk.keys for chunk in chunks)])
+
+
+def _look(  # noqa: PLR0917
+    data_path: str,
+    table: Table,
+    loaded: Loaded,
+    live: Sequence[LiveFile],
+    wanted: Sequence[_Wanted],
+    given: Sequence[Given | None],
+) -> Loaded | None:
+    """Blocking."""
+    files: list[DataFile] = list(loaded.files)
+    numbers = {file.path: number for number, file in enumerate(files)}
+    places = [places_of(loaded.file_numbers, loaded.positions)]
+    for each, of_files in zip(wanted, given, strict=True):
+        nulls_distinct = each.key.nulls_distinct
+        found = find(
+            data_path, table, each.columns, live, each.keys, each.bounds, nulls_distinct=nulls_distinct, given=of_files
+        )
+        for file in (live_file.file for live_file in found.files):
+            if file.path not in numbers:
+                numbers[file.path] = len(files)
+                files.append(file)
+        renumbered = np.array([numbers[live_file.file.path] for live_file in found.files], np.int64)
+        places.append(places_of(renumbered[found.file_numbers], found.positions))
+    every = np.unique(np.concatenate(places))
+    return None if len(every) == len(places[0]) else load(data_path, table, files, every)

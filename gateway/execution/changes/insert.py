@@ -1,0 +1,144 @@
+"""INSERT of rows that do not come from the lake (VALUES, generate_series, temporary tables): PostgreSQL makes them.
+
+It inserts into the shadow, in a savepoint: defaults, identity, generated columns, CHECK, NOT NULL, lengths and
+RETURNING are its own. The rows are read back from the shadow, the savepoint is undone, and they are written as
+Parquet without Spark.
+
+What repeats the statement in a pipeline (gateway/session/repeated_execution.py) is carried out with it: PostgreSQL
+makes the rows one execution after the other, and they are read, written and looked at together. Where anything fails,
+all of it is undone and carried out once more, one by one, so that the client hears which it was.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from catalog.errors import SluiceError
+from gateway.backend.analysis import UNDO
+from gateway.backend.connection import BackendLostError, Statement
+from gateway.backend.own_names import OWN
+from gateway.execution.changes.combined_files import combine_files
+from gateway.execution.changes.row_changes import Changing
+from gateway.execution.shadow.function_guard import guarding_functions, relay_repetitions, relay_rows, send_statement
+from gateway.execution.shadow.shadow_writer import ShadowWriter
+from gateway.session.cancel_listener import check
+from gateway.session.repeated_execution import Repetitions
+from gateway.session.response_spool import KeptAnswers
+from gateway.session.visibility import functions_of_rules, hold, holding, rules
+from gateway.statement.portal import StatementPortal
+from gateway.transaction.enlistment import SchemaChangedError
+from gateway.wire.messages.backend import CommandComplete
+from planner.plans.computable import functions_of_users
+from planner.tree.nodes import Node
+
+if TYPE_CHECKING:
+    from catalog.model import Table
+    from gateway.backend.analysis import Analysis
+    from gateway.session.session_context import SessionContext
+    from gateway.statement.portal import Binding
+    from gateway.statement.routed import Routed
+
+_SAVEPOINT: Final = Statement(f"SAVEPOINT {OWN}_repeated")
+_UNDO: Final = (
+    Statement(f"ROLLBACK TO SAVEPOINT {OWN}_repeated"), Statement(f"RELEASE SAVEPOINT {OWN}_repeated"),
+)  # fmt: skip
+_RELEASE: Final = Statement(f"RELEASE SAVEPOINT {OWN}_repeated")
+
+
+def target_oid(query: Node) -> int:
+    """The OID of the table that the statement changes."""
+    return int(query.rtable[int(query.resultRelation) - 1].relid)
+
+
+class InsertRowsPortal(StatementPortal):
+    """Rows that PostgreSQL makes and validates. Its answers go to the client once no key or reference forbids them."""
+
+    repetitions: Repetitions
+
+    def __init__(self, session: SessionContext, analysis: Analysis, routed: Routed, binding: Binding) -> None:
+        super().__init__(session, analysis, routed, binding)
+        self.repetitions = Repetitions(binding.statement)
+
+    async def run(self) -> None:
+        session = self.session
+        assert self.routed.query is not None
+        target = target_oid(self.routed.query)
+        repeated = self._may_repeat()
+        outer = [_SAVEPOINT] if repeated else []
+        async with Changing(self, "INSERT", target, then=[*outer, *holding(session, target)]) as changing:
+            answers = changing.begun
+            if repeated:
+                if await self._run_repeated(changing, target):
+                    return
+                answers = await session.backend.run(*holding(session, target))
+            version = await hold(session, target, answers, self.analysis.mark, changing.mark)
+            kept = KeptAnswers()
+            functions = await self._functions(version.table)
+            async with guarding_functions(session, functions, target):
+                await send_statement(session, self.binding)
+                tag = await relay_rows(session, kept)
+            async with ShadowWriter(session, version.table) as writer:
+                await writer.take(*UNDO)
+                result = await writer.finish()
+            await combine_files(session, version, result)
+            await changing.wrote(result, version)
+            if self.binding.raw_query is None:
+                self.announce()
+            await kept.give(session.client)
+            await changing.finish()
+        session.client.send(CommandComplete(tag))
+
+    def limit_time(self, seconds: float | None) -> None:
+        super().limit_time(None if seconds is None else seconds * (1 + self.repetitions.count))
+
+    async def _functions(self, table: Table) -> frozenset[int]:
+        """The functions made by users that PostgreSQL runs for the rows."""
+        assert self.routed.query is not None
+        return functions_of_users(self.routed.query) | functions_of_rules(await rules(self.session, table))
+
+    def _may_repeat(self) -> bool:
+        transaction = self.session.transaction
+        return bool(self.repetitions.count) and not transaction.deferred.pending and transaction.parts is None
+
+    async def _run_repeated(self, changing: Changing, target: int) -> bool:
+        """Carry out the statement and what repeats it. False where that cannot be, or any of it fails: nothing of it is
+        left then, and nobody was told."""
+        session = self.session
+        ends, session.ends_with_statement = session.ends_with_statement, False
+        kept = KeptAnswers()
+        try:
+            tag = await self._make_repeated(changing, target, kept)
+        except BackendLostError:
+            raise
+        except SchemaChangedError:
+            await session.backend.run(*_UNDO)
+            raise
+        except SluiceError:
+            check(session)  # a statement that was cancelled is not begun once more
+            tag = None
+        if tag is None:
+            kept.close()
+            await session.backend.run(*_UNDO)
+            return False
+        session.ends_with_statement = ends
+        await changing.finish()
+        self.repetitions.answered = True
+        await kept.give(session.client)
+        session.client.send(CommandComplete(tag))
+        return True
+
+    async def _make_repeated(self, changing: Changing, target: int, kept: KeptAnswers) -> str | None:
+        """The tag of the last execution; what came before it is kept. None where a row may need one before it."""
+        session = self.session
+        version = await hold(session, target, changing.begun, self.analysis.mark, changing.mark)
+        table = version.table
+        if await self._functions(table) or any(each.parent == target for each in table.foreign_keys):
+            return None
+        tag = await relay_repetitions(session, self.binding, self.repetitions, kept)
+        async with ShadowWriter(session, table) as writer:
+            await writer.take(*UNDO)
+            result = await writer.finish()
+        await combine_files(session, version, result)
+        await changing.wrote(result, version)
+        await session.backend.run(_RELEASE)
+        return tag

@@ -1,0 +1,64 @@
+"""INSERT of a query that Spark cannot compute, or over few rows: PostgreSQL carries it out in the shadow, over copied
+rows of the tables that the query reads. Defaults, identity, CHECK and RETURNING are then its own too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from catalog.errors import SluiceError
+from catalog.model import Table
+from gateway.execution.changes.shadow_execution import loaded_mark, made
+from gateway.execution.reading.postgres_query import Computing
+from gateway.execution.shadow.shadow_writer import ShadowWriter
+from gateway.session.response_spool import KeptAnswers
+from gateway.transaction.enlistment import hold_schema
+from planner.tree.nodes import Node
+from planner.tree.references import tables_read
+from storage.spark.write import WriteResult
+
+if TYPE_CHECKING:
+    from gateway.execution.reading.handed_rows import Placed
+    from gateway.execution.reading.plan_context import Reading
+    from gateway.session.session_context import SessionContext
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What came of the statement: its answers to the client, its tag, and the rows that it made, written."""
+
+    answers: KeptAnswers
+    tag: str
+    result: WriteResult
+
+
+def what_is_read(query: Node, reading: Reading) -> Reading:
+    """The reading without the table that rows are only inserted into."""
+    read = tables_read(query)
+    return replace(reading, versions={oid: each for oid, each in reading.versions.items() if oid in read})
+
+
+async def computed_insert(  # noqa: PLR0917
+    session: SessionContext,
+    query: Node,
+    table: Table,
+    reading: Reading,
+    refusal: SluiceError,
+    carry_out: Callable[[KeptAnswers], Awaitable[str]],
+    of_rules: frozenset[int] = frozenset(),
+    where: Placed | None = None,
+) -> Made:
+    """The rows that an INSERT makes of the query. `carry_out` lets the backend do so and returns the tag; `of_rules`
+    are the functions of users that it runs for the table's rules; `where`: see `Computing`."""
+    kept, only_read = KeptAnswers(), what_is_read(query, reading)
+    async with ShadowWriter(session, table) as writer:
+        target = None if where is None else table.oid
+        async with Computing(session, query, only_read, refusal, target, made_by_users=True, placed=where) as computing:
+            await session.backend.run(hold_schema([table.oid]))
+            mark = await loaded_mark(session, table)
+            async with computing.watched(of_rules):
+                tag = await carry_out(kept)
+            await writer.take(condition=made(mark))
+        return Made(kept, tag, await writer.finish())

@@ -1,0 +1,99 @@
+"""A query that locks rows of one small table, of which Spark cannot tell which: PostgreSQL chooses and locks them.
+
+It does so in the shadow, over copies of the table's rows and of what the query reads beside; which of them it has
+locked is read back, and those rows of the lake are locked then. Where somebody has changed any of them since the copies
+were made, PostgreSQL chooses again; and where others have locked some that are to be skipped, again without those.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from catalog.errors import SluiceError
+from catalog.model import TableVersion
+from gateway.backend.analysis import UNDO
+from gateway.backend.own_message import LOCKED
+from gateway.execution.changes.shadow_execution import begin, chosen_positions, rows_of
+from gateway.execution.locks.row_locks import Strength, Waiting, check_may_look_again, lock_positions, unharmed
+from gateway.execution.reading.postgres_query import Computing, Locked, is_small
+from gateway.execution.shadow.function_guard import relay_rows, send_statement
+from gateway.execution.shadow.loaded_rows import Loaded, load_all
+from gateway.execution.shadow.shadow import shadow_rows
+from gateway.session.response_spool import KeptAnswers
+from gateway.session.visibility import rules
+from planner.plans.locking_plan import STRENGTHS, WAITS
+from planner.plans.postgres_locking import locked_table
+
+if TYPE_CHECKING:
+    from gateway.execution.reading.plan_context import Reading
+    from gateway.session.session_context import SessionContext
+    from gateway.statement.portal import Binding
+    from planner.tree.nodes import Node
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What PostgreSQL has answered, and how many rows that are."""
+
+    answers: KeptAnswers
+    count: int
+
+
+async def rehearse_locks(
+    session: SessionContext, query: Node, reading: Reading, refusal: SluiceError, binding: Binding, *, once: bool
+) -> Chosen | None:
+    """Lock the rows, and answer the query; `refusal` where that cannot be. None where it is to begin again. For `once`
+    see `Computing`."""
+    wanted = locked_table(query)
+    version = None if wanted is None else reading.versions.get(wanted.table_oid)
+    if wanted is None or version is None or not is_small([version]):
+        raise refusal
+    loaded = await asyncio.to_thread(load_all, session.gateway.data_path, version)
+    while True:
+        chosen, rows = await _choose(session, query, reading, refusal, binding, version, loaded, once=once)
+        positions = await chosen_positions(version.table, loaded, rows)
+        strength, waiting = Strength(STRENGTHS[wanted.strength]), Waiting(WAITS[wanted.waiting])
+        locked = await lock_positions(session, positions, version, strength, waiting)
+        if not await unharmed(session, locked, version, strength):
+            chosen.answers.close()
+            check_may_look_again(session)
+            return None
+        skipped = {path: np.setdiff1d(each, locked.get(path, each[:0])) for path, each in positions.items()}
+        if not any(map(len, skipped.values())):
+            return chosen
+        chosen.answers.close()
+        loaded = loaded.without(skipped)
+
+
+async def _choose(  # noqa: PLR0917
+    session: SessionContext,
+    query: Node,
+    reading: Reading,
+    refusal: SluiceError,
+    binding: Binding,
+    version: TableVersion,
+    loaded: Loaded,
+    *,
+    once: bool,
+) -> tuple[Chosen, pa.Table]:
+    """What PostgreSQL answers over the loaded rows of the table, and which of them it locks."""
+    table, kept = version.table, KeptAnswers(only_rows=True)
+    generated = (await rules(session, table)).generated
+    columns = [column for column in table.columns if column.attnum not in generated]
+    beside = replace(reading, versions={oid: each for oid, each in reading.versions.items() if oid != table.oid})
+    async with (
+        Computing(
+            session, query, beside, refusal, table.oid, made_by_users=True, locked=Locked({}), once=once
+        ) as computing,
+        computing.watched(),
+    ):
+        await begin(session, table, columns, loaded)
+        await send_statement(session, binding)
+        tag = await relay_rows(session, kept)
+        [rows, *_] = await session.backend.run(shadow_rows(table, LOCKED), *UNDO)
+    return Chosen(kept, int(tag.removeprefix("SELECT "))), rows_of(table, rows.bodies)

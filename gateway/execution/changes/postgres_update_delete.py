@@ -1,0 +1,163 @@
+"""UPDATE and DELETE that PostgreSQL carries out in the shadow, over copied rows of the target and of the tables beside
+it: those over few rows, and those that Spark cannot compute. See `gateway.execution.changes.shadow_execution` for how
+the outcome is told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from catalog.errors import SluiceError, unsupported
+from catalog.model import Column, Table, TableVersion
+from catalog.store import TableRules
+from gateway.backend.analysis import UNDO
+from gateway.execution.changes.shadow_execution import Outcome, gone_rows, has_key, paired, rehearse
+from gateway.execution.reading.handed_rows import Placed, not_computed, placed
+from gateway.execution.reading.postgres_query import SMALL_ROWS, Computing, is_small
+from gateway.execution.shadow.function_guard import send_statement
+from gateway.execution.shadow.loaded_rows import Loaded, load_all
+from gateway.session.visibility import functions_of_rules, rules
+from gateway.statement.query_placement import limits
+from gateway.transaction.enlistment import SchemaChangedError
+from planner.plans.change_plan import current_of
+from planner.plans.computable import functions_of_users
+from planner.plans.placement import PLACEMENTS, Engine, Kind
+from planner.tree.nodes import Node
+from planner.tree.references import tables_read
+from storage.spark.write import WriteResult, replace_rows
+
+if TYPE_CHECKING:
+    from gateway.execution.reading.plan_context import Reading
+    from gateway.session.session_context import SessionContext
+    from gateway.statement.portal import Binding
+
+_UPDATE: Final = 2  # CmdType of nodes.h
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """What came of the statement. `assigned` are the columns that an UPDATE sets, None for a DELETE; `sources` are
+    those of `Changing.claim`."""
+
+    outcome: Outcome
+    result: WriteResult
+    assigned: Collection[int] | None
+    sources: pa.Table | None
+
+
+async def computed_change(  # noqa: PLR0917
+    session: SessionContext,
+    query: Node,
+    version: TableVersion,
+    reading: Reading,
+    refusal: SluiceError,
+    binding: Binding,
+) -> Changed:
+    """Carry the statement out and write what came of it; raises `refusal` where that cannot be."""
+    table = version.table
+    if not is_small([version]):
+        refusal.fields.setdefault("H", f"PostgreSQL computes it where the table has no more than {SMALL_ROWS} rows.")
+        raise refusal
+    if version != reading.versions[table.oid] and (table.oid in tables_read(query) or functions_of_users(query)):
+        raise unsupported(f'changing table "{table.name}" twice in a statement that also reads it in this way')
+    kept = await rules(session, table)
+    assigned = _assigned(query, kept.generated)
+    columns, noting = _columns(table, kept), _is_noted(table, assigned)
+    send = partial(send_statement, session, binding)
+    async with Computing(
+        session, query, _beside(reading, table), refusal, table.oid, made_by_users=True, once=True
+    ) as computing:
+        loaded = await asyncio.to_thread(load_all, session.gateway.data_path, version)
+        async with computing.watched(functions_of_rules(kept)):
+            outcome = await rehearse(session, table, columns, loaded, send, noting=noting)
+    return await _written(session, version, loaded, outcome, assigned)
+
+
+async def place_change(session: SessionContext, query: Node, version: TableVersion, reading: Reading) -> Placed:
+    """Who begins with the statement.
+
+    Where rows would have to be followed one by one it is Spark: to note them takes a lock that makes others wait.
+    """
+    table = version.table
+    where = await placed(session, query, reading)
+    if not where.is_with_postgres:
+        return where
+    kept = await rules(session, table)
+    if functions_of_rules(kept):
+        return Placed(PLACEMENTS[Engine.AUTO, Kind.ACTING])
+    if version != reading.versions[table.oid] or current_of(query) is not None:
+        return Placed(PLACEMENTS[Engine.AUTO, Kind.FOLLOWED])
+    if _is_noted(table, _assigned(query, kept.generated)):
+        return Placed(PLACEMENTS[Engine.AUTO, Kind.FOLLOWED])
+    return where if where.few or is_small([version]) else Placed(PLACEMENTS[Engine.AUTO, Kind.MANY])
+
+
+async def placed_change(
+    session: SessionContext, query: Node, version: TableVersion, reading: Reading, binding: Binding
+) -> Changed | None:
+    """Have PostgreSQL carry the statement out where it is placed there; None where Spark is to."""
+    table = version.table
+    where = await place_change(session, query, version, reading)
+    if not where.is_with_postgres:
+        return None
+    kept = await rules(session, table)
+    assigned = _assigned(query, kept.generated)
+    loaded = where.found.get(table.oid)
+    if loaded is None:
+        loaded = await asyncio.to_thread(load_all, session.gateway.data_path, version)
+    computing = Computing(session, query, _beside(reading, table), not_computed(), table.oid, placed=where, apart=True)
+    try:
+        async with computing:
+            send = partial(send_statement, session, binding)
+            try:
+                outcome = await rehearse(session, table, _columns(table, kept), loaded, send, limits(reading.timeout))
+            except SchemaChangedError:
+                raise  # its savepoint is undone
+            except SluiceError:
+                await session.backend.run(*UNDO)
+                raise
+    except SluiceError as error:
+        if computing.gives_up(error):
+            return None
+        raise
+    return await _written(session, version, loaded, outcome, assigned)
+
+
+def _is_noted(table: Table, assigned: Collection[int] | None) -> bool:
+    """Whether it has to be noted which row comes in place of which, for no key tells."""
+    if assigned is None:
+        return False
+    return not has_key(table) or any(not set(key.attnums).isdisjoint(assigned) for key in table.keys)
+
+
+def _columns(table: Table, kept: TableRules) -> list[Column]:
+    return [column for column in table.columns if column.attnum not in kept.generated]
+
+
+def _beside(reading: Reading, table: Table) -> Reading:
+    """What the statement reads, without its target."""
+    return replace(reading, versions={oid: each for oid, each in reading.versions.items() if oid != table.oid})
+
+
+async def _written(
+    session: SessionContext, version: TableVersion, loaded: Loaded, outcome: Outcome, assigned: Collection[int] | None
+) -> Changed:
+    def write() -> tuple[WriteResult, pa.Table | None]:
+        replaced = gone_rows(version.table, loaded, outcome.kept)
+        result = replace_rows(session.gateway.data_path, version, replaced, [outcome.fresh])
+        return result, paired(version.table, loaded, outcome)
+
+    result, sources = await asyncio.to_thread(write)
+    return Changed(outcome, result, assigned, sources)
+
+
+def _assigned(query: Node, generated: Collection[int]) -> Collection[int] | None:
+    if int(query.commandType) != _UPDATE:
+        return None
+    return {int(target.resno) for target in query.targetList or () if not target.resjunk} | set(generated)

@@ -1,0 +1,277 @@
+"""A statement that changes the lake, as a part of its transaction: lock rows, stage files.
+
+Outside of a block it is a transaction of its own, which in a simple query ends with the statement and in an extended
+one at Sync. Killed at any moment it leaves nothing but files that no snapshot names, which `sluice check` lists.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from types import TracebackType
+from typing import Final, Protocol, Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from catalog.constraints import ForeignKey
+from catalog.errors import SluiceError, SqlState
+from catalog.model import Table, TableVersion
+from catalog.publish import Deletion, RowChange
+from gateway.backend.analysis import SchemaMark
+from gateway.backend.connection import BackendLostError, Result, Statement
+from gateway.execution.changes.foreign_key_actions import carry_out
+from gateway.execution.constraints.foreign_key_referenced import Replaced, consequence, referring
+from gateway.execution.constraints.foreign_key_referencing import keep_references
+from gateway.execution.constraints.unique_check import keep_keys
+from gateway.execution.locks.row_locks import Strength, check_may_look_again, follow_rows, hold_rows
+from gateway.execution.locks.table_locks import ROW_EXCLUSIVE, lock_tables
+from gateway.session import constraint_modes
+from gateway.session.cancel_listener import check
+from gateway.session.constraint_modes import deferred_now
+from gateway.session.pending_constraints import note_pending
+from gateway.session.session_context import SessionContext
+from gateway.session.session_timeouts import STATEMENT_TIMEOUT
+from gateway.transaction.enlistment import SchemaChangedError
+from storage.spark.write import WriteResult
+
+# The timeouts that a client sets act on the Sluice statement; they must not end its idle backend meanwhile.
+_SETTINGS: Final = Statement(
+    f"SELECT {STATEMENT_TIMEOUT},"
+    " pg_sluice.backend_setting('transaction_read_only'), pg_sluice.backend_setting('transaction_isolation'),"
+    " pg_sluice.backend_setting('idle_in_transaction_session_timeout'),"
+    " pg_catalog.set_config('idle_in_transaction_session_timeout', '0', true),"
+    f" {constraint_modes.ASKED}, pg_sluice.schema_mark()"
+)
+_RESTORE: Final = "SELECT pg_catalog.set_config('idle_in_transaction_session_timeout', $1, true)"
+
+
+class Timed(Protocol):
+    """What carries the statement out."""
+
+    session: SessionContext
+
+    def limit_time(self, seconds: float | None) -> None:
+        """From now on, the statement may take so long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A result on top of a version; `sources` are those of `Replaced`; whether it may have given rows other values."""
+
+    version: TableVersion
+    result: WriteResult
+    sources: pa.Table | None
+    updates: bool
+
+
+class Changing:
+    """`async with Changing(portal, "INSERT") as changing: … changing.wrote(…) … await changing.finish()`.
+
+    `targets` are locked in `mode`, as PostgreSQL locks the tables that a statement changes, until the transaction ends.
+    `then` is carried out as soon as they are, in the same round trip, and begins with a savepoint; `begun` are the
+    answers.
+    Leaving without `finish` removes the files of every result that was added; the transaction fails.
+    """
+
+    def __init__(
+        self, portal: Timed, what: str, *targets: int, mode: str = ROW_EXCLUSIVE, then: Sequence[Statement] = ()
+    ) -> None:
+        self._portal = portal
+        self.session = portal.session
+        self._transaction = portal.session.transaction
+        self._what = what
+        self._locks = [lock_tables(targets, mode)] if targets else []
+        self._changes: list[RowChange] = []
+        self._then = then
+        self.begun: Sequence[Result] = ()
+        self._idle_timeout = "0"
+        self.mark = SchemaMark(0, 0)  # as the statement begins
+        self._modes: Mapping[str, bool] = {}
+        # What foreign keys have yet to do about what was written, in their order; set while it is done.
+        self._events: deque[Callable[[], Awaitable[None]]] = deque()
+        self._follows = False
+
+    async def __aenter__(self) -> Self:
+        settings, self.begun = await self._transaction.begin_statement(_SETTINGS, *self._locks, then=self._then)
+        milliseconds, read_only, level, idle, *_ = (
+            str(value, "ascii") for value in settings.rows[0] if value is not None
+        )
+        self.mark = SchemaMark.of(settings.rows[0][-1])
+        self._modes = constraint_modes.modes_from(settings.rows[0][-2])
+        self._idle_timeout = idle
+        if read_only == "on":
+            raise SluiceError(
+                SqlState.READ_ONLY_SQL_TRANSACTION, f"cannot execute {self._what} in a read-only transaction"
+            )
+        self._transaction.refuse_strict_write(level)
+        self._portal.limit_time(int(milliseconds) / 1000 or None)
+        return self
+
+    async def claim(
+        self,
+        result: WriteResult,
+        version: TableVersion,
+        strength: Strength,
+        met: Mapping[str, npt.NDArray[np.int64]] | None = None,
+        sources: pa.Table | None = None,
+    ) -> bool:
+        """Lock the rows that a statement has replaced, of a table that it read as `version`, or all that it has `met`.
+        Where their keys stay, who holds these holds those of the new rows, as far as `sources`, in place of the
+        result's own, says which became which.
+
+        False where another transaction has replaced any of them since: then the result has been discarded, and is to be
+        computed again. Where the isolation level forbids that, 40001.
+        """
+        rows = {path: each for path, each in (result.positions if met is None else met).items() if len(each)}
+        pairs = result.sources if sources is None else sources
+        try:
+            if await hold_rows(self.session, rows, version, strength):
+                if strength is Strength.NO_KEY_UPDATE and pairs is not None:
+                    await follow_rows(self.session, pairs, result.data_files)
+                return True
+        except BaseException:
+            await self._discard(result, version.table)
+            raise
+        await self._discard(result, version.table)
+        check_may_look_again(self.session)
+        return False
+
+    async def _discard(self, result: WriteResult, table: Table) -> None:
+        await self.session.gateway.engine.discard(result, table.path)
+
+    async def wrote(
+        self,
+        result: WriteResult,
+        version: TableVersion,
+        assigned: Collection[int] | None = None,
+        *,
+        sources: pa.Table | None = None,
+        mixed: bool = False,
+    ) -> None:
+        """Add what a job wrote on top of a version of the table, where no constraint forbids it.
+
+        `assigned` are the columns that an UPDATE has set. What foreign keys do about rows that are gone is done;
+        `sources` and `mixed` are those of `Replaced`.
+        """
+        self._transaction.written.update(path.lstrip("/") for path in result.paths(version.table.path))
+        if not (result.data_files or result.delete_files):
+            return
+        session, table, change = self.session, version.table, row_change(result, version)
+        session.cursors.note(table.oid, result)
+        await keep_keys(session, table, change, assigned, deferred_now(table.keys, self._modes))
+        await self._note_pending(table, change, assigned)
+        foreign_keys = await referring(session, table, assigned) if result.positions else []
+        if not foreign_keys and not self._follows:
+            if change.data_files:
+                await keep_references(session, table, change, assigned, self._late(table.foreign_keys))
+            self.add(change)
+            return
+        await self._transaction.stage(*self._changes, change)
+        self._changes.clear()
+        pairs = result.sources if sources is None else sources
+        replaced = Replaced(version, change, result.positions, pairs, assigned is not None, mixed)
+        parts = replaced.parts()
+        self._events += [partial(self._follow, part, each) for part in parts for each in foreign_keys]
+        if change.data_files:
+            self._events.append(partial(self._look_up, table, change, assigned))
+        if not self._follows:
+            await self._follow_all()
+
+    async def wrote_together(self, written: Sequence[Written]) -> None:
+        """Add what was written on top of versions of several tables, by what has kept their foreign keys itself: these
+        are looked at once all is staged."""
+        session = self.session
+        for each in written:
+            result, version = each.result, each.version
+            self._transaction.written.update(path.lstrip("/") for path in result.paths(version.table.path))
+            session.cursors.note(version.table.oid, result)
+            change = row_change(result, version)
+            await keep_keys(session, version.table, change, None, deferred_now(version.table.keys, self._modes))
+            await self._note_pending(version.table, change, None)
+            await self._transaction.stage(change)
+        for each in written:
+            table, change = each.version.table, row_change(each.result, each.version)
+            if each.result.positions:
+                replaced = Replaced(each.version, change, each.result.positions, each.sources, each.updates, mixed=True)
+                foreign_keys = await referring(session, table, None)
+                parts = replaced.parts()
+                self._events += [partial(self._follow, part, key) for part in parts for key in foreign_keys]
+            if change.data_files:
+                self._events.append(partial(self._look_up, table, change, None))
+        await self._follow_all()
+
+    async def _follow_all(self) -> None:
+        """As PostgreSQL's queue of triggers: what an action does has its own consequences behind all that wait."""
+        self._follows = True
+        try:
+            while self._events:
+                await self._events.popleft()()
+        finally:
+            self._follows = False
+
+    async def _follow(self, replaced: Replaced, foreign_key: ForeignKey) -> None:
+        late = foreign_key.oid in self._late([foreign_key])
+        restricting = self._transaction.parts is None
+        if foreign_key.oid in deferred_now([foreign_key], self._modes):
+            await note_pending(self.session, [(foreign_key.oid, replaced.version.table.oid)])
+        wanted = await consequence(self.session, replaced, foreign_key, late=late, restricting=restricting)
+        if wanted is not None:
+            await carry_out(self, wanted)
+
+    async def _note_pending(self, table: Table, change: RowChange, assigned: Collection[int] | None) -> None:
+        """What new rows refer to is looked at when the transaction commits, where that is deferred."""
+        if not change.data_files:
+            return
+        keys = [each for each in table.foreign_keys if assigned is None or not set(each.attnums).isdisjoint(assigned)]
+        await note_pending(self.session, [(oid, table.oid) for oid in deferred_now(keys, self._modes)])
+
+    async def _look_up(self, table: Table, change: RowChange, assigned: Collection[int] | None) -> None:
+        await keep_references(self.session, table, change, assigned, self._late(table.foreign_keys), staged=True)
+
+    def _late(self, foreign_keys: Sequence[ForeignKey]) -> Collection[int]:
+        """Those that are not looked at now: but when the transaction commits, or when all parts are carried out."""
+        deferred, parts = deferred_now(foreign_keys, self._modes), self._transaction.parts
+        if parts is None:
+            return deferred
+        every = frozenset(each.oid for each in foreign_keys)
+        parts.late.update(every - deferred)
+        return every
+
+    def add(self, change: RowChange) -> None:
+        """Add a change that has no files of its own."""
+        self._changes.append(change)
+
+    async def finish(self) -> None:
+        """Stage everything; a transaction of the gateway's own that ends with this statement is committed."""
+        check(self.session)
+        if self._transaction.implicit and self.session.ends_with_statement:
+            await self._transaction.commit(*self._changes)
+            return
+        await self._transaction.stage(*self._changes)
+        await self._restore_timeout()
+
+    async def _restore_timeout(self) -> None:
+        if self._idle_timeout != "0":
+            await self.session.backend.run(Statement(_RESTORE, (self._idle_timeout,)))
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # In any other block, the session makes the transaction fail; the files go when it ends.
+        if error is None or isinstance(error, BackendLostError):
+            return
+        if self._transaction.implicit and self.session.ends_with_statement:
+            await self._transaction.roll_back()
+        elif isinstance(error, SchemaChangedError) and self._transaction.open:
+            await self._restore_timeout()
+
+
+def row_change(result: WriteResult, version: TableVersion) -> RowChange:
+    """What to stage for a write."""
+    files = {file.path: file for file in version.files}
+    deleted = [Deletion(path, files[path].data_file_id, file) for path, file in result.delete_files.items()]
+    return RowChange(version.table.oid, result.data_files, deleted)

@@ -1,0 +1,113 @@
+"""SELECT … FOR UPDATE, NO KEY UPDATE, SHARE, KEY SHARE, outermost or in a subquery: see `locked_rows`.
+
+What Spark cannot compute of the rows that it has found to lock, PostgreSQL computes over copies of them
+(`planner.plans.postgres_locking`), before the transaction goes on. Which rows of a small table Spark cannot find,
+PostgreSQL finds (`gateway.execution.changes.postgres_row_locks`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from catalog.errors import SluiceError, SqlState
+from gateway.execution.changes.locked_copies import locked_copies, plan_locks
+from gateway.execution.changes.locked_rows import locked_rows, visible, with_subqueries_locked
+from gateway.execution.changes.postgres_row_locks import rehearse_locks
+from gateway.execution.changes.row_changes import Changing
+from gateway.execution.locks.table_locks import ROW_SHARE
+from gateway.execution.reading.plan_context import Reading, planned, read, runnable
+from gateway.execution.reading.postgres_query import Computing
+from gateway.execution.reading.select import SelectPortal
+from gateway.session.response_spool import KeptAnswers
+from planner.plans.locking_plan import LockingPlan, first_strength, strongest
+from planner.plans.select import plan_select
+
+if TYPE_CHECKING:
+    from gateway.backend.analysis import Analysis
+    from gateway.session.session_context import SessionContext
+    from gateway.statement.portal import Binding, Portal
+    from gateway.statement.routed import Routed
+
+
+def select_portal(session: SessionContext, analysis: Analysis, routed: Routed, binding: Binding) -> Portal:
+    """The portal of a query, which may lock rows."""
+    portal = LockingSelectPortal if locks_rows(routed) else SelectPortal
+    return portal(session, analysis, routed, binding)
+
+
+def locks_rows(routed: Routed) -> bool:
+    """Whether a query locks rows, be it in a subquery."""
+    return first_strength(routed.query) is not None
+
+
+class LockingSelectPortal(SelectPortal):
+    """A query that locks the rows that it gives, all of them before it gives any."""
+
+    _once = False
+
+    async def _execute(self, limit: int) -> None:
+        self._once = not limit
+        await super()._execute(limit)
+
+    async def _open(self) -> Reading:
+        query, lake = self._routed.query, self._routed.lake
+        async with Changing(self, f"SELECT FOR {first_strength(query)}", *lake, mode=ROW_SHARE) as changing:
+            done = False
+            while not done:
+                reading = await read(self.session, self._analysis, self._binding, lake)
+                try:
+                    done = await self._lock(reading)
+                except SluiceError as refusal:
+                    if refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED:
+                        raise
+                    done = await self._rehearse(reading, refusal)
+            await changing.finish()
+        return reading
+
+    async def _lock(self, reading: Reading) -> bool:
+        """Lock the rows that Spark finds. False where it is to begin again."""
+        session, query = self.session, self._routed.query
+        locked = await with_subqueries_locked(session, query, reading)
+        if locked is None:
+            return False
+        if not strongest(query):
+            self._stream = await session.gateway.engine.stream(
+                runnable(await planned(session, locked, plan_select, query), locked), session.tag
+            )
+            self._batches = aiter(self._stream)
+            return True
+        plan, refusal = await plan_locks(session, query, locked)
+        batches = await locked_rows(session, plan, locked)
+        if batches is None:
+            return False
+        if refusal is None:
+            self._batches = aiter(visible(batches, plan))
+        else:
+            await self._compute_locked(plan, batches, locked, refusal)
+        return True
+
+    async def _rehearse(self, reading: Reading, refusal: SluiceError) -> bool:
+        """Have PostgreSQL choose the rows. False where it is to begin again."""
+        assert self._routed.query is not None
+        chosen = await rehearse_locks(
+            self.session, self._routed.query, reading, refusal, self._binding, once=self._once
+        )
+        if chosen is None:
+            return False
+        self._computed, self._left = chosen.answers, chosen.count
+        return True
+
+    async def _compute_locked(
+        self, plan: LockingPlan, batches: Sequence[pa.RecordBatch], reading: Reading, refusal: SluiceError
+    ) -> None:
+        """Have PostgreSQL compute what the query gives of the rows that are locked."""
+        locked = await locked_copies(self.session, self._routed.query, plan, batches, reading, refusal)
+        kept = self._computed = KeptAnswers(only_rows=True)
+        async with Computing(
+            self.session, self._routed.query, reading, refusal, made_by_users=True, locked=locked, once=self._once
+        ) as computing:
+            tag = await computing.send(self._binding, kept)
+        self._left = int(tag.removeprefix("SELECT "))

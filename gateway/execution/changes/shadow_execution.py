@@ -1,0 +1,378 @@
+"""A statement that PostgreSQL carries out in the shadow, over those rows of the lake that it concerns.
+
+The rows are copied into the shadow, the statement runs, what it made of them is read back, and all of it is undone. A
+loaded row that is no longer there as it was is to be deleted from the lake; a row that the statement made, inserted. Of
+rows that are equal in every column, it does not matter which goes.
+
+Which of them came in place of which, the table's key tells where it stays. Where it may change and others follow it, or
+there is none, a trigger on the shadow notes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from catalog.errors import SluiceError, unsupported
+from catalog.model import Column, Table, TableVersion
+from gateway.backend.analysis import UNDO
+from gateway.backend.connection import Statement
+from gateway.backend.own_message import LOCKED, of_shadow, own, shadow_view
+from gateway.backend.own_names import OWN
+from gateway.execution.constraints.foreign_key_referenced import follows_rows, referring
+from gateway.execution.locks.row_locks import Strength
+from gateway.execution.shadow.function_guard import changes_beside, count_of, relay_rows, send_messages, send_query
+from gateway.execution.shadow.loaded_rows import Loaded, row_schema
+from gateway.execution.shadow.shadow import (
+    begin_shadow,
+    copy_rows,
+    placed_to_lake_form,
+    put_rows,
+    qualified,
+    resume,
+    rows_of_bodies,
+    runs_checks,
+    shadow_rows,
+    suspending,
+    to_lake_form,
+)
+from gateway.execution.shadow.trigger_bypass import past_triggers, role_again
+from gateway.statement.portal import Binding, StatementPortal
+from gateway.values import OutputSettings
+from gateway.values.text import text_cells
+from gateway.wire.messages import frontend
+from gateway.wire.messages.backend import CommandComplete
+from storage.indexes.keys import keys_of
+
+if TYPE_CHECKING:
+    from gateway.execution.changes.row_changes import Changing
+    from gateway.session.session_context import SessionContext
+    from storage.spark.write import WriteResult
+
+_STATEMENT: Final = Statement(f"SAVEPOINT {OWN}_statement")
+AGAIN: Final = Statement(f"ROLLBACK TO SAVEPOINT {OWN}_statement")
+_NOTE: Final = own("SELECT pg_sluice.note_updates($1::bigint::pg_catalog.oid)")
+_NOTED: Final = own("SELECT * FROM pg_sluice.noted_updates()")
+_PAIRS: Final = pa.schema([("before", pa.binary()), ("after", pa.binary())])
+# Whether the client may copy rows there: it may insert them, and no policy has a say in which.
+_MAY_INSERT: Final = (
+    "SELECT pg_catalog.has_table_privilege($1::bigint::pg_catalog.oid, 'INSERT')"
+    " AND NOT pg_catalog.row_security_active($1::bigint::pg_catalog.oid)"
+)
+_NO_MARK: Final = "-1"
+_INTEGRITY_CLASS: Final = "23"
+_NULL: Final = pa.scalar(b"N", pa.binary())
+_NOTHING: Final = pa.scalar(b"", pa.binary())
+# Where rows wait that the statement is to read, in a temporary table; and the name of the gateway's own statement.
+PROPOSED: Final = f"{OWN}_proposed"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of the statement: its answers to the client, the rows that it made, the loaded rows that it left, and
+    those of them that it has locked. `origins` has for each row that it made the number of the loaded one in whose
+    place it came, NULL for none; or is None where that was not noted."""
+
+    answers: list[bytes]
+    tag: str
+    fresh: pa.Table
+    kept: pa.Table
+    locked: pa.Table
+    origins: pa.Array | None = None
+
+
+async def begin(
+    session: SessionContext,
+    table: Table,
+    columns: Sequence[Column],
+    loaded: Loaded,
+    limits: Sequence[Statement] = (),
+    *,
+    noting: bool = False,
+) -> str:
+    """Put the loaded rows into the shadow (`columns`: all but the generated ones); their mark for `finish`. `limits`
+    are set within the savepoint that it begins."""
+    count = loaded.rows.num_rows
+    loading = [*past_triggers([table]), Statement(_MAY_INSERT, (str(table.oid),)), suspending(table)]
+    loading = loading if count else [_STATEMENT]
+    answers = await begin_shadow(session, table, *limits, *([] if noting else loading))
+    if noting:  # first, for its lock is stronger than that of who puts rows there
+        await _note(session, table)
+        answers = await session.backend.run(*loading)
+    if not count:
+        return _NO_MARK
+    may_insert, suspended = answers[-2:]
+    rows = loaded.rows.select([column.name for column in columns])
+    session.gateway.store.undone_rows.left(table.oid, count)
+    try:
+        if may_insert.rows[0][0] == b"t" and not runs_checks(columns):
+            await copy_rows(session, qualified(table), columns, rows)
+        else:
+            for batch in rows.to_batches():
+                await put_rows(session, table, columns, batch)
+    except SluiceError as error:
+        if error.sqlstate[:2] != _INTEGRITY_CLASS:
+            raise
+        raise unsupported("this statement over rows that a constraint of a domain forbids") from error
+    await resume(session, [suspended])
+    return await loaded_mark(session, table, *([role_again(answers[-3].rows[0][0])] if table.triggered else []))
+
+
+async def _note(session: SessionContext, table: Table) -> None:
+    """Let a trigger note updates. To make it changes catalogs, which is no function's doing."""
+    note = Statement(_NOTE, (str(table.oid),))
+    if session.own_changes is None:
+        await session.backend.run(note)
+        return
+    count = changes_beside(table.oid)
+    before, _, after = await session.backend.run(count, note, count)
+    session.own_changes += count_of(after) - count_of(before)
+
+
+async def loaded_mark(session: SessionContext, table: Table, *then: Statement) -> str:
+    """The mark of the rows that are in the shadow now; those that are `made` from here on have another. `then` is to be
+    done before these."""
+    loaded = of_shadow(table.oid, f"SELECT pg_catalog.min(xmin::pg_catalog.text) FROM {shadow_view(table.oid)}")
+    [result, *_] = await session.backend.run(Statement(loaded), *then, _STATEMENT)
+    [[number]] = result.rows
+    return _NO_MARK if number is None else number.decode()
+
+
+async def rehearse(  # noqa: PLR0917
+    session: SessionContext,
+    table: Table,
+    columns: Sequence[Column],
+    loaded: Loaded,
+    send: Callable[[], Awaitable[None]],
+    limits: Sequence[Statement] = (),
+    *,
+    noting: bool = False,
+) -> Outcome:
+    """Carry out the statement that `send` sends to the backend. On an error the savepoints are left as they are.
+
+    `noting`: it is to be known which row came in place of which, whatever becomes of the keys. `limits`: of `begin`."""
+    mark = await begin(session, table, columns, loaded, limits, noting=noting)
+    answers: list[bytes] = []
+    await send()
+    tag = await relay_rows(session, answers)
+    there = f"xmin::pg_catalog.text OPERATOR(pg_catalog.=) '{mark}'"
+    conditions = (made(mark), there, f"{there} AND {LOCKED}")
+    reads = [shadow_rows(table, each, placed=noting and not place) for place, each in enumerate(conditions)]
+    if not noting:
+        results = await session.backend.run(*reads, *UNDO)
+        fresh, kept, locked = (rows_of(table, result.bodies) for result in results[: len(conditions)])
+        session.gateway.store.undone_rows.left(table.oid, fresh.num_rows)
+        return Outcome(answers, tag, fresh, kept, locked)
+    noted = Statement(_NOTED, result_format=1, bodies_only=True)
+    made_now, *rest, updates, _ = await session.backend.run(*reads, noted, AGAIN)
+    kept, locked = (rows_of(table, result.bodies) for result in rest)
+    fresh, places = _placed(table, made_now.bodies)
+    session.gateway.store.undone_rows.left(table.oid, fresh.num_rows)
+    pairs = pa.Table.from_batches(rows_of_bodies(["before", "after"], updates.bodies), _PAIRS)
+    # The statement is undone, and what it has replaced is there again, at its place.
+    replaced = f"ctid OPERATOR(pg_catalog.=) ANY ('{{{_listed(pairs)}}}'::pg_catalog.tid[])"
+    [found, *_] = await session.backend.run(shadow_rows(table, replaced, placed=True), *UNDO)
+    old, old_places = _placed(table, found.bodies)
+
+    def origins() -> pa.Array:
+        before, after = (pairs[name].combine_chunks() for name in ("before", "after"))
+        numbers = _numbers(table, loaded.rows, kept, old)
+        return numbers.take(pc.index_in(before.take(pc.index_in(places, after)), old_places))
+
+    return Outcome(answers, tag, fresh, kept, locked, await asyncio.to_thread(origins))
+
+
+def _listed(pairs: pa.Table) -> str:
+    """The places of the old rows, as elements of an array in text."""
+    joined = pc.binary_join(pa.array([pairs["before"].to_pylist()], pa.list_(pa.binary())), b'","')
+    return f'"{joined[0].as_py().decode()}"' if pairs.num_rows else ""
+
+
+def _placed(table: Table, bodies: list[bytes]) -> tuple[pa.Table, pa.Array]:
+    """Rows of the shadow in lake form, and the place of each."""
+    batches, places = placed_to_lake_form(table, bodies)
+    return pa.Table.from_batches([batch.cast(row_schema(table)) for batch in batches], row_schema(table)), places
+
+
+def _numbers(table: Table, rows: pa.Table, kept: pa.Table, old: pa.Table) -> pa.Array:
+    """Which of the rows, less those that were kept, each old one is: of equal ones, each another."""
+    places = np.flatnonzero(~_among(table, rows, kept))
+    gone_now, wanted = (_told_apart(_contents(table, each)) for each in (rows.take(pa.array(places)), old))
+    return pa.array(places).take(pc.index_in(wanted, gone_now))
+
+
+def _told_apart(contents: pa.Array) -> pa.Array:
+    """Each with its number among its equals."""
+    encoded = contents.dictionary_encode()
+    numbers = pa.array(_ranks(encoded.indices.to_numpy(zero_copy_only=False)))
+    return pc.binary_join_element_wise(contents, numbers.cast(pa.string()).cast(pa.binary()), b":")
+
+
+def _ranks(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """How many equals each has before it."""
+    order = np.argsort(numbers, kind="stable")
+    rank = np.empty(len(numbers), np.int64)
+    rank[order] = np.arange(len(numbers)) - np.searchsorted(numbers[order], numbers[order])
+    return rank
+
+
+async def conclude(
+    portal: StatementPortal,
+    changing: Changing,
+    version: TableVersion,
+    outcome: Outcome,
+    result: WriteResult,
+    *,
+    sources: pa.Table | None,
+    updates: bool = True,
+    deletes: bool = False,
+) -> None:
+    """What came of the statement has been written: keep the constraints, answer the client, stage or commit.
+
+    `sources` are the `paired` rows. Where it was not noted which these are, nothing is known of rows that were replaced
+    but whether the statement `updates` or `deletes` any.
+    """
+    every = [column.attnum for column in version.table.columns]
+    known = sources if outcome.origins is not None else None
+    assigned = every if result.positions and updates else None
+    await changing.wrote(result, version, assigned, sources=known, mixed=deletes)
+    await portal.pass_on(outcome.answers)
+    await changing.finish()
+    portal.session.client.send(CommandComplete(outcome.tag))
+
+
+def made(mark: str) -> str:
+    """The condition on rows of the shadow that they were made by the statement."""
+    return f"xmin::pg_catalog.text OPERATOR(pg_catalog.<>) '{mark}'"
+
+
+async def send_own(session: SessionContext, sql: str, binding: Binding, parameter_types: Sequence[int]) -> None:
+    """Send a statement that stands for the client's, for its parameters and with its result formats."""
+    if binding.raw_query is not None and not binding.parameters:
+        await send_query(session, sql)
+        return
+    messages = (
+        frontend.Parse(PROPOSED, sql, tuple(parameter_types)),
+        frontend.Bind("", PROPOSED, binding.parameter_formats, binding.parameters, binding.result_formats),
+        frontend.Execute(""),
+        frontend.Close(b"S", PROPOSED),
+    )
+    await send_messages(session, *messages)
+
+
+def rows_of(table: Table, bodies: list[bytes]) -> pa.Table:
+    """Rows of the shadow in lake form."""
+    batches = [batch.cast(row_schema(table)) for batch in to_lake_form(table, bodies)]
+    return pa.Table.from_batches(batches, row_schema(table))
+
+
+def gone_rows(table: Table, loaded: Loaded, kept: pa.Table) -> dict[str, npt.NDArray[np.int64]]:
+    """The loaded rows that are no longer as they were: their positions, by the path of their data file. Blocking."""
+    return loaded.by_path(~_among(table, loaded.rows, kept))
+
+
+async def gone(table: Table, loaded: Loaded, kept: pa.Table) -> dict[str, npt.NDArray[np.int64]]:
+    """`gone_rows`, in a thread."""
+    return await asyncio.to_thread(gone_rows, table, loaded, kept)
+
+
+async def chosen_positions(table: Table, loaded: Loaded, chosen: pa.Table) -> dict[str, npt.NDArray[np.int64]]:
+    """The loaded rows that are among the chosen: their positions, by the path of their data file."""
+    return await asyncio.to_thread(lambda: loaded.by_path(_among(table, loaded.rows, chosen)))
+
+
+async def met(table: Table, loaded: Loaded, outcome: Outcome) -> dict[str, npt.NDArray[np.int64]]:
+    """The loaded rows that the statement has replaced or locked: their positions, by the path of their data file."""
+
+    def compare() -> dict[str, npt.NDArray[np.int64]]:
+        kept, locked = (_among(table, loaded.rows, rows) for rows in (outcome.kept, outcome.locked))
+        return loaded.by_path(~kept | locked)
+
+    return await asyncio.to_thread(compare)
+
+
+def has_key(table: Table) -> bool:
+    """Whether a key tells its rows apart at any time."""
+    return any(not key.deferrable for key in table.keys)
+
+
+async def must_note(session: SessionContext, table: Table, *, deletes: bool = False) -> bool:
+    """Whether it is to be noted which row comes in place of which, where a statement may change the table's keys."""
+    return not has_key(table) or any(
+        follows_rows(each, mixed=deletes) for each in await referring(session, table, None)
+    )
+
+
+def paired(table: Table, loaded: Loaded, outcome: Outcome) -> pa.Table | None:
+    """In place of which loaded row each new one came, as `WriteResult.sources`, with NULL for none; None where that was
+    not noted, and the table has no key that tells. Blocking."""
+    places = outcome.origins
+    if places is None:
+        if not has_key(table):
+            return None
+        key = next(key for key in table.keys if not key.deferrable)
+        columns = [table.column(attnum) for attnum in key.attnums]
+        before, fresh = (
+            keys_of(columns, [one_array(rows, column) for column in columns]) for rows in (loaded.rows, outcome.fresh)
+        )
+        places = pc.index_in(fresh, before, skip_nulls=True)
+    files = pa.array([file.path for file in loaded.files], pa.string())
+    return pa.table(
+        {
+            "file": files.take(pa.array(loaded.file_numbers).take(places)),
+            "position": pa.array(loaded.positions).take(places),
+        }
+    )
+
+
+def _among(table: Table, rows: pa.Table, chosen: pa.Table) -> npt.NDArray[np.bool_]:
+    """For each row, whether it is one of the chosen."""
+    before, after = _contents(table, rows), _contents(table, chosen)
+    encoded = before.dictionary_encode()
+    numbers = encoded.indices.to_numpy(zero_copy_only=False)
+    matches = pc.index_in(after, encoded.dictionary).to_numpy(zero_copy_only=False).astype(np.int64)
+    left = np.bincount(matches, minlength=len(encoded.dictionary))
+    # Of equal rows, the first so many are those that were chosen.
+    is_chosen: npt.NDArray[np.bool_] = _ranks(numbers) < left[numbers]
+    return is_chosen
+
+
+def strength_of(table: Table, loaded: Loaded, outcome: Outcome) -> Strength:
+    """How the rows are locked that the statement has replaced: the weaker way where all their keys are still there."""
+    for key in table.keys:
+        columns = [table.column(attnum) for attnum in key.attnums]
+        before, kept, fresh = (
+            keys_of(columns, [one_array(rows, column) for column in columns]).drop_null()
+            for rows in (loaded.rows, outcome.kept, outcome.fresh)
+        )
+        if not key.deferrable and not pc.all(pc.is_in(before, pa.concat_arrays([kept, fresh]))).as_py():
+            return Strength.UPDATE
+    return Strength.NO_KEY_UPDATE
+
+
+def _contents(table: Table, rows: pa.Table) -> pa.Array:
+    """Each row's values as one binary value."""
+    settings, pieces = OutputSettings(), []
+    for column in table.columns:
+        array = one_array(rows, column)
+        text = text_cells(array, column.type_oid, settings)
+        valid = array.is_valid()
+        length = pc.binary_length(text).cast(pa.string()).cast(pa.binary())
+        pieces += [
+            pc.if_else(valid, length, pa.scalar(b"N", pa.binary())),
+            pc.if_else(valid, text, pa.scalar(b"", pa.binary())),
+        ]
+    return pc.binary_join_element_wise(*pieces, pa.scalar(b":", pa.binary()))
+
+
+def one_array(rows: pa.Table, column: Column) -> pa.Array:
+    """A column of rows as one array."""
+    chunked = rows[column.name]
+    return pa.concat_arrays(chunked.chunks) if chunked.num_chunks else pa.nulls(0, chunked.type)

@@ -1,0 +1,137 @@
+"""UPDATE and DELETE on the lake: Spark finds the rows and writes; the rows go out by position, new ones come in.
+
+The rows are locked after they were computed. Where another transaction has replaced any of them since, the statement
+is computed again on what that one committed; appends, readers, and writers of other rows never wait.
+"""
+
+from __future__ import annotations
+
+import sys
+from abc import abstractmethod
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from catalog.errors import SluiceError, SqlState
+from gateway.execution.changes.current_row import with_current_row
+from gateway.execution.changes.insert import target_oid
+from gateway.execution.changes.insert_query import check_conditions, with_rules
+from gateway.execution.changes.locked_rows import with_subqueries_locked
+from gateway.execution.changes.postgres_update_delete import computed_change, placed_change
+from gateway.execution.changes.row_changes import Changing
+from gateway.execution.locks.row_locks import ROWS_MAX, strength_of
+from gateway.execution.reading.failing_row import telling_row
+from gateway.execution.reading.plan_context import Reading, planned, read, runnable
+from gateway.execution.reading.select import RowSender
+from gateway.session.cancel_listener import attending
+from gateway.session.offload import thought
+from gateway.session.visibility import left_by_parts, rules
+from gateway.statement.portal import StatementPortal
+from gateway.wire.messages.backend import CommandComplete
+from planner.plans.change_plan import current_of, plan_delete, plan_update
+from planner.plans.constraint_checks import enforced
+from storage.plan import FILE_COLUMN, POSITION_COLUMN, RunnableDelete, RunnableUpdate
+from storage.spark.write import WriteResult
+
+if TYPE_CHECKING:
+    from catalog.model import TableVersion
+
+
+class _ChangePortal(StatementPortal):
+    """What UPDATE and DELETE share. `word` is the command's name in its tag."""
+
+    word: str
+
+    async def run(self) -> None:
+        session = self.session
+        assert self.routed.query is not None
+        target = target_oid(self.routed.query)
+        async with Changing(self, self.word, target) as changing:
+            while True:
+                fresh = await read(session, self.analysis, self.binding, self.routed.lake)
+                fresh = await with_current_row(session, self.routed.query, fresh)
+                reading = await with_subqueries_locked(session, self.routed.query, fresh)
+                if reading is None:
+                    continue
+                version = await left_by_parts(session, reading.versions[target])
+                answers: Sequence[bytes] = ()
+                tag: str | None = None
+                sources: pa.Table | None = None
+                noted: pa.Table | None = None
+                query = self.routed.query
+                changed = await placed_change(session, query, version, reading, self.binding)
+                if changed is None:
+                    try:
+                        result, assigned = await self._write(reading, version)
+                    except SluiceError as refusal:
+                        # The backend's cursor is on no row.
+                        if refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED or current_of(query) is not None:
+                            raise
+                        changed = await computed_change(session, query, version, reading, refusal, self.binding)
+                if changed is not None:
+                    result, assigned = changed.result, changed.assigned
+                    answers, tag, sources = changed.outcome.answers, changed.outcome.tag, changed.sources
+                    noted = None if changed.outcome.origins is None else sources
+                if await changing.claim(result, version, strength_of(version.table, assigned), sources=sources):
+                    break
+            await changing.wrote(result, version, assigned, sources=noted)
+            if tag is not None:
+                await self.pass_on(answers)
+            if self.columns is not None and result.returning is not None:
+                self.announce()
+                sender = RowSender(session, self.columns, reading)
+                for batch in result.returning:
+                    await sender.send(batch)
+            await changing.finish()
+        session.client.send(CommandComplete(tag or f"{self.word} {result.row_count}"))
+
+    @abstractmethod
+    async def _write(self, reading: Reading, version: TableVersion) -> tuple[WriteResult, Collection[int] | None]:
+        """Plan the change of a version's rows and let Spark write it; also the columns (attnums) that an UPDATE
+        sets."""
+
+
+class DeletePortal(_ChangePortal):
+    """DELETE … USING … RETURNING."""
+
+    word = "DELETE"
+
+    async def _write(self, reading: Reading, version: TableVersion) -> tuple[WriteResult, Collection[int] | None]:
+        assert self.routed.query is not None
+        plan = await planned(self.session, reading, plan_delete, self.routed.query)
+        delete = RunnableDelete(runnable(plan.query, reading, {plan.target: version}), version)
+        async with attending(self.session):
+            return await self.session.gateway.engine.delete(delete, self.session.tag), None
+
+
+class UpdatePortal(_ChangePortal):
+    """UPDATE … FROM … RETURNING."""
+
+    word = "UPDATE"
+
+    async def _write(self, reading: Reading, version: TableVersion) -> tuple[WriteResult, Collection[int] | None]:
+        change = self.routed.query
+        assert change is not None
+        table = version.table
+        kept = await rules(self.session, table)
+        context = with_rules(reading.context, table, kept)
+        plan = await thought(self.session, reading.size, plan_update, change, context)
+        returned = [f"r{number}" for number, _ in enumerate(plan.query.columns, 1)]
+        checks = check_conditions(context, table, kept)
+        checked = enforced(
+            plan.query,
+            table,
+            checks,
+            before=(FILE_COLUMN, POSITION_COLUMN),
+            after=returned,
+            violations=plan.violations,
+        )
+        # Where another table may refer to what it sets, or a cursor may be on a row, it matters which became which; so
+        # it does of rows that are locked one by one.
+        referred = any(not set(key.attnums).isdisjoint(plan.assigned) for key in table.keys)
+        followed = referred or self.session.cursors.follow(table.oid)
+        sources_max = sys.maxsize if followed else ROWS_MAX
+        update = RunnableUpdate(runnable(checked, reading, {plan.target: version}), version, sources_max)
+        async with telling_row(self.session, change, plan.query, table, checks, reading), attending(self.session):
+            return await self.session.gateway.engine.update(update, self.session.tag), plan.assigned

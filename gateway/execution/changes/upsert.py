@@ -1,0 +1,302 @@
+"""INSERT … ON CONFLICT: PostgreSQL carries it out in the shadow, over those rows of the lake that it may conflict with.
+
+Which these are is known only when the new rows are: so the statement is tried on an empty shadow first; the rows of the
+lake that have keys of what came out are put into the shadow, and it is tried again, until nothing new comes up (mostly
+at once, or after one repetition). It is repeated with the rows that it proposed before
+(`gateway.execution.changes.proposed_rows`); where these are not known, the client sees gaps in sequences.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from catalog.errors import SluiceError, SqlState, unsupported
+from catalog.model import Column, Table, TableVersion
+from gateway.backend.analysis import UNDO
+from gateway.backend.connection import Statement
+from gateway.execution.changes.conflict_arbiter import conflicts
+from gateway.execution.changes.insert import target_oid
+from gateway.execution.changes.insert_query import insert_batches
+from gateway.execution.changes.proposed_rows import values_proposed
+from gateway.execution.changes.row_changes import Changing
+from gateway.execution.changes.shadow_execution import (
+    PROPOSED,
+    Outcome,
+    begin,
+    conclude,
+    gone,
+    made,
+    met,
+    must_note,
+    paired,
+    rehearse,
+    rows_of,
+    send_own,
+    strength_of,
+)
+from gateway.execution.constraints.expression_keys import check_computable
+from gateway.execution.locks.row_locks import changed_meanwhile
+from gateway.execution.reading.plan_context import read
+from gateway.execution.reading.postgres_query import SMALL_ROWS, Computing, is_small
+from gateway.execution.shadow.function_guard import guarding, guarding_functions, send_statement
+from gateway.execution.shadow.loaded_rows import Loaded, load_all, nothing_loaded
+from gateway.execution.shadow.shadow import copy_rows, qualified, shadow_rows
+from gateway.session.visibility import functions_of_rules, left_by_parts, rules, used
+from gateway.statement.portal import StatementPortal
+from gateway.transaction.transaction import Isolation
+from planner.plans.computable import functions_of_users
+from planner.syntax.lexer import quoted
+from planner.syntax.statements import upsert
+from planner.translate.row_security import conditions
+from planner.tree.references import common_names, tables_of_subqueries, tables_read
+from storage.spark.write import replace_rows
+
+if TYPE_CHECKING:
+    from gateway.execution.reading.plan_context import Reading
+
+_DO_UPDATE: Final = 2  # OnConflictAction of nodes.h
+# PostgreSQL raises these also where a row that the shadow lacks would have led another way.
+_CONDITIONAL: Final = (SqlState.CARDINALITY_VIOLATION, SqlState.UNIQUE_VIOLATION)
+
+
+class UpsertPortal(StatementPortal):
+    """INSERT … ON CONFLICT of rows that do not come from the lake."""
+
+    _tried = False
+    _known: str | None = None  # what is proposed, in place of the source
+
+    async def run(self) -> None:
+        session = self.session
+        assert self.routed.query is not None
+        oid = target_oid(self.routed.query)
+        async with Changing(self, "INSERT", oid) as changing:
+            version = await self._version(oid, changing)
+            check_computable(session, version.table)
+            kept_rules = await rules(session, version.table)
+            columns = [column for column in version.table.columns if column.attnum not in kept_rules.generated]
+            functions = functions_of_rules(kept_rules)
+            noting = self._updates and await must_note(session, version.table)
+            await self._propose(version, columns)
+            loaded = await self._loaded(version)
+            while True:
+                async with self._beside(version.table, functions):
+                    outcome = await self._try(version.table, columns, loaded, noting=noting)
+                more = await conflicts(session, version.table, outcome.fresh, loaded)
+                if more is None:
+                    self._check_parts(version, loaded)
+                    replaced = await gone(version.table, loaded, outcome.kept)
+                    path = session.gateway.data_path
+                    result = await asyncio.to_thread(replace_rows, path, version, replaced, [outcome.fresh])
+                    rows = await met(version.table, loaded, outcome) if outcome.locked.num_rows else replaced
+                    strength = strength_of(version.table, loaded, outcome)
+                    sources = await asyncio.to_thread(paired, version.table, loaded, outcome)
+                    if await changing.claim(result, version, strength, rows, sources):
+                        break
+                await self._keep_proposed(version.table, columns, outcome)
+                version = await self._version(oid, changing)
+                loaded = more or await self._loaded(version)
+                self._check_visible(version, loaded)
+            await self._forget()
+            await conclude(self, changing, version, outcome, result, sources=sources, deletes=self._deletes)
+
+    async def _keep_proposed(self, table: Table, columns: Sequence[Column], outcome: Outcome) -> None:
+        """Let the statement be repeated with the rows of its first trial, over an empty shadow."""
+        if self._tried:
+            return
+        self._tried = True
+        query = self.routed.query
+        assert query is not None
+        if outcome.tag:  # else an error came, and of other rows than all
+            self._known = await values_proposed(self.session, query, table, columns, outcome.fresh)
+
+    @property
+    def _deletes(self) -> bool:
+        """Whether rows may be gone that no others came in place of."""
+        return False
+
+    async def _version(self, oid: int, changing: Changing) -> TableVersion:
+        version = await used(self.session, oid, self.analysis.mark, changing.mark)
+        return await left_by_parts(self.session, version)
+
+    @property
+    def _updates(self) -> bool:
+        assert self.routed.query is not None
+        return int(self.routed.query.onConflict.action) == _DO_UPDATE
+
+    def _check_parts(self, version: TableVersion, loaded: Loaded) -> None:
+        """A part of a statement must not change rows that another has made, nor can it such as it does not see."""
+        if self.session.transaction.parts is None or not self._updates:
+            return
+        seen = {file.path for file in version.files}
+        unseen = [file for file in loaded.files if file.path not in seen]
+        if any(file.data_file_id is None for file in unseen):
+            raise SluiceError(
+                SqlState.CARDINALITY_VIOLATION,
+                "ON CONFLICT DO UPDATE command cannot affect row a second time",
+                hint="Ensure that no rows proposed for insertion within the same command have duplicate constrained"
+                " values.",
+            )
+        if unseen:
+            raise changed_meanwhile()
+
+    def _check_visible(self, version: TableVersion, loaded: Loaded) -> None:
+        """A level above READ COMMITTED must not act on a row that it does not see."""
+        if self.session.transaction.isolation is Isolation.READ_COMMITTED:
+            return
+        seen = {file.path for file in version.files}
+        if any(file.path not in seen for file in loaded.files):
+            raise changed_meanwhile()
+
+    async def _try(self, table: Table, columns: Sequence[Column], loaded: Loaded, *, noting: bool) -> Outcome:
+        """The client's statement over the loaded rows, in the shadow."""
+        session = self.session
+
+        async def send() -> None:
+            await self._send(columns)
+
+        try:
+            return await rehearse(session, table, columns, loaded, send, noting=noting)
+        except SluiceError as error:
+            if error.sqlstate not in _CONDITIONAL or session.backend.status != b"E":
+                raise
+            found = await self._candidates(table, columns, loaded)
+            if await conflicts(session, table, found, loaded) is None:
+                raise
+            return Outcome([], "", found, loaded.rows, loaded.rows.slice(0, 0))
+
+    async def _candidates(self, table: Table, columns: Sequence[Column], loaded: Loaded) -> pa.Table:
+        """The rows that the statement would insert where it does nothing about conflicts among them."""
+        session, binding = self.session, self.binding
+        statement = Statement(
+            f"{self._source(columns)} ON CONFLICT DO NOTHING",
+            binding.parameters,
+            self.analysis.parameter_types,
+            binding.parameter_formats,
+        )
+        await session.backend.run(*UNDO)
+        mark = await begin(session, table, columns, loaded)
+        _, fresh, *_ = await session.backend.run(statement, shadow_rows(table, made(mark)), *UNDO)
+        return rows_of(table, fresh.bodies)
+
+    async def _propose(self, version: TableVersion, columns: Sequence[Column]) -> None:
+        """Make ready what is to be inserted."""
+
+    async def _forget(self) -> None:
+        """Take back what `_propose` did."""
+
+    async def _loaded(self, version: TableVersion) -> Loaded:
+        """What the statement needs of the table whether or not it conflicts."""
+        return nothing_loaded(version.table)
+
+    def _beside(self, table: Table, functions: frozenset[int]) -> AbstractAsyncContextManager[object]:
+        """Around the statement: what it needs of other tables. The functions are those of the table's rules."""
+        return guarding_functions(self.session, functions, table.oid, filled=True)
+
+    async def _send(self, columns: Sequence[Column]) -> None:
+        if self._known is None:
+            await send_statement(self.session, self.binding)
+            return
+        sql = f"{self._source(columns)}{self.analysis.taken_apart(upsert).conflict}"
+        await send_own(self.session, sql, self.binding, self.analysis.parameter_types)
+
+    def _source(self, columns: Sequence[Column]) -> str:  # noqa: ARG002
+        parts = self.analysis.taken_apart(upsert)
+        return parts.source if self._known is None else f"{parts.head} {self._known}"
+
+
+class UpsertQueryPortal(UpsertPortal):
+    """INSERT … SELECT from the lake … ON CONFLICT: Spark computes the rows, into a table for PostgreSQL to read.
+
+    Where it cannot, and where functions of users are run, PostgreSQL carries out the statement as it is; what it reads
+    for that, and in subqueries of ON CONFLICT and RETURNING, is copied as for a query that it computes.
+    """
+
+    _reading: Reading
+    _refusal: SluiceError | None = None
+
+    async def _keep_proposed(self, table: Table, columns: Sequence[Column], outcome: Outcome) -> None:
+        """They are in a table, or what the statement reads may be in the shadow."""
+
+    async def _propose(self, version: TableVersion, columns: Sequence[Column]) -> None:
+        session, query = self.session, self.routed.query
+        assert query is not None
+        self._reading = await read(session, self.analysis, self.binding, self.routed.lake)
+        if functions_of_users(query) or common_names((query.onConflict, query.returningList)):
+            self._refusal = unsupported("an INSERT with ON CONFLICT of this kind")
+            return
+        kept = await rules(session, version.table)
+        plain = query.replaced(onConflict=None, returningList=None, withCheckOptions=None)
+        listed = ", ".join(quoted(column.name) for column in columns)
+        like = f"SELECT {listed} FROM {qualified(version.table)} WITH NO DATA"
+        session.transaction.deferred.need_window()
+        await session.backend.run(Statement(f"CREATE TEMPORARY TABLE {PROPOSED} AS {like}"))
+        names = [column.name for column in version.table.columns]
+        try:
+            async for batch in insert_batches(session, plain, version.table, kept, self._reading):
+                rows = pa.Table.from_arrays(batch.columns, names).select([column.name for column in columns])
+                await copy_rows(session, f"pg_temp.{PROPOSED}", columns, rows)
+        except SluiceError as refusal:
+            if refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED:
+                raise
+            await self._forget()
+            self._refusal = refusal
+
+    def _in_place(self) -> frozenset[int]:
+        """The tables that PostgreSQL reads itself, the target among them where it stands in the statement once more."""
+        query = self.routed.query
+        assert query is not None
+        if self._refusal is not None:
+            return tables_read(query)
+        return tables_of_subqueries(query, (query.onConflict, query.returningList, conditions(query)))
+
+    async def _loaded(self, version: TableVersion) -> Loaded:
+        table = version.table
+        if table.oid not in self._in_place() and not functions_of_users(self.routed.query):
+            return nothing_loaded(table)
+        if not is_small([version]):
+            raise unsupported(
+                f'INSERT with ON CONFLICT that needs all rows of table "{table.name}"',
+                hint=f"PostgreSQL carries it out if the table has no more than {SMALL_ROWS} rows.",
+            )
+        return await asyncio.to_thread(load_all, self.session.gateway.data_path, version)
+
+    def _beside(self, table: Table, functions: frozenset[int]) -> AbstractAsyncContextManager[object]:
+        in_place = self._in_place()
+        if self._refusal is None and not in_place:
+            return super()._beside(table, functions)
+        beside = {oid: each for oid, each in self._reading.versions.items() if oid in in_place and oid != table.oid}
+        if not beside:
+            return guarding(self.session, table.oid, undone_in=table.oid)
+        reading = replace(self._reading, versions=beside)
+        refusal = self._refusal or unsupported("an INSERT with ON CONFLICT of this kind")
+        computing = Computing(self.session, self.routed.query, reading, refusal, table.oid, made_by_users=True)
+        return self._watched(computing, functions)
+
+    @asynccontextmanager
+    async def _watched(self, computing: Computing, functions: frozenset[int]) -> AsyncIterator[None]:
+        async with computing, computing.watched(functions):
+            yield
+
+    async def _forget(self) -> None:
+        if self._refusal is None:
+            await self.session.backend.run(Statement(f"DROP TABLE pg_temp.{PROPOSED}"))
+
+    async def _send(self, columns: Sequence[Column]) -> None:
+        if self._refusal is not None:
+            await super()._send(columns)
+            return
+        sql = f"{self._source(columns)} {self.analysis.taken_apart(upsert).conflict}"
+        await send_own(self.session, sql, self.binding, self.analysis.parameter_types)
+
+    def _source(self, columns: Sequence[Column]) -> str:
+        if self._refusal is not None:
+            return super()._source(columns)
+        listed = ", ".join(quoted(column.name) for column in columns)
+        head = self.analysis.taken_apart(upsert).head
+        return f"{head} ({listed}) OVERRIDING SYSTEM VALUE SELECT {listed} FROM pg_temp.{PROPOSED}"

@@ -1,0 +1,258 @@
+"""WITH queries of which some change data, one after another: what each returns becomes a table of the session's own,
+from which the others read.
+
+As in PostgreSQL all of them see the tables as they were before (`gateway.transaction.transaction.Parts`), and so of the
+others only what is returned. Of two that change the same row the second passes it over
+(`gateway.session.visibility.left_by_parts`). Foreign keys are looked at when all is done, and only then the client gets
+its answer.
+
+In a block that has deferred changes of schemas (`gateway.transaction.transactional_ddl`), these tables are outside of
+any window, and parts that touch no table of the lake touch no other table either
+(`gateway.statement.statement_windows`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Final
+
+from catalog.errors import SluiceError, unsupported
+from gateway.backend.connection import BackendLostError, Statement
+from gateway.backend.copies import copy_in
+from gateway.backend.own_names import OWN
+from gateway.execution.locks.row_locks import RowsChangedError
+from gateway.execution.reading.plan_context import session_values
+from gateway.execution.reading.returning_rows import Returned
+from gateway.execution.shadow.function_guard import guarding, relay_rows, send_statement
+from gateway.execution.shadow.temporary_tables import create_temporary
+from gateway.session.buffered_response import HeldAnswers
+from gateway.session.offload import thought
+from gateway.session.statement_analysis import analysed
+from gateway.session.visibility import use, versions
+from gateway.statement.portal import Binding, Portal, StatementPortal
+from gateway.statement.routing import route
+from gateway.transaction.transaction import Isolation, Parts
+from gateway.wire.framing import Frame
+from gateway.wire.messages import frontend
+from gateway.wire.messages.backend import CommandComplete, ReadyForQuery
+from planner.plans.routes import Route
+from planner.plans.with_parts import Common, order
+from planner.syntax.lexer import quoted
+from planner.syntax.statements import WithText, begins_with_with, with_text
+from planner.tree.references import common_names
+
+if TYPE_CHECKING:
+    from gateway.backend.analysis import Analysis
+    from gateway.session.session_context import SessionContext
+    from gateway.statement.routed import Routed
+    from planner.tree.nodes import Node
+
+Opener = Callable[["SessionContext", "Analysis", "Routed", Binding], Awaitable[Portal]]
+_SAVEPOINT: Final = Statement(f"SAVEPOINT {OWN}_with")
+_AGAIN: Final = Statement(f"ROLLBACK TO SAVEPOINT {OWN}_with")
+_RELEASE: Final = Statement(f"RELEASE SAVEPOINT {OWN}_with")
+_RECORDS: Final = (2249, 2287)  # record, record[]
+NUMBERS: Final = itertools.count(1)
+
+
+class WithChangesPortal(StatementPortal):
+    """`open_portal` opens the parts' portals."""
+
+    def __init__(
+        self, session: SessionContext, analysis: Analysis, routed: Routed, binding: Binding, open_portal: Opener
+    ) -> None:
+        super().__init__(session, analysis, routed, binding)
+        self._open_portal = open_portal
+        self.tables: list[str] = []
+
+    async def run(self) -> None:
+        session, transaction = self.session, self.session.transaction
+        ends, session.ends_with_statement = session.ends_with_statement, False
+        await transaction.begin()
+        _, timeout = await session_values(session)
+        self.limit_time(timeout)
+        client = session.client
+        try:
+            while True:
+                await transaction.deferred.close()
+                await session.backend.run(_SAVEPOINT)
+                await transaction.deferred.see()
+                session.client = answers = HeldAnswers(client)
+                try:
+                    await self.carry_out()
+                    break
+                except RowsChangedError:
+                    if transaction.isolation is not Isolation.READ_COMMITTED or not transaction.open:
+                        raise
+                    transaction.parts = None
+                    await answers.close()
+                    await transaction.deferred.close()
+                    await session.backend.run(_AGAIN)
+        finally:
+            session.client = client
+            transaction.parts = None
+            session.ends_with_statement = ends
+        try:
+            await transaction.deferred.close()
+            dropped = [Statement(f"DROP TABLE pg_temp.{name}") for name in self.tables]
+            await session.backend.run(*dropped, _RELEASE)
+            if transaction.implicit and ends:
+                await transaction.commit()
+            await answers.release()
+        finally:
+            await answers.close()
+
+    async def carry_out(self) -> None:
+        """Every part, on the tables as they are now."""
+        session, lake, query = self.session, self.routed.lake, self.routed.query
+        assert query is not None
+        self.tables.clear()
+        found = await versions(session, lake)
+        await use(session, lake, found, self.analysis.mark, self.analysis.mark, self.analysis.views)
+        session.transaction.parts = parts = Parts(found)
+        text = self.analysis.taken_apart(with_text)
+        places, done = order(query, text), dict[str, str]()  # by name, what stands in place of each
+        for common in places.before:
+            await self._common(common, done)
+        read = _read(done, query.replaced(cteList=()))
+        await self.main(await thought(session, len(text.main), _with, read, text.main))
+        for common in places.after:
+            await self._common(common, done)
+        await session.transaction.validate_now(parts.late)
+
+    async def _common(self, common: Common, done: dict[str, str]) -> None:
+        """Carry one of the WITH queries out, which may read what others have returned."""
+        text, name, read = common.text, common.name, _read(done, common.query)
+        sql = await thought(self.session, len(text.body), _with, read, text.body)
+        if not common.changes:
+            own = {**read, name: f"{text.head} AS ({text.body}){text.tail}"}
+            sql = _with(own, f"SELECT * FROM {quoted(name)}", recursive=common.recursive)
+        try:
+            table = await self.part(sql, next(NUMBERS))
+        except BackendLostError:
+            raise
+        except SluiceError as error:
+            error.fields.pop("P", None)
+            raise
+        if table is not None:
+            done[name] = f"{text.head} AS ({table})"
+
+    async def part(self, sql: str, number: int) -> str | None:
+        """Carry one of them out; the query that gives what it has returned, None where it returns nothing."""
+        session, statement, table = self.session, f"{OWN}_with_{number}", f"pg_sluice_with_{number}"
+        analysis = await self._analyse(sql, statement)
+        fields = analysis.columns or ()
+        names = [f"c{place}" for place, _ in enumerate(fields, 1)]
+        for field in fields:
+            if field.type_oid in _RECORDS:
+                raise unsupported(f'column "{field.name}" of records in WITH beside a data-modifying statement')
+        try:
+            routed = await route(session, analysis)
+            deferred = session.transaction.deferred
+            if fields:
+                async with deferred.suspended():
+                    await create_temporary(session, table, names, fields)
+                self.tables.append(table)
+            if routed.route in (Route.RELAY, Route.GUARDED):
+                async with (
+                    deferred.suspended(),
+                    guarding(session) if routed.route is Route.GUARDED else nullcontext(),
+                ):
+                    await self._relay_part(sql, table if fields else None)
+            else:
+                client, returned = session.client, Returned(session.client)
+                session.client = returned
+                try:
+                    await self._execute(analysis, routed, self._binding(statement, (1,)))
+                finally:
+                    session.client = client
+                if fields:
+                    messages = await asyncio.to_thread(returned.copy_messages)
+                    async with deferred.suspended():
+                        await copy_in(session.backend, f"COPY pg_temp.{table} FROM STDIN (FORMAT binary)", messages)
+        finally:
+            await self._forget(statement)
+        if not fields:
+            return None
+        shown = (f"{name} AS {quoted(field.name)}" for name, field in zip(names, fields, strict=True))
+        return f"SELECT {', '.join(shown)} FROM pg_temp.{table}"
+
+    async def _relay_part(self, sql: str, table: str | None) -> None:
+        """One that touches no lake table."""
+        if table is not None:
+            sql = f"WITH part AS ({sql}) INSERT INTO pg_temp.{table} SELECT * FROM part"
+        binding, types = self.binding, self.analysis.parameter_types
+        await self.session.backend.run(Statement(sql, binding.parameters, types, binding.parameter_formats))
+
+    async def main(self, sql: str) -> None:
+        session, statement = self.session, f"{OWN}_with_{next(NUMBERS)}"
+        analysis = await self._analyse(sql, statement)
+        try:
+            routed = await route(session, analysis)
+            raw = self._raw(sql, statement) if session.simple else None
+            binding = self._binding(statement, self.binding.result_formats, raw)
+            if routed.route is not Route.RELAY:
+                await self._execute(analysis, routed, binding)
+                return
+            async with session.transaction.deferred.suspended():
+                await send_statement(session, binding)
+                session.client.send(CommandComplete(await relay_rows(session)))
+        finally:
+            await self._forget(statement)
+
+    def _raw(self, sql: str, statement: str) -> bytes:
+        """What to send in a simple query: the statement, or where it has parameters, for EXECUTE, what executes it."""
+        values = self.binding.canonical
+        if values:
+            listed = ", ".join("NULL" if each.text is None else _literal(each.text) for each in values)
+            sql = f"EXECUTE {statement} ({listed})"
+        return frontend.Query(sql).encode()
+
+    async def _execute(self, analysis: Analysis, routed: Routed, binding: Binding) -> None:
+        portal = await self._open_portal(self.session, analysis, routed, binding)
+        try:
+            await portal.execute(0)
+        finally:
+            await portal.close()
+
+    async def _analyse(self, sql: str, name: str) -> Analysis:
+        types = self.analysis.parameter_types
+        return await analysed(self.session, sql, name=name, parameter_types=types, sync=True)
+
+    def _binding(self, statement: str, formats: tuple[int, ...], raw: bytes | None = None) -> Binding:
+        binding = self.binding
+        return Binding(statement, binding.parameters, binding.parameter_formats, formats, binding.canonical, raw)
+
+    async def _forget(self, statement: str) -> None:
+        """Close the part's prepared statement, and its portal, in whatever state the backend is."""
+        backend = self.session.backend
+        messages = (frontend.Close(b"P", ""), frontend.Close(b"S", statement), frontend.Sync())
+        backend.send(b"".join(message.encode() for message in messages))
+        while True:
+            item = await backend.next()
+            if isinstance(item, Frame) and item.type == ReadyForQuery.type:
+                return
+
+
+def _read(done: Mapping[str, str], query: Node) -> dict[str, str]:
+    """Of what is done, what a query reads."""
+    names = common_names(query)
+    return {name: text for name, text in done.items() if name in names}
+
+
+def _with(read: Mapping[str, str], sql: str, *, recursive: bool = False) -> str:
+    """The statement with these before it, which may itself begin with WITH."""
+    if not read:
+        return sql
+    inner = with_text(sql) if begins_with_with(sql) else WithText(recursive=False, commons=(), main=sql)
+    own = [f"{each.head} AS ({each.body}){each.tail}" for each in inner.commons]
+    word = "WITH RECURSIVE" if recursive or inner.recursive else "WITH"
+    return f"{word} {', '.join([*read.values(), *own])} {inner.main}"
+
+
+def _literal(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "''")
+    return f"E'{escaped}'"

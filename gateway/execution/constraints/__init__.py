@@ -1,0 +1,1 @@
+"""Keys, references and CHECKs over rows of the lake."""

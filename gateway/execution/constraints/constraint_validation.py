@@ -1,0 +1,290 @@
+"""What a new constraint demands of rows that are there: PostgreSQL looked at an empty shadow, Spark looks at the lake.
+
+Contract: `meet` runs the query that the catalog has for each noted constraint (catalog/sql/obligations.sql), and raises
+PostgreSQL's own error for an offending row. What others commit between that look and COMMIT is looked at again then.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from catalog.datatypes import known_type
+from catalog.errors import SluiceError, SqlState
+from catalog.model import TableVersion
+from catalog.schema.schema_change_progress import Progress
+from gateway.backend.analysis import analyse
+from gateway.backend.arrays import number_array
+from gateway.backend.connection import Statement
+from gateway.backend.own_message import own
+from gateway.backend.own_names import OWN
+from gateway.execution.reading.error_privileges import may_see_named
+from gateway.execution.reading.plan_context import planned, read, runnable
+from gateway.execution.reading.postgres_column import column_types, has_row, may_be_asked
+from gateway.session.cancel_listener import attending
+from gateway.session.offload import thought
+from gateway.statement.portal import Binding
+from gateway.statement.routing import route
+from gateway.transaction.validation import Validation
+from gateway.values import OutputSettings
+from gateway.values.text import text_cells
+from planner.plans.select import plan_select
+from planner.syntax.statements import condition_of
+from planner.translate.row_security import past_policies
+from planner.tree.nodes import Node
+from storage.plan import RunnableQuery
+
+if TYPE_CHECKING:
+    from gateway.session.session_context import SessionContext
+
+_OBLIGATIONS: Final = own("SELECT pg_sluice.obligations()")
+_IS_THERE: Final = "SELECT FROM pg_catalog.{} WHERE oid OPERATOR(pg_catalog.=) $1::pg_catalog.int8::pg_catalog.oid"
+# Kinds whose errors name a column, and no constraint.
+_OF_COLUMN: Final = frozenset({"dc", "dn"})
+_VOUCH: Final = own("SELECT pg_sluice.vouch($1::bigint[])")
+
+
+@dataclass(frozen=True, slots=True)
+class Obligation:
+    """A constraint to be looked at, or, by its OID below 0, a UNIQUE index.
+
+    `kind` is pg_constraint.contype, of a domain with `d` before it; `query` gives a row where it does not hold.
+    """
+
+    constraint: int
+    relid: int
+    kind: str
+    name: str
+    schema: str
+    table: str
+    parent: str | None
+    columns: tuple[str, ...]
+    query: str
+
+    @property
+    def identity(self) -> tuple[int, str, str]:
+        """What it is, however often the change that made it is carried out."""
+        return self.relid, self.kind, self.name
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Which constraint, over which table: one of a domain's is over many."""
+        return self.constraint, self.relid
+
+    def is_of(self, relid: int, name: str) -> bool:
+        """Whether it is the constraint of that name, of that table."""
+        return (self.relid, self.name) == (relid, name)
+
+    def violation(self, key: Sequence[str | None] | None) -> SluiceError:
+        """PostgreSQL's error for the offending key; None where that is not told."""
+        values = ", ".join("null" if value is None else value for value in key or ())
+        found = "Key" if key is None else f"Key ({', '.join(self.columns)})=({values})"
+        if self.kind == "n":
+            return nulls_found(self.schema, self.table, self.columns[0])
+        code, message, detail = {
+            "c": (
+                SqlState.CHECK_VIOLATION,
+                f'check constraint "{self.name}" of relation "{self.table}" is violated by some row',
+                None,
+            ),
+            "dc": (
+                SqlState.CHECK_VIOLATION,
+                f'column "{self.columns[0]}" of table "{self.table}" contains values that violate the new constraint',
+                None,
+            ),
+            "dn": (
+                SqlState.NOT_NULL_VIOLATION,
+                f'column "{self.columns[0]}" of table "{self.table}" contains null values',
+                None,
+            ),
+            "f": (
+                SqlState.FOREIGN_KEY_VIOLATION,
+                f'insert or update on table "{self.table}" violates foreign key constraint "{self.name}"',
+                f'{found} is not present in table "{self.parent}".',
+            ),
+        }.get(
+            self.kind,
+            (
+                SqlState.UNIQUE_VIOLATION,
+                f'could not create unique index "{self.name}"',
+                "Duplicate keys exist." if key is None else f"{found} is duplicated.",
+            ),
+        )
+        return SluiceError(
+            code,
+            message,
+            detail=detail,
+            schema=self.schema,
+            table=self.table,
+            column=self.columns[0] if self.kind in _OF_COLUMN else None,
+            constraint=None if self.kind in _OF_COLUMN else self.name,
+        )
+
+
+def nulls_found(schema: str, table: str, column: str) -> SluiceError:
+    """PostgreSQL's error for rows without a value in a column that is to have one in each."""
+    message = f'column "{column}" of relation "{table}" contains null values'
+    return SluiceError(SqlState.NOT_NULL_VIOLATION, message, schema=schema, table=table, column=column)
+
+
+async def obligations(session: SessionContext) -> list[Obligation]:
+    """What the session's transaction has noted and not met, in the order in which PostgreSQL would look."""
+    [result] = await session.backend.run(Statement(_OBLIGATIONS))
+    value = result.rows[0][0]
+    assert value is not None
+    return [_obligation(each) for each in json.loads(value)]
+
+
+def _obligation(found: dict[str, Any]) -> Obligation:
+    return Obligation(
+        constraint=found["constraint"],
+        relid=found["relid"],
+        kind=found["kind"],
+        name=found["name"],
+        schema=found["schema"],
+        table=found["table"],
+        parent=found["parent"],
+        columns=tuple(found["columns"] or ()),
+        query=found["query"],
+    )
+
+
+async def meet(session: SessionContext, wanted: Sequence[Obligation]) -> None:
+    """Look at the rows that the transaction sees, and let COMMIT look again where others have changed them since."""
+    for each in wanted:
+        look_again_at_commit(session, each, await look(session, each))
+    await vouch(session, wanted)
+
+
+def look_again_at_commit(session: SessionContext, met: Obligation, read_at: Mapping[int, int]) -> None:
+    """Where others have changed one of these tables since that snapshot of it."""
+
+    async def again() -> None:
+        if await is_there(session, met):
+            await look(session, met)
+
+    for oid, snapshot in read_at.items():
+        session.transaction.validate(oid, Validation(met.constraint, snapshot, again))
+
+
+async def is_there(session: SessionContext, met: Obligation) -> bool:
+    """Whether the transaction still has the constraint: what is rolled back to a savepoint demands nothing."""
+    kind = "pg_class" if met.constraint < 0 else "pg_constraint"
+    [result] = await session.backend.run(Statement(_IS_THERE.format(kind), (str(abs(met.constraint)),)))
+    return bool(result.rows)
+
+
+async def vouch(session: SessionContext, met: Sequence[Obligation]) -> None:
+    """No row offends against these."""
+    if met:
+        listed = number_array(each.constraint for each in met)
+        await session.backend.run(Statement(_VOUCH, (listed,)))
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What PostgreSQL is asked where Spark cannot tell: whether a row of the table meets the condition. `types` are
+    those of its columns, by name."""
+
+    version: TableVersion
+    types: Mapping[str, str]
+    condition: str
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A look that is to be made: `read_at` are the tables that are read, each with its snapshot; neither a `query` nor
+    a `question` where there are no rows. `types` are those of the key."""
+
+    wanted: Obligation
+    read_at: dict[int, int]
+    query: RunnableQuery | None
+    question: Question | None
+    types: Sequence[int]
+    files: int
+    rows: int
+
+
+async def prepare_look(session: SessionContext, wanted: Obligation) -> Look:
+    """What PostgreSQL has to say for a look."""
+    with session.transaction.reading_newest():
+        analysis = await analyse(session.backend, wanted.query, name=OWN, sync=True)
+        routed = await route(session, analysis)
+        # PostgreSQL has said who may make the constraint. It asks for no right to read the rows, and plans no query.
+        reading = await read(session, analysis, Binding(), routed.lake, explain=False, scans=False)
+    asked = await thought(session, analysis.tree.size, past_policies, routed.query)  # all rows have to meet it
+    versions = reading.versions.values()
+    query = question = None
+    if reading.versions[wanted.relid].files:
+        try:
+            query = runnable(await planned(session, reading, plan_select, asked, carries=True), reading)
+        except SluiceError as refusal:
+            question = await _question(session, wanted, asked, reading.versions[wanted.relid], refusal)
+    return Look(
+        wanted,
+        {oid: version.snapshot_id for oid, version in reading.versions.items()},
+        query,
+        question,
+        [column.type_oid for column in analysis.columns or ()],
+        sum(len(each.files) for each in versions),
+        sum(each.row_count for each in versions),
+    )
+
+
+async def _question(
+    session: SessionContext, wanted: Obligation, query: Node | None, version: TableVersion, refusal: SluiceError
+) -> Question:
+    """In place of what Spark refuses; raises that where PostgreSQL cannot be asked either."""
+    assert query is not None
+    if (
+        wanted.kind != "c"
+        or refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED
+        or not await may_be_asked(session, query)
+    ):
+        raise refusal
+    return Question(version, await column_types(session, wanted.relid), condition_of(wanted.query))
+
+
+async def look(session: SessionContext, wanted: Obligation, progress: Progress | None = None) -> dict[int, int]:
+    """Raise the violation where there is one; else the tables that were read, each with its snapshot."""
+    return await make_look(session, await prepare_look(session, wanted), progress)
+
+
+async def make_look(session: SessionContext, prepared: Look, progress: Progress | None = None) -> dict[int, int]:
+    """`look`, as it was prepared. `progress`, whose step is known, is told what is to be looked at, and when that is
+    done."""
+    question = prepared.question
+    if prepared.query is None and question is None:
+        return prepared.read_at
+    if progress is not None:
+        progress.begin(progress.step, prepared.files, prepared.rows, looking=True)
+    if question is not None:
+        if await has_row(session, question.version, question.types, question.condition):
+            raise prepared.wanted.violation(None)
+    elif prepared.query is not None:
+        async with attending(session):
+            key = await _found(session, prepared.query, prepared.types)
+        if key is not None:
+            wanted = prepared.wanted
+            raise wanted.violation(key if await may_see_named(session, wanted.relid, wanted.columns) else None)
+    if progress is not None:
+        progress.end()
+    return prepared.read_at
+
+
+async def _found(session: SessionContext, query: RunnableQuery, types: Sequence[int]) -> list[str | None] | None:
+    """The first row of the query, as text; None where it has none."""
+    stream = await session.gateway.engine.stream(query, session.tag)
+    try:
+        async for batch in stream:
+            if batch.num_rows:
+                cells = [
+                    text_cells(array.slice(0, 1), known_type(oid), OutputSettings())[0].as_py()
+                    for array, oid in zip(batch.columns, types, strict=True)
+                ]
+                return [None if cell is None else cell.decode() for cell in cells]
+        return None
+    finally:
+        await stream.close()

@@ -1,0 +1,238 @@
+"""PRIMARY KEY and UNIQUE: no two live rows of the lake have one key, whatever way they came in.
+
+A statement's new rows are in files already, which nobody sees yet. Their keys are claimed, so that another transaction
+that writes one of them waits, as at a unique index; then they are looked up among what is committed by now and what the
+transaction itself has. Bulk is not claimed: whatever was committed to the table after the look is looked at again at
+COMMIT, when the table is locked (`Transaction.validate`). Deferred constraints are looked at then only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from catalog.constraints import Key
+from catalog.errors import SluiceError, SqlState
+from catalog.indexes import ComputedKey
+from catalog.model import Column, DataFile, Table
+from catalog.publish import RowChange
+from gateway.execution.constraints.expression_keys import columns_of, given_keys
+from gateway.execution.locks.key_claims import CLAIMS_MAX, claim_keys
+from gateway.execution.locks.row_locks import Strength, file_number, lock_rows
+from gateway.execution.reading.error_privileges import WHOLE_TABLE, discreet
+from gateway.session.visibility import Current, current
+from gateway.transaction.validation import Validation
+from gateway.values import OutputSettings
+from gateway.values.text import text_cells
+from storage.indexes.keys import Duplicate, Given, KeyChunk, LiveFile, bounds_of, duplicate, find, key_chunks, keys_of
+
+if TYPE_CHECKING:
+    from gateway.session.session_context import SessionContext
+
+
+async def keep_keys(
+    session: SessionContext,
+    table: Table,
+    change: RowChange,
+    assigned: Collection[int] | None,
+    deferred: Collection[int],
+) -> None:
+    """Raise 23505 where the change, which is not staged yet, breaks a key of the table.
+
+    `assigned` are the columns that the statement has set (None: all); `deferred` are the constraints, by OID, to be
+    looked at when the transaction commits.
+    """
+    keys: list[Key | ComputedKey] = [
+        *(key for key in table.keys if assigned is None or not set(key.attnums).isdisjoint(assigned)),
+        *(key for key in table.computed_keys if assigned is None or not key.form.attnums.isdisjoint(assigned)),
+    ]
+    if not keys or not change.data_files:
+        return
+    if table.materialized:
+        keys.sort(key=lambda key: key.oid)  # in the order in which PostgreSQL makes the indexes anew
+    soon = [key for key in keys if key.oid not in deferred]
+    new = [LiveFile(file) for file in change.data_files]
+    small = sum(file.record_count for file in change.data_files) <= CLAIMS_MAX
+    chunks: dict[int, list[KeyChunk]] = {}
+    if small and soon:
+        given = {key.oid: await given_keys(session, table, key, new) for key in soon}
+        chunks = await asyncio.to_thread(
+            lambda: {key.oid: list(_chunks(session, table, key, new, given[key.oid])) for key in soon}
+        )
+        await claim_keys(session, [(oid, chunk.keys) for oid, found in chunks.items() for chunk in found])
+    now = await current(session, table.oid, change)
+    for key in soon:
+        now = await _check(session, key, change, now, chunks.get(key.oid))
+    for key in keys:
+        late = key not in soon
+        seen = frozenset[int | None]() if late else now.published
+
+        async def again(key: Key | ComputedKey = key, seen: Collection[int | None] = seen) -> None:
+            await _validate(session, table.oid, key, seen)
+
+        snapshot = -1 if late else now.snapshot
+        session.transaction.validate(table.oid, Validation(key.oid, snapshot, again, whole=True, name=key.name))
+
+
+async def refuse_duplicates(session: SessionContext, table: Table, added: RowChange) -> None:
+    """Raise 23505 where rows that others have committed, and that the transaction adds to what it has made of a table,
+    have a key that is there. They are not staged yet."""
+    now, paths = await current(session, table.oid, added), {file.path for file in added.data_files}
+    new = [each for each in now.files if each.file.path in paths]
+    others = [each for each in now.files if each.file.path not in paths]
+    keys: list[Key | ComputedKey] = [*table.keys, *table.computed_keys]
+    for key in keys:
+        found = await _duplicate(session, table, key, new, others)
+        if found is not None:
+            raise await _duplicate_key(session, table, key, found.columns, repeated=False)
+
+
+def _chunks(
+    session: SessionContext, table: Table, key: Key | ComputedKey, new: Sequence[LiveFile], given: Given | None
+) -> Iterator[KeyChunk]:
+    """Blocking."""
+    columns = columns_of(table, key)
+    return key_chunks(session.gateway.data_path, table, new, columns, nulls_distinct=key.nulls_distinct, given=given)
+
+
+async def _check(
+    session: SessionContext, key: Key | ComputedKey, change: RowChange, now: Current, chunks: Sequence[KeyChunk] | None
+) -> Current:
+    """Raise 23505 for a duplicate; one in a row that somebody is about to delete is waited for."""
+    own = {file.path for file in change.data_files}
+    waited: set[tuple[int, int]] = set()
+    while True:
+        new = [each for each in now.files if each.file.path in own]
+        others = [each for each in now.files if each.file.path not in own]
+        found = await _duplicate(session, now.table, key, new, others, chunks)
+        if found is None:
+            return now
+        if found.file is None or found.file.data_file_id is None:
+            raise await _duplicate_key(session, now.table, key, found.columns, repeated=found.file is None)
+        place = (found.file.data_file_id, found.position)
+        if place in waited:
+            raise await _taken(session, now.table, key, found)
+        waited.add(place)
+        file, position = np.array([file_number(found.file.path)]), np.array([found.position])
+        await lock_rows(session, now.table, file, position, Strength.KEY_SHARE)
+        now = await current(session, now.table.oid, change)
+
+
+async def _taken(session: SessionContext, table: Table, key: Key | ComputedKey, found: Duplicate) -> SluiceError:
+    """The key is there. Who had looked, and had not seen it, is at odds with who has committed it since: that is how
+    PostgreSQL says it to SERIALIZABLE."""
+    published = None if found.file is None else found.file.data_file_id
+    if published is not None and await session.transaction.unseen(table.oid, published):
+        return SluiceError(
+            SqlState.SERIALIZATION_FAILURE,
+            "could not serialize access due to read/write dependencies among transactions",
+            hint="The transaction might succeed if retried.",
+        )
+    return await _duplicate_key(session, table, key, found.columns, repeated=False)
+
+
+async def _duplicate_key(
+    session: SessionContext, table: Table, key: Key | ComputedKey, row: pa.RecordBatch, *, repeated: bool
+) -> DuplicateKeyError:
+    attnums = key.attnums if isinstance(key, Key) else (WHOLE_TABLE,)
+    return await discreet(session, DuplicateKeyError(table, key, row, repeated=repeated), table, attnums)
+
+
+async def _validate(session: SessionContext, oid: int, key: Key | ComputedKey, seen: Collection[int | None]) -> None:
+    """The transaction's own rows, against those committed by others that it has not seen yet."""
+    now = await current(session, oid, None)
+    own = [each for each in now.files if each.file.data_file_id is None]
+    others = [each for each in now.files if each.file.data_file_id is not None and each.file.data_file_id not in seen]
+    if isinstance(key, Key):
+        still = any(key.is_over(each) for each in now.table.keys)
+    else:
+        still = any(key.is_over(each) for each in now.table.computed_keys)
+    if still:
+        found = await _duplicate(session, now.table, key, own, others)
+        if found is not None:
+            raise await _taken(session, now.table, key, found)
+
+
+async def _duplicate(  # noqa: PLR0917
+    session: SessionContext,
+    table: Table,
+    key: Key | ComputedKey,
+    new: Sequence[LiveFile],
+    others: Sequence[LiveFile],
+    chunks: Iterable[KeyChunk] | None = None,
+) -> Duplicate | None:
+    """The first new row with a key that is there; `chunks` are the keys of the new rows, where they are at hand."""
+    given = await given_keys(session, table, key, [*new, *others])
+
+    def look() -> Duplicate | None:
+        keys = chunks if chunks is not None else _chunks(session, table, key, new, given)
+        path, columns = session.gateway.data_path, columns_of(table, key)
+        return duplicate(path, table, columns, keys, new, others, nulls_distinct=key.nulls_distinct, given=given)
+
+    return await asyncio.to_thread(look)
+
+
+class DuplicateKeyError(SluiceError):
+    """PostgreSQL's error for a key that is there already; `row` has its columns. `repeated`: two new rows have it."""
+
+    def __init__(self, table: Table, key: Key | ComputedKey, row: pa.RecordBatch, *, repeated: bool) -> None:
+        labels = key.labels if isinstance(key, ComputedKey) else None
+        described = _described(columns_of(table, key), row, labels)
+        super().__init__(
+            SqlState.UNIQUE_VIOLATION,
+            f'duplicate key value violates unique constraint "{key.name}"',
+            detail=f"Key {described} already exists.",
+            schema=table.schema,
+            table=table.name,
+            constraint=key.name,
+        )
+        self._key = key
+        self._row = row
+        self._repeated = repeated
+        self._described = described
+
+    def of_index(self) -> SluiceError:
+        """The same as PostgreSQL says it where an index is made of rows that are all there already."""
+        return SluiceError(
+            SqlState.UNIQUE_VIOLATION,
+            f'could not create unique index "{self._key.name}"',
+            detail=f"Key {self._described} is duplicated.",
+            schema=self.fields["s"],
+            table=self.fields["t"],
+            constraint=self._key.name,
+        )
+
+    async def place(self, session: SessionContext, table: Table, files: Sequence[DataFile]) -> int:
+        """The number, from 0, of the row in new files that came too late."""
+        given = await given_keys(session, table, self._key, [LiveFile(file) for file in files])
+        return await asyncio.to_thread(self._place, session.gateway.data_path, table, files, given)
+
+    def _place(self, data_path: str, table: Table, files: Sequence[DataFile], given: Given | None) -> int:
+        columns = columns_of(table, self._key)
+        nulls_distinct = self._key.nulls_distinct
+        wanted = keys_of(columns, self._row.columns, nulls_distinct=nulls_distinct)
+        bounds = bounds_of(columns, columns, self._row.columns) if given is None else []
+        live = [LiveFile(file) for file in files]
+        found = find(data_path, table, columns, live, wanted, bounds, nulls_distinct=nulls_distinct, given=given)
+        ends = np.cumsum([file.record_count for file in files])
+        firsts = {file.path: end - file.record_count for file, end in zip(files, ends, strict=True)}
+        starts = np.array([firsts[each.file.path] for each in found.files], np.int64)
+        return int(np.sort(starts[found.file_numbers] + found.positions)[int(self._repeated)])
+
+
+def described_key(table: Table, attnums: Sequence[int], row: pa.RecordBatch) -> str:
+    """A key as PostgreSQL's details spell it: `(a, b)=(1, x)`; `row` has its columns, in one row."""
+    return _described([table.column(attnum) for attnum in attnums], row)
+
+
+def _described(columns: Sequence[Column], row: pa.RecordBatch, labels: Sequence[str] | None = None) -> str:
+    settings = OutputSettings()
+    texts = [
+        "null" if array.null_count else text_cells(array, column.type_oid, settings)[0].as_py().decode()
+        for column, array in zip(columns, row.columns, strict=True)
+    ]
+    return f"({', '.join(labels or [column.name for column in columns])})=({', '.join(texts)})"

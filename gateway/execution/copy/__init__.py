@@ -1,0 +1,1 @@
+"""COPY in both directions."""

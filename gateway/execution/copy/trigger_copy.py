@@ -1,0 +1,81 @@
+"""COPY … FROM STDIN into a table with triggers: PostgreSQL carries it out, as other statements that fire some.
+
+As it may have to be carried out again, all of the client's data is taken first, and kept, if much in a file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Final
+
+from catalog.errors import unsupported
+from gateway.backend.analysis import SAVEPOINT, UNDO
+from gateway.backend.copies import copy_pieces, try_copy
+from gateway.copy_format import CopyFormat
+from gateway.execution.copy.copy_columns import copied_columns
+from gateway.execution.copy.copy_encoding import LOOK
+from gateway.execution.copy.copy_in import copied_data
+from gateway.execution.functions.trigger_statement import TriggeredPortal
+from gateway.execution.reading.copy_trial import options_of
+from gateway.execution.shadow.trigger_bypass import past_triggers
+from gateway.session.response_spool import KeptAnswers
+from gateway.session.visibility import latest, rules
+from gateway.wire.messages.copy import CopyInResponse
+from storage.spool.byte_spool import KeptBytes
+
+# What PostgreSQL makes of the data is read back at once, several times as large.
+BYTES_MAX: Final = 256 * 2**20
+_PIECE_BYTES: Final = 1 << 20
+_HINT: Final = "COPY fewer rows at a time. DISABLE TRIGGER lets any number come in."
+
+
+class TriggeredCopyPortal(TriggeredPortal):
+    """COPY table [(columns)] FROM STDIN [WHERE condition]."""
+
+    async def run(self) -> None:
+        self._kept = KeptBytes()
+        try:
+            await super().run()
+        finally:
+            self._kept.close()
+
+    async def prepare(self) -> None:
+        """Take the client's data."""
+        session = self.session
+        assert self.routed.query is not None
+        statement = self.routed.query.utilityStmt
+        if statement.filename is not None:
+            raise unsupported("COPY from or to a file of the server or a program")
+        table = (await latest(session, self.routed.lake[0])).table
+        refusal = await try_copy(session.backend, self.analysis.sql, [SAVEPOINT, *past_triggers([table])], UNDO)
+        columns = copied_columns(table, statement.attlist, (await rules(session, table)).generated)
+        options = options_of(self.routed, [column.name for column in columns])
+        if options.freeze:
+            raise unsupported("COPY … FREEZE into a table that has triggers")
+        form = int(options.format is CopyFormat.BINARY)
+        async with session.timeouts.out_of_window():
+            session.send_noted(CopyInResponse(bytes([form]), (form,) * len(columns)))
+            await session.client.drain()
+            if refusal is not None:
+                raise refusal
+            await self._take()
+
+    async def _take(self) -> None:
+        async for data in copied_data(self.session):
+            if data is LOOK:
+                continue
+            if self._kept.size + len(data) > BYTES_MAX:
+                raise unsupported("COPY of so many rows into a table that has triggers", hint=_HINT)
+            if self._kept.spills(len(data)):
+                await asyncio.to_thread(self._kept.append, data)
+            else:
+                self._kept.append(data)
+
+    async def _pieces(self) -> AsyncIterator[bytes]:
+        for start in range(0, self._kept.size, _PIECE_BYTES):
+            yield await asyncio.to_thread(self._kept.read, start, _PIECE_BYTES)
+
+    async def perform(self, answers: KeptAnswers) -> str:
+        in_utf8 = not self.session.encoding.converts
+        return await copy_pieces(self.session.backend, self.analysis.sql, self._pieces(), answers.keep, in_utf8=in_utf8)

@@ -1,0 +1,1 @@
+"""EXPLAIN of queries and of changes of schemas."""

@@ -1,0 +1,295 @@
+"""EXPLAIN of a lake statement: Sluice's own plan, for PostgreSQL's would be that of an empty table.
+
+With ANALYZE the statement is carried out, as PostgreSQL does: by its own portal, whose answers nobody gets but for
+what is counted. So its changes, constraints and transaction are those of the statement alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from catalog.errors import SluiceError, SqlState, unsupported
+from gateway.backend.connection import Statement
+from gateway.backend.own_names import OWN
+from gateway.client.response_encoding import Copies
+from gateway.execution.changes.insert import target_oid
+from gateway.execution.changes.insert_query import place_insert
+from gateway.execution.changes.postgres_insert import what_is_read
+from gateway.execution.changes.postgres_update_delete import place_change
+from gateway.execution.reading.execute_prepared import executed_binding
+from gateway.execution.reading.handed_rows import Placed, not_computed, placed
+from gateway.execution.reading.plan_context import Reading, planned, read, runnable
+from gateway.execution.reading.postgres_query import loads
+from gateway.execution.temporary.temporary_change import CHANGED, check_target
+from gateway.session.visibility import rules
+from gateway.statement.portal import Binding, Portal, StatementPortal
+from gateway.statement.prepared_statements import deallocate, prepare
+from gateway.wire.messages import backend as answers
+from gateway.wire.messages.backend import CommandComplete, DataRow, FieldDescription
+from gateway.wire.messages.layout import Message
+from planner.plans.change_plan import current_of, plan_delete, plan_insert, plan_update
+from planner.plans.estimates import Scanned, of_query
+from planner.plans.explain import Plan, Reads, as_lines, as_values, discreet, postgres_plan, spark_plan, without_costs
+from planner.plans.explain_formats import FORMATS
+from planner.plans.locking_plan import first_strength, plan_locking, strongest
+from planner.plans.routes import Route, command, is_utility
+from planner.plans.select import plan_select
+from planner.spark.plan import SparkQuery
+from planner.syntax.statements import explained
+from planner.translate.row_security import restricted_tables
+from storage.indexes.lookup import look_up
+from storage.plan import BoundScan
+from storage.spark.index_fetch import row_groups
+
+if TYPE_CHECKING:
+    from gateway.backend.analysis import Analysis
+    from gateway.session.session_context import SessionContext
+    from gateway.statement.routed import Routed
+    from planner.tree.nodes import Node
+
+_KNOWN_OPTIONS: Final = frozenset(
+    {"analyze", "verbose", "costs", "timing", "summary", "buffers", "settings", "wal", "format", "memory"}
+)
+# What PostgreSQL computes over few rows, and where Spark cannot.
+_COMPUTED: Final = (Route.SELECT, Route.INSERT, Route.UPDATE, Route.DELETE)
+_ON: Final = frozenset({"true", "on", "1"})
+# The explained statement's name at the backend, where that takes part in it.
+_EXPLAINED: Final = f"{OWN}_explained"
+
+Open = Callable[["SessionContext", "Analysis", "Routed", Binding], Awaitable[Portal]]
+
+
+class _Silent:
+    """Stands in for the client while a statement is carried out that is only measured: its notices alone come through.
+
+    `tag` is that of the statement.
+    """
+
+    def __init__(self, exchange: SessionContext) -> None:
+        self._client = exchange.client
+        self.peer = exchange.client.peer
+        self.encrypted = exchange.client.encrypted
+        self.tag = ""
+
+    def send(self, *messages: Message) -> None:
+        for message in messages:
+            if isinstance(message, CommandComplete):
+                self.tag = message.tag
+            elif isinstance(message, answers.NoticeResponse):
+                self._client.send(message)
+
+    def write(self, data: bytes | memoryview) -> None:
+        if data[0] == answers.NoticeResponse.type:
+            self._client.write(bytes(data))
+
+    async def drain(self) -> None:
+        await self._client.drain()
+
+    def describe(self, columns: tuple[FieldDescription, ...] | None, *, copies: Copies = Copies.AS_THEY_ARE) -> None:
+        """Nobody gets them."""
+
+    @property
+    def sent_bytes(self) -> int:
+        return self._client.sent_bytes
+
+
+class ExplainPortal(StatementPortal):
+    """Who carries the statement out, files scanned and skipped, Spark's plan; with ANALYZE times and rows."""
+
+    def __init__(
+        self,
+        session: SessionContext,
+        analysis: Analysis,
+        routed: Routed,
+        binding: Binding,
+        open_portal: Open,
+        *,
+        rehearsed: bool,
+    ) -> None:
+        """`rehearsed`: PostgreSQL carries the statement out in the shadow (rows that it makes, MERGE, ON CONFLICT)."""
+        super().__init__(session, analysis, routed, binding)
+        self._open = open_portal
+        self._rehearsed = rehearsed
+        self._format = routed.options.get("format", "text")
+        self._sizes: list[int] = []  # of the types of the statement's columns
+
+    async def run(self) -> None:
+        session, inner, routed = self.session, self.routed.inner, self.routed.inner_routed
+        assert inner is not None
+        assert routed is not None
+        await self._check_options()
+        inner, routed, binding = await self._executed(inner, routed, self.binding)
+        began = time.perf_counter()
+        plan = await self._plan_of(inner, routed, binding)
+        summary: dict[str, int | float] = {}
+        if self.routed.options.get("analyze", "false") in _ON:
+            planned = time.perf_counter()
+            summary["Actual Rows"] = await self._carry_out(inner, routed, binding)
+            summary["Planning Time"] = (planned - began) * 1000
+            summary["Execution Time"] = (time.perf_counter() - planned) * 1000
+        if self.routed.options.get("costs", "true") not in _ON:
+            plan = without_costs(plan)
+        self.announce()
+        lines = as_lines(plan, summary) if self._format == "text" else [as_values(plan, summary, self._format)]
+        for line in lines:
+            session.client.send(DataRow((line.encode(),)))
+        session.client.send(CommandComplete("EXPLAIN"))
+
+    async def _executed(self, inner: Analysis, routed: Routed, binding: Binding) -> tuple[Analysis, Routed, Binding]:
+        """What was prepared, in place of an EXECUTE."""
+        if routed.route is not Route.EXECUTE:
+            return inner, routed, binding
+        binding = await executed_binding(self.session, inner, routed, ())
+        assert routed.inner is not None
+        assert routed.inner_routed is not None
+        return routed.inner, routed.inner_routed, binding
+
+    async def _plan_of(self, inner: Analysis, routed: Routed, binding: Binding) -> Plan:
+        """The plan of a statement; of one that makes a table, that of its query."""
+        query = routed.query
+        assert query is not None
+        made = routed.route
+        if made in (Route.TABLE_AS, Route.TEMPORARY) and is_utility(query):
+            assert routed.inner is not None
+            assert routed.inner_routed is not None
+            inner, routed, binding = await self._executed(routed.inner, routed.inner_routed, binding)
+            if routed.route in (Route.RELAY, Route.GUARDED):
+                return postgres_plan(made, [])
+        self._sizes = [column.type_length for column in inner.columns or ()]
+        reading = await read(self.session, inner, binding, routed.lake, scans=False)
+        if routed.route is Route.TEMPORARY:
+            await check_target(self.session, query)
+            return self._computed(command(query), query, reading, unsupported(CHANGED))
+        if routed.route in _COMPUTED and made is routed.route and not self._rehearsed and first_strength(query) is None:
+            return await self._placed(routed, reading)
+        return await self._plan(routed, reading)
+
+    async def _placed(self, routed: Routed, reading: Reading) -> Plan:
+        """The plan of whoever begins with the query."""
+        assert routed.query is not None
+        where = await self._place(routed.route, routed.query, reading)
+        if where.is_with_postgres:
+            if routed.route is Route.INSERT:
+                reading = what_is_read(routed.query, reading)
+            plan = self._computed(routed.route, routed.query, reading, not_computed(), where)
+        else:
+            plan = await self._plan(routed, reading)
+        return plan | {"Placed By": where.placement.why}
+
+    async def _place(self, route: Route, query: Node, reading: Reading) -> Placed:
+        if route is Route.SELECT:
+            return await placed(self.session, query, reading)
+        version = reading.versions[target_oid(query)]
+        if route is not Route.INSERT:
+            return await place_change(self.session, query, version, reading)
+        return await place_insert(self.session, query, version, reading, await rules(self.session, version.table))
+
+    def _computed(
+        self, route: Route, query: Node, reading: Reading, refusal: SluiceError, where: Placed | None = None
+    ) -> Plan:
+        """PostgreSQL's part, over the rows that are copied for it."""
+        copied = loads(self.session, query, reading, refusal, made_by_users=True, placed=where)
+        hidden = restricted_tables(query)
+        counted = [
+            (each.version.table, None if each.version.table.oid in hidden else each.row_count, each.found)
+            for each in copied
+        ]
+        plan = postgres_plan(route, counted)
+        if None in (rows for _, rows, _ in counted):
+            return plan
+        return plan | self._estimate(query, [Scanned(table, rows or 0) for table, rows, _ in counted])
+
+    def _estimate(self, query: Node, scans: Sequence[Scanned]) -> Plan:
+        return of_query(query, scans, self._sizes, self.session.gateway.builtins)
+
+    async def _check_options(self) -> None:
+        """PostgreSQL says which there are, of what values, and which go together: of a query of nothing."""
+        options = self.routed.options
+        if not options:
+            return
+        start, _ = self.analysis.taken_apart(explained)
+        await self.session.backend.run(Statement(f"{self.analysis.sql[:start]}SELECT"))
+        unknown = set(options) - _KNOWN_OPTIONS
+        if unknown or self._format not in FORMATS:
+            raise unsupported(f"EXPLAIN ({', '.join(sorted(unknown)).upper() or 'FORMAT ' + self._format.upper()})")
+
+    async def _plan(self, routed: Routed, reading: Reading) -> Plan:
+        assert routed.query is not None
+        if self._rehearsed:
+            return postgres_plan(routed.route, []) | self._estimate(routed.query, [])
+        cursor = current_of(routed.query) if routed.route in (Route.UPDATE, Route.DELETE) else None
+        if cursor is not None:  # which need not be on a row, or exist, for the statement is not carried out here
+            reading = replace(reading, context=replace(reading.context, current=(f"current of {cursor}", 0)))
+        try:
+            query = discreet(await _query(self.session, routed, reading))
+            run = runnable(query, reading)
+        except SluiceError as refusal:
+            if (
+                refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED
+                or routed.route not in _COMPUTED
+                or cursor is not None
+            ):
+                raise
+            assert routed.query is not None
+            if routed.route is Route.INSERT:
+                reading = what_is_read(routed.query, reading)
+            return self._computed(routed.route, routed.query, reading, refusal)
+        path = self.session.gateway.data_path
+        reads = {each.scan.name: await asyncio.to_thread(_reads, path, each) for each in run.scans}
+        physical = await self.session.gateway.engine.explain(run, self.session.tag)
+        plan = spark_plan(routed.route, query, reads, physical)
+        if any(scan.restricted for scan in query.scans):
+            return plan
+        return plan | self._estimate(routed.query, [Scanned(each.table, each.rows) for each in reads.values()])
+
+    async def _carry_out(self, inner: Analysis, routed: Routed, bound: Binding) -> int:
+        """Carry the statement out; how many rows it gave or changed."""
+        session, client = self.session, self.session.client
+        # The backend takes part in some statements, so it needs to have this one by a name.
+        await prepare(session.backend, _EXPLAINED, inner.sql, inner.parameter_types)
+        binding = Binding(_EXPLAINED, bound.parameters, bound.parameter_formats, (), bound.canonical)
+        silent = _Silent(session)
+        session.client = silent  # type: ignore[assignment]
+        try:
+            portal = await self._open(session, inner, routed, binding)
+            try:
+                await portal.execute(0)
+            finally:
+                await portal.close()
+        finally:
+            session.client = client
+        await deallocate(session.backend, _EXPLAINED)
+        count = silent.tag.rpartition(" ")[2]
+        return int(count) if count.isdigit() else 0  # of a table that is there already
+
+
+def _reads(data_path: str, bound: BoundScan) -> Reads:
+    """What a scan reads. Blocking."""
+    table, files = bound.version.table, bound.version.files
+    found = look_up(data_path, bound)
+    scanned = len(found.whole) + len(found.rows)
+    if found.index is None:
+        return Reads(table, scanned, len(found.skipped), rows=sum(file.live_count for file in found.whole))
+    opened, total = row_groups(data_path, table, files, found.rows)
+    return Reads(table, scanned, len(found.skipped), found.index, found.row_count, opened, total - opened)
+
+
+async def _query(session: SessionContext, routed: Routed, reading: Reading) -> SparkQuery:
+    assert routed.query is not None
+    match routed.route:
+        case Route.SELECT if strongest(routed.query) is not None:
+            return (await planned(session, reading, plan_locking, routed.query)).query
+        case Route.SELECT:
+            return await planned(session, reading, plan_select, routed.query)
+        case Route.INSERT:
+            return (await planned(session, reading, plan_insert, routed.query)).query
+        case Route.UPDATE:
+            return (await planned(session, reading, plan_update, routed.query)).query
+        case Route.DELETE:
+            return (await planned(session, reading, plan_delete, routed.query)).query
+        case _:
+            raise unsupported(f"EXPLAIN {routed.route.value.upper()}")

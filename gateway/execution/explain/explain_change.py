@@ -1,0 +1,185 @@
+"""EXPLAIN of a change of schemas: it is carried out in a savepoint, looked at, and undone.
+
+PostgreSQL's lock on the shadow is held for the milliseconds that this takes, and waited for in moments: nobody is kept
+waiting by it. What the change would fail with by itself it fails with here: PostgreSQL's own error, or a refusal. What
+rows would make of it is not looked at.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from catalog.errors import SluiceError, SqlState, unsupported
+from catalog.schema.compatibility import SchemaStep
+from catalog.schema.states import Element, State
+from gateway.backend.analysis import SAVEPOINT, UNDO
+from gateway.backend.arrays import number_array
+from gateway.backend.connection import Result, Statement
+from gateway.backend.own_message import own
+from gateway.execution.schema.table_rewrite import Reorganisation, recompute
+from gateway.session.cancel_listener import check
+from gateway.session.session_context import shift
+from gateway.session.visibility import latest
+from gateway.statement.portal import StatementPortal
+from gateway.wire.messages.backend import CommandComplete, DataRow, NoticeResponse
+from planner.plans.explain_change import (
+    INDEX,
+    Change,
+    Node,
+    Passing,
+    ShadowIndex,
+    change_lines,
+    change_plan,
+    change_values,
+    dropped_and_made,
+)
+from planner.plans.explain_formats import FORMATS
+from planner.syntax.alter_text import using_expressions
+from planner.syntax.concurrently_option import concurrent_command, plainly
+from planner.syntax.statements import explained
+
+if TYPE_CHECKING:
+    from gateway.backend.analysis import Analysis
+    from gateway.session.session_context import SessionContext
+    from gateway.statement.portal import Binding
+    from gateway.statement.routed import Routed
+
+_KNOWN_OPTIONS: Final = frozenset({"verbose", "costs", "format"})
+_LOCK_TIMEOUT: Final = Statement("SET LOCAL lock_timeout = '50ms'")
+_EXPLAINED: Final = own("SELECT pg_sluice.explained($1::bigint)")
+_STEPS: Final = own("SELECT pg_sluice.explained_steps($1::pg_catalog.jsonb)")
+_INDEXES: Final = """
+SELECT i.indexrelid::pg_catalog.int8, i.indrelid::pg_catalog.int8, n.nspname, c.relname, x.relname,
+       EXISTS (SELECT FROM pg_catalog.pg_constraint k
+           WHERE k.conindid OPERATOR(pg_catalog.=) i.indexrelid
+           AND k.contype OPERATOR(pg_catalog.=) ANY ('{p,u,x}'::pg_catalog."char"[]))
+FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class x ON x.oid OPERATOR(pg_catalog.=) i.indexrelid
+JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) i.indrelid
+    JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
+WHERE i.indrelid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.oid[]) ORDER BY n.nspname, c.relname, x.relname
+"""
+_RETRY_SECONDS: Final = 0.02
+
+
+class ExplainChangePortal(StatementPortal):
+    """The simple changes that it is made of, their states, the data that they touch, and who may straddle them."""
+
+    def __init__(self, session: SessionContext, analysis: Analysis, routed: Routed, binding: Binding) -> None:
+        super().__init__(session, analysis, routed, binding)
+        assert routed.inner is not None
+        assert routed.inner_routed is not None
+        self._changing, self._query = routed.inner, routed.inner_routed.query
+        self._format = routed.options.get("format", "text")
+        unknown = set(routed.options) - _KNOWN_OPTIONS
+        if unknown or self._format not in FORMATS:
+            said = ", ".join(sorted(unknown)).upper() or f"FORMAT {self._format.upper()}"
+            raise unsupported(f"EXPLAIN ({said}) of a change of schemas")
+
+    async def run(self) -> None:
+        session, transaction = self.session, self.session.transaction
+        alone = not transaction.open and session.ends_with_statement
+        await transaction.begin()
+        await self.ask_limit()
+        plan = await self._plan(alone=alone)
+        if transaction.implicit and session.ends_with_statement:
+            await transaction.roll_back()
+        self.announce()
+        for line in change_lines(plan) if self._format == "text" else [change_values(plan, self._format)]:
+            session.client.send(DataRow((line.encode(),)))
+        session.client.send(CommandComplete("EXPLAIN"))
+
+    async def _plan(self, *, alone: bool) -> Node:
+        session = self.session
+        lake = self.routed.lake
+        using = using_expressions(self._changing.sql) if lake else {}
+        before = {oid: (await latest(session, oid)).table for oid in lake}
+        carried_out = await self._carried_out(using)
+        found = _value(carried_out[-1])
+        changed = [int(oid) for oid, shape in found["shapes"].items() if shape is not None]
+        after = await self._indexes(changed)
+        if any(each["relid"] in lake for each in found["columns"]):
+            # Whether the values can be computed; it undoes the savepoint.
+            await Reorganisation.plan(session, lake[0], using, before[lake[0]])
+        else:
+            await session.backend.run(*UNDO)
+        [steps] = await session.backend.run(Statement(_STEPS, (json.dumps(found["shapes"]),)))
+        gone, made = dropped_and_made(await self._indexes(changed), after)
+        changes = gone + [
+            Change(
+                each["relid"],
+                each["schema"],
+                each["table"],
+                SchemaStep(0, each["kind"], each["subject"], each["detail"]),
+            )
+            for each in _value(steps)
+        ]
+        in_log = {(each.relid, each.step.subject) for each in changes if each.step.kind == INDEX}
+        made = [each for each in made if (each.relid, each.step.subject) not in in_log]
+        passing = [
+            Passing(Element(each["kind"]), each["relid"], _subject(each), State(each["origin"]))
+            for each in found["elements"]
+        ]
+        looked = {
+            (each["relid"], subject): [oid for oid in (each["relid"], each["parent_relid"]) if oid]
+            for each in found["obligations"]
+            for subject in ([each["name"], each["columns"][0]] if each["kind"] == "n" else [each["name"]])
+        }
+        touched = {oid for oids in looked.values() for oid in oids} | {each["relid"] for each in found["columns"]}
+        touched |= {element.relid for element in passing}
+        versions = {oid: await latest(session, oid) for oid in sorted(touched)}
+        notices = [_said(notice) for each in carried_out for notice in each.notices]
+        return change_plan(changes, made, passing, looked, versions, notices, alone=alone)
+
+    async def _indexes(self, relids: Sequence[int]) -> list[ShadowIndex]:
+        """Those that these tables have by now."""
+        [result] = await self.session.backend.run(Statement(_INDEXES, (number_array(relids),)))
+        rows = [[(value or b"").decode() for value in row] for row in result.rows]
+        return [
+            ShadowIndex(int(oid), int(relid), schema, table, name, owned == "t")
+            for oid, relid, schema, table, name, owned in rows
+        ]
+
+    async def _carried_out(self, using: dict[str, str]) -> list[Result]:
+        """Carry the change out in a savepoint, which is left open; the last result is what it has made of the lake.
+
+        Locks are waited for in moments.
+        """
+        session = self.session
+        changing = self._changing.sql
+        if self._query is not None and concurrent_command(self._query.utilityStmt) is not None:
+            changing = plainly(changing)
+        statements = [SAVEPOINT, _LOCK_TIMEOUT, Statement(changing)]
+        if using:
+            statements.append(recompute(self.routed.lake[0], using))
+        statements.append(Statement(_EXPLAINED, (str(self._changing.mark.own),)))
+        while True:
+            try:
+                return await session.backend.run(*statements)
+            except SluiceError as error:
+                if error.sqlstate != SqlState.LOCK_NOT_AVAILABLE:
+                    shift(error, explained(self.analysis.sql)[0])
+                    raise
+            await session.backend.run(*UNDO)
+            await asyncio.sleep(_RETRY_SECONDS)
+            check(session)
+
+
+def _subject(element: Mapping[str, Any]) -> str:
+    """What the step is about by which an element comes: of a NOT NULL that is new, its column."""
+    subject: str = (element["of_column"] if element["origin"] == State.ABSENT else None) or element["name"]
+    return subject
+
+
+def _said(notice: NoticeResponse) -> str:
+    fields = dict(notice.fields)
+    return "\n".join(filter(None, (fields["M"], fields.get("D"))))
+
+
+def _value(result: Result) -> Any:
+    """The one value of the one row, as JSON."""
+    value = result.rows[0][0]
+    assert value is not None
+    return json.loads(value)

@@ -1,0 +1,311 @@
+"""DO, CALL, queries of functions made by users: PostgreSQL carries them out, watched
+(`gateway.execution.shadow.function_guard`).
+
+Where one has touched shadows, all that it did is undone, the lake's rows are put there
+(`gateway.execution.functions.filled_shadows`), and it is carried out again, until it touches none that has not been
+filled. What it has made of the rows is a change of the lake then (`gateway.execution.functions.function_changes`). Of
+all that it answers the client hears the last time's alone.
+
+What they change of schemas it changes in the shadows; rows that are there are looked at when it has, as for ALTER TABLE
+in a block that is settled. Others who use these tables wait meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING, Final
+
+from catalog.errors import SluiceError, SqlState, unsupported
+from gateway.backend.connection import BackendLostError, Result, Statement
+from gateway.backend.own_names import OWN
+from gateway.execution.changes.row_changes import Changing
+from gateway.execution.constraints.constraint_validation import meet, obligations
+from gateway.execution.functions.filled_shadows import TOUCHES, FilledShadows, Touch, too_large, touches
+from gateway.execution.functions.function_changes import MissedError, is_undecided, take_changes
+from gateway.execution.functions.trigger_lookup import fired_triggers
+from gateway.execution.reading.function_tables import likely_tables, may_tell_at_once, trigger_texts
+from gateway.execution.reading.postgres_query import is_small
+from gateway.execution.shadow.function_guard import (
+    NEWEST,
+    REFUSE_REWRITING,
+    RELEASE,
+    SAVEPOINT,
+    SCANS,
+    UNDO,
+    UNWATCHED,
+    WATCHED,
+    relay_rows,
+    scans,
+    send_statement,
+    written,
+)
+from gateway.session.constraint_modes import KEEP_OWN
+from gateway.session.cursors import CREATED
+from gateway.session.response_spool import KeptAnswers
+from gateway.statement.portal import StatementPortal
+from gateway.wire.messages.backend import CommandComplete
+from planner.tree.nodes import name_of
+
+if TYPE_CHECKING:
+    from gateway.backend.analysis import Analysis
+    from gateway.session.session_context import SessionContext
+    from gateway.statement.portal import Binding
+    from gateway.statement.routed import Routed
+
+# A function may touch a table only once it has found rows in another.
+_ROUNDS_MAX: Final = 30
+# What others have committed meanwhile is seen the next time.
+_CONFLICTS_MAX: Final = 5
+CURSORS: Final = Statement(
+    f"SELECT name, {CREATED}, is_holdable FROM pg_catalog.pg_cursors"
+    " WHERE pg_catalog.length(name) OPERATOR(pg_catalog.>) 0"
+    f" AND NOT pg_catalog.starts_with(name, '{OWN}') ORDER BY name"
+)
+
+
+class GuardedPortal(StatementPortal):
+    """Carries a statement out inside a transaction, and looks before anything comes after it: at what it has read and
+    written, at columns that would have to be computed, and at rows for which it has made constraints or indexes."""
+
+    _announced = False
+    # Whether a table to which rows are only added is left without its others, and what foreign keys refer to is looked
+    # at only when all is done, unless more turns out to be needed.
+    leaves_unread = False
+    _strict = False  # from then on nothing is left out
+    _missed: SluiceError | None = None  # what was said while something was
+
+    def __init__(self, session: SessionContext, analysis: Analysis, routed: Routed, binding: Binding) -> None:
+        super().__init__(session, analysis, routed, binding)
+        self.looked_at: set[int] = set()  # tables whose rows were found to be needed
+        self._heard: set[int] = set()  # tables whose triggers are known
+
+    async def run(self) -> None:
+        transaction = self.session.transaction
+        await transaction.begin()
+        answers = KeptAnswers()
+        try:
+            tag, shadows, touched = await self._carry_out(answers)
+            if shadows is None:
+                await self._meet_obligations()
+                await self._give(answers)
+                if transaction.implicit and self.session.ends_with_statement:
+                    await transaction.commit()
+        finally:
+            answers.close()
+        if shadows is not None:
+            likely, shadows.words = await likely_tables(self.session, [self.analysis.sql])
+            await self.ask_limit()
+            wanted = touched | likely
+            await self.hear(shadows, wanted)
+            tag = await self.over_rows(shadows, wanted)
+        if tag:
+            self.session.client.send(CommandComplete(tag))
+
+    async def _carry_out(self, answers: KeptAnswers) -> tuple[str, FilledShadows | None, set[int]]:
+        """Over empty shadows. Where it has touched any, it is undone: what is to be filled, and how."""
+        session, backend = self.session, self.session.backend
+        session.cursors.check_unread()
+        session.ran_functions = session.names_by_sql = True
+        counts = written(())
+        newest, cursors, scanned, wrote, _, _ = await backend.run(NEWEST, CURSORS, SCANS, counts, WATCHED, SAVEPOINT)
+        number = newest.rows[0][0]
+        questions = scans(number), counts
+        if not cursors.rows:
+            session.cursors.filled.clear()
+        before: dict[int, Touch] = {}
+        if wrote.rows or scanned.rows[0][0] != b"0":
+            [known] = await backend.run(Statement(TOUCHES, (number,)))
+            before = touches(known)
+        error: SluiceError | None = None
+        tag, opened = "", list[tuple[bytes | None, ...]]()
+        at_once = await may_tell_at_once(session, self.analysis.sql)
+        if at_once:  # notices tell how far it is
+            await self._give(answers)
+        try:
+            await send_statement(session, self.binding)
+            tag = await relay_rows(session, None if at_once else answers)
+        except BackendLostError:
+            raise
+        except SluiceError as raised:
+            if backend.status != b"E" or is_undecided(raised):
+                await self._give(answers)
+                raise
+            error = raised
+            _, *after = await backend.run(UNDO, *questions)
+        else:
+            *after, now_open = await backend.run(*questions, CURSORS)
+            opened = _opened(cursors, now_open)
+        if [each.rows for each in after] == [scanned.rows, wrote.rows] and not opened:
+            if error is not None:
+                await self._give(answers)
+                raise error
+            await backend.run(RELEASE, UNWATCHED, KEEP_OWN)
+            return tag, None, set()
+        if at_once:
+            session.cursors.read_unseen()
+            raise unsupported("a function that reads a lake table")
+        [now] = await backend.run(Statement(TOUCHES, (number,)))
+        touched = {oid for oid, each in touches(now).items() if each != before.get(oid) and not each.made}
+        if self._fetches(cursors, touched):
+            await backend.run(RELEASE, UNWATCHED, KEEP_OWN)
+            return tag, None, set()
+        self.check_repeatable(cursors, settled=False)
+        await backend.run(UNDO, RELEASE)
+        return tag, FilledShadows(session, self.analysis.sql, number, before), touched
+
+    def _fetches(self, cursors: Result, touched: set[int]) -> bool:
+        """Whether it fetches from a cursor that a function has opened, over rows that were there then."""
+        fetched = self._fetched()
+        seen = self.session.cursors.filled
+        return fetched is not None and any(
+            name == fetched.encode() and touched <= seen.get((name, created), frozenset())
+            for name, created, _ in cursors.rows
+        )
+
+    def _fetched(self) -> str | None:
+        query = self.routed.query
+        if query is None or query.fields.get("utilityStmt") is None or query.utilityStmt.type != "FETCHSTMT":
+            return None
+        return name_of(query.utilityStmt.portalname)
+
+    def check_repeatable(self, cursors: Result, *, settled: bool) -> None:
+        """0A000 where the statement cannot be undone and carried out again; `cursors` are the backend's."""
+        session = self.session
+        if cursors.rows or self._fetched() is not None:
+            session.cursors.read_unseen()
+            raise unsupported("a function that reads a lake table while a cursor is open")
+        if session.transaction.parts is not None or (session.transaction.deferred.pending and not settled):
+            raise unsupported("a function that reads a lake table")
+
+    async def over_rows(self, shadows: FilledShadows, wanted: set[int], unread: Iterable[int] = ()) -> str:
+        """Carry the statement out over filled shadows, until it touches no others, and take what it did; its tag.
+
+        Of the tables that are `wanted`, the rows of those that are `unread` are there only once they are needed.
+        """
+        conflicts, left_out = 0, set(unread)
+        unchecked = self.leaves_unread
+        for _ in range(_ROUNDS_MAX):
+            answers = KeptAnswers()
+            try:
+                was_strict = self._strict
+                unseen, tag = await self._once(shadows, wanted, left_out, answers, unchecked=unchecked)
+                is_done = not unseen and self._strict == was_strict
+                if is_done:
+                    [now_open] = await self.session.backend.run(CURSORS)
+                    for name, created, _ in _opened(Result(), now_open):
+                        self.session.cursors.filled[name, created] = frozenset(wanted)
+                if is_done and await self._settled(shadows, answers, may_fail=conflicts == _CONFLICTS_MAX):
+                    return tag
+                conflicts += not unseen
+            finally:
+                answers.close()
+            await shadows.undo()
+            if self._strict:  # to PostgreSQL with all that was left out, for it to say so where it happens
+                if not is_small([shadows.versions[oid] for oid in shadows.by_keys]):
+                    raise self._missed or too_large()
+                left_out.clear()
+                shadows.by_keys.clear()
+                unchecked = False
+            added = shadows.only_added(unseen)
+            self.looked_at |= unseen - added
+            left_out -= unseen
+            if unchecked:
+                left_out |= added
+            wanted |= unseen
+            await self.hear(shadows, wanted)
+        raise SluiceError(SqlState.SERIALIZATION_FAILURE, "could not serialize access due to concurrent update")
+
+    async def hear(self, shadows: FilledShadows, wanted: set[int]) -> None:
+        """Of the functions that the triggers of these tables call, learn what they name, and so on."""
+        fired = await fired_triggers(self.session, self.analysis)
+        while new := {oid for oid in wanted if oid in fired} - self._heard:
+            self._heard |= new
+            texts, _ = await trigger_texts(self.session, new)
+            likely, words = await likely_tables(self.session, texts)
+            shadows.words |= words
+            wanted |= likely
+
+    async def _once(
+        self,
+        shadows: FilledShadows,
+        wanted: Collection[int],
+        unread: Collection[int],
+        answers: KeptAnswers,
+        *,
+        unchecked: bool,
+    ) -> tuple[set[int], str]:
+        backend = self.session.backend
+        try:
+            await shadows.fill(wanted, unread, unchecked=unchecked)
+        except SluiceError as error:
+            raise error if self._missed is None or not is_undecided(error) else self._missed from error
+        try:
+            tag = await self.perform(answers)
+        except BackendLostError:
+            raise
+        except SluiceError as error:
+            unseen = set[int]()
+            if backend.status == b"E" and not is_undecided(error):
+                unseen = await shadows.look(failed=True)
+            if not unseen and not self._strict and shadows.hides_errors:
+                self._missed, self._strict = error, True  # or another error comes before it
+            elif not unseen:
+                await self._give(answers)
+                raise
+            return unseen, ""
+        return await shadows.look(failed=False), tag
+
+    async def perform(self, answers: KeptAnswers) -> str:
+        """Have the backend carry the statement out, and keep what it answers; the tag."""
+        await send_statement(self.session, self.binding)
+        return await relay_rows(self.session, answers)
+
+    async def _settled(self, shadows: FilledShadows, answers: KeptAnswers, *, may_fail: bool) -> bool:
+        """The statement has seen all that it has touched: take what it did. False where it is to be done again."""
+        session, transaction = self.session, self.session.transaction
+        taken = await shadows.take()
+        if shadows.is_doubtful:
+            self._strict = True
+            return False
+        await session.backend.run(UNWATCHED, KEEP_OWN, REFUSE_REWRITING)
+        if await obligations(session):
+            raise unsupported("a function that changes a lake table and its rows")
+        changed = [each.version.table.oid for each in taken if each.is_changed]
+        if not changed and not any(each.locked.num_rows for each in taken):
+            await shadows.keep()
+            await self._give(answers)
+            if transaction.implicit and session.ends_with_statement:
+                await transaction.commit()
+            return True
+        async with Changing(self, "a function", *changed) as changing:
+            sql, left_out = self.analysis.sql, shadows.left_out
+            try:
+                if not await take_changes(changing, taken, sql, may_fail=may_fail, left_out=left_out):
+                    return False
+            except MissedError as missed:
+                self._missed, self._strict = missed.error, True
+                return False
+            await shadows.keep()
+            await self._give(answers)
+            await changing.finish()
+        return True
+
+    async def _give(self, answers: KeptAnswers) -> None:
+        """The backend describes rows only in answer to a simple query."""
+        if self.binding.raw_query is None and not self._announced:
+            self.announce()
+        self._announced = True
+        await answers.give(self.session.client)
+
+    async def _meet_obligations(self) -> None:
+        await self.session.backend.run(REFUSE_REWRITING)
+        if wanted := await obligations(self.session):
+            await meet(self.session, wanted)
+
+
+def _opened(before: Result, now: Result) -> list[tuple[bytes | None, ...]]:
+    """The cursors that a statement has left open. 0A000 for one that would read the rest of its rows at COMMIT."""
+    opened = [row for row in now.rows if row not in before.rows]
+    if any(is_holdable == b"t" for *_, is_holdable in opened):
+        raise unsupported("a cursor WITH HOLD from within a function")
+    return opened

@@ -1,0 +1,426 @@
+"""Shadows that have the lake's rows for functions to read and to change, until these are taken.
+
+Contract: `fill` begins a savepoint and copies the tables there, all at one snapshot; the statement is carried out;
+`look` tells which other tables it has touched. Then either all is undone, and filled anew with those, or `take` reads
+what the statement has made of the rows, and the shadows are empty again. What it did elsewhere lasts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from catalog.datatypes import FIRST_USER_OID
+from catalog.errors import SluiceError, unsupported
+from catalog.model import TableVersion
+from gateway.backend.analysis import SchemaMark
+from gateway.backend.arrays import number_array, text_array
+from gateway.backend.connection import Result, Statement
+from gateway.backend.own_message import LOCKED, of_shadow, own, shadow_view
+from gateway.backend.own_names import OWN
+from gateway.execution.changes.shadow_execution import made, rows_of
+from gateway.execution.locks.table_locks import ACCESS_SHARE, lock_tables
+from gateway.execution.reading.handed_rows import rows_by_keys
+from gateway.execution.reading.postgres_query import LIMIT, LOAD_LIMIT, NOT_IDLE, SMALL_ROWS, is_small
+from gateway.execution.shadow.loaded_rows import Loaded
+from gateway.execution.shadow.shadow import copy_rows, put_rows, qualified, resume, runs_checks, shadow_rows, suspending
+from gateway.execution.shadow.trigger_bypass import copying_role, role_again
+from gateway.session.cancel_listener import check
+from gateway.session.visibility import rules, uncommitted, versions
+from gateway.transaction.enlistment import hold_schema
+from gateway.transaction.read_only_block import SET as READ_ONLY
+from storage.indexes.rows import live_rows_aside
+
+if TYPE_CHECKING:
+    from gateway.session.session_context import SessionContext
+    from planner.plans.row_filter import WantedKeys
+
+_SAVEPOINT: Final = Statement(f"SAVEPOINT {OWN}_filled")
+_UNDO: Final = Statement(f"ROLLBACK TO SAVEPOINT {OWN}_filled")
+_RELEASE: Final = Statement(f"RELEASE SAVEPOINT {OWN}_filled")
+_STATEMENT: Final = Statement(f"SAVEPOINT {OWN}_statement")
+_AGAIN: Final = Statement(f"ROLLBACK TO SAVEPOINT {OWN}_statement")
+_DONE: Final = Statement(f"RELEASE SAVEPOINT {OWN}_statement")
+_SET_FILLED: Final = own("SELECT pg_sluice.set_filled($1)")
+TOUCHES: Final = "SELECT relid, scans, added, replaced, made FROM pg_sluice.shadow_touches($1::bigint)"
+_MAY_INSERT: Final = (
+    "SELECT pg_catalog.has_table_privilege(o, 'INSERT') AND NOT pg_catalog.row_security_active(o)"
+    " FROM pg_catalog.unnest($1::bigint[]) WITH ORDINALITY AS u (o, n) ORDER BY n"
+)
+_SETTINGS: Final = Statement(
+    "SELECT pg_sluice.backend_setting('idle_in_transaction_session_timeout'),"
+    " pg_sluice.backend_setting('max_parallel_workers_per_gather'),"
+    f" pg_catalog.pg_size_bytes({LIMIT}), pg_sluice.schema_mark(),"
+    " coalesce(pg_sluice.backend_setting('sluice.as_of', true), '') OPERATOR(pg_catalog.<>) ''"
+)
+_SET: Final = (
+    "SELECT pg_catalog.set_config('idle_in_transaction_session_timeout', $1, true),"
+    " pg_catalog.set_config('max_parallel_workers_per_gather', $2, true),"
+    " pg_catalog.set_config('sluice.unchecked', $3, true)"
+)
+_NO_MARK: Final = "-1"
+# What a statement has changed but the rows of these shadows, as far as that is counted: rows of any other table,
+# PostgreSQL's own among them, advisory locks, cursors.
+_BESIDE: Final = """
+SELECT (SELECT pg_catalog.sum(pg_catalog.pg_stat_get_xact_tuples_inserted(oid)
+        OPERATOR(pg_catalog.+) pg_catalog.pg_stat_get_xact_tuples_updated(oid)
+        OPERATOR(pg_catalog.+) pg_catalog.pg_stat_get_xact_tuples_deleted(oid))
+    FROM pg_catalog.pg_class
+    WHERE relkind OPERATOR(pg_catalog.=) 'r' AND oid OPERATOR(pg_catalog.<>) ALL ($1::pg_catalog.oid[])
+        AND relnamespace OPERATOR(pg_catalog.<>) 'pg_sluice'::pg_catalog.regnamespace),
+    (SELECT pg_catalog.count(*) FROM pg_catalog.pg_locks
+     WHERE locktype OPERATOR(pg_catalog.=) 'advisory' AND pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid()),
+    (SELECT pg_catalog.count(*) FROM pg_catalog.pg_cursors)
+"""
+# What is not counted, as it is written in what is named, or in what runs without that, as by a trigger: settings,
+# messages to others, prepared statements, locks of tables.
+_ACTS: Final = (
+    r"set_config|notify|listen|pg_export_snapshot|\m(lock|prepare|deallocate|discard|load)\M"
+    r"|(^|;|\mbegin|\mthen|\melse|\mloop|''|\$|\*/|--[^\n]*\n)\s*(set|reset)\M"
+)
+_MAY_ACT: Final = f"""
+SELECT $1::pg_catalog.text OPERATOR(pg_catalog.~*) '{_ACTS}' OR EXISTS (
+    SELECT FROM pg_catalog.pg_proc p WHERE oid OPERATOR(pg_catalog.>=) {FIRST_USER_OID}
+        AND (proname OPERATOR(pg_catalog.=) ANY ($2::pg_catalog.name[]) OR EXISTS (
+            SELECT FROM pg_catalog.pg_depend d
+            WHERE d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass
+                AND d.refobjid OPERATOR(pg_catalog.=) p.oid))
+        AND pronamespace OPERATOR(pg_catalog.<>) 'pg_sluice'::pg_catalog.regnamespace
+        AND coalesce(pg_catalog.pg_get_function_sqlbody(oid), prosrc) OPERATOR(pg_catalog.~*) '{_ACTS}')
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """How often a transaction has scanned a shadow, how many rows it has added there, and how many it has changed or
+    taken away. `made`: the table is the statement's own, and has no rows in the lake."""
+
+    scans: int = 0
+    added: int = 0
+    replaced: int = 0
+    made: bool = False
+
+
+def touches(result: Result) -> dict[int, Touch]:
+    """The answer to `TOUCHES`, by the table's OID."""
+    return {
+        int(relid or 0): Touch(int(scans or 0), int(added or 0), int(replaced or 0), made == b"t")
+        for relid, scans, added, replaced, made in result.rows
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What a statement has made of a table's rows: those that it made, those that it left, and of these those that it
+    has locked. Where it `is_changed` no row, the locked ones are all that is told;
+    where it `replaces` none, those that are left are not told."""
+
+    version: TableVersion
+    fresh: pa.Table
+    kept: pa.Table
+    locked: pa.Table
+    is_changed: bool = True
+    replaces: bool = True
+    loaded: Loaded | None = None  # the rows that there were for it, if these were not all
+
+
+class FilledShadows:
+    """One for a statement. `versions` are the tables that are filled, `before` what was touched until it began."""
+
+    def __init__(self, session: SessionContext, sql: str, newest: bytes | None, before: Mapping[int, Touch]) -> None:
+        """`sql` is the statement's text."""
+        self._session = session
+        self._sql = sql
+        self.words: set[str] = set()  # names in it, and in functions that it names
+        self._newest = newest
+        self.before = before
+        self.versions: dict[int, TableVersion] = {}
+        self.mark = SchemaMark(0, 0)
+        self._marks: dict[int, str] = {}
+        self._counts: Mapping[int, Touch] = {}
+        self._settings: list[bytes | None] = []
+        self._role: bytes | None = None
+        self.unread = frozenset[int]()  # of `versions`, those that are not copied
+        self.unchecked = False
+        # Of tables that the statement finds by keys, which these are; and the rows that were copied.
+        self.by_keys: dict[int, WantedKeys] = {}
+        self._found: dict[int, Loaded] = {}
+        self._fresh: dict[int, int] = {}  # how many rows there are that the statement made
+        self._touched: Mapping[int, Touch] = {}
+        self._beside = Result()
+        self._begun = False
+
+    async def fill(self, oids: Collection[int], unread: Collection[int] = (), *, unchecked: bool = False) -> None:
+        """Copy these tables, but for those of them that are `unread`, whose rows nobody needs as long as others are
+        only added, and begin the savepoint that the statement is to be carried out in. `unchecked`: what foreign keys
+        refer to is looked at only when all is taken."""
+        session, backend = self._session, self._session.backend
+        session.cursors.check_unread(oids)
+        await session.transaction.read_only.lift()
+        [settings] = await backend.run(_SETTINGS)
+        *self._settings, limit, mark, is_past = settings.rows[0]
+        self.mark = SchemaMark.of(mark)
+        if is_past == b"t":
+            raise unsupported("a function that reads a lake table while sluice.as_of is set")
+        self.versions, self.unread, self.unchecked = await self._seen(oids), frozenset(unread), unchecked
+        self._found = await self._find()
+        few = self.unread | self._found.keys()
+        copied = [version for oid, version in self.versions.items() if oid not in few]
+        size = sum(file.size_bytes for version in copied for file in version.files)
+        if size > int(limit or 0):
+            raise unsupported(
+                "a function that reads so large a lake table",
+                hint=f"PostgreSQL carries it out over copies of rows, if {LOAD_LIMIT} allows for so many.",
+            )
+        tables = [version.table for version in self.versions.values()]
+        for table in tables:
+            if table.materialized:
+                raise unsupported("a function that reads a materialized view")
+            await session.transaction.enlistment.meet(table, self.mark)
+        listed = number_array(table.oid for table in tables)
+        held = (hold_schema([table.oid]) for table in tables)
+        asked = [
+            _SAVEPOINT,
+            NOT_IDLE,
+            Statement(TOUCHES, (self._newest,)),
+            copying_role(tables),
+            lock_tables(sorted(self.versions), ACCESS_SHARE),
+            *held,
+        ]
+        suspended = [suspending(table) for table in tables]
+        self._begun = True
+        _, _, before, role, _, *answers, may_insert = await backend.run(
+            *asked, *suspended, Statement(_MAY_INSERT, (listed,))
+        )
+        for table, answer in zip(tables, answers, strict=False):
+            session.transaction.enlistment.confirm_held(table, answer)
+        self._role = role.rows[0][0]
+        for table, (may,) in zip(tables, may_insert.rows, strict=True):
+            if table.oid not in self.unread:
+                await self._copy(self.versions[table.oid], may_insert=may == b"t")
+        await resume(session, answers[len(answers) - len(suspended) :])
+        beside = Statement(_BESIDE, (listed,))
+        marks = [
+            Statement(of_shadow(each.oid, f"SELECT pg_catalog.min(xmin::pg_catalog.text) FROM {shadow_view(each.oid)}"))
+            for each in tables
+        ]
+        *found, _, counts, _, _, self._beside, _ = await backend.run(
+            *marks,
+            role_again(self._role),
+            Statement(TOUCHES, (self._newest,)),
+            Statement(_SET_FILLED, ("true",)),
+            Statement(_SET, (self._settings[0], "0", "on" if unchecked else "")),
+            beside,
+            _STATEMENT,
+        )
+        self._marks = {
+            table.oid: (each.rows[0][0] or _NO_MARK.encode()).decode()
+            for table, each in zip(tables, found, strict=True)
+        }
+        self._counts = touches(counts)
+        self._check_copied(touches(before))
+        if session.transaction.read_only.stands:
+            await backend.run(READ_ONLY)
+        check(session)
+
+    def _check_copied(self, before: Mapping[int, Touch]) -> None:
+        """Past all triggers, code of a table's owner must not have written another one."""
+        for oid, each in self._counts.items():
+            was = before.get(oid, Touch())
+            if (each.replaced, each.added if oid not in self.versions else 0) != (
+                was.replaced,
+                was.added if oid not in self.versions else 0,
+            ):
+                raise unsupported("a function that changes a lake table while rows are copied")
+
+    async def _seen(self, oids: Collection[int]) -> dict[int, TableVersion]:
+        session = self._session
+        own = None
+        if session.transaction.open and not session.transaction.fresh:
+            [own] = await session.backend.run(uncommitted(list(oids)))
+        await session.reading.choose(None)
+        found = await versions(session, list(oids), own)
+        if set(oids) - found.keys():
+            raise unsupported("a function that reads a lake table which was made meanwhile")
+        return {oid: found[oid] for oid in sorted(oids)}
+
+    async def _find(self) -> dict[int, Loaded]:
+        found = {}
+        for oid, wanted in self.by_keys.items():
+            rows = await asyncio.to_thread(rows_by_keys, self._session.gateway.data_path, self.versions[oid], wanted)
+            if rows is not None:
+                found[oid] = rows
+            elif not is_small([self.versions[oid]]):
+                raise too_large()
+        return found
+
+    async def _copy(self, version: TableVersion, *, may_insert: bool) -> None:
+        session, table = self._session, version.table
+        generated = (await rules(session, table)).generated
+        columns = [column for column in table.columns if column.attnum not in generated]
+        names = [column.name for column in columns]
+        if not names and version.row_count:
+            raise unsupported("a function that reads rows without columns")
+        async for batch in self._batches(version):
+            check(session)
+            session.gateway.store.undone_rows.left(table.oid, batch.num_rows)
+            if may_insert and not runs_checks(columns):
+                await copy_rows(session, qualified(table), columns, batch.select(names))
+            else:
+                await put_rows(session, table, columns, batch.select(names))
+
+    async def _batches(self, version: TableVersion) -> AsyncIterator[pa.RecordBatch]:
+        found = self._found.get(version.table.oid)
+        if found is not None:
+            for batch in found.rows.to_batches():
+                yield batch
+            return
+        async for batch in live_rows_aside(self._session.gateway.data_path, version):
+            yield batch
+
+    async def look(self, *, failed: bool) -> set[int]:
+        """The statement is over, or has `failed`: the tables that it has touched and that are not filled."""
+        end = _AGAIN if failed else _DONE
+        _, counts = await self._session.backend.run(end, Statement(TOUCHES, (self._newest,)))
+        now = touches(counts)
+        self._touched = {oid: each for oid, each in now.items() if each != self._counts.get(oid)}
+        unseen = {oid for oid, each in self._touched.items() if not each.made and self._is_unseen(oid)}
+        for oid in unseen & self.by_keys.keys():
+            del self.by_keys[oid]
+        return unseen
+
+    def _is_unseen(self, oid: int) -> bool:
+        if oid in self._found:  # once by the statement itself, which no code of users' comes before
+            return self._touched[oid].scans > self._counts.get(oid, Touch()).scans + 1
+        return oid not in self.versions or (oid in self.unread and self._is_read(oid))
+
+    def only_added(self, oids: Collection[int]) -> set[int]:
+        """Those of the tables to which rows were added, and nothing else."""
+        return {oid for oid in oids if not self._is_read(oid)}
+
+    def _is_read(self, oid: int) -> bool:
+        before, now = self._counts.get(oid, Touch()), self._touched[oid]
+        return now.scans > before.scans or now.replaced > before.replaced
+
+    @property
+    def left_out(self) -> bool:
+        """Whether anything was left out that may yet forbid what was done: keys of other rows, rows that are referred
+        to."""
+        return self.unchecked or not (self.unread | self._found.keys()).isdisjoint(self._touched)
+
+    def _may_forbid(self, oid: int) -> bool:
+        """Whether new rows of the table are looked at only when all is taken, at least for some constraint."""
+        if oid not in self.versions:
+            return False
+        table = self.versions[oid].table
+        keyed = oid in self.unread or oid in self._found
+        return bool((keyed and (table.keys or table.computed_keys)) or (self.unchecked and table.foreign_keys))
+
+    @property
+    def hides_errors(self) -> bool:
+        """The statement has failed: whether another error may come before, of what was left out."""
+        return any(self._may_forbid(oid) and self._since(oid) != (0, 0) for oid in self._touched)
+
+    @property
+    def is_doubtful(self) -> bool:
+        """All is taken: whether what was left out may have forbidden, at its time, what nothing forbids in the end."""
+        return any(self._may_forbid(oid) and self._is_doubtful(oid) for oid in self._touched)
+
+    def _is_doubtful(self, oid: int) -> bool:
+        """For rows that were undone since, or came to be referred to."""
+        added, replaced = self._since(oid)
+        parents = (key.parent for key in self.versions[oid].table.foreign_keys if self.unchecked)
+        if (added or replaced) and any(each in self._touched and self._since(each) != (0, 0) for each in parents):
+            return True
+        fresh = self._fresh.get(oid, 0)
+        if not replaced:
+            return fresh != added
+        if oid in self._found and fresh:
+            return added > 0 or fresh != replaced
+        return "exception" in self.words  # what it catches may have been another error
+
+    async def undo(self) -> None:
+        """Everything since `fill` is undone."""
+        if self._begun:
+            await self._session.backend.run(_UNDO, _RELEASE)
+            self._begun = False
+
+    async def take(self) -> list[Taken]:
+        """What has become of the rows; the shadows are empty again, and what was set is as it was."""
+        session, backend = self._session, self._session.backend
+        made_now = [oid for oid, each in self._touched.items() if oid not in self.versions and each.made]
+        known = await versions(session, [*self.versions, *made_now])
+        changed = [oid for oid in self._touched if oid in known and self._since(oid) != (0, 0)]
+        appended = {oid for oid in changed if self._since(oid)[1] == 0}
+        for oid in changed:
+            version = self.versions.get(oid, known[oid])
+            if version.row_count and version.table != known[oid].table:
+                raise unsupported("a function that changes a lake table and its rows")
+            if oid not in appended and oid not in self._found and not is_small([version]):
+                raise too_large()
+        reads = [
+            shadow_rows(known[oid].table, each) for oid in changed for each in self._conditions(oid, oid in appended)
+        ]
+        beside = self.unread.union(changed)
+        filled = [oid for oid, version in self.versions.items() if version.row_count and oid not in beside]
+        locks = [shadow_rows(self.versions[oid].table, LOCKED) for oid in filled]
+        asked = (
+            Statement(_BESIDE, (number_array(self.versions),)),
+            Statement(_MAY_ACT, (self._sql, text_array(self.words))),
+        )
+        counted, acts, *results = await backend.run(*asked, *reads, *locks)
+        if counted.rows == self._beside.rows and acts.rows[0][0] == b"f":
+            await backend.run(_UNDO)  # others, who fill the shadows too, need not wait for the transaction's end
+        else:
+            unfilled = Statement(_SET_FILLED, ("false",)), Statement(_SET, (*self._settings, ""))
+            past = copying_role(known[oid].table for oid in known)
+            await backend.run(*unfilled, past, *map(_empty, [*filled, *changed]), role_again(self._role))
+        taken, parts = [], iter(results)
+        self._fresh.clear()
+        for oid in changed:
+            version = self.versions.get(oid, known[oid])
+            bodies = [next(parts).bodies for _ in range(3)]
+            fresh, kept, locked = [await asyncio.to_thread(rows_of, known[oid].table, each) for each in bodies]
+            self._fresh[oid] = fresh.num_rows
+            session.gateway.store.undone_rows.left(oid, fresh.num_rows)
+            seen = TableVersion(known[oid].table, version.snapshot_id, version.files)
+            loaded = self._found.get(oid)
+            taken.append(Taken(seen, fresh, kept, locked, replaces=oid not in appended, loaded=loaded))
+        for oid in filled:
+            table = self.versions[oid].table
+            nothing = rows_of(table, [])
+            locked = await asyncio.to_thread(rows_of, table, next(parts).bodies)
+            loaded = self._found.get(oid)
+            taken.append(Taken(self.versions[oid], nothing, nothing, locked, is_changed=False, loaded=loaded))
+        return taken
+
+    def _since(self, oid: int) -> tuple[int, int]:
+        """How many rows the statement has added to a shadow, and how many it has changed or taken away."""
+        before, now = self._counts.get(oid, Touch()), self._touched[oid]
+        return now.added - before.added, now.replaced - before.replaced
+
+    def _conditions(self, oid: int, appended: bool) -> Iterable[str]:
+        """On the rows that the statement made, that it left, and of these that it locked."""
+        mark = self._marks.get(oid, _NO_MARK)
+        there = f"xmin::pg_catalog.text OPERATOR(pg_catalog.=) '{mark}'"
+        return made(mark), "false" if appended else there, f"{there} AND {LOCKED}"
+
+    async def keep(self) -> None:
+        """All is taken and staged."""
+        await self._session.backend.run(_RELEASE)
+        self._begun = False
+        await self._session.transaction.read_only.restore()
+
+
+def too_large() -> SluiceError:
+    """The refusal of a change of more rows than can be copied."""
+    hint = f"PostgreSQL carries it out where the table has no more than {SMALL_ROWS} rows."
+    return unsupported("a function that changes rows of so large a lake table", hint=hint)
+
+
+def _empty(relation: int) -> Statement:
+    return Statement(of_shadow(relation, f"DELETE FROM {shadow_view(relation)}"))

@@ -1,0 +1,112 @@
+"""What functions have made of the rows of shadows becomes a change of the lake, as that of a client's statement."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from catalog.errors import SluiceError, SqlState
+from gateway.backend.connection import Statement
+from gateway.execution.changes.row_changes import Written
+from gateway.execution.changes.shadow_execution import Outcome, chosen_positions, gone, paired, strength_of
+from gateway.execution.locks.row_locks import Strength, check_may_look_again, hold_rows
+from gateway.execution.shadow.loaded_rows import Loaded, load_all, nothing_loaded
+from gateway.transaction.transaction import Isolation
+from storage.spark.write import WriteResult, replace_rows
+
+if TYPE_CHECKING:
+    from gateway.execution.changes.row_changes import Changing
+    from gateway.execution.functions.filled_shadows import Taken
+    from gateway.session.session_context import SessionContext
+
+# Foreign keys lock rows too, of which the lake's own look knows. What users write to lock rows, be it in functions.
+_LOCKS: Final = r"for\s+(no\s+key\s+|key\s+)?(update|share)"
+_MAY_LOCK: Final = f"""
+SELECT $1::pg_catalog.text OPERATOR(pg_catalog.~*) '{_LOCKS}' OR EXISTS (
+    SELECT FROM pg_catalog.pg_proc WHERE oid OPERATOR(pg_catalog.>=) 16384
+        AND pronamespace OPERATOR(pg_catalog.<>) 'pg_sluice'::pg_catalog.regnamespace
+        AND (prosrc OPERATOR(pg_catalog.~*) '{_LOCKS}' OR prosqlbody IS NOT NULL))
+"""
+
+
+class MissedError(Exception):
+    """The lake forbids what a statement did, which has not seen why."""
+
+    def __init__(self, error: SluiceError) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
+async def take_changes(
+    changing: Changing, taken: Sequence[Taken], sql: str, *, may_fail: bool, left_out: bool = False
+) -> bool:
+    """Write and stage what was taken, by a statement of this text. False where others have changed any of these rows
+    since, or have keys that it did not see, unless that `may_fail`: then the statement is to be carried out again.
+
+    `left_out`: the statement has not seen all rows that may forbid what it did. Raises MissedError where these do.
+    """
+    session = changing.session
+    locked = [each for each in taken if each.locked.num_rows]
+    may_lock = bool(locked) and await _may_lock(session, sql)
+    written = []
+    for each in taken:
+        locks = may_lock and bool(each.locked.num_rows)
+        if not (locks or each.is_changed):
+            continue
+        loaded = each.loaded or nothing_loaded(each.version.table)
+        if each.loaded is None and (locks or each.replaces):
+            loaded = await asyncio.to_thread(load_all, session.gateway.data_path, each.version)
+        if locks and not await _lock(session, each, loaded):
+            return False
+        if not each.is_changed:
+            continue
+        if (wrote := await _write(changing, each, loaded)) is None:
+            return False
+        if wrote.result.data_files or wrote.result.delete_files:
+            written.append(wrote)
+    try:
+        await changing.wrote_together(written)
+    except SluiceError as error:
+        # PostgreSQL would have told the function, which sees by now what it did not see then.
+        if error.sqlstate[:2] == "23" and left_out:
+            raise MissedError(error) from error
+        if may_fail or error.sqlstate[:2] != "23" or session.transaction.isolation is not Isolation.READ_COMMITTED:
+            raise
+        return False
+    return True
+
+
+async def _may_lock(session: SessionContext, sql: str) -> bool:
+    [answer] = await session.backend.run(Statement(_MAY_LOCK, (sql,)))
+    return answer.rows[0][0] == b"t"
+
+
+async def _lock(session: SessionContext, taken: Taken, loaded: Loaded) -> bool:
+    rows = await chosen_positions(taken.version.table, loaded, taken.locked)
+    if await hold_rows(session, rows, taken.version, Strength.UPDATE):
+        return True
+    check_may_look_again(session)
+    return False
+
+
+async def _write(changing: Changing, taken: Taken, loaded: Loaded) -> Written | None:
+    session, version = changing.session, taken.version
+    table, path = version.table, session.gateway.data_path
+    outcome = Outcome([], "", taken.fresh, taken.kept, taken.locked)
+    replaced = await gone(table, loaded, taken.kept) if taken.replaces else {}
+    if not replaced and not taken.fresh.num_rows:
+        return Written(version, WriteResult(), None, updates=False)
+    result = await asyncio.to_thread(replace_rows, path, version, replaced, [taken.fresh])
+    if not replaced:
+        return Written(version, result, None, updates=False)
+    sources = await asyncio.to_thread(paired, table, loaded, outcome)
+    strength = await asyncio.to_thread(strength_of, table, loaded, outcome)
+    if not await changing.claim(result, version, strength, sources=sources):
+        return None
+    return Written(version, result, sources, updates=taken.fresh.num_rows > 0)
+
+
+def is_undecided(error: SluiceError) -> bool:
+    """Whether an error says nothing about what the statement would have done with the lake's rows."""
+    return error.sqlstate in (SqlState.LOCK_NOT_AVAILABLE, SqlState.FEATURE_NOT_SUPPORTED, SqlState.QUERY_CANCELED)

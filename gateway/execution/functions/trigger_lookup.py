@@ -1,0 +1,90 @@
+"""Whether a statement fires triggers of users on lake tables, be it by the actions of foreign keys.
+
+What is known of committed triggers is kept with the step of the schema log that every analysis brings; a transaction
+that has changed schemas itself asks its backend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+from catalog.schema.triggers import FIRED, Event, fired_from_json
+from gateway.backend.connection import Statement
+from planner.plans.routes import Route, command
+from planner.tree.nodes import Node, walk
+
+if TYPE_CHECKING:
+    from gateway.backend.analysis import Analysis
+    from gateway.session.session_context import SessionContext
+    from gateway.statement.routed import Routed
+
+_CHANGES: Final = frozenset({Route.INSERT, Route.UPDATE, Route.DELETE, Route.MERGE, Route.WITH_CHANGES})
+_EVENTS: Final[Mapping[Route, Event]] = {
+    Route.INSERT: Event.INSERT,
+    Route.UPDATE: Event.UPDATE,
+    Route.DELETE: Event.DELETE,
+    Route.MERGE: Event.INSERT | Event.UPDATE | Event.DELETE,
+}
+_DO_UPDATE: Final = 2  # OnConflictAction of nodes.h
+_VIEW: Final = "v"
+
+
+async def fires(session: SessionContext, analysis: Analysis, routed: Routed) -> bool:
+    """Whether a statement on the lake may fire any, of tables or INSTEAD OF what it does to a view."""
+    changes = list(_changes(routed))
+    if not changes:
+        return False
+    if changes_view(routed):
+        return True
+    fired = await fired_triggers(session, analysis)
+    return any(fired.get(oid, 0) & event for oid, event, _ in changes)
+
+
+async def fired_triggers(session: SessionContext, analysis: Analysis) -> Mapping[int, Event]:
+    """By the OIDs of lake tables, which changes of them fire any."""
+    mark = analysis.mark
+    if not mark.own:
+        return await session.gateway.store.triggers.at(mark.step)
+    [answer] = await session.backend.run(Statement(FIRED), sync=session.simple)
+    return fired_from_json(answer.rows[0][1] or b"{}")
+
+
+def _changes(routed: Routed) -> Iterator[tuple[int, Event, bool]]:
+    """What is changed, how, and whether it is a view."""
+    query = routed.query
+    if query is None:
+        return
+    if routed.route is Route.COPY and query.utilityStmt.is_from:
+        yield routed.lake[0], Event.INSERT, False
+    elif routed.route is Route.WITH_CHANGES:
+        for node in walk(query):
+            if node.type == "QUERY" and node.resultRelation:
+                yield _change(node)
+    elif routed.route in _CHANGES:
+        yield _change(query)
+
+
+def _change(query: Node) -> tuple[int, Event, bool]:
+    event = _EVENTS[command(query)]
+    if query.onConflict is not None and int(query.onConflict.action) == _DO_UPDATE:
+        event |= Event.UPDATE
+    target = query.rtable[int(query.resultRelation) - 1]
+    return int(target.relid), event, target.relkind == _VIEW
+
+
+def changes_view(routed: Routed) -> bool:
+    """Whether INSTEAD OF triggers stand in for what the statement does to a view."""
+    return any(is_view for _, _, is_view in _changes(routed))
+
+
+def targets(routed: Routed) -> set[int]:
+    """The tables and views that the statement changes."""
+    return {oid for oid, _, _ in _changes(routed)}
+
+
+def needs_rows(routed: Routed) -> set[int]:
+    """Of the tables that are changed, those whose rows are looked at for it: all but those that rows only come into."""
+    query = routed.query
+    conflict = query is not None and query.type == "QUERY" and query.onConflict is not None
+    return {oid for oid, event, is_view in _changes(routed) if conflict or (event != Event.INSERT and not is_view)}

@@ -1,0 +1,115 @@
+"""Statements that fire triggers: PostgreSQL carries them out over the lake's rows in the shadows, as it does those that
+call functions (`gateway.execution.functions.do_call`).
+
+What triggers do is in no tree. So a statement is carried out again, as those are, until it touches no table that has
+not been filled. A table to which rows are only added needs no other rows in its shadow: whether these have the new
+ones' keys, the lake tells, and then they are put there too, for PostgreSQL to say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Final
+
+from catalog.errors import unsupported
+from gateway.backend.connection import Statement
+from gateway.execution.changes.insert import target_oid
+from gateway.execution.functions.do_call import CURSORS, GuardedPortal
+from gateway.execution.functions.filled_shadows import TOUCHES, FilledShadows, Touch, touches
+from gateway.execution.functions.trigger_lookup import changes_view, needs_rows, targets
+from gateway.execution.reading.function_tables import likely_tables, trigger_texts
+from gateway.execution.reading.plan_context import read
+from gateway.execution.reading.postgres_query import SMALL_ROWS, is_small
+from gateway.execution.shadow.function_guard import NEWEST, SCANS, WATCHED, written
+from gateway.session.offload import thought
+from gateway.session.visibility import versions
+from gateway.wire.messages.backend import CommandComplete
+from planner.plans.change_plan import current_of
+from planner.plans.placement import Kind, kind_of
+from planner.plans.routes import Route
+from planner.plans.row_filter import wanted_keys
+from planner.tree.references import domains, tables_read
+
+if TYPE_CHECKING:
+    from planner.tree.nodes import Node
+
+_HINT: Final = (
+    f"A row trigger may fire where the table has no more than {SMALL_ROWS} rows. DISABLE TRIGGER lets Spark do it."
+)
+
+
+class TriggeredPortal(GuardedPortal):
+    """INSERT, UPDATE, DELETE, MERGE, and WITH that changes rows."""
+
+    leaves_unread = True
+
+    async def run(self) -> None:
+        tag = await self.carry_out()
+        self.session.client.send(CommandComplete(tag))
+
+    async def carry_out(self) -> str:
+        """All of it, up to the answer's tag."""
+        session, backend, query = self.session, self.session.backend, self.routed.query
+        assert query is not None
+        if self.routed.route in (Route.UPDATE, Route.DELETE) and current_of(query) is not None:
+            raise unsupported("WHERE CURRENT OF in a statement that fires triggers")
+        await session.transaction.begin()
+        await session.transaction.deferred.settle()
+        await self.ask_limit()
+        await self.prepare()
+        session.cursors.check_unread()
+        session.ran_functions = session.names_by_sql = True
+        newest, cursors, scanned, wrote, _ = await backend.run(NEWEST, CURSORS, SCANS, written(()), WATCHED)
+        self.check_repeatable(cursors, settled=True)
+        if not cursors.rows:
+            session.cursors.filled.clear()
+        number = newest.rows[0][0]
+        before: dict[int, Touch] = {}
+        if wrote.rows or scanned.rows[0][0] != b"0":
+            [known] = await backend.run(Statement(TOUCHES, (number,)))
+            before = touches(known)
+        shadows = FilledShadows(session, self.analysis.sql, number, before)
+        changed, read = targets(self.routed), self._read(query)
+        texts, by_statement = await trigger_texts(session, changed)
+        if not by_statement:
+            await self._find_keys(query, shadows)
+        await self._check_size(needs_rows(self.routed) - shadows.by_keys.keys())
+        likely, shadows.words = await likely_tables(session, [self.analysis.sql, *texts])
+        needed = session.gateway.store.triggers.needed
+        key = frozenset(changed)
+        wanted = set(self.routed.lake) | likely
+        await self.hear(shadows, wanted)
+        learnt = needed.setdefault(key, set())
+        tag = await self.over_rows(shadows, wanted, wanted - read - learnt)
+        learnt |= self.looked_at
+        return tag
+
+    async def prepare(self) -> None:
+        """What is to be done once, in the transaction, before anything else."""
+
+    async def _find_keys(self, query: Node, shadows: FilledShadows) -> None:
+        """Where UPDATE or DELETE says by keys which rows it changes, and no code of users' runs before it has found
+        one. What runs then, and looks at the table too, is counted."""
+        session = self.session
+        if self.routed.route not in (Route.UPDATE, Route.DELETE) or changes_view(self.routed) or domains(query):
+            return
+        reading = await read(session, self.analysis, self.binding, self.routed.lake)
+        kind = await thought(session, reading.size, kind_of, query, session.gateway.builtins, past=reading.past)
+        target = target_oid(query)
+        if kind is not Kind.FEW or target in tables_read(query):
+            return
+        wanted = await thought(session, reading.size, wanted_keys, query, target, reading.context)
+        if wanted is not None:
+            shadows.by_keys[target] = wanted
+
+    def _read(self, query: Node) -> set[int]:
+        """The tables whose rows the statement itself needs."""
+        if self.routed.route is Route.WITH_CHANGES:
+            return set(self.routed.lake)
+        return {*tables_read(query), *needs_rows(self.routed)}
+
+    async def _check_size(self, oids: Collection[int]) -> None:
+        """0A000, before anything is done, for a table of which more rows would have to be copied than is any good."""
+        for version in (await versions(self.session, list(oids))).values() if oids else ():
+            if not is_small([version]):
+                raise unsupported("changing rows of so large a table that has triggers", hint=_HINT)

@@ -1,0 +1,308 @@
+"""Locks on rows of the lake, as PostgreSQL's row locks: in the session's transaction, until it ends.
+
+A row is a place in a data file. Rows of files that the transaction itself has written nobody else can see; but where
+they came in place of others, somebody may hold their keys: he held those of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from enum import StrEnum
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from catalog.constraints import ForeignKey
+from catalog.datatypes import BYTEA
+from catalog.errors import SluiceError, SqlState
+from catalog.model import DataFile, Table, TableVersion
+from gateway.backend.connection import Statement
+from gateway.backend.own_message import own
+from gateway.transaction.transaction import Isolation, Transaction
+from gateway.values.binary import bigint_array, binary_array
+
+if TYPE_CHECKING:
+    from gateway.session.session_context import SessionContext
+
+_LOCK_ROWS: Final = own("SELECT pg_sluice.lock_rows($1::bigint::pg_catalog.oid, $2::bigint[], $3::bigint[], $4, $5)")
+_PUT_OWN: Final = own("SELECT pg_sluice.put_own_row_locks($1::bigint[], $2::bigint[])")
+_MOVE: Final = own("SELECT pg_sluice.move_row_locks($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[])")
+_MOVED: Final = own("SELECT pg_sluice.moved_rows($1::bigint[], $2::bigint[])")
+_LOCK_REFERENCED: Final = own(
+    "SELECT pg_sluice.lock_referenced($1::bigint::pg_catalog.oid, $2::bigint[], $3::bigint[],"
+    " $4::bigint::pg_catalog.oid, $5::pg_catalog.bytea[], $6::bigint)"
+)
+_LOCK_KEYS: Final = own(
+    "SELECT pg_sluice.lock_keys($1::bigint::pg_catalog.oid, $2::bigint::pg_catalog.oid, $3::pg_catalog.bytea[])"
+)
+_LOCK_ALL: Final = own("SELECT pg_sluice.lock_all_rows($1::bigint::pg_catalog.oid, $2)")
+# A statement that locks more rows than this locks the table's rows as a whole.
+ROWS_MAX: Final = 10_000
+# An integer[] in PostgreSQL's binary form: a head of five words (dimensions, nulls, type, size, lower bound), then each
+# element after its length.
+_HEAD_WORDS: Final = 5
+# An element of a bigint[] there.
+_BIGINT: Final = np.dtype([("length", ">i4"), ("value", ">i8")])
+
+# Positions of rows, by the path of their data file.
+Rows = Mapping[str, npt.NDArray[np.int64]]
+
+
+class Strength(StrEnum):
+    """PostgreSQL's row locks, weakest first."""
+
+    KEY_SHARE = "KEY SHARE"
+    SHARE = "SHARE"
+    NO_KEY_UPDATE = "NO KEY UPDATE"
+    UPDATE = "UPDATE"
+
+
+class Waiting(StrEnum):
+    """What to do about a row that somebody else has locked."""
+
+    WAIT = ""
+    SKIP = "SKIP LOCKED"
+    FAIL = "NOWAIT"
+
+
+def file_number(path: str) -> int:
+    """What stands for a data file in locks of its rows, by its path below the table's folder: no other has that one."""
+    return int.from_bytes(blake2b(path.encode(), digest_size=8).digest()) >> 1
+
+
+def file_numbers(paths: pa.Array) -> npt.NDArray[np.int64]:
+    """Of each row, by the path of its file."""
+    encoded = paths.dictionary_encode()
+    numbers = np.array([file_number(path) for path in encoded.dictionary.to_pylist()], np.int64)
+    of_rows: npt.NDArray[np.int64] = numbers[encoded.indices.to_numpy(zero_copy_only=False)]
+    return of_rows
+
+
+async def lock_rows(  # noqa: PLR0917
+    session: SessionContext,
+    table: Table,
+    files: npt.NDArray[np.int64],
+    positions: npt.NDArray[np.int64],
+    strength: Strength,
+    waiting: Waiting = Waiting.WAIT,
+) -> npt.NDArray[np.bool_]:
+    """Lock rows of a table, by their data files' numbers; which of them are locked. What others did to them until then
+    is to be looked at."""
+    oid = str(table.oid)
+    try:
+        if len(positions) > ROWS_MAX:
+            lock_all = Statement(_LOCK_ALL, (oid, waiting), lasting=True)
+            async with session.transaction.deferred.stepping_out():
+                [answer] = await session.backend.run(lock_all)
+            return np.full(len(positions), answer.rows[0][0] == b"t")
+        parameters = (oid, *_arrays(files, positions), strength, waiting)
+        lock = Statement(_LOCK_ROWS, parameters, parameter_formats=(0, 1, 1, 0, 0), result_format=1, lasting=True)
+        numbers = await _put_and_lock(session, files, positions, lock)
+    except SluiceError as error:
+        if waiting is Waiting.FAIL and error.sqlstate == SqlState.LOCK_NOT_AVAILABLE:
+            text = f'could not obtain lock on row in relation "{table.name}"'
+            raise SluiceError(SqlState.LOCK_NOT_AVAILABLE, text) from error
+        raise
+    locked = np.zeros(len(positions), np.bool_)
+    words = np.frombuffer(numbers, ">i4")
+    locked[words[_HEAD_WORDS + 1 :: 2] - 1] = True
+    return locked
+
+
+def lockable_files(transaction: Transaction, files: Sequence[DataFile], strength: Strength) -> dict[str, int]:
+    """The numbers of those files, by path, in which others may have locked rows: of the transaction's own, they may
+    have nothing but keys."""
+    following = transaction.following if strength is Strength.UPDATE else ()
+    numbers = {file.path: file_number(file.path) for file in files if file.data_file_id is not None or following}
+    own = {file.path for file in files if file.data_file_id is None}
+    return {path: number for path, number in numbers.items() if path not in own or number in following}
+
+
+async def follow_rows(session: SessionContext, sources: pa.Table, new_files: Sequence[DataFile]) -> None:
+    """Rows of the new files have come in place of others that the transaction has locked, and have their keys: who
+    holds those holds these from now on. `sources` is that of a `WriteResult`, with NULL for other new rows."""
+    if not sources.num_rows or sources.num_rows > ROWS_MAX:
+        return  # of more rows, nobody else has any
+    known = pc.is_valid(sources["position"]).to_numpy()
+    old_files = file_numbers(pc.cast(sources["file"], pa.string()).combine_chunks().drop_null())
+    counts = [file.record_count for file in new_files]
+    numbers = np.repeat([file_number(file.path) for file in new_files], counts)
+    places = np.concatenate(list(map(np.arange, counts)))
+    arrays = (*_arrays(old_files, sources["position"].drop_null().to_numpy()), *_arrays(numbers[known], places[known]))
+    move = Statement(_MOVE, arrays, parameter_formats=(1, 1, 1, 1), lasting=True)
+    await session.backend.run(move)
+    session.transaction.following.update(numbers.tolist())
+
+
+async def lock_referenced(  # noqa: PLR0917
+    session: SessionContext,
+    table: Table,
+    files: npt.NDArray[np.int64],
+    positions: npt.NDArray[np.int64],
+    foreign_key: ForeignKey,
+    keys: pa.Array,
+    snapshot: int,
+) -> bool:
+    """Keep rows that new ones refer to: nobody else deletes them, or changes their keys, until the transaction ends.
+
+    Whether the table has been changed by others since `snapshot`: then they may have done so before.
+    """
+    arrays = _arrays(files, positions)
+    encoded = binary_array(keys, BYTEA)
+    parameters = (str(table.oid), *arrays, str(foreign_key.oid), encoded, str(snapshot))
+    lock = Statement(_LOCK_REFERENCED, parameters, parameter_formats=(0, 1, 1, 0, 1, 0), lasting=True)
+    return await _put_and_lock(session, files, positions, lock, foreign_key.oid, keys) == b"t"
+
+
+async def lock_keys(session: SessionContext, table: Table, foreign_key: ForeignKey, keys: pa.Array) -> None:
+    """Wait for who has come to refer to keys of a table that are being taken away, and hold off whoever would."""
+    if len(keys) > ROWS_MAX:
+        return  # as many rows are locked by now: the table's rows as a whole
+    parameters = (str(table.oid), str(foreign_key.oid), binary_array(keys, BYTEA))
+    lock = Statement(_LOCK_KEYS, parameters, parameter_formats=(0, 0, 1), lasting=True)
+    nothing = np.empty(0, np.int64)
+    await _put_and_lock(session, nothing, nothing, lock, foreign_key.oid, keys)
+
+
+def _arrays(files: npt.NDArray[np.int64], positions: npt.NDArray[np.int64]) -> tuple[bytes, bytes]:
+    return bigint_array(files), bigint_array(positions)
+
+
+async def _put_and_lock(  # noqa: PLR0917
+    session: SessionContext,
+    files: npt.NDArray[np.int64],
+    positions: npt.NDArray[np.int64],
+    lock: Statement,
+    constraint_oid: int = 0,
+    keys: pa.Array | None = None,
+) -> bytes:
+    """What a function answers that locks rows and keys, which are put there again where they were swept away."""
+    found: bytes | None = None
+    listed = [] if keys is None else keys.to_pylist()
+    # What the transaction has put there, nobody else sees.
+    own = np.isin(files, list(session.transaction.following))
+    arrays = _arrays(files[own], positions[own])
+    while found is None:
+        await session.gateway.store.row_locks.put(
+            files[~own].tolist(), positions[~own].tolist(), constraint_oid, listed
+        )
+        async with session.transaction.deferred.stepping_out():
+            if own.any():
+                put = Statement(_PUT_OWN, arrays, parameter_formats=(1, 1), lasting=True)
+                await session.backend.run(put)
+            [answer] = await session.backend.run(lock)
+        found = answer.rows[0][0]
+    return found
+
+
+def strength_of(table: Table, assigned: Collection[int] | None) -> Strength:
+    """How a change locks its rows, which sets these columns or (None) deletes: the weaker way where their keys stay."""
+    keys_stay = assigned is not None and all(
+        key.deferrable or set(key.attnums).isdisjoint(assigned) for key in table.keys
+    )
+    return Strength.NO_KEY_UPDATE if keys_stay else Strength.UPDATE
+
+
+async def hold_rows(
+    session: SessionContext, rows: Rows, version: TableVersion, strength: Strength, waiting: Waiting = Waiting.WAIT
+) -> bool:
+    """Lock rows of a table that was read as `version`; whether they are then `unharmed`."""
+    await lock_positions(session, rows, version, strength, waiting)
+    return await unharmed(session, rows, version, strength)
+
+
+async def lock_positions(
+    session: SessionContext, rows: Rows, version: TableVersion, strength: Strength, waiting: Waiting
+) -> Rows:
+    """Lock rows of a table that was read as `version`; those that are locked, or that nobody else could lock."""
+    lockable = lockable_files(session.transaction, version.files, strength)
+    places = [(lockable[path], each) for path, each in rows.items() if path in lockable]
+    if not places:
+        return rows
+    files = np.repeat([number for number, _ in places], [len(each) for _, each in places])
+    positions = np.concatenate([each for _, each in places])
+    locked = await lock_rows(session, version.table, files, positions, strength, waiting)
+    return {
+        path: positions[locked & (files == lockable[path])] if path in lockable else each for path, each in rows.items()
+    }
+
+
+async def unharmed(session: SessionContext, rows: Rows, version: TableVersion, strength: Strength) -> bool:
+    """Whether nobody has committed a change of these rows, which are locked, since `version` was made; one that leaves
+    their keys is none to who holds nothing but these."""
+    if await untouched(session, rows, version):
+        return True
+    if strength is not Strength.KEY_SHARE:
+        return False
+    read = {file.path for file in version.files if file.data_file_id is not None}
+    places = [(file_number(path), each) for path, each in rows.items() if path in read]
+    files = np.repeat([number for number, _ in places], [len(each) for _, each in places])
+    return await _keys_stay(session, version.table, files, np.concatenate([each for _, each in places]))
+
+
+async def _keys_stay(
+    session: SessionContext, table: Table, files: npt.NDArray[np.int64], positions: npt.NDArray[np.int64]
+) -> bool:
+    """Lock the keys of rows where these are by now; whether all of them are still there."""
+    settled = False
+    while not settled:
+        moved = Statement(_MOVED, _arrays(files, positions), parameter_formats=(1, 1), result_format=1)
+        [answer] = await session.backend.run(moved)
+        places = np.frombuffer(answer.rows[0][0] or b"", _BIGINT, offset=4 * _HEAD_WORDS)["value"].astype(np.int64)
+        before, (files, positions) = (files, positions), np.split(places, 2)
+        settled = np.array_equal(before, (files, positions))
+        if not settled:
+            await lock_rows(session, table, files, positions, Strength.KEY_SHARE)
+    newest = (await session.gateway.store.versions([table.oid])).get(table.oid)
+    present = {} if newest is None else {file_number(file.path): file for file in newest.files}
+    for number in np.unique(files):
+        file = present.get(int(number))
+        if file is None:
+            return False
+        gone = file.delete_file
+        if gone is not None and await session.gateway.engine.deletes_any(table, gone, positions[files == number]):
+            return False
+    return True
+
+
+async def untouched(session: SessionContext, rows: Rows, version: TableVersion) -> bool:
+    """Whether nobody has committed a change of these rows since `version` was made."""
+    read = [file for file in version.files if file.data_file_id is not None and file.path in rows]
+    if not read:
+        return True
+    newest = (await session.gateway.store.versions([version.table.oid])).get(version.table.oid)
+    now = {} if newest is None else {file.path: file for file in newest.files}
+    for file in read:
+        present = now.get(file.path)
+        if present is None:
+            return False
+        then, live = file.delete_file, present.delete_file
+        if live is None or live.delete_file_id == (then and then.published_id):
+            continue
+        if await session.gateway.engine.deletes_any(version.table, live, rows[file.path]):
+            return False
+    return True
+
+
+class RowsChangedError(SluiceError):
+    """Somebody else has replaced rows since the statement saw them."""
+
+    def __init__(self) -> None:
+        super().__init__(SqlState.SERIALIZATION_FAILURE, "could not serialize access due to concurrent update")
+
+
+def changed_meanwhile() -> SluiceError:
+    """What a transaction above READ COMMITTED is told of rows that somebody else has replaced."""
+    return RowsChangedError()
+
+
+def check_may_look_again(session: SessionContext) -> None:
+    """Rows were replaced by others: raises where the statement must not be computed again on what they are by now, for
+    its transaction's level, or for it is a part of another (which then is)."""
+    transaction = session.transaction
+    if transaction.isolation is not Isolation.READ_COMMITTED or transaction.parts is not None:
+        raise changed_meanwhile()

@@ -1,0 +1,128 @@
+"""Which lake tables functions are likely to touch: their names stand in what the functions are made of.
+
+A guess, which saves rounds (`gateway.execution.functions.do_call`); what they have touched is counted in any case.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from catalog.datatypes import FIRST_USER_OID
+from gateway.backend.arrays import number_array, text_array
+from gateway.backend.connection import Statement
+from gateway.session.offload import thought
+from gateway.session.visibility import lake_relations
+from planner.plans.computable import functions_of_users
+from planner.plans.routes import Route
+
+if TYPE_CHECKING:
+    from gateway.session.session_context import SessionContext
+    from gateway.statement.routed import Routed
+    from planner.tree.nodes import Node
+
+# A function calls others, which call others.
+_DEPTH_MAX: Final = 10
+# So much of a text is looked at: to take the words of a longer one holds the interpreter.
+_LENGTH_MAX: Final = 65_536
+_WORDS: Final = re.compile(r"[^\W\d][\w$]*")
+_SOURCE: Final = f"pg_catalog.left(coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc), {_LENGTH_MAX})"
+_SOURCES: Final = f"""
+SELECT oid::pg_catalog.int8, {_SOURCE} FROM pg_catalog.pg_proc p
+WHERE proname OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.name[]) AND oid OPERATOR(pg_catalog.>=) $2::pg_catalog.int8
+"""
+_TABLES: Final = """
+SELECT oid::pg_catalog.int8 FROM pg_catalog.pg_class
+WHERE relname OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.name[]) AND relkind OPERATOR(pg_catalog.=) 'r'
+    AND pg_catalog.pg_table_is_visible(oid)
+"""
+_NAMED: Final = """
+SELECT EXISTS (SELECT FROM pg_catalog.pg_class
+    WHERE relname OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.name[]) AND relkind OPERATOR(pg_catalog.=) ANY ('{r,v,m}')
+    AND oid OPERATOR(pg_catalog.>=) $2::pg_catalog.int8)
+"""
+_CALLED: Final = f"""
+SELECT {_SOURCE}, provolatile FROM pg_catalog.pg_proc p
+WHERE oid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.oid[])
+"""
+_OF_TRIGGERS: Final = f"""
+SELECT {_SOURCE}, (t.tgtype::pg_catalog.int4 OPERATOR(pg_catalog.&) 1) OPERATOR(pg_catalog.=) 0
+FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_proc p ON p.oid OPERATOR(pg_catalog.=) t.tgfoid
+WHERE t.tgrelid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.oid[]) AND NOT t.tgisinternal
+    AND t.tgenabled OPERATOR(pg_catalog.<>) 'D'
+"""
+_ROUTES: Final = frozenset({Route.SELECT, Route.INSERT, Route.UPDATE, Route.DELETE, Route.MERGE})
+
+
+async def likely_tables(session: SessionContext, texts: Sequence[str]) -> tuple[set[int], set[str]]:
+    """Tables that go by a name which stands in these texts, or in a function that does, and so on; and all words."""
+    words, _ = await _all_words(session, texts)
+    run, sync = session.backend.run, session.simple
+    [tables] = await run(Statement(_TABLES, (text_array(words),)), sync=sync)
+    found_tables = await lake_relations(session, (int(oid) for (oid,) in tables.rows if oid is not None))
+    return set(found_tables), words
+
+
+async def trigger_texts(session: SessionContext, oids: Iterable[int]) -> tuple[list[str], bool]:
+    """What the functions of these tables' triggers are made of; whether any is FOR EACH STATEMENT."""
+    [sources] = await session.backend.run(Statement(_OF_TRIGGERS, (number_array(oids),)))
+    return [str(source or b"", "utf-8") for source, _ in sources.rows], any(each == b"t" for _, each in sources.rows)
+
+
+async def may_tell_at_once(session: SessionContext, text: str) -> bool:
+    """Whether a statement, with the functions that it calls, raises messages, names no table or view of any schema, and
+    builds no statement of its own: it is very unlikely then to touch the lake. Of long ones that is not known."""
+    words, are_all = await _all_words(session, [text])
+    if not are_all or "raise" not in words or "execute" in words:
+        return False
+    asked = Statement(_NAMED, (text_array(words), str(FIRST_USER_OID)))
+    [named] = await session.backend.run(asked, sync=session.simple)
+    return named.rows[0][0] == b"f"
+
+
+async def _all_words(session: SessionContext, texts: Sequence[str]) -> tuple[set[str], bool]:
+    """Of the texts, of the functions that go by one of them, and so on; whether these are all."""
+    run, sync = session.backend.run, session.simple
+    words, known, are_all = set[str](), set[int](), True
+    for _ in range(_DEPTH_MAX):
+        are_all = are_all and all(len(text) < _LENGTH_MAX for text in texts)
+        found = await thought(session, sum(map(len, texts)), _words, texts)
+        asked = Statement(_SOURCES, (text_array(found - words), str(FIRST_USER_OID)))
+        [sources] = await run(asked, sync=sync)
+        words |= found
+        texts = [str(source or b"", "utf-8") for oid, source in sources.rows if int(oid or 0) not in known]
+        known |= {int(oid or 0) for oid, _ in sources.rows}
+        if not texts:
+            break
+    return words, are_all
+
+
+async def touches_others(session: SessionContext, routed: Routed) -> bool:
+    """Whether functions in a statement on the lake are likely to touch tables that are not in it, or to change those
+    that are, and may: beside an open cursor they may not."""
+    query = routed.query
+    if session.cursors.any_open:
+        return False
+    users = frozenset[int]() if query is None or routed.route not in _ROUTES else functions_of_users(query)
+    if not users or session.transaction.deferred.pending or session.transaction.parts is not None:
+        return False
+    if query is not None and query.fields.get("rowMarks"):
+        return False
+    [called] = await session.backend.run(Statement(_CALLED, (number_array(users),)), sync=session.simple)
+    likely, _ = await likely_tables(session, [str(source or b"", "utf-8") for source, _ in called.rows])
+    if likely - set(routed.lake):
+        return True
+    if routed.route is Route.INSERT and _target(query) in likely:
+        return True  # which it reads while rows come into it
+    return bool(likely) and any(kind == b"v" for _, kind in called.rows)
+
+
+def _target(query: Node | None) -> int:
+    assert query is not None
+    return int(query.rtable[int(query.resultRelation) - 1].relid)
+
+
+def _words(texts: Sequence[str]) -> set[str]:
+    """What may be names in them."""
+    return {name for text in texts for word in _WORDS.findall(text[:_LENGTH_MAX]) for name in (word, word.lower())}

@@ -1,0 +1,130 @@
+"""Who begins with a statement over lake tables, and which of their rows PostgreSQL is handed for it.
+
+Where all rows of the tables together are few, they are handed as they are. Of a larger table, its PRIMARY KEY or a
+UNIQUE constraint finds the few that the statement can need, without Spark.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+
+from catalog.datatypes import UUID
+from catalog.errors import SluiceError, SqlState, unsupported
+from gateway.execution.shadow.loaded_rows import Loaded, load, places_of
+from gateway.session.offload import thought
+from gateway.statement.query_placement import Asked, are_few, asked
+from planner.plans.placement import DECIDED, PLACEMENTS, Engine, Kind, Place, Placement, kind_of
+from planner.plans.row_filter import WantedKeys, wanted_keys
+from storage.indexes.fingerprints import can_be_kept
+from storage.indexes.keys import LiveFile, bounds_of, find, keys_of
+from storage.parquet.arrow_types import arrow_type
+from storage.parquet.small_files import is_small
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from catalog.model import Column, TableVersion
+    from gateway.execution.reading.plan_context import Reading
+    from gateway.session.session_context import SessionContext
+    from planner.tree.nodes import Node
+
+
+# To look up keys takes as long as to hand over so many rows.
+_HANDED_MAX: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Who begins, and why. Where PostgreSQL does with `few` rows, they are those `found`, by the table's OID, and all
+    rows of its other tables; else what `gateway.execution.reading.postgres_query.loads` says."""
+
+    placement: Placement
+    few: bool = False
+    found: Mapping[int, Loaded] = field(default_factory=dict)
+
+    @property
+    def is_with_postgres(self) -> bool:
+        """Whether PostgreSQL begins."""
+        return self.placement.place is Place.POSTGRES
+
+
+def not_computed() -> SluiceError:
+    """What PostgreSQL's part raises where it turns out that it cannot; no client sees it."""
+    return unsupported("what is placed with PostgreSQL")
+
+
+async def placed(session: SessionContext, query: Node, reading: Reading) -> Placed:
+    """Who begins with a query, UPDATE or DELETE over the tables of `reading`; 22023 where a setting says nothing."""
+    given = asked(session, reading.placing)
+    decided = DECIDED.get(given.engine)
+    if decided is not None:
+        return Placed(decided)
+    kind = await thought(session, reading.size, kind_of, query, session.gateway.builtins, past=reading.past)
+    if kind is not Kind.FEW or given.engine is not Engine.AUTO:
+        return Placed(PLACEMENTS[given.engine, kind])
+    found = await _few(session, query, reading, given)
+    if found is None:
+        return Placed(PLACEMENTS[given.engine, Kind.MANY])
+    return Placed(PLACEMENTS[given.engine, kind], few=True, found=found)
+
+
+async def _few(session: SessionContext, query: Node, reading: Reading, given: Asked) -> dict[int, Loaded] | None:
+    """The rows found by keys where the statement needs few; None where it may need many."""
+    versions = sorted(reading.versions.values(), key=lambda version: version.row_count)
+    whole = list(versions)
+    while whole and not are_few(whole, given.small_rows):
+        whole.pop()  # the largest
+    found: dict[int, Loaded] = {}
+    for number, version in enumerate(versions):
+        is_whole = number < len(whole)
+        if is_whole and version.row_count <= _HANDED_MAX:
+            continue
+        wanted = await thought(session, reading.size, wanted_keys, query, version.table.oid, reading.context)
+        rows = None
+        if wanted is not None and given.small_rows:
+            rows = await asyncio.to_thread(rows_by_keys, session.gateway.data_path, version, wanted)
+        if rows is not None and rows.rows.num_rows <= given.small_rows:
+            found[version.table.oid] = rows
+        elif not is_whole:
+            return None
+    return found
+
+
+def rows_by_keys(data_path: str, version: TableVersion, wanted: WantedKeys) -> Loaded | None:
+    """The live rows with these keys; None where to look for them would take long. Blocking."""
+    table = version.table
+    large = sum(file.record_count for file in version.files if not is_small(file))
+    if not can_be_kept(large):
+        return None
+    columns = [table.column(attnum) for attnum in wanted.attnums]
+    arrays = _arrays(columns, wanted.values)
+    if arrays is None:
+        return None
+    live = [LiveFile(file, () if file.delete_file is None else (file.delete_file,)) for file in version.files]
+    try:
+        keys = keys_of(columns, arrays).drop_null().unique()
+        found = find(data_path, table, columns, live, keys, bounds_of(columns, columns, arrays))
+    except SluiceError as error:
+        if error.sqlstate != SqlState.FEATURE_NOT_SUPPORTED:
+            raise
+        return None
+    places = np.sort(places_of(found.file_numbers, found.positions))
+    return load(data_path, table, [each.file for each in found.files], places)
+
+
+def _arrays(columns: Sequence[Column], values: Sequence[tuple[object, ...]]) -> list[pa.Array] | None:
+    """The values in lake form, column by column; None where a column cannot hold one of them."""
+    arrays = []
+    for place, column in enumerate(columns):
+        given = [row[place] for row in values]
+        with suppress(pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+            listed = list(map(str, given)) if column.type_oid == UUID else given
+            arrays.append(pa.array(listed, arrow_type(column.form)))
+    return arrays if len(arrays) == len(columns) else None

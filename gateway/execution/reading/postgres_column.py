@@ -1,0 +1,154 @@
+"""Values of a column that rows which are there lack, and that Spark cannot compute: PostgreSQL computes them.
+
+Rows go into a temporary table with the columns that the table had, their values come out of another one, whose columns
+are those to come: what is assigned to them is cast, cut and refused as it is in PostgreSQL. Both are undone. No shadow
+is locked meanwhile, so however many rows there are, nobody waits. In the same way it is asked whether rows meet a
+condition (`gateway.execution.constraints.constraint_validation`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from catalog.model import DataFile, Table, TableVersion
+from gateway.backend.analysis import SAVEPOINT, UNDO
+from gateway.backend.arrays import number_array
+from gateway.backend.connection import BackendLostError, Statement
+from gateway.backend.own_names import OWN
+from gateway.execution.shadow.function_guard import guarding
+from gateway.execution.shadow.shadow import binary_to_lake_form, copy_rows, kept_value, rows_of_bodies
+from gateway.session.cancel_listener import check
+from gateway.transaction.transaction import BEGIN
+from planner.plans.computable import acting_functions, is_computable
+from planner.syntax.lexer import quoted
+from planner.tree.nodes import Node
+from storage.indexes.rows import live_rows_aside
+from storage.parquet.arrow_types import arrow_type
+from storage.plan import column_name
+
+if TYPE_CHECKING:
+    from gateway.session.session_context import SessionContext
+
+_ROLLBACK: Final = Statement("ROLLBACK")
+_SOURCE: Final = f"pg_temp.{OWN}_rows"
+_MADE: Final = f"pg_temp.{OWN}_values"
+_TYPES: Final = """
+SELECT attname, pg_catalog.format_type(atttypid, atttypmod) FROM pg_catalog.pg_attribute
+WHERE attrelid OPERATOR(pg_catalog.=) $1::pg_catalog.int8::pg_catalog.oid AND attnum OPERATOR(pg_catalog.>) 0
+    AND NOT attisdropped
+"""
+_VOLATILE: Final = "SELECT pg_sluice.volatile_functions($1::pg_catalog.oid[])"
+_EMPTY: Final = Statement(f"TRUNCATE {_SOURCE}, {_MADE}")
+
+
+@dataclass(frozen=True, slots=True)
+class ComputedColumns:
+    """`expressions` over the columns of the table `old` give values of columns of `new`, by attnum.
+
+    `types` are those of the columns of `old`, by name, and of the new values, by c<attnum>.
+    """
+
+    session: SessionContext
+    old: Table
+    new: Table
+    expressions: Mapping[int, str]
+    types: Mapping[str, str]
+
+    async def values(self, file: DataFile) -> pa.Table:
+        """c<attnum> in lake form, for all live rows of a file in their order."""
+        session = self.session
+        wanted = [self.new.column(attnum) for attnum in self.expressions]
+        schema = pa.schema([(column_name(column.attnum), arrow_type(column.form)) for column in wanted])
+        listed = ", ".join(schema.names)
+        values = ", ".join(f"({expression})" for expression in self.expressions.values())
+        compute = Statement(
+            f"INSERT INTO {_MADE} (place, {listed}) SELECT pg_sluice_place, {values}"
+            f" FROM {_SOURCE} AS {quoted(self.old.name)} ORDER BY pg_sluice_place"
+        )
+        kept = ", ".join(kept_value(column, column_name(column.attnum)) for column in wanted)
+        take = Statement(f"SELECT {kept} FROM {_MADE} ORDER BY place", result_format=1, bodies_only=True)
+        made: list[pa.RecordBatch] = []
+        async with self._tables():
+            async for batch in live_rows_aside(session.gateway.data_path, TableVersion(self.old, 0, (file,))):
+                await copy_rows(session, _SOURCE, self.old.columns, batch)
+                async with guarding(session):
+                    _, taken, _ = await session.backend.run(compute, take, _EMPTY)
+                for found in await asyncio.to_thread(rows_of_bodies, schema.names, taken.bodies):
+                    converted = binary_to_lake_form(replace(self.new, columns=tuple(wanted)), found)
+                    made.append(pa.RecordBatch.from_arrays(converted.columns, schema=schema))
+        return pa.Table.from_batches(made, schema)
+
+    def _tables(self) -> AbstractAsyncContextManager[None]:
+        """Both temporary tables."""
+        names = [column_name(attnum) for attnum in self.expressions]
+        values = ", ".join(f"{name} {self.types[name]}" for name in names)
+        return temporary_tables(
+            self.session,
+            Statement(
+                f"CREATE TEMPORARY TABLE {OWN}_rows ({_listed(self.old, self.types)}, pg_sluice_place bigserial)"
+            ),
+            Statement(f"CREATE TEMPORARY TABLE {OWN}_values (place bigint, {values})"),
+        )
+
+
+async def column_types(session: SessionContext, relid: int) -> dict[str, str]:
+    """The types of a table's columns, as PostgreSQL writes them, by the columns' names."""
+    [types] = await session.backend.run(Statement(_TYPES, (str(relid),)))
+    return {(name or b"").decode(): (each or b"").decode() for name, each in types.rows}
+
+
+async def has_row(session: SessionContext, version: TableVersion, types: Mapping[str, str], condition: str) -> bool:
+    """Whether a row of the table, whose columns are of these types, meets a condition over its columns."""
+    table = version.table
+    making = Statement(f"CREATE TEMPORARY TABLE {OWN}_rows ({_listed(table, types)})")
+    ask = Statement(f"SELECT 1 FROM {_SOURCE} AS {quoted(table.name)} WHERE {condition} LIMIT 1")
+    async with temporary_tables(session, making):
+        async for batch in live_rows_aside(session.gateway.data_path, version):
+            check(session)
+            await copy_rows(session, _SOURCE, table.columns, batch)
+            async with guarding(session):
+                found, _ = await session.backend.run(ask, Statement(f"TRUNCATE {_SOURCE}"))
+            if found.rows:
+                return True
+    return False
+
+
+async def may_be_asked(session: SessionContext, query: Node) -> bool:
+    """Whether PostgreSQL may compute what is in the query for copies of rows: nothing else comes of it. Functions of
+    users that read the lake are found out as they do."""
+    builtins = session.gateway.builtins
+    if not is_computable(query, builtins, made_by_users=True):
+        return False
+    acting = acting_functions(query, builtins)
+    if not acting:
+        return True
+    [found] = await session.backend.run(Statement(_VOLATILE, (number_array(acting),)))
+    return found.rows[0][0] is None
+
+
+def _listed(table: Table, types: Mapping[str, str]) -> str:
+    return ", ".join(f"{quoted(column.name)} {types[column.name]}" for column in table.columns)
+
+
+@asynccontextmanager
+async def temporary_tables(session: SessionContext, *making: Statement) -> AsyncIterator[None]:
+    """What these statements make, until it is undone."""
+    backend = session.backend
+    alone = backend.status == b"I"
+    undo = [_ROLLBACK] if alone else UNDO
+    await backend.run(BEGIN if alone else SAVEPOINT)
+    try:
+        await backend.run(*making)
+        yield
+    except BackendLostError:
+        raise
+    except BaseException:
+        await backend.run(*undo)
+        raise
+    await backend.run(*undo)

@@ -1,0 +1,420 @@
+"""A query that Spark cannot compute as PostgreSQL does: PostgreSQL computes it, over the lake's rows in the shadows.
+
+The rows that the query may need are copied into the tables' shadows inside a savepoint; the client's own statement
+runs, and its rows go to the client as they come; then the savepoint is undone. So the answer is PostgreSQL's own,
+whatever the query's shape. Small tables are copied whole, without Spark; of larger ones those rows that meet the
+conditions which Spark can tell (`planner.plans.row_filter`), or all rows where it can tell none. How much that may be
+says the setting `sluice.load_limit`; more leaves the query refused. In a client's block that is READ ONLY the rows are
+put there all the same (`gateway.transaction.read_only_block`). Where functions in it are VOLATILE, what they do lasts
+(`gateway.execution.reading.volatile_effects`).
+
+Functions made by users may read tables that are not in the query. So for them all tables of the query are copied whole,
+and scans of all other shadows are counted around the statement: one that made any is refused after the fact.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Self
+
+import pyarrow as pa
+
+from catalog.errors import SluiceError, SqlState, unsupported
+from catalog.model import Column, TableVersion
+from gateway.backend.analysis import SAVEPOINT, UNDO
+from gateway.backend.arrays import number_array
+from gateway.backend.connection import BackendLostError, Result, Statement
+from gateway.backend.own_message import own
+from gateway.execution.locks.table_locks import ROW_EXCLUSIVE, lock_relations
+from gateway.execution.reading.plan_context import Reading, runnable
+from gateway.execution.reading.volatile_effects import LastingEffects
+from gateway.execution.shadow.function_guard import relay_rows, send_statement
+from gateway.execution.shadow.shadow import copy_rows, put_rows, qualified, resume, runs_checks, suspending
+from gateway.execution.shadow.trigger_bypass import past_triggers, role_again
+from gateway.session.backend_setting import kept
+from gateway.session.cancel_listener import check
+from gateway.session.response_spool import KeptAnswers
+from gateway.session.visibility import rules
+from gateway.statement import query_placement
+from gateway.transaction.enlistment import SchemaChangedError, hold_schema
+from gateway.transaction.isolation_level import TELL_DEFAULT
+from gateway.transaction.read_only_block import SET as READ_ONLY
+from planner.plans.computable import acting_functions, functions_of_users, is_computable, session_locking_functions
+from planner.plans.row_filter import needed_rows
+from planner.spark.plan import SparkQuery
+from planner.tree.nodes import Node
+from storage.indexes.rows import live_rows_aside
+from storage.parquet.arrow_types import arrow_type
+
+if TYPE_CHECKING:
+    from gateway.execution.reading.handed_rows import Placed
+    from gateway.session.session_context import SessionContext
+    from gateway.statement.portal import Binding
+
+# So much of all tables of a query together is copied for it without a look at what it needs: a second's work or two.
+SMALL_ROWS: Final = 200_000
+_SMALL_BYTES: Final = 32 * 2**20
+LOAD_LIMIT: Final = "sluice.load_limit"
+LIMIT: Final = kept(LOAD_LIMIT, "4GB")
+# Makes the setting known to a session; a role's, a database's or the client's own value stays.
+DEFINE: Final = Statement(f"SELECT pg_catalog.set_config('{LOAD_LIMIT}', {LIMIT}, false)")
+
+# Rows are put into shadows whatever default_transaction_read_only says: the client's statement is what may not write.
+_BEGIN: Final = Statement("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
+_MAY_LOAD: Final = (
+    "SELECT pg_sluice.backend_setting('transaction_read_only') OPERATOR(pg_catalog.=) 'off',"
+    # Where policies hold for the client, it copies no rows, and the owners put them there.
+    " pg_catalog.bool_and(pg_catalog.has_table_privilege(o, 'INSERT') AND NOT pg_catalog.row_security_active(o)),"
+    f" pg_catalog.pg_size_bytes({LIMIT}),"
+    " pg_sluice.volatile_functions($2::pg_catalog.oid[])"
+    " FROM pg_catalog.unnest($1::pg_catalog.oid[]) AS u (o)"
+)
+_SCANS: Final = "SELECT pg_sluice.shadow_scans($1::pg_catalog.oid[])"
+# The scans of parallel workers would not be counted.
+IN_ONE_PROCESS: Final = Statement("SET LOCAL max_parallel_workers_per_gather = 0")
+# The transaction is idle while files are read; its own timeout must not end it meanwhile.
+NOT_IDLE: Final = Statement("SELECT pg_catalog.set_config('idle_in_transaction_session_timeout', '0', true)")
+# What is wrong with the lake's files is told as it is, and does not count as rows that cannot be copied.
+_PASSED_ON: Final = (SqlState.QUERY_CANCELED, SqlState.LOCK_NOT_AVAILABLE, SqlState.DATA_CORRUPTED, SqlState.IO_ERROR)
+_OPEN: Final = own("SELECT pg_sluice.open_shadow($1::bigint::pg_catalog.oid)")
+_VOLATILE_HINT: Final = (
+    "PostgreSQL computes it over copies of rows. What volatile functions do besides lasts only where a plain SELECT"
+    " gives all of its rows at once. A function that only computes can be declared STABLE or IMMUTABLE."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What is copied of a table: these rows, those that Spark finds, or all."""
+
+    version: TableVersion
+    found: SparkQuery | None
+    rows: pa.Table | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all rows are copied."""
+        return self.found is None and self.rows is None
+
+    @property
+    def row_count(self) -> int:
+        """How many rows that are, or at most are."""
+        return self.version.row_count if self.rows is None else self.rows.num_rows
+
+
+@dataclass(frozen=True, slots=True)
+class Locked:
+    """The rows that the query locks are locked; of these tables, by OID, no other rows are to be copied."""
+
+    rows: Mapping[int, pa.Table]
+
+
+def loads(
+    session: SessionContext,
+    query: Node | None,
+    reading: Reading,
+    refusal: SluiceError,
+    locked: Locked | None = None,
+    *,
+    made_by_users: bool,
+    placed: Placed | None = None,
+) -> list[Load]:
+    """What is to be copied for a query; raises `refusal` where PostgreSQL cannot compute it.
+
+    `made_by_users`: functions of users may be in it. `placed` says which rows, where they are few.
+    """
+    assert query is not None
+    if placed is not None and placed.few:
+        found = {oid: each.rows for oid, each in placed.found.items()}
+        return [Load(version, None, found.get(oid)) for oid, version in reading.versions.items()]
+    builtins = session.gateway.builtins
+    if not is_computable(query, builtins, made_by_users=made_by_users, locked=locked is not None):
+        raise refusal
+    if locked is not None and locked.rows:
+        others = {oid: each for oid, each in reading.versions.items() if oid not in locked.rows}
+        beside = loads(session, query, replace(reading, versions=others), refusal, Locked({}), made_by_users=True)
+        return [Load(reading.versions[oid], None, rows) for oid, rows in locked.rows.items()] + beside
+    versions = list(reading.versions.values())
+    if is_small(versions) or functions_of_users(query):
+        return [Load(version, None) for version in versions]
+    return [Load(version, needed_rows(query, version.table.oid, reading.context)) for version in versions]
+
+
+def is_small(versions: Sequence[TableVersion]) -> bool:
+    """Whether tables are so small together that all of their rows may be copied."""
+    rows = sum(version.row_count for version in versions)
+    return rows <= SMALL_ROWS and sum(file.size_bytes for version in versions for file in version.files) <= _SMALL_BYTES
+
+
+def _too_much(refusal: SluiceError) -> SluiceError:
+    """The refusal, saying what it would take."""
+    refusal.fields.setdefault("H", f"PostgreSQL computes it over copies of rows, if {LOAD_LIMIT} allows for so many.")
+    return refusal
+
+
+class Computing:
+    """`async with Computing(…) as computing: await computing.send() …`: inside, the shadows have their rows.
+
+    Where that cannot be, `refusal` is raised.
+    """
+
+    def __init__(
+        self,
+        session: SessionContext,
+        query: Node | None,
+        reading: Reading,
+        refusal: SluiceError,
+        target: int | None = None,
+        *,
+        made_by_users: bool = False,
+        locked: Locked | None = None,
+        lasting: bool = False,
+        changes: bool = False,
+        once: bool = False,
+        placed: Placed | None = None,
+        apart: bool = False,
+    ) -> None:
+        """`target` is a table into whose shadow rows are put by others. `made_by_users`: whoever has the statement
+        carried out does so `watched`, so functions of users may be in it. `locked` where the query locks rows.
+        `lasting`: the statement is carried out once and as a whole, so what its functions do may last.
+        `changes`: it changes what is not in the lake, which lasts, as does what its functions do. `once`: its rows are
+        all computed, so its functions may take and free the session's own locks, which nothing undoes.
+        `placed`: Spark can do it too, and does where PostgreSQL `gives_up`; then a block goes on. `apart`: the
+        statement has a savepoint of its own, so none is begun where nothing is copied."""
+        self._filled = [*reading.versions, *([] if target is None else [target])]
+        self._session = session
+        self._query = query
+        self._reading = reading
+        self._refusal = refusal
+        self._alone = False
+        self._copied: Counter[int] = Counter()
+        self._left = 0  # bytes that may be copied yet
+        self._may_insert = False
+        self._users = frozenset[int]() if query is None else functions_of_users(query)
+        builtins = session.gateway.builtins
+        self._acting = acting_functions(query, builtins)
+        if once:
+            self._acting -= session_locking_functions(query, builtins)
+        self._made_by_users = made_by_users
+        self._locked = locked
+        self._lasting = lasting
+        self._changes = changes
+        self._placed = placed
+        self._is_apart = apart
+        self._has_turns = False
+        self._begun = False  # the savepoint
+        self._effects: LastingEffects | None = None
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self._enter()
+        except BaseException as error:
+            await self._leave(error)
+            raise
+        return self
+
+    async def _enter(self) -> None:
+        session, backend, versions = self._session, self._session.backend, self._reading.versions
+        wanted = loads(
+            session,
+            self._query,
+            self._reading,
+            self._refusal,
+            self._locked,
+            made_by_users=self._made_by_users,
+            placed=self._placed,
+        )
+        kept_rules = {oid: await rules(session, version.table) for oid, version in versions.items()}
+        await self._take_turns()
+        if self._is_apart and not versions:
+            return
+        self._alone = backend.status == b"I"
+        read_only = session.transaction.read_only
+        beginning = [_BEGIN, TELL_DEFAULT] if self._alone else []
+        if not self._alone:
+            await read_only.lift()
+        limits = self._limits()
+        holding = [hold_schema([oid]) for oid in versions]
+        past = past_triggers(version.table for version in versions.values())
+        preparing = [*(suspending(load.version.table) for load in wanted), NOT_IDLE, *past]
+        may_load = Statement(_MAY_LOAD, (number_array(self._filled), number_array(self._acting)))
+        if self._acting or self._changes:
+            *_, may = await backend.run(*beginning, may_load)
+            self._check_loading(may, wanted)
+            self._begun = True
+            asked = [SAVEPOINT, *limits, *holding, *(preparing if self._effects is None else [])]
+            answers = (await backend.run(*asked))[1 + len(limits) :]
+        else:  # what it may do decides nothing that is asked before
+            self._begun = True
+            asked = [*beginning, SAVEPOINT, *limits, may_load, *holding, *preparing]
+            may, *answers = (await backend.run(*asked))[len(beginning) + 1 + len(limits) :]
+            self._check_loading(may, wanted)
+        held, others = answers[: len(versions)], answers[len(versions) :]
+        for version, answer in zip(versions.values(), held, strict=True):
+            session.transaction.enlistment.confirm_held(version.table, answer)
+        suspended: Sequence[Result] = others[: len(wanted)]
+        if self._effects is not None:
+            await self._effects.begin()  # which may keep all that is done here
+            await backend.run(NOT_IDLE)
+        for load in wanted:
+            generated = kept_rules[load.version.table.oid].generated
+            columns = [column for column in load.version.table.columns if column.attnum not in generated]
+            await self._load(load, columns)
+        await resume(session, suspended)
+        if self._effects is not None:
+            await self._effects.end_copying()
+        elif past:
+            await backend.run(role_again(others[-1].rows[0][0]))
+        check(session)
+        if read_only.is_default if self._alone else read_only.stands:
+            await backend.run(READ_ONLY)
+
+    def _check_loading(self, may: Result, wanted: Sequence[Load]) -> None:
+        """Take the answer to `_MAY_LOAD`: whether rows may be copied, how, and how many."""
+        versions = self._reading.versions
+        if may.rows[0][0] != b"t":
+            raise self._refusal
+        self._may_insert = may.rows[0][1] == b"t"
+        self._left = int(may.rows[0][2] or 0)
+        if may.rows[0][3]:
+            materialized = any(version.table.materialized for version in versions.values())
+            if not self._lasting or not self._may_insert or materialized:
+                raise unsupported(f"the volatile function {may.rows[0][3].decode()}", hint=_VOLATILE_HINT)
+        if may.rows[0][3] or self._changes:
+            self._effects = LastingEffects(self._session, versions, read_again=bool(self._users))
+        whole = (file for load in wanted if load.is_whole for file in load.version.files)
+        if sum(file.size_bytes for file in whole) > self._left:
+            raise _too_much(self._refusal)
+
+    async def _take_turns(self) -> None:
+        turns, tables = self._session.gateway.shadow_turns, self._reading.context.tables
+        if self._placed is not None:
+            keyed = [oid for oid in self._filled if tables[oid].keys or tables[oid].computed_keys]
+            try:
+                await turns.wait(keyed, query_placement.LOCK_SECONDS)
+            except TimeoutError:
+                raise self._refusal from None
+        turns.take(self._filled)
+        self._has_turns = True
+
+    def _limits(self) -> list[Statement]:
+        """Of what is placed: how long it may wait, and what it waits for not at all."""
+        if self._placed is None:
+            return []
+        lock = lock_relations(self._reading.versions, ROW_EXCLUSIVE, nowait=True)
+        return [lock, *query_placement.limits(self._reading.timeout)]
+
+    def gives_up(self, error: SluiceError) -> bool:
+        """Whether Spark is to carry out what is `placed`."""
+        return query_placement.gives_up(error, self._reading.timeout)
+
+    @asynccontextmanager
+    async def watched(self, of_rules: frozenset[int] = frozenset()) -> AsyncIterator[None]:
+        """Around the statement, which may run functions of rules too (`functions_of_rules`). Where a function of a user
+        has read a table that is not in it, it is refused now."""
+        if not self._users | of_rules:
+            yield
+            if self._effects is not None:
+                await self._effects.take_copies()
+            return
+        session = self._session
+        session.cursors.check_unread(self._filled)
+        session.ran_functions = session.names_by_sql = True
+        scans = Statement(_SCANS, (number_array(self._filled),))
+        _, before = await session.backend.run(IN_ONE_PROCESS, scans)
+        yield
+        [after] = await session.backend.run(scans)
+        if after.rows != before.rows:
+            session.cursors.read_unseen()
+            raise unsupported("a function that reads a lake table which is not in the query")
+        if self._effects is not None:
+            await self._effects.take_copies()
+
+    async def _load(self, load: Load, columns: Sequence[Column]) -> None:
+        table = load.version.table
+        names = [column.name for column in columns]
+        if table.materialized:
+            await self._session.backend.run(Statement(_OPEN, (str(table.oid),)))
+        if not names and load.version.row_count:
+            raise self._refusal  # rows without a column that could be copied
+        try:
+            async for batch in self._rows(load):
+                check(self._session)
+                self._copied[table.oid] += batch.num_rows
+                self._left -= batch.nbytes
+                if self._left < 0:
+                    raise _too_much(self._refusal)
+                if self._may_insert and not runs_checks(columns):
+                    await copy_rows(self._session, qualified(table), columns, batch.select(names))
+                else:
+                    await put_rows(self._session, table, columns, batch.select(names))
+        except BackendLostError:
+            raise
+        except SluiceError as error:
+            if error.sqlstate in _PASSED_ON or error is self._refusal:
+                raise
+            raise self._refusal from error
+
+    async def _rows(self, load: Load) -> AsyncIterator[pa.RecordBatch]:
+        """All columns in lake form, under their names."""
+        engine = self._session.gateway.engine
+        if load.rows is not None:
+            for batch in load.rows.to_batches():
+                yield batch
+            return
+        if load.found is None:
+            async for batch in live_rows_aside(self._session.gateway.data_path, load.version):
+                yield batch
+            return
+        columns = load.version.table.columns
+        schema = pa.schema([(column.name, arrow_type(column.form)) for column in columns])
+        stream = await engine.stream(runnable(load.found, self._reading), self._session.tag)
+        try:
+            async for found in stream:
+                yield found.rename_columns(schema.names).cast(schema)
+        finally:
+            await stream.close()
+
+    async def send(self, binding: Binding, kept: KeptAnswers | None = None) -> str:
+        """Let PostgreSQL carry out the client's statement; its rows are passed on or `kept`. Returns the tag."""
+        async with self.watched():
+            await send_statement(self._session, binding)
+            return await relay_rows(self._session, kept)
+
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        await self._leave(error)
+
+    def _goes_on(self, error: BaseException) -> bool:
+        """Whether a client's block does, for the moment, in spite of the error."""
+        if self._placed is not None:
+            return isinstance(error, SluiceError) and self._session.backend.status in (b"T", b"E")
+        return isinstance(error, SchemaChangedError) and self._session.backend.status == b"T"
+
+    async def _leave(self, error: BaseException | None) -> None:
+        try:
+            await self._end(error)
+        finally:
+            if self._has_turns:
+                self._has_turns = False
+                await self._session.gateway.shadow_turns.give_back(self._filled)
+
+    async def _end(self, error: BaseException | None) -> None:
+        session, backend = self._session, self._session.backend
+        if isinstance(error, BackendLostError):
+            return
+        if self._alone and error is not None:
+            await backend.run(Statement("ROLLBACK"))
+        elif error is None or self._goes_on(error):
+            if error is None and self._effects is not None:
+                await self._effects.keep()
+            elif not self._alone and self._begun:
+                await backend.run(*UNDO)
+            if self._alone:  # a COMMIT of nothing would wait for the disk all the same
+                await backend.run(Statement("ROLLBACK" if self._effects is None else "COMMIT"))
+        if backend.status == b"T":
+            await session.transaction.read_only.restore()
+        for oid, rows in self._copied.items():
+            session.gateway.store.undone_rows.left(oid, rows)

@@ -1,0 +1,99 @@
+"""What the VOLATILE functions of a query do that PostgreSQL computes over copied rows: it lasts, and the copies do not.
+
+They are made by users, or PostgreSQL's own that lock, notify and set (`planner.plans.computable.lasting_functions`).
+
+Nothing is undone: the copies are put into the shadows past all triggers, and taken out again once the query is over.
+What the functions do elsewhere is then PostgreSQL's own, with its errors. What they do with the lake cannot be: where
+they have changed the copies or locked any, or written another table of the lake, it is refused after the fact.
+
+The shadows stay locked until the transaction ends, as PostgreSQL's tables would.
+
+At READ COMMITTED, each statement in such a function sees what has been committed by then. So others may not have
+changed the tables of the query meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from catalog.errors import unsupported
+from catalog.model import TableVersion
+from gateway.backend.arrays import number_array
+from gateway.backend.connection import Statement
+from gateway.backend.own_message import LOCKED, of_shadow, shadow_view
+from gateway.backend.own_names import OWN
+from gateway.execution.shadow.function_guard import REFUSE_REWRITING, check_written, written
+from gateway.execution.shadow.trigger_bypass import copying_role, role_again
+from gateway.session.visibility import versions
+
+if TYPE_CHECKING:
+    from gateway.backend.connection import Result
+    from gateway.session.session_context import SessionContext
+
+_BEGIN: Final = Statement(f"SAVEPOINT {OWN}_effects")
+_END: Final = Statement(f"RELEASE SAVEPOINT {OWN}_effects")
+_KEEP: Final = Statement(f"RELEASE SAVEPOINT {OWN}")
+_SETTINGS: Final = Statement(
+    "SELECT pg_sluice.backend_setting('idle_in_transaction_session_timeout'),"
+    " pg_sluice.backend_setting('max_parallel_workers_per_gather')"
+)
+_IDLE: Final = "SELECT pg_catalog.set_config('idle_in_transaction_session_timeout', $1, true)"
+_WORKERS: Final = "SELECT pg_catalog.set_config('max_parallel_workers_per_gather', $1, true)"
+_CHANGES: Final = "SELECT pg_sluice.shadow_changes($1::pg_catalog.oid[])"
+
+
+class LastingEffects:
+    """`begin` before anything is set and copied, `end_copying` before the statement, `take_copies` after it, `keep`."""
+
+    def __init__(self, session: SessionContext, copied: Mapping[int, TableVersion], *, read_again: bool) -> None:
+        """`read_again`: functions may read the tables of the query by themselves."""
+        self._session = session
+        self._read_again = read_again
+        self._copied = copied
+        self._changes = Statement(_CHANGES, (number_array(copied),)), written(copied)
+        self._settings: list[bytes | None] = []
+        self._role: bytes | None = None
+        self._past_triggers = copying_role(version.table for version in copied.values())
+        self._before: tuple[Result, ...] = ()
+
+    async def begin(self) -> None:
+        """The savepoint has begun that the rows are to be copied in."""
+        settings, before = await self._session.backend.run(_SETTINGS, self._past_triggers)
+        self._settings, [[self._role]] = list(settings.rows[0]), before.rows
+
+    async def end_copying(self) -> None:
+        """All rows are copied, the client's statement is next."""
+        role = role_again(self._role)
+        idle = Statement(_IDLE, (self._settings[0],))
+        _, _, *before, _ = await self._session.backend.run(role, idle, *self._changes, _BEGIN)
+        self._before = tuple(before)
+
+    async def take_copies(self) -> None:
+        """The statement is over. 0A000 where its functions have done what cannot last."""
+        session = self._session
+        _, changed, wrote = await session.backend.run(_END, *self._changes)
+        if changed.rows != self._before[0].rows:
+            raise unsupported("a function that changes a lake table of its query")
+        check_written(self._before[1], wrote)
+        await session.backend.run(REFUSE_REWRITING)
+        found = await session.backend.run(*map(_is_locked, self._copied))
+        if any(result.rows for result in found):
+            raise unsupported("a function that locks rows of a lake table")
+        await session.backend.run(self._past_triggers, *map(_empty, self._copied), role_again(self._role))
+        now = await versions(session, list(self._copied)) if self._read_again else self._copied
+        if any(oid not in now or now[oid].files != version.files for oid, version in self._copied.items()):
+            raise unsupported("a volatile function over a lake table that others change meanwhile")
+
+    async def keep(self) -> None:
+        """All is done: what the gateway has set is as it was, and the savepoint is no more."""
+        await self._session.backend.run(Statement(_WORKERS, (self._settings[1],)), _KEEP)
+
+
+def _is_locked(relation: int) -> Statement:
+    """A row where any of the shadow's is locked."""
+    return Statement(of_shadow(relation, f"SELECT FROM {shadow_view(relation)} WHERE {LOCKED} LIMIT 1"))
+
+
+def _empty(relation: int) -> Statement:
+    return Statement(of_shadow(relation, f"DELETE FROM {shadow_view(relation)}"))

@@ -1,0 +1,1 @@
+"""Changes of schemas: PostgreSQL changes the shadow, the gateway sees to the rows that are there."""

@@ -1,0 +1,389 @@
+"""ALTER TABLE: PostgreSQL changes the shadow, the gateway sees to the rows that are there.
+
+In a block it is deferred (`gateway.transaction.transactional_ddl`). By itself, a statement whose constraints rows have
+to be looked at for passes the states of `catalog.schema.states`: it is tried and undone, to learn what it adds; each of
+these elements goes through its states as steps that others see, and Spark looks at the rows while everybody works on;
+then the statement is carried out, with everything in place. Whatever fails is undone step by step.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from contextlib import nullcontext
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from catalog.background import end
+from catalog.errors import SluiceError, SqlState
+from catalog.schema.schema_change_progress import Progress
+from catalog.schema.schema_changes import ChangingElement, Origin, SchemaChange, element_from_json
+from catalog.schema.states import RULE_OF, Element, State, path
+from gateway.backend.analysis import SAVEPOINT, UNDO
+from gateway.backend.connection import Statement
+from gateway.backend.lock_backoff import patiently
+from gateway.backend.own_message import own
+from gateway.backend.own_names import OWN
+from gateway.execution.changes.shadow_execution import send_own
+from gateway.execution.constraints.constraint_validation import Obligation, look, meet, nulls_found, obligations, vouch
+from gateway.execution.constraints.expression_keys import check_computable
+from gateway.execution.reading.change_progress import watch
+from gateway.execution.schema.catch_up import until_little_is_left
+from gateway.execution.schema.deferred_validation import defer, may_defer, rewriting_before
+from gateway.execution.schema.rewrite_in_block import Rewriting
+from gateway.execution.schema.table_rewrite import Reorganisation, recompute
+from gateway.execution.shadow.function_guard import guarding, relay_rows, send_statement
+from gateway.node.sidecar_building import fill
+from gateway.session.cancel_listener import attending, check
+from gateway.session.pending_constraints import refuse_pending
+from gateway.session.session_timeouts import STATEMENT_TIMEOUT
+from gateway.session.visibility import latest
+from gateway.statement.portal import StatementPortal
+from gateway.transaction.ddl_sequences import Counted, owned_sequences
+from gateway.wire.messages.backend import CommandComplete
+from planner.syntax.alter_text import numbered_later, past_guards, refers, restarts_columns, using_expressions
+from planner.tree.references import calls_users
+
+if TYPE_CHECKING:
+    from catalog.model import Table
+    from gateway.backend.analysis import Analysis
+    from gateway.session.session_context import SessionContext
+    from gateway.statement.portal import Binding
+    from gateway.statement.routed import Routed
+
+_ORDER: Final = own("SELECT pg_sluice.order_changes($1::bigint::pg_catalog.oid)")
+_ELEMENTS: Final = own("SELECT pg_sluice.elements()")
+_CONCLUDE: Final = own("SELECT pg_sluice.conclude($1::bigint)")
+_HAS_REFERENCES: Final = (
+    "SELECT EXISTS (SELECT FROM pg_catalog.pg_constraint"
+    " WHERE contype OPERATOR(pg_catalog.=) 'f'"
+    " AND $1::bigint::pg_catalog.oid OPERATOR(pg_catalog.=) ANY (ARRAY[conrelid, confrelid]))"
+)
+_VOUCH_COLUMNS: Final = own("SELECT pg_sluice.vouch_columns($1::bigint::pg_catalog.oid)")
+# Where rows have come since, to a table that had none: 40001, and the statement is carried out anew.
+_VOUCH_FOR_NO_ROWS: Final = own("SELECT pg_sluice.vouch_for_no_rows($1::bigint::pg_catalog.oid)")
+_SETTINGS: Final = Statement(f"SELECT {STATEMENT_TIMEOUT}, pg_sluice.backend_setting('client_min_messages')")
+RELEASE: Final = Statement(f"RELEASE SAVEPOINT {OWN}")
+
+
+class AlterPortal(StatementPortal):
+    """A change of one table's schema."""
+
+    def __init__(self, session: SessionContext, analysis: Analysis, routed: Routed, binding: Binding) -> None:
+        super().__init__(session, analysis, routed, binding)
+        [self._relid] = routed.lake
+        self._using = using_expressions(analysis.sql)
+        assert routed.query is not None
+        self._calls_users = calls_users(routed.query.utilityStmt, session.gateway.builtins)
+        self._only_restarts = restarts_columns(analysis.sql)
+        self._makes_index = routed.query.utilityStmt.type == "INDEXSTMT"
+        self._numbered_later = numbered_later(routed.query.utilityStmt)
+        self._sql = analysis.sql
+        self._answers: list[bytes] = []
+        self._tag = ""
+        self._progress = Progress()
+        self._client_min_messages = "notice"
+
+    async def run(self) -> None:
+        await self._pass_guards()
+        if not await self._defer():
+            await self._carry_out()
+        for answer in self._answers:
+            self.session.client.write(answer)
+        self.session.client.send(CommandComplete(self._tag))
+
+    async def _pass_guards(self) -> None:
+        """TRIGGER ALL means the gateway's own triggers too (catalog/sql/ddl.sql), as far as clients are concerned there
+        are none. PostgreSQL's own, of foreign keys, it refuses to the client itself."""
+        changed = past_guards(self.analysis.sql)
+        if changed != self.analysis.sql:
+            [result] = await self.session.backend.run(Statement(_HAS_REFERENCES, (str(self._relid),)))
+            if result.rows[0][0] == b"f":
+                self._sql = changed
+
+    async def _defer(self) -> bool:
+        """Carry the statement out so that nobody waits for the client's block; whether that can be done."""
+        session, transaction = self.session, self.session.transaction
+        deferred = transaction.deferred
+        if not await may_defer(session, [self._relid], refers=refers(self.analysis.sql)):
+            await deferred.settle()
+            return False
+        await deferred.open()
+        await self._begin(alone=False)
+        before = (await latest(session, self._relid)).table
+        owned = await owned_sequences(session.backend, [self._relid])
+        await session.backend.run(SAVEPOINT)
+        await self._relay()
+        counted = Counted(owned, await owned_sequences(session.backend, [self._relid]))
+        if deferred.makes(counted.begun_anew):
+            await session.backend.run(*UNDO)
+            await deferred.settle()
+            return False
+        if self._makes_index:
+            check_computable(session, (await latest(session, self._relid)).table)
+        wanted = await obligations(session)
+        columns = await Reorganisation.plan(session, self._relid, self._using, before)
+        if columns is not None:
+            return await self._defer_rewriting(columns, counted)
+        await session.backend.run(RELEASE, self._vouch_columns())
+        restarted = [counted.after[owner] for owner in counted.begun_anew] if self._only_restarts else []
+        await defer(
+            session,
+            self.analysis,
+            [before],
+            wanted,
+            renames=self._makes_index,
+            statements=self._repeated(),
+            sequences=[*counted.made, *restarted],
+            recounts=len(restarted) < len(counted.begun_anew),
+            calls_users=self._calls_users,
+        )
+        return True
+
+    def _repeated(self) -> list[Statement]:
+        """What `_relay` carries out."""
+        computed = [recompute(self._relid, self._using)] if self._using else []
+        return [Statement(self._sql), *computed]
+
+    async def _defer_rewriting(self, columns: Reorganisation, counted: Counted) -> bool:
+        """The same where files of a table that others have are to be written anew."""
+        session, deferred = self.session, self.session.transaction.deferred
+        await deferred.close()
+        shared = await session.gateway.store.lake_relations([self._relid])
+        # A sequence that goes with the window gives no numbers outside of it.
+        if not shared or any(map(deferred.was_made, columns.draws)):
+            await deferred.settle()
+            return False
+        emptied = deferred.is_emptied(self._relid)
+        rewriting = Rewriting(session, columns, rewriting_before(session, self._relid), emptied=emptied)
+        try:
+            await rewriting.write()
+            await deferred.open()
+            await self._relay()
+            await rewriting.stage()
+        except BaseException:
+            await columns.discard()
+            raise
+        numbered = {each.owner: each for each in columns.sequences.values()}
+        await defer(
+            session,
+            self.analysis,
+            [columns.old],
+            await obligations(session),
+            statements=self._repeated(),
+            rewriting=rewriting,
+            sequences=[numbered.get(each.owner, each) for each in counted.made],
+            recounts=bool(counted.begun_anew),
+            calls_users=self._calls_users,
+        )
+        return True
+
+    def _vouch_columns(self) -> Statement:
+        return Statement(_VOUCH_COLUMNS, (str(self._relid),))
+
+    async def _carry_out(self) -> None:
+        session, transaction = self.session, self.session.transaction
+        alone = not transaction.open and session.ends_with_statement
+        await self._begin(alone=alone)
+        before = (await latest(session, self._relid)).table
+        await session.backend.run(SAVEPOINT)
+        await self._relay()
+        if self._makes_index:
+            check_computable(session, (await latest(session, self._relid)).table)
+        wanted = await obligations(session)
+        elements = _ahead(await self._elements(), before) if alone and (wanted or self._makes_index) else []
+        columns = await Reorganisation.plan(session, self._relid, self._using, before)
+        if alone and (elements or columns is not None):
+            await transaction.roll_back()
+            await self._change(elements, wanted, columns)
+        else:
+            if columns is None:
+                await session.backend.run(RELEASE, self._vouch_columns())
+            else:
+                try:
+                    await until_little_is_left(columns.catch_up)
+                    await self._relay()
+                    await columns.publish()
+                except BaseException:
+                    await columns.discard()
+                    raise
+            await meet(session, await obligations(session))
+            if transaction.implicit and session.ends_with_statement:
+                await transaction.commit()
+
+    async def _begin(self, *, alone: bool) -> None:
+        """Begin when nobody else changes the table, and when what a dead gateway has left of a change is undone."""
+        session, transaction = self.session, self.session.transaction
+        order = _order(self._relid)
+        while True:
+            await transaction.begin()
+            transaction.fresh = False
+            settings, abandoned = await session.backend.run(_SETTINGS, order)
+            timeout, level = settings.rows[0]
+            self.limit_time(int(timeout or 0) / 1000 or None)
+            self._client_min_messages = "" if level is None else level.decode()
+            if abandoned.rows[0][0] == b"f":
+                return
+            if not alone:
+                raise _unfinished()
+            await transaction.roll_back()
+            await session.gateway.store.undo_abandoned(self._relid)
+
+    async def _relay(self) -> None:
+        """Let PostgreSQL carry out the client's statement."""
+        await patiently(self.session.backend, self._relay_once, partial(check, self.session))
+
+    async def _relay_once(self) -> None:
+        self._answers.clear()
+        # A default is computed once, for all rows that are there.
+        async with (
+            self.session.cursors.occupying([self._relid]),
+            guarding(self.session, self._relid) if self._calls_users else nullcontext(),
+        ):
+            await self._send()
+            self._tag = await relay_rows(self.session, self._answers)
+        await refuse_pending(self.session, self._tag, [self._relid])
+        if self._using:
+            await self.session.backend.run(recompute(self._relid, self._using))
+        if self._numbered_later:
+            await self._check_numbered()
+
+    async def _check_numbered(self) -> None:
+        """23502 where there are rows that PostgreSQL would not number."""
+        version = await latest(self.session, self._relid)
+        if version.row_count:
+            raise nulls_found(version.table.schema, version.table.name, self._numbered_later[0])
+
+    async def _send(self) -> None:
+        if self._sql == self.analysis.sql:
+            await send_statement(self.session, self.binding)
+        else:
+            await send_own(self.session, self._sql, self.binding, self.analysis.parameter_types)
+
+    async def _elements(self) -> list[ChangingElement]:
+        [result] = await self.session.backend.run(Statement(_ELEMENTS))
+        value = result.rows[0][0]
+        assert value is not None
+        return [element_from_json(each) for each in json.loads(value)]
+
+    async def _change(
+        self, elements: Sequence[ChangingElement], wanted: Sequence[Obligation], columns: Reorganisation | None
+    ) -> None:
+        """Add the elements state by state, write files anew; carry the statement out when only its commit is left."""
+        session = self.session
+        origin = Origin(self._relid, self.analysis.sql, session.user, session.backend.process_id)
+        change = await session.gateway.store.begin_change(origin, elements)
+        if columns is not None:
+            columns.progress = self._progress
+        try:
+            watching = asyncio.create_task(watch(session, change, self._progress, self._client_min_messages))
+            try:
+                for element in change.elements:
+                    await self._add(change, element, wanted)
+                if columns is not None:
+                    await until_little_is_left(columns.catch_up)
+                await session.gateway.store.report(change.change_id, self._progress)
+                async with attending(session):
+                    await change.proceed()
+            finally:
+                await end(watching)
+            await self._conclude(change, columns)
+        except BaseException as error:
+            if columns is not None:
+                await columns.discard()
+            await change.undo(_reason(error))
+            raise
+        finally:
+            await change.close()
+
+    async def _add(self, change: SchemaChange, element: ChangingElement, wanted: Sequence[Obligation]) -> None:
+        """All states before PUBLIC."""
+        for _, after in pairwise(path(element.kind, element.origin)):
+            if after is State.PUBLIC:
+                return
+            self._progress.begin(f'{after} "{element.name}"', 0, 0)
+            async with attending(self.session):
+                await change.advance(element, after)
+                if RULE_OF[after].works:
+                    await change.proceed()
+            if RULE_OF[after].works:
+                for each in wanted:
+                    if each.is_of(element.relid, element.name):
+                        await look(self.session, each, self._progress)
+                if element.kind is Element.INDEX:
+                    await self._fill(change, element)
+
+    async def _fill(self, change: SchemaChange, element: ChangingElement) -> None:
+        """The sidecars of the files that are there."""
+        gateway = self.session.gateway
+        index = await gateway.store.sidecars.find(element.relid, element.name)
+
+        async def progress(done: int, total: int) -> None:
+            self._progress.files_done, self._progress.files_total = done, total
+            await change.proceed()
+
+        if index is not None:
+            async with attending(self.session):
+                await fill(gateway, element.relid, index, self.session.tag, progress)
+
+    async def _conclude(self, change: SchemaChange, columns: Reorganisation | None) -> None:
+        """The client's statement, in whose commit the elements become PUBLIC."""
+        session, transaction = self.session, self.session.transaction
+        await transaction.begin()
+        transaction.fresh = False
+        try:
+            await session.backend.run(Statement(_CONCLUDE, (str(change.change_id),)))
+            await self._relay()
+            if columns is None:
+                await session.backend.run(Statement(_VOUCH_FOR_NO_ROWS, (str(self._relid),)))
+            else:
+                await columns.publish()
+            left = await obligations(session)
+            added = [each for each in left if any(each.is_of(of.relid, of.name) for of in change.elements)]
+            await vouch(session, added)
+            await meet(session, [each for each in left if each not in added])
+        except BaseException:
+            await transaction.roll_back()
+            raise
+        await transaction.commit()
+
+
+async def order_changes(session: SessionContext, relid: int) -> None:
+    """Until the transaction's end, nobody else changes the table: as `_begin` of what is not alone."""
+    [abandoned] = await session.backend.run(_order(relid))
+    if abandoned.rows[0][0] != b"f":
+        raise _unfinished()
+
+
+def _order(relid: int) -> Statement:
+    return Statement(_ORDER, (str(relid),))
+
+
+def _unfinished() -> SluiceError:
+    return SluiceError(
+        SqlState.OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "a change of the table was left unfinished",
+        hint="Change the table outside of a transaction block first: that undoes it.",
+    )
+
+
+def _ahead(elements: Sequence[ChangingElement], before: Table) -> list[ChangingElement]:
+    """Those that can be there before the statement is carried out. An index of the table that becomes a constraint has
+    its name already, and a foreign key to a key that the same statement adds waits for that: the statement looks at the
+    rows for these itself."""
+    known = {index.name for index in before.indexes}
+    added = [each for each in elements if each.kind is Element.INDEX and each.name not in known]
+    return [
+        each
+        for each in elements
+        if (each in added if each.kind is Element.INDEX else not (added and each.other_relid == each.relid))
+    ]
+
+
+def _reason(error: BaseException) -> str:
+    """Why a change was undone, for who looks at it later."""
+    if isinstance(error, asyncio.CancelledError):
+        return "the statement was ended"  # by a timeout, or with its session
+    return error.message if isinstance(error, SluiceError) else f"{type(error).__name__}: {error}"

@@ -1,0 +1,189 @@
+"""ALTER TYPE and ALTER DOMAIN: PostgreSQL changes the type, the gateway sees to the rows of columns that are of it.
+
+For a new constraint of a domain, rows are looked at as for one of a table
+(gateway/execution/constraints/constraint_validation.py). Where a label of an enumeration gets another name, or a
+composite type other attributes, the files that hold values of it are written anew beside the old ones, as for a
+column's other type (gateway/execution/schema/table_rewrite.py): while others read and write, but for what they commit
+meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from catalog.model import Column, DataFile, Table, TableVersion
+from gateway.backend.analysis import SAVEPOINT, UNDO
+from gateway.backend.connection import Statement
+from gateway.backend.own_message import own
+from gateway.execution.constraints.constraint_validation import meet, obligations
+from gateway.execution.schema.alter_table import RELEASE, order_changes
+from gateway.execution.schema.catch_up import until_little_is_left
+from gateway.execution.schema.deferred_validation import defer
+from gateway.execution.schema.metadata_change import SchemaOnlyPortal
+from gateway.execution.schema.reread_columns import RereadColumns
+from gateway.execution.schema.table_rewrite import ComputedColumn, Plan, Reorganisation, column_obligations
+from gateway.execution.shadow.function_guard import guarding
+from gateway.session.cancel_listener import attending, check
+from gateway.session.visibility import latest
+from gateway.statement.implicit_functions import runs_functions
+from gateway.statement.range_variable import quoted
+from planner.tree.nodes import name_of
+from planner.tree.references import calls_users
+from storage.indexes.rows import live_rows_aside
+from storage.parquet.arrow_types import arrow_type
+from storage.plan import column_name
+
+if TYPE_CHECKING:
+    from gateway.session.session_context import SessionContext
+
+_TABLES_OF_DOMAIN: Final = """
+WITH RECURSIVE over (oid) AS (
+    SELECT pg_catalog.to_regtype($1)::pg_catalog.oid
+    UNION SELECT t.oid FROM over d JOIN pg_catalog.pg_type t ON t.typbasetype OPERATOR(pg_catalog.=) d.oid
+)
+SELECT pg_catalog.to_regtype($1)::pg_catalog.oid, pg_catalog.json_agg(DISTINCT a.attrelid::pg_catalog.int8)
+    FILTER (WHERE a.attrelid IS NOT NULL)
+FROM over d LEFT JOIN pg_catalog.pg_attribute a ON a.atttypid OPERATOR(pg_catalog.=) d.oid
+"""
+_TYPE: Final = "SELECT pg_catalog.to_regtype($1)::pg_catalog.oid::pg_catalog.int8"
+_WRITTEN_ANEW: Final = own("SELECT pg_sluice.tables_to_write_anew()")
+
+
+class AlterTypePortal(SchemaOnlyPortal):
+    """A change of an enumeration, a composite type or a domain."""
+
+    async def _defer(self) -> str:
+        """Unless a label gets another name, or there are other attributes: files are written anew for that, of any
+        table with the type."""
+        session, query = self.session, self.routed.query
+        assert query is not None
+        if query.utilityStmt.fields.get("oldVal") or query.utilityStmt.type == "ALTERTABLESTMT":
+            return await self._carry_out()
+        if query.utilityStmt.type == "ALTERENUMSTMT" and await self._is_own(query.utilityStmt.typeName):
+            return await self._relay()
+        await session.transaction.deferred.open()
+        tag = await self._patiently()
+        wanted = await obligations(session)
+        tables = [(await latest(session, oid)).table for oid in sorted({each.relid for each in wanted})]
+        await defer(session, self.analysis, tables, wanted, renames=True)
+        return tag
+
+    async def _is_own(self, name: Sequence[str]) -> bool:
+        """Whether it is the block's own type, which is there outside of windows: then there is none from here on.
+
+        PostgreSQL lets a transaction use labels that it has added to a type which it has made, if no savepoint lies
+        between the two; a window is one.
+        """
+        deferred = self.session.transaction.deferred
+        if deferred.minds(name_of(name[-1])):
+            return False
+        await deferred.close()
+        [found] = await self.session.backend.run(Statement(_TYPE, (quoted(name),)))
+        oid = found.rows[0][0]
+        return oid is not None and not await self.session.gateway.store.is_shared_type(int(oid))
+
+    async def _carry_out(self) -> str:
+        session, transaction = self.session, self.session.transaction
+        await transaction.deferred.settle()
+        await transaction.begin()
+        transaction.fresh = False
+        written: dict[int, Reorganisation] = {}
+        try:
+            tag = await self._change(written)
+            for columns in written.values():
+                await columns.publish()
+            if wanted := await obligations(session):
+                await meet(session, wanted)
+            if transaction.implicit and session.ends_with_statement:
+                await transaction.commit()
+        except BaseException:
+            for columns in written.values():
+                await columns.discard()
+            raise
+        return tag
+
+    async def _relay(self) -> str:
+        """A domain's constraint PostgreSQL looks at in temporary tables too, with functions that may be users'."""
+        session, query = self.session, self.routed.query
+        assert query is not None
+        if query.utilityStmt.type != "ALTERDOMAINSTMT":
+            return await super()._relay()
+        name = quoted(query.utilityStmt.typeName)
+        [found] = await session.backend.run(Statement(_TABLES_OF_DOMAIN, (name,)))
+        domain, tables = found.rows[0]
+        watched = calls_users(query.utilityStmt, session.gateway.builtins) or await runs_functions(
+            session, (), [int(domain or 0)]
+        )
+        scanned = [int(oid) for oid in json.loads(tables or b"[]")]  # of the lake, these are empty
+        async with guarding(session, *scanned) if watched else nullcontext():
+            return await super()._relay()
+
+    async def _change(self, written: dict[int, Reorganisation]) -> str:
+        """Have the type changed, once the files of all tables that it concerns are `written`: until then, it is undone,
+        so that nobody waits."""
+        session = self.session
+        while True:
+            await session.backend.run(SAVEPOINT)
+            tag = await self._patiently()
+            found = {}
+            for oid in await _tables_to_write_anew(session):
+                if oid not in written:
+                    found[oid] = await column_obligations(session, oid)
+            if not found:
+                await session.backend.run(RELEASE)
+                return tag
+            await session.backend.run(*UNDO)
+            for oid, (columns, new) in found.items():
+                await order_changes(session, oid)
+                old = (await latest(session, oid)).table
+                if all(old.column(column.attnum).labels for column in columns):
+                    written[oid] = Relabelling.of(session, columns, old, new)
+                else:
+                    written[oid] = RereadColumns.of(session, columns, old, new, Statement(self.analysis.sql))
+                await until_little_is_left(written[oid].catch_up)
+
+
+class Relabelling(Reorganisation):
+    """Columns of which some labels get other names: those that have others in the `new` table than in the `old` one."""
+
+    @classmethod
+    def of(cls, session: SessionContext, columns: Sequence[ComputedColumn], old: Table, new: Table) -> Relabelling:
+        """Of all these columns."""
+        places = {column.attnum: column.attnum for column in columns}
+        plan = Plan(None, old, "", places, {}, may_be_asked=False, source=old, types={})
+        return cls(session, old.oid, columns, old, new, plans=[plan])
+
+    async def _compute(self, plan: Plan, files: Sequence[DataFile]) -> dict[str, pa.Table]:
+        async with attending(self.session):
+            return {file.path: await self._relabelled(plan, file) for file in files}
+
+    async def _relabelled(self, plan: Plan, file: DataFile) -> pa.Table:
+        data_path = self.session.gateway.data_path
+        pairs = [(self.old.column(attnum), self.new.column(attnum)) for attnum in plan.targets]
+        schema = pa.schema([(column_name(new.attnum), arrow_type(new.form)) for _, new in pairs])
+        batches = []
+        async for batch in live_rows_aside(data_path, TableVersion(self.old, 0, (file,))):
+            check(self.session)
+            arrays = [await asyncio.to_thread(_renamed, batch.column(old.name), old, new) for old, new in pairs]
+            batches.append(pa.RecordBatch.from_arrays(arrays, schema=schema))
+        return pa.Table.from_batches(batches, schema)
+
+
+def _renamed(values: pa.Array, old: Column, new: Column) -> pa.Array:
+    """Labels by the names that they have now. Blocking."""
+    names = {label.oid: label.text for label in new.labels}
+    before = pa.array([label.text for label in old.labels], pa.string())
+    now = pa.array([names[label.oid] for label in old.labels], pa.string())
+    return now.take(pc.index_in(values.cast(pa.string()), before)).cast(arrow_type(new.form))
+
+
+async def _tables_to_write_anew(session: SessionContext) -> list[int]:
+    [result] = await session.backend.run(Statement(_WRITTEN_ANEW))
+    return [int(oid) for (oid,) in result.rows if oid is not None]

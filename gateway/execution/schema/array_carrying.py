@@ -1,0 +1,86 @@
+"""Columns of arrays that get values which Spark does not have: of several dimensions, or with other bounds than 1.
+
+From then on such a column is carried: its values are kept as texts, PostgreSQL computes with them. What rows have is
+written anew beside the old files, as for another type of the column, in the client's block as a part of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from gateway.backend.analysis import SAVEPOINT, UNDO
+from gateway.backend.connection import Statement
+from gateway.backend.own_message import own
+from gateway.execution.reading.postgres_column import column_types
+from gateway.execution.schema.alter_table import RELEASE, order_changes
+from gateway.execution.schema.catch_up import until_little_is_left
+from gateway.execution.schema.table_rewrite import Plan, Reorganisation, column_obligations
+from gateway.session.visibility import latest
+from gateway.statement.array_shapes import UnheldArrayError
+from planner.syntax.lexer import quoted
+from storage.plan import column_name
+
+if TYPE_CHECKING:
+    from catalog.model import TableVersion
+    from gateway.session.session_context import SessionContext
+    from storage.spark.write import WriteResult
+
+_CARRY: Final = own("SELECT pg_sluice.carry_arrays($1::bigint::pg_catalog.oid, $2::pg_catalog.jsonb)")
+
+
+async def carry_arrays(session: SessionContext, unheld: UnheldArrayError, *, in_block: bool) -> None:
+    """Have the columns carried; outside of a block in a transaction of its own."""
+    transaction = session.transaction
+    await transaction.deferred.settle()
+    await transaction.begin()
+    transaction.fresh = False
+    try:
+        await _carry(session, unheld)
+        if not in_block:
+            await transaction.commit()
+    except BaseException:
+        if not in_block:
+            await transaction.roll_back()
+        raise
+
+
+async def filled(
+    session: SessionContext, version: TableVersion, fill: Callable[[TableVersion], Awaitable[WriteResult]]
+) -> tuple[TableVersion, WriteResult]:
+    """`fill` a table that the transaction has just made, with its columns carried where its rows demand that."""
+    while True:
+        try:
+            return version, await fill(version)
+        except UnheldArrayError as unheld:
+            if unheld.relid != version.table.oid:
+                raise
+            await carry_arrays(session, unheld, in_block=True)
+            version = replace(version, table=(await latest(session, unheld.relid)).table)
+
+
+async def _carry(session: SessionContext, unheld: UnheldArrayError) -> None:
+    change = Statement(_CARRY, (str(unheld.relid), json.dumps(unheld.names)))
+    await order_changes(session, unheld.relid)
+    old = (await latest(session, unheld.relid)).table
+    await session.backend.run(SAVEPOINT, change)
+    columns, new = await column_obligations(session, unheld.relid)
+    if not columns:
+        await session.backend.run(RELEASE)
+        return
+    await session.backend.run(*UNDO)
+    places = {column.attnum: column.attnum for column in columns}
+    expressions = {column.attnum: quoted(column.name) for column in columns}
+    types = await column_types(session, unheld.relid)
+    types |= {column_name(column.attnum): column.type for column in columns}
+    plan = Plan(None, old, "", places, expressions, may_be_asked=True, source=old, types=types)
+    rewriting = Reorganisation(session, unheld.relid, columns, old, new, plans=[plan])
+    try:
+        await until_little_is_left(rewriting.catch_up)
+        await session.backend.run(change)
+        await rewriting.publish()
+    except BaseException:
+        await rewriting.discard()
+        raise

@@ -1,0 +1,78 @@
+"""RENAME, SET SCHEMA, DROP, REINDEX: PostgreSQL carries them out, no row is looked at.
+
+In a block they are deferred. So are changes of views and sequences that others have too, and COMMENT, GRANT, CREATE
+VIEW and the like where anything else is: they may build on that. What drops or changes tables that it does not name
+(DROP SCHEMA … CASCADE, DROP OWNED) drops at COMMIT what is there by then.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from gateway.backend.lock_backoff import patiently
+from gateway.execution.constraints.constraint_validation import obligations
+from gateway.execution.schema.deferred_validation import defer, may_defer
+from gateway.execution.shadow.function_guard import relay_rows, send_statement
+from gateway.session.cancel_listener import check
+from gateway.session.pending_constraints import refuse_pending
+from gateway.session.visibility import latest
+from gateway.statement.portal import StatementPortal
+from gateway.wire.messages.backend import CommandComplete
+
+if TYPE_CHECKING:
+    from gateway.backend.analysis import Analysis
+    from gateway.session.session_context import SessionContext
+    from gateway.statement.portal import Binding
+    from gateway.statement.routed import Routed
+
+
+class SchemaOnlyPortal(StatementPortal):
+    """What PostgreSQL alone carries out, and may need the locks of tables for, be they `routed.lake` or others that it
+    does not name. Nobody waits behind it while it waits."""
+
+    def __init__(self, session: SessionContext, analysis: Analysis, routed: Routed, binding: Binding) -> None:
+        super().__init__(session, analysis, routed, binding)
+        self._answers: list[bytes] = []
+
+    async def run(self) -> None:
+        defers = await may_defer(self.session, self.routed.lake)
+        tag = await (self._defer() if defers else self._carry_out())
+        for answer in self._answers:
+            self.session.client.write(answer)
+        self.session.client.send(CommandComplete(tag))
+
+    async def _carry_out(self) -> str:
+        session, transaction = self.session, self.session.transaction
+        await transaction.deferred.settle()
+        await transaction.begin()
+        transaction.fresh = False
+        tag = await self._patiently()
+        if transaction.implicit and session.ends_with_statement:
+            await transaction.commit()
+        return tag
+
+    async def _defer(self) -> str:
+        session, query = self.session, self.routed.query
+        await session.transaction.deferred.open()
+        before = [(await latest(session, oid)).table for oid in self.routed.lake]
+        tag = await self._patiently()
+        renames = query is None or query.utilityStmt.type != "COMMENTSTMT"
+        await defer(session, self.analysis, before, await obligations(session), renames=renames)
+        return tag
+
+    async def _patiently(self) -> str:
+        """Let PostgreSQL carry it out; its tag."""
+        return await patiently(self.session.backend, self._relay, partial(check, self.session))
+
+    async def _relay(self) -> str:
+        self._answers.clear()
+        query = self.routed.query
+        if query is not None and query.utilityStmt.type == "DROPSTMT":
+            await refuse_pending(self.session, "DROP TABLE", self.routed.lake)
+        async with self.session.cursors.occupying(self.routed.lake):
+            await self._send()
+            return await relay_rows(self.session, self._answers)
+
+    async def _send(self) -> None:
+        await send_statement(self.session, self.binding)

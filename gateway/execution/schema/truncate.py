@@ -1,0 +1,155 @@
+"""TRUNCATE: PostgreSQL truncates the shadows (privileges, RESTART IDENTITY), the lake ends the tables' files.
+
+In a block it is deferred (gateway/transaction/transactional_ddl.py), and so a version of its tables that nobody else
+sees: there they are empty, whereas others go on with their rows. It takes place when the block commits, and takes along
+what others have committed by then, as if all of the block came after that. Only COMMIT waits for those who use the
+tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from catalog.errors import SluiceError, SqlState
+from catalog.publish import RowChange
+from gateway.backend.analysis import SAVEPOINT, UNDO, SchemaMark
+from gateway.backend.arrays import number_array
+from gateway.backend.connection import Result, Statement
+from gateway.backend.lock_backoff import patiently
+from gateway.backend.own_names import OWN
+from gateway.backend.shadow_truncate import past_guard
+from gateway.execution.changes.row_changes import Changing
+from gateway.execution.locks.table_locks import ACCESS_EXCLUSIVE, lock_tables, may
+from gateway.execution.schema.deferred_validation import MARK, may_defer
+from gateway.session.cancel_listener import check
+from gateway.session.pending_constraints import refuse_pending
+from gateway.session.visibility import used
+from gateway.statement.portal import StatementPortal
+from gateway.transaction.ddl_change import DeferredChange, NoDemands
+from gateway.transaction.ddl_sequences import owned_sequences
+from gateway.transaction.enlistment import SchemaChangedError
+from gateway.wire.messages.backend import CommandComplete
+
+if TYPE_CHECKING:
+    from gateway.session.session_context import SessionContext
+
+# With the tables that CASCADE takes along; without it PostgreSQL has refused to leave any of them out.
+_REFERRING: Final = """
+WITH RECURSIVE truncated (oid) AS (
+    SELECT pg_catalog.unnest($1::pg_catalog.oid[])
+    UNION SELECT k.conrelid FROM pg_catalog.pg_constraint k JOIN truncated t ON k.confrelid OPERATOR(pg_catalog.=) t.oid
+          WHERE k.contype OPERATOR(pg_catalog.=) 'f')
+SELECT oid::pg_catalog.int8 FROM truncated
+"""
+_RELEASE: Final = Statement(f"RELEASE SAVEPOINT {OWN}")
+
+
+class TruncatePortal(StatementPortal):
+    """TRUNCATE of lake tables. Nobody waits behind it while it waits for those who use them."""
+
+    _statements: tuple[Statement, ...] = ()
+
+    async def run(self) -> None:
+        deferred = self.session.transaction.deferred
+        defers = await self._may_defer()
+        if not defers:
+            await deferred.settle()
+        async with Changing(self, "TRUNCATE TABLE") as changing:
+            if defers:
+                await deferred.open()
+            run = self.session.backend.run
+            await run(SAVEPOINT)
+            truncate = partial(self._truncate, locks=not defers)
+            truncated, closure = await patiently(self.session.backend, truncate, partial(check, self.session))
+            try:
+                for oid in self.routed.lake:
+                    await used(self.session, oid, self.analysis.mark, changing.mark, read=False)
+            except SchemaChangedError:
+                await run(*UNDO)
+                raise
+            await run(_RELEASE)
+            self.session.client.send(*truncated.notices)
+            if defers:
+                await self._defer(closure)
+            for oid in closure:
+                changing.add(RowChange(oid, truncate=True))
+            await changing.finish()
+        self.session.client.send(CommandComplete("TRUNCATE TABLE"))
+
+    async def _may_defer(self) -> bool:
+        """Whether the client's block need not keep anybody off the tables. Temporary ones beside them are PostgreSQL's,
+        which empties those but once."""
+        session = self.session
+        assert self.routed.query is not None
+        if len(self.routed.query.utilityStmt.relations) != len(self.routed.lake):
+            return False
+        shared = await session.gateway.store.lake_relations(self.routed.lake)
+        return await may_defer(session, self.routed.lake, refers=bool(shared))
+
+    async def _truncate(self, *, locks: bool) -> tuple[Result, list[int]]:
+        """The shadows are truncated, the tables locked for that; what PostgreSQL says, and all tables that it takes."""
+        session, tables = self.session, self.routed.lake
+        statement = Statement(self.analysis.sql)
+        async with session.cursors.occupying(tables):
+            if not await may(session, tables, "TRUNCATE"):
+                await session.backend.run(statement)
+            locking = [lock_tables(tables, ACCESS_EXCLUSIVE)] if locks else []
+            self._statements = await past_guard(session.backend, statement)
+            *_, truncated, _, closure = await session.backend.run(*locking, *self._statements, _referring(tables))
+        await refuse_pending(session, "TRUNCATE", _oids(closure))
+        return truncated, _oids(closure)
+
+    async def _defer(self, closure: Sequence[int]) -> None:
+        """What was just carried out in a window is deferred. The window is closed."""
+        session = self.session
+        deferred = session.transaction.deferred
+        assert self.routed.query is not None
+        restarts = self.routed.query.utilityStmt.fields.get("restart_seqs")
+        restarted = [*(await owned_sequences(session.backend, closure)).values()] if restarts else []
+        [answer] = await session.backend.run(MARK)
+        deferred.defer(
+            DeferredChange(
+                statements=self._statements,
+                tables=(),
+                own=SchemaMark.of(answer.rows[0][0]).own,
+                renames=False,
+                demands=_Emptying(session, self.routed.lake, closure),
+                settings=await deferred.present_settings(),
+                sequences=tuple(restarted),
+                in_windows=tuple(each.restart() for each in restarted),
+                savepoints=deferred.savepoints,
+            )
+        )
+        await deferred.close()
+
+
+class _Emptying(NoDemands):
+    """What a TRUNCATE that is deferred demands (gateway.transaction.transactional_ddl.Demands): to be alone with its
+    tables at COMMIT, and that these are all that refer to those that are `named`."""
+
+    def __init__(self, session: SessionContext, named: Sequence[int], tables: Iterable[int]) -> None:
+        self._session = session
+        self._named = named
+        self.empties = frozenset(tables)
+        self.locking = (lock_tables(sorted(self.empties), ACCESS_EXCLUSIVE),)
+
+    async def meet(self) -> None:
+        """CASCADE may have met a table that refers to these since then."""
+        [closure] = await self._session.backend.run(_referring(self._named))
+        if not self.empties.issuperset(_oids(closure)):
+            raise SluiceError(
+                SqlState.SERIALIZATION_FAILURE,
+                "could not serialize access: a schema has changed meanwhile",
+                detail="Another table refers to one that the transaction has truncated.",
+                hint="The transaction might succeed if retried.",
+            )
+
+
+def _referring(tables: Iterable[int]) -> Statement:
+    return Statement(_REFERRING, (number_array(tables),))
+
+
+def _oids(answer: Result) -> list[int]:
+    return [int(oid or 0) for (oid,) in answer.rows]

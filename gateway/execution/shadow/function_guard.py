@@ -1,0 +1,316 @@
+"""Statements that PostgreSQL runs but whose reads are not in their tree: DO, CALL, functions made by users.
+
+A function that reads a lake table would find its shadow, which is empty, and answer wrongly without an error; rows that
+it writes would be in the shadow alone, and missing from the next answer. So scans of shadows, and rows that are put
+there, are counted around the statement, and one that made any is refused after the fact.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Collection
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from typing import TYPE_CHECKING, Final
+
+from catalog.errors import SluiceError, SqlState, unsupported
+from gateway.backend.arrays import number_array
+from gateway.backend.connection import Statement
+from gateway.backend.encoded_statement import encode_messages
+from gateway.backend.own_names import OWN
+from gateway.client.encoding import read
+from gateway.session.constraint_modes import KEEP_OWN
+from gateway.session.response_spool import KeptAnswers
+from gateway.statement.portal import Binding
+from gateway.transaction.isolation_level import TELL_DEFAULT
+from gateway.transaction.transaction import BEGIN
+from gateway.wire.framing import Frame
+from gateway.wire.messages import backend as answers
+from gateway.wire.messages import frontend
+from gateway.wire.messages.backend import CommandComplete
+from gateway.wire.messages.layout import Message
+
+if TYPE_CHECKING:
+    from gateway.backend.connection import Result
+    from gateway.session.repeated_execution import Repetitions
+    from gateway.session.session_context import SessionContext
+
+_SCANS: Final = "SELECT pg_sluice.shadow_scans($1::pg_catalog.oid[], $2::bigint)"
+NEWEST: Final = Statement("SELECT pg_sluice.newest_table()")
+# Scans that DDL makes are no functions' (catalog/sql/scans.sql).
+WATCHED, UNWATCHED = (
+    Statement(f"SELECT pg_catalog.set_config('sluice.watched', '{state}', true)") for state in ("on", "off")
+)
+SCANS: Final = Statement(_SCANS, ("{}", None))
+REFUSE_REWRITING: Final = Statement("SELECT pg_sluice.refuse_rewriting()")
+_WRITES: Final = "SELECT name, rows FROM pg_sluice.shadow_writes($1::pg_catalog.oid[])"
+# To suspend what is not validated updates these three catalogs; what makes or drops anything does more to them.
+_CHANGES: Final = """
+SELECT pg_catalog.sum(pg_catalog.pg_stat_get_xact_tuples_inserted(oid)
+    OPERATOR(pg_catalog.+) pg_catalog.pg_stat_get_xact_tuples_deleted(oid)
+    OPERATOR(pg_catalog.+) CASE
+        WHEN oid OPERATOR(pg_catalog.<>) ALL (
+            '{pg_catalog.pg_constraint,pg_catalog.pg_index,pg_catalog.pg_attribute}'::pg_catalog.regclass[])
+        THEN pg_catalog.pg_stat_get_xact_tuples_updated(oid) ELSE 0 END)
+FROM pg_catalog.pg_class
+WHERE relkind OPERATOR(pg_catalog.=) 'r' AND oid OPERATOR(pg_catalog.<>) $1::bigint::pg_catalog.oid
+    AND relnamespace OPERATOR(pg_catalog.<>) ALL ('{pg_sluice,pg_ducklake}'::pg_catalog.regnamespace[])
+"""
+
+SAVEPOINT: Final = Statement(f"SAVEPOINT {OWN}_guarded")
+UNDO: Final = Statement(f"ROLLBACK TO SAVEPOINT {OWN}_guarded")
+RELEASE: Final = Statement(f"RELEASE SAVEPOINT {OWN}_guarded")
+
+# What answers the gateway's own messages around the client's statement.
+_UNTOLD: Final = (
+    answers.ParseComplete.type, answers.BindComplete.type, answers.CloseComplete.type, answers.NoData.type,
+)  # fmt: skip
+_FORWARDED: Final = (answers.ParameterStatus.type, answers.NotificationResponse.type)
+_HEAD_BYTES: Final = 5
+_OF_NO_SHADOW: Final = (SqlState.LOCK_NOT_AVAILABLE, SqlState.FEATURE_NOT_SUPPORTED)
+
+
+@asynccontextmanager
+async def guarding(session: SessionContext, *filled: int, undone_in: int | None = None) -> AsyncIterator[None]:
+    """Around what the backend carries out, in a transaction: 0A000 where a function has read or written a lake table.
+
+    Those that are `filled` (OIDs) have rows, and may be. Where all of it is going to be undone, for the rows that it
+    makes in one shadow, 0A000 too where a function has changed anything else.
+    """
+    backend = session.backend
+    session.cursors.check_unread(filled)
+    session.ran_functions = session.names_by_sql = True
+    alone = backend.status == b"I"
+    oids = number_array(filled)
+    changes = written(filled) if undone_in is None else changes_beside(undone_in)
+    session.own_changes = None if undone_in is None else 0
+    try:
+        # What is made from here on has been scanned by nobody: what is asked first need not leave it out.
+        questions = [NEWEST, Statement(_SCANS, (oids, None)), changes, WATCHED, SAVEPOINT]
+        begun = [BEGIN, TELL_DEFAULT] if alone else []
+        newest, *before, _, _ = (await backend.run(*begun, *questions))[len(begun) :]
+        questions = [Statement(_SCANS, (oids, newest.rows[0][0])), changes]
+        try:
+            yield
+        except SluiceError as error:
+            # What was not found in a shadow may be its reason; not of what may be tried again for a lock
+            # (gateway.backend.lock_backoff), or is refused already, with what was refused.
+            if backend.status == b"E" and error.sqlstate not in _OF_NO_SHADOW:
+                _, after_error = await backend.run(UNDO, questions[0])
+                _check_scans(session, before[0], after_error)
+            raise
+        _, *after, _, _ = await backend.run(RELEASE, *questions, UNWATCHED, KEEP_OWN)
+        _check_scans(session, before[0], after[0])
+        if undone_in is None:
+            check_written(before[1], after[1])
+        elif count_of(after[1]) != count_of(before[1]) + (session.own_changes or 0):
+            raise unsupported("a function that changes a table while it makes rows of another")
+        if alone:
+            await backend.run(Statement("COMMIT"))
+    except SluiceError:
+        if alone and backend.status != b"I":
+            await backend.run(Statement("ROLLBACK"))
+        raise
+    finally:
+        session.own_changes = None
+
+
+def changes_beside(shadow: int) -> Statement:
+    """Asks how many rows the transaction has changed in all tables but a shadow and the gateway's own."""
+    return Statement(_CHANGES, (str(shadow),))
+
+
+def count_of(result: Result) -> int:
+    """What `changes_beside` was answered."""
+    [[number]] = result.rows
+    return int(number or 0)
+
+
+def _check_scans(session: SessionContext, before: Result, after: Result) -> None:
+    if after.rows != before.rows:
+        session.cursors.read_unseen()
+        raise unsupported("a function that reads a lake table")
+
+
+def scans(newest: bytes | None) -> Statement:
+    """Asks how often the transaction has scanned shadows, but those of tables that it has made since `newest`."""
+    return Statement(_SCANS, ("{}", newest))
+
+
+def written(filled: Collection[int]) -> Statement:
+    """Asks for the rows that the transaction has put into shadows, but those that are `filled`: see `check_written`."""
+    return Statement(_WRITES, (number_array(filled),))
+
+
+def check_written(before: Result, after: Result) -> None:
+    """0A000 where rows have been put into a shadow since."""
+    for name, _ in (row for row in after.rows if row not in before.rows):
+        raise unsupported(f'writing table "{(name or b"").decode()}" from within a function or procedure')
+
+
+def guarding_functions(
+    session: SessionContext, functions: Collection[int], target: int, *, filled: bool = False
+) -> AbstractAsyncContextManager[None]:
+    """`guarding` where functions made by users may be run for rows that are made in the shadow of `target`, which is
+    `filled` or not."""
+    return guarding(session, *([target] if filled else []), undone_in=target) if functions else nullcontext()
+
+
+async def relay_statement(session: SessionContext, binding: Binding) -> str:
+    """Let the backend carry out the client's own statement; see `relay_rows`."""
+    await send_statement(session, binding)
+    return await relay_rows(session)
+
+
+async def send_statement(session: SessionContext, binding: Binding) -> None:
+    """Send the client's own statement to the backend."""
+    backend, encoding = session.backend, session.encoding
+    if binding.raw_query is None:
+        bind = frontend.Bind(
+            "", binding.statement, binding.parameter_formats, binding.parameters, binding.result_formats
+        )
+        await send_messages(session, bind, frontend.Execute(""))
+    elif not encoding.converts:
+        backend.send(binding.raw_query)
+    else:
+        query = frontend.Query.decode(binding.raw_query[_HEAD_BYTES:])
+        if backend.status == b"T":
+            await send_query(session, query.query)
+        else:
+            backend.send(await encoding.encoded(query))
+
+
+async def send_query(session: SessionContext, sql: str) -> None:
+    """Send what stands for a simple query."""
+    if not session.encoding.converts:
+        session.backend.send(frontend.Query(sql).encode())
+    else:
+        messages = frontend.Parse("", sql), frontend.Bind("", ""), frontend.Describe(b"P", ""), frontend.Execute("")
+        await send_messages(session, *messages)
+
+
+async def send_messages(session: SessionContext, *messages: Message) -> None:
+    """Send messages of the extended protocol, and Sync: in UTF-8 in a block, and else in the client's encoding."""
+    backend, encoding = session.backend, session.encoding
+    if backend.status == b"T":
+        backend.send_in_utf8(await encode_messages(messages), frontend.Sync())
+    else:
+        backend.send(b"".join([await encoding.encoded(message) for message in messages]) + frontend.Sync().encode())
+
+
+async def relay_rows(session: SessionContext, kept: list[bytes] | KeptAnswers | None = None) -> str:
+    """Pass on the rows and notices of a statement that is under way; returns its tag, raises its error.
+
+    RowDescription comes only in a simple query, where it is wanted. ReadyForQuery ends it. Where `kept` is given,
+    everything is put there in place of being sent; where that is of rows alone, notices are sent, and RowDescription is
+    for others to send.
+    """
+    try:
+        return await _relay_rows(session, kept)
+    except asyncio.CancelledError:
+        await session.backend.give_up()
+        raise
+
+
+async def relay_repetitions(
+    session: SessionContext, binding: Binding, repetitions: Repetitions, kept: KeptAnswers
+) -> str:
+    """Let the backend carry out the client's own statement, and then, in the client's own messages, what repeats it.
+
+    What it answers is kept, but for what the client has been told of the first, and for the last tag, which is
+    returned. Raises the first error.
+    """
+    backend = session.backend
+    bind = frontend.Bind("", binding.statement, binding.parameter_formats, binding.parameters, binding.result_formats)
+    repeated = [frame.data for frame in repetitions.frames]
+    backend.send(b"".join((bind.encode(), frontend.Execute("").encode(), *repeated, frontend.Sync().encode())))
+    try:
+        return await _keep_repetitions(session, kept, repetitions.count)
+    except asyncio.CancelledError:
+        await backend.give_up()
+        raise
+
+
+async def _keep_repetitions(session: SessionContext, kept: KeptAnswers, count: int) -> str:
+    backend, error, tag = session.backend, None, ""
+    is_bound, ended = False, 0
+    while True:
+        item = await backend.next()
+        if not isinstance(item, Frame):
+            await _keep(session, kept, item)
+        elif item.type == answers.ReadyForQuery.type:
+            break
+        elif item.type == answers.ErrorResponse.type:
+            error = (await read(answers.ErrorResponse, item, strict=False)).to_error()
+        elif item.type in _FORWARDED:
+            backend.forward(item.data)
+        elif item.type == answers.BindComplete.type and not is_bound:
+            is_bound = True
+        elif item.type == CommandComplete.type and ended == count:
+            tag = CommandComplete.decode(item.body, strict=False).tag
+        else:
+            ended += item.type == CommandComplete.type
+            await _keep(session, kept, item.data)
+    if error is not None:
+        raise error
+    return tag
+
+
+async def _relay_rows(  # noqa: C901  one case for each kind of answer
+    session: SessionContext, kept: list[bytes] | KeptAnswers | None
+) -> str:
+    backend = session.backend
+    switched = session.encoding.converts and backend.status == b"T"
+    foreign = session.encoding.converts and not switched
+    tags, error = list[str](), None
+    while True:
+        item = await backend.next()
+        if not isinstance(item, Frame):
+            if kept is not None:
+                await _keep(session, kept, item)
+                continue
+            (session.client.relay if foreign else session.client.write)(item)
+            await _drain(session)
+        elif item.type == answers.ReadyForQuery.type:
+            break
+        elif item.type == answers.ErrorResponse.type:
+            reading = (
+                session.encoding.read(answers.ErrorResponse, item)
+                if foreign
+                else read(answers.ErrorResponse, item, strict=False)
+            )
+            error = (await reading).to_error()
+        elif item.type == CommandComplete.type:
+            tags.append(CommandComplete.decode(item.body, strict=False).tag)
+        elif item.type in _FORWARDED:
+            backend.forward(item.data)
+        elif item.type not in _UNTOLD:
+            data = (await session.encoding.read(answers.BACKEND[item.type], item)).encode() if foreign else item.data
+            only_rows = isinstance(kept, KeptAnswers) and kept.only_rows
+            if kept is not None and not only_rows:
+                await _keep(session, kept, data)
+            elif not only_rows or item.type != answers.RowDescription.type:
+                session.client.write(data)
+    if error is not None:
+        raise error
+    if switched:  # there and back
+        _, *tags, _ = tags
+    return tags[-1] if tags else ""
+
+
+async def _drain(session: SessionContext) -> None:
+    try:
+        await session.client.drain()
+    except SluiceError:  # the client's encoding lacks a character
+        await session.backend.give_up()
+        raise
+
+
+async def _keep(session: SessionContext, kept: list[bytes] | KeptAnswers, data: bytes | memoryview) -> None:
+    if isinstance(kept, list):
+        kept.append(bytes(data))
+        return
+    try:
+        await kept.keep(data)
+    except SluiceError:
+        await session.backend.give_up()
+        raise

@@ -1,0 +1,94 @@
+"""Rows of the lake, read by where they are: file and position."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from catalog.model import DataFile, Table, TableVersion
+from storage.indexes.keys import read_positions
+from storage.parquet.arrow_types import arrow_type
+from storage.parquet.files import LakeFiles
+from storage.parquet.positions import deleted_positions
+
+_POSITION_BITS: Final = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Rows of the lake, in parallel: the file, the row's number in it, all its columns."""
+
+    files: tuple[DataFile, ...]
+    file_numbers: npt.NDArray[np.int64]
+    positions: npt.NDArray[np.int64]
+    rows: pa.Table
+
+    def by_path(self, chosen: npt.NDArray[np.bool_]) -> dict[str, npt.NDArray[np.int64]]:
+        """The positions of the chosen rows, ascending, by the path of their data file."""
+        found = {}
+        for number, file in enumerate(self.files):
+            positions = self.positions[chosen & (self.file_numbers == number)]
+            if len(positions):
+                found[file.path] = np.sort(positions)
+        return found
+
+    def without(self, left_out: Mapping[str, npt.NDArray[np.int64]]) -> Loaded:
+        """All rows but those at these positions, by the path of their data file."""
+        stays = np.ones(len(self.positions), np.bool_)
+        for number, file in enumerate(self.files):
+            gone = left_out.get(file.path)
+            if gone is not None:
+                stays &= ~((self.file_numbers == number) & np.isin(self.positions, gone))
+        return Loaded(self.files, self.file_numbers[stays], self.positions[stays], self.rows.filter(pa.array(stays)))
+
+
+def nothing_loaded(table: Table) -> Loaded:
+    """No rows."""
+    empty = np.empty(0, np.int64)
+    return Loaded((), empty, empty, row_schema(table).empty_table())
+
+
+def places_of(file_numbers: npt.NDArray[np.int64], positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """A file's number and a row's in it as one number, for each row."""
+    return (file_numbers << _POSITION_BITS) | positions
+
+
+def places_in(batch: pa.RecordBatch, column: int, numbers: Mapping[str, int]) -> npt.NDArray[np.int64]:
+    """`places_of` rows that say in a column the path of their file, whose number is known, and in the next one their
+    position."""
+    encoded = batch.column(column).dictionary_encode()
+    of_paths = np.array([numbers[path] for path in encoded.dictionary.to_pylist()], np.int64)
+    files = of_paths[encoded.indices.to_numpy(zero_copy_only=False)]
+    return places_of(files, batch.column(column + 1).to_numpy(zero_copy_only=False))
+
+
+def load(data_path: str, table: Table, files: Sequence[DataFile], places: npt.NDArray[np.int64]) -> Loaded:
+    """The rows at these places, each once, ascending. Blocking."""
+    file_numbers, positions = places >> _POSITION_BITS, places & ((1 << _POSITION_BITS) - 1)
+    parts = [
+        read_positions(data_path, table, file, table.columns, positions[file_numbers == number])
+        for number, file in enumerate(files)
+    ]
+    return Loaded(tuple(files), file_numbers, positions, pa.concat_tables([row_schema(table).empty_table(), *parts]))
+
+
+def load_all(data_path: str, version: TableVersion) -> Loaded:
+    """Every live row of the table. Blocking."""
+    files, places = LakeFiles(data_path), [np.empty(0, np.int64)]
+    for number, file in enumerate(version.files):
+        positions = np.arange(file.record_count)
+        if file.delete_file is not None:
+            deleted = deleted_positions(files, version.table.path, file.delete_file)
+            positions = np.setdiff1d(positions, deleted, assume_unique=True)
+        places.append(places_of(np.full(len(positions), number), positions))
+    return load(data_path, version.table, version.files, np.concatenate(places))
+
+
+def row_schema(table: Table) -> pa.Schema:
+    """Its columns, in lake form."""
+    return pa.schema([(column.name, arrow_type(column.form)) for column in table.columns])

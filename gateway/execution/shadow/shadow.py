@@ -1,0 +1,256 @@
+"""Rows that PostgreSQL is to make or to judge: into the shadow, in a savepoint, and back in lake form.
+
+The shadow has the table's defaults, identity, generated columns, CHECK, NOT NULL and lengths. The savepoint is undone,
+so that the shadow is empty again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from catalog.datatypes import BY_ARRAY_OID, BY_OID, CARRIED, CHECKED_TEXTS, TEXT, element_type, is_enumeration
+from catalog.errors import unsupported
+from catalog.model import Column, Table
+from gateway.backend.analysis import SAVEPOINT, UNDO
+from gateway.backend.arrays import number_array
+from gateway.backend.connection import Result, Statement
+from gateway.backend.copies import copy_in
+from gateway.backend.own_message import of_shadow, own, shadow_view
+from gateway.backend.own_text import own_text
+from gateway.copy_format import BinaryReader, CopyFormat, CopyOptions, CopyWriter
+from gateway.statement.array_shapes import UnheldArrayError
+from gateway.transaction.enlistment import SchemaChangedError, hold_schema
+from gateway.values import Format, OutputSettings, ResultColumn, convert_binary
+from gateway.values.binary import binary_array
+from gateway.values.text import text_cells
+from planner.syntax.lexer import quoted
+
+if TYPE_CHECKING:
+    from gateway.session.session_context import SessionContext
+
+# COPY's binary signature, flags and header extension, and its end.
+COPY_HEADER: Final = b"PGCOPY\n\xff\r\n\0" + bytes(8)
+COPY_TRAILER: Final = b"\xff\xff"
+_PUT_AS_OWNER: Final = (
+    "SELECT pg_sluice.put_as_owner($1::bigint::pg_catalog.oid, $2::pg_catalog.text[],"
+    " $3::pg_catalog.oid[], $4::integer, $5::pg_catalog.text[])"
+)
+_PUT_KEPT: Final = (
+    "SELECT pg_sluice.put_kept($1::pg_catalog.text, $2::pg_catalog.text[], $3::pg_catalog.oid[], $4::integer,"
+    " $5::pg_catalog.text[])"
+)
+_SUSPEND: Final = own("SELECT pg_sluice.suspend_unvalidated($1::bigint::pg_catalog.oid)")
+_RESUME: Final = own("SELECT pg_sluice.resume_unvalidated($1::pg_catalog.jsonb)")
+# Rows whose values go in one array.
+_PUT_ROWS: Final = 20_000
+
+
+def qualified(table: Table) -> str:
+    """The table's name as SQL takes it."""
+    return f"{quoted(table.schema)}.{quoted(table.name)}"
+
+
+async def begin_shadow(session: SessionContext, table: Table, *more: Statement) -> list[Result]:
+    """Begin the savepoint, and keep the table's schema as it is until that is undone. `more` is carried out within it,
+    in the same round trip; its answers are returned."""
+    _, held, *answers = await session.backend.run(SAVEPOINT, hold_schema([table.oid]), *more)
+    try:
+        session.transaction.enlistment.confirm_held(table, held)
+    except SchemaChangedError:
+        await session.backend.run(*UNDO)
+        raise
+    return answers
+
+
+def suspending(table: Table) -> Statement:
+    """To be asked inside the savepoint, before rows that are there are copied: they may break what is not validated."""
+    return Statement(_SUSPEND, (str(table.oid),))
+
+
+async def resume(session: SessionContext, answers: Sequence[Result]) -> None:
+    """The rows are copied, others are new: these are the answers to `suspending`."""
+    suspended = [value for answer in answers for (value,) in answer.rows if value is not None]
+    if suspended:
+        await session.backend.run(*(Statement(_RESUME, (value,)) for value in suspended))
+
+
+async def take_shadow_rows(session: SessionContext, table: Table) -> list[pa.RecordBatch]:
+    """The rows in the shadow, in lake form; afterwards the shadow is empty again (the savepoint undone)."""
+    if not table.columns:
+        raise unsupported("a row without columns")
+    [result, *_] = await session.backend.run(shadow_rows(table), *UNDO)
+    session.gateway.store.undone_rows.left(table.oid, len(result.bodies))
+    return await asyncio.to_thread(to_lake_form, table, result.bodies)
+
+
+def shadow_rows(table: Table, condition: str = "true", *, placed: bool = False) -> Statement:
+    """To ask the backend for those of the shadow's rows that meet a condition of the gateway's own; with `placed`, last
+    of all for the place of each in the shadow."""
+    values = [kept_value(column, f"(kept).{quoted(column.name)}") for column in table.columns]
+    places = ["ctid::pg_catalog.text"] if placed else []
+    sql = f"SELECT {', '.join([*values, *places])} FROM {shadow_view(table.oid)} WHERE {condition}"
+    return Statement(of_shadow(table.oid, sql), result_format=1, bodies_only=True)
+
+
+def kept_value(column: Column, name: str) -> str:
+    """What goes by this name, and is of the column's type, so that its binary form is that of the column's lake form.
+
+    Of an enumeration or a user's array this is no cast, for a user may have made one: no function of his is run. A cast
+    from a domain is always PostgreSQL's own.
+    """
+    if is_enumeration(column.type_oid):
+        return own_text(name)
+    if column.user_array is not None:
+        return f"pg_catalog.array_send({name})"
+    if column.carried is not None:
+        number = column.carried.by_number
+        return f"pg_sluice.kept_text({name if number is None else f'{name}::{number}'})"
+    return name if column.domain is None else f"{name}::{_sql_type(column.type_oid)}"
+
+
+def _sql_type(type_oid: int) -> str:
+    element = BY_ARRAY_OID.get(type_oid)
+    return f"pg_catalog.{element.name}[]" if element else f"pg_catalog.{BY_OID[type_oid].name}"
+
+
+def to_lake_form(table: Table, bodies: list[bytes]) -> list[pa.RecordBatch]:
+    """Rows of the table, from the bodies of DataRows in binary."""
+    batches = rows_of_bodies([column.name for column in table.columns], bodies)
+    return [binary_to_lake_form(table, batch) for batch in batches]
+
+
+def placed_to_lake_form(table: Table, bodies: list[bytes]) -> tuple[list[pa.RecordBatch], pa.Array]:
+    """Rows of the table with their places, from the bodies of DataRows in binary."""
+    batches = rows_of_bodies([*(column.name for column in table.columns), "place"], bodies)
+    places = [batch.column(len(table.columns)).cast(pa.binary()) for batch in batches]
+    rows = [binary_to_lake_form(table, batch.select(range(len(table.columns)))) for batch in batches]
+    return rows, pa.concat_arrays(places) if places else pa.array([], pa.binary())
+
+
+def rows_of_bodies(names: Sequence[str], bodies: list[bytes]) -> list[pa.RecordBatch]:
+    """A DataRow's body in binary is a tuple of COPY's binary format, so its reader serves here."""
+    reader = BinaryReader(names)
+    batches = [*reader.feed(b"".join((COPY_HEADER, *bodies, COPY_TRAILER))), *reader.finish()]
+    return [batch.fields for batch in batches]
+
+
+def binary_to_lake_form(table: Table, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Columns of PostgreSQL's binary values in lake form; a value that lake tables cannot hold is 0A000."""
+    arrays, unheld = [], []
+    for column, values in zip(table.columns, batch.columns, strict=True):
+        of_users = column.user_array is not None
+        converted = convert_binary(values, column.type_oid, column.typmod, from_postgres=True, of_users=of_users)
+        if converted.refused is not None and converted.refused.true_count:
+            if element_type(column.type_oid) is None:
+                raise unsupported(f'this value of column "{column.name}"')
+            unheld.append(column.name)
+        arrays.append(converted.array)
+    if unheld:
+        raise UnheldArrayError(table, unheld)
+    return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in table.columns])
+
+
+async def copy_values(
+    session: SessionContext,
+    target: str,
+    names: Sequence[str],
+    types: Sequence[ResultColumn],
+    rows: pa.RecordBatch | pa.Table,
+) -> None:
+    """Copy rows of values of these types into columns of the table that `target` names.
+
+    In binary, which the session's settings do not change: with some, IntervalStyle's own text means something else.
+    """
+    binary = [replace(each, format=Format.BINARY) for each in types]
+    writer = CopyWriter(CopyOptions(format=CopyFormat.BINARY), binary, names, OutputSettings())
+
+    def encode() -> bytes:
+        batches = rows.combine_chunks().to_batches() if isinstance(rows, pa.Table) else [rows]
+        return b"".join(writer.rows(batch) for batch in batches) + writer.finish()
+
+    messages = await asyncio.to_thread(encode)
+    listed = ", ".join(map(quoted, names))
+    await copy_in(session.backend, f"COPY {target} ({listed}) FROM STDIN (FORMAT binary)", messages)
+
+
+def runs_checks(columns: Sequence[Column]) -> bool:
+    """Whether values are made of texts by code of the table's owner, who then is to put the rows there himself."""
+    return any(column.type_oid == CARRIED and column.typmod == CHECKED_TEXTS for column in columns)
+
+
+async def copy_rows(
+    session: SessionContext, target: str, columns: Sequence[Column], rows: pa.RecordBatch | pa.Table
+) -> None:
+    """Copy rows of these columns into the table that `target` names."""
+    types = [result_column(column) for column in columns]
+    if any(column.carried for column in columns):
+        for start in range(0, rows.num_rows, _PUT_ROWS):
+            part = rows.slice(start, _PUT_ROWS)
+            await _put(session, _PUT_KEPT, target, columns, types, part, part.num_rows)
+        return
+    await copy_values(session, target, [column.name for column in columns], types, rows)
+
+
+def result_column(column: Column) -> ResultColumn:
+    """A column as PostgreSQL is to be given its values."""
+    array = column.user_array
+    if column.carried is not None:
+        return ResultColumn(column.type_oid, column.typmod, array_oid=column.carried.oid)
+    if array is None:
+        return ResultColumn(column.type_oid, column.typmod)
+    return ResultColumn(column.type_oid, column.typmod, array_oid=array.oid, element_oid=array.element_oid)
+
+
+async def put_rows(session: SessionContext, table: Table, columns: Sequence[Column], rows: pa.RecordBatch) -> None:
+    """Put rows of these columns into the shadow, whoever may: it takes longer than `copy_rows`."""
+    types = [result_column(column) for column in columns]
+    for start in range(0, rows.num_rows, _PUT_ROWS):
+        part = rows.slice(start, _PUT_ROWS)
+        await put_as_owner(session, table, columns, types, part, part.num_rows)
+
+
+async def put_as_owner(  # noqa: PLR0917
+    session: SessionContext,
+    table: Table,
+    columns: Sequence[Column],
+    types: Sequence[ResultColumn],
+    rows: pa.RecordBatch,
+    count: int,
+) -> None:
+    """Have the table's owner put so many rows into the shadow, with only these columns given."""
+    await _put(session, own(_PUT_AS_OWNER, table.oid), str(table.oid), columns, types, rows, count)
+
+
+async def _put(  # noqa: PLR0917
+    session: SessionContext,
+    sql: str,
+    target: str,
+    columns: Sequence[Column],
+    types: Sequence[ResultColumn],
+    rows: pa.RecordBatch | pa.Table,
+    count: int,
+) -> None:
+    parameters = (
+        target,
+        binary_array(pa.array([column.name for column in columns], pa.string()), TEXT),
+        number_array(each.array_oid or each.type_oid for each in types),
+        str(count),
+        await asyncio.to_thread(_cells, types, rows),
+    )
+    await session.backend.run(Statement(sql, parameters, parameter_formats=(0, 1, 0, 0, 1)))
+
+
+def _cells(types: Sequence[ResultColumn], rows: pa.RecordBatch | pa.Table) -> bytes:
+    """Every value as text, column by column, as an array in PostgreSQL's binary form."""
+    settings = OutputSettings()
+    columns = []
+    for each, column in zip(types, rows.columns, strict=True):
+        array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        columns.append(pc.if_else(array.is_valid(), text_cells(array, each.type_oid, settings).cast(pa.string()), None))
+    return binary_array(pa.concat_arrays(columns or [pa.array([], pa.string())]), TEXT)

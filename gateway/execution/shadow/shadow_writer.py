@@ -1,0 +1,42 @@
+"""Rows that PostgreSQL has made in a shadow, into Parquet without Spark: a part at a time, however many they are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from catalog.errors import unsupported
+from catalog.model import Table
+from gateway.execution.shadow.shadow import shadow_rows, to_lake_form
+from storage.spark.async_parquet_writer import WriterAside
+
+if TYPE_CHECKING:
+    from gateway.backend.connection import Result, Statement
+    from gateway.session.session_context import SessionContext
+
+
+class ShadowWriter(WriterAside):
+    """`async with ShadowWriter(session, table) as writer: await writer.take(…); result = await writer.finish()`."""
+
+    def __init__(self, session: SessionContext, table: Table) -> None:
+        if not table.columns:
+            raise unsupported("a row without columns")
+        super().__init__(session.gateway.data_path, table)
+        self._session = session
+        self._table = table
+
+    async def take(self, *after: Statement, condition: str = "true", shadow: int | None = None) -> list[Result]:
+        """Write those rows of the shadow (of another table's, by its OID) that meet the gateway's own condition.
+
+        `after` is carried out once they are read, without another round trip; what came back is returned.
+        """
+        table = self._table if shadow is None else replace(self._table, oid=shadow)
+        take = partial(self._write_bodies, table.oid)
+        rest, *results = await self._session.backend.run(replace(shadow_rows(table, condition), take=take), *after)
+        await take(rest.bodies)
+        return results
+
+    async def _write_bodies(self, shadow: int, bodies: list[bytes]) -> None:
+        self._session.gateway.store.undone_rows.left(shadow, len(bodies))
+        await self.write_made(partial(to_lake_form, self._table, bodies))

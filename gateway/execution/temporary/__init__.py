@@ -1,0 +1,1 @@
+"""Temporary tables that get rows of the lake."""

@@ -1,0 +1,91 @@
+"""Temporary tables changed by rows of the lake: INSERT, UPDATE, DELETE and MERGE.
+
+The temporary table is PostgreSQL's own, and so is the client's statement: it runs at the session's backend, over copies
+of the rows that it may need (`gateway.execution.reading.postgres_query`). What it does to the temporary table lasts,
+and the copies do not (`gateway.execution.reading.volatile_effects`). What Spark computes of large tables to be inserted
+goes there as it comes (`gateway.execution.temporary.temporary_insert`).
+
+Functions made by users that the temporary tables themselves call (triggers, defaults, CHECKs, indexes) could read any
+table, so tables with such are refused.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from catalog.datatypes import FIRST_USER_OID
+from catalog.errors import unsupported
+from gateway.backend.connection import Statement
+from gateway.execution.reading.plan_context import read
+from gateway.execution.reading.postgres_query import Computing, is_small
+from gateway.execution.temporary.temporary_insert import inserted
+from gateway.statement.portal import StatementPortal
+from gateway.wire.messages.backend import CommandComplete
+
+if TYPE_CHECKING:
+    from gateway.session.session_context import SessionContext
+    from planner.tree.nodes import Node
+
+# Whether the target is an ordinary temporary table of the session's own, and whether any such table may call functions
+# of users: changes of one may cascade to others.
+_TARGET: Final = f"""
+WITH mine AS (SELECT oid FROM pg_catalog.pg_class
+    WHERE relnamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema())
+SELECT EXISTS (SELECT FROM pg_catalog.pg_class c JOIN mine ON mine.oid OPERATOR(pg_catalog.=) c.oid
+               WHERE c.oid OPERATOR(pg_catalog.=) $1::bigint::pg_catalog.oid
+                   AND c.relkind OPERATOR(pg_catalog.=) 'r' AND NOT c.relhassubclass),
+    EXISTS (SELECT FROM pg_catalog.pg_trigger t JOIN mine ON t.tgrelid OPERATOR(pg_catalog.=) mine.oid
+        WHERE NOT t.tgisinternal)
+    OR EXISTS (
+        SELECT FROM pg_catalog.pg_depend d
+        WHERE d.refobjid OPERATOR(pg_catalog.>=) {FIRST_USER_OID}
+            AND d.refclassid OPERATOR(pg_catalog.=) ANY (
+                '{{pg_catalog.pg_proc,pg_catalog.pg_operator,pg_catalog.pg_opclass,pg_catalog.pg_type}}'
+                ::pg_catalog.regclass[])
+            AND (d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
+                AND d.objid OPERATOR(pg_catalog.=) ANY (SELECT oid FROM mine)
+                 OR d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_attrdef'::pg_catalog.regclass
+                     AND d.objid OPERATOR(pg_catalog.=) ANY (
+                     SELECT a.oid FROM pg_catalog.pg_attrdef a JOIN mine ON a.adrelid OPERATOR(pg_catalog.=) mine.oid)
+                 OR d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_constraint'::pg_catalog.regclass
+                     AND d.objid OPERATOR(pg_catalog.=) ANY (
+                     SELECT c.oid FROM pg_catalog.pg_constraint c
+                         JOIN mine ON c.conrelid OPERATOR(pg_catalog.=) mine.oid)))
+"""
+CHANGED: Final = "a temporary table changed by these rows"
+_OF_USERS: Final = "a change of temporary tables among which triggers, functions or types made by users are"
+
+
+class TemporaryChangePortal(StatementPortal):
+    """A temporary table changed by rows of the lake."""
+
+    async def run(self) -> None:
+        session, query = self.session, self.routed.query
+        assert query is not None
+        await check_target(session, query)
+        reading = await read(session, self.analysis, self.binding, self.routed.lake)
+        self.limit_time(reading.timeout)
+        if not is_small(list(reading.versions.values())):
+            result = await inserted(session, self.analysis, self.routed, self.binding)
+            if result is not None:
+                session.client.send(*result.notices, CommandComplete(result.tag))
+                return
+        computing = Computing(
+            session, query, reading, unsupported(CHANGED), made_by_users=True, lasting=True, changes=True
+        )
+        async with computing:
+            if self.binding.raw_query is None:
+                self.announce()
+            tag = await computing.send(self.binding)
+        session.client.send(CommandComplete(tag))
+
+
+async def check_target(session: SessionContext, query: Node) -> None:
+    """0A000 where the statement's target is none that can be changed."""
+    target = int(query.rtable[int(query.resultRelation) - 1].relid)
+    [answer] = await session.backend.run(Statement(_TARGET, (str(target),)))
+    [[ordinary, calls]] = answer.rows
+    if ordinary != b"t":
+        raise unsupported("changing a table that is not in the lake by rows of one that is")
+    if calls == b"t":
+        raise unsupported(_OF_USERS)

@@ -1,0 +1,137 @@
+"""Compaction of one table: choose files, write new ones, put them in place where nobody minds; and again for the next.
+
+Each group of files is a snapshot of its own, in which no row changes. Compaction gives way: where somebody has locked
+rows of the table, or changes its schema, it waits a little and then leaves the files as they are (catalog/sql/
+maintenance.sql). Killed at any moment it leaves files that no snapshot names.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from catalog.maintenance.compaction import TurnLostError
+from gateway.node.unresolved_commit import remove_abandoned
+from storage.maintenance.compaction import Policy, due, merged
+
+if TYPE_CHECKING:
+    from catalog.maintenance.compaction import Turn
+    from catalog.model import DataFile, TableVersion
+    from gateway.node.gateway_context import GatewayContext
+
+Writer = Callable[["TableVersion", Sequence["DataFile"]], Awaitable[Sequence["DataFile"]]]
+
+_AGAIN_SECONDS: Final = 0.05
+# A table whose files others keep changing is looked at so many times.
+_ROUNDS_MAX: Final = 5
+
+
+@dataclass(slots=True)
+class Compacted:
+    """What came of it. `gave_way` says to what, where that was so."""
+
+    files_before: int = 0
+    files_after: int = 0
+    rows: int = 0
+    bytes_before: int = 0
+    bytes_after: int = 0
+    gave_way: str | None = None
+
+    def add(self, old: Sequence[DataFile], new: Sequence[DataFile]) -> None:
+        """Some files have taken the place of others."""
+        self.files_before += len(old)
+        self.files_after += len(new)
+        self.rows += sum(file.record_count for file in new)
+        self.bytes_before += sum(file.size_bytes for file in old)
+        self.bytes_after += sum(file.size_bytes for file in new)
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """`patience`: for so many seconds a commit waits for others. `rest`: for so many times as long as it took to write
+    files, nothing is done."""
+
+    patience: float
+    rest: float = 0.0
+
+
+class Compaction:
+    """`run` compacts a table once, whose turn this is. Who awaits it may be cancelled at any time."""
+
+    def __init__(self, gateway: GatewayContext, turn: Turn, pace: Pace) -> None:
+        self._gateway = gateway
+        self._turn = turn
+        self._pace = pace
+
+    async def run(self, relid: int, policy: Policy) -> Compacted:
+        """Write anew what is due; where that is every file, also those that others change meanwhile."""
+        done, result = set[str](), Compacted()
+        for _ in range(_ROUNDS_MAX if policy.all_files else 1):
+            result.gave_way = None
+            reading = self._gateway.store.readers.begin()
+            try:
+                version = (await self._gateway.store.versions([relid])).get(relid)
+                if version is None:
+                    break  # it was dropped
+                groups = [group for group in due(version, policy) if not done.issuperset(file.path for file in group)]
+                for group in groups:
+                    await self.replace(version, group, self._merge, result)
+                    done.update(file.path for file in group)
+            finally:
+                self._gateway.store.readers.end(reading)
+            if result.gave_way is None:
+                break
+        return result
+
+    async def replace(
+        self, version: TableVersion, old: Sequence[DataFile], write: Writer, result: Compacted
+    ) -> Sequence[DataFile]:
+        """Put what `write` makes of files in their place, or (none) leave them as they are."""
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
+        new = await write(version, old)
+        taken = loop.time() - begun
+        paths = {f"{version.table.path}{file.path}" for file in new}
+        try:
+            why = await self._publish(version, old, new)
+        except TurnLostError:
+            self._gateway.later(remove_abandoned(self._gateway, paths, self._turn.backend))
+            raise
+        except BaseException:
+            await self._turn.close()  # what was not committed by now never is
+            self._gateway.later(remove_abandoned(self._gateway, paths, self._turn.backend))
+            raise
+        if why is not None:
+            result.gave_way = why
+            await self._gateway.engine.remove(paths)
+            return ()
+        result.add(old, new)
+        await asyncio.sleep(taken * self._pace.rest)
+        return new
+
+    async def _publish(self, version: TableVersion, old: Sequence[DataFile], new: Sequence[DataFile]) -> str | None:
+        """Try until the patience ends: others give their locks back when they commit."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._pace.patience
+        while (why := await self._turn.publish(version.table, old, new)) is not None and loop.time() < deadline:
+            if why.endswith("changed"):
+                break
+            await asyncio.sleep(_AGAIN_SECONDS)
+        return why
+
+    async def _merge(self, version: TableVersion, old: Sequence[DataFile]) -> Sequence[DataFile]:
+        stop = threading.Event()
+        writing = asyncio.ensure_future(
+            asyncio.to_thread(merged, self._gateway.data_path, version.table, old, stop.is_set)
+        )
+        try:
+            return await asyncio.shield(writing)
+        except asyncio.CancelledError:
+            stop.set()
+            await asyncio.wait([writing])
+            if writing.exception() is None:
+                await self._gateway.engine.remove([f"{version.table.path}{file.path}" for file in writing.result()])
+            raise

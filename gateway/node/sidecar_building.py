@@ -1,0 +1,168 @@
+"""Sidecars are made: by CREATE INDEX for the files that are there, and behind everybody's back for those that come.
+
+Contract: `fill` makes those that an index lacks, one file after another; each counts as soon as it is in the catalog,
+so whoever is interrupted has lost one file's work, and two who fill one index do each other no harm. Until a file has
+its sidecar, it is read whole. `Indexing` fills what commits have left, and removes what is left of indexes and files
+that are gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from catalog.background import end
+from catalog.errors import SluiceError, SqlState
+from catalog.indexes import Index, IndexForm
+from catalog.model import DataFile, Table, TableVersion
+from catalog.postgres.pool import FAULTS, log_fault
+from planner.plans.index_keys import plan_keys
+from planner.spark.plan import Context, SessionValues, SparkQuery
+from storage.indexes.sidecars import POSITION, column_keys, key_columns, why_unused, write_sidecar
+from storage.parquet.arrow_types import arrow_type
+from storage.plan import BoundScan, RunnableQuery
+
+if TYPE_CHECKING:
+    from gateway.node.gateway_context import GatewayContext
+
+_LOG: Final = logging.getLogger("sluice.indexing")
+_LOOK_SECONDS: Final = 60.0
+_AGAIN_SECONDS: Final = 5.0
+
+Progress = Callable[[int, int], Awaitable[None]]
+
+
+async def fill(gateway: GatewayContext, relid: int, index: Index, tag: str, progress: Progress | None = None) -> None:
+    """Make the sidecars that the index lacks. `progress` is told, before each file, how many have theirs, of how many.
+
+    An index whose keys cannot be looked up is marked as unused. `tag` is the engine's name for it.
+    """
+    sidecars, passed = gateway.store.sidecars, set[int]()
+    reason = why_unused(index.form)
+    if reason is not None:
+        await sidecars.refuse(index, reason)
+        return
+    while missing := [each for each in await sidecars.lacking(index) if each not in passed]:
+        total = max(await sidecars.total(relid), len(missing))
+        version = (await gateway.store.versions([relid])).get(relid)
+        files = {} if version is None else {file.data_file_id: file for file in version.files}
+        for number, data_file_id in enumerate(missing):
+            if progress is not None:
+                await progress(total - len(missing) + number, total)
+            passed.add(data_file_id)
+            file = files.get(data_file_id)
+            if version is None or file is None:
+                continue  # it went meanwhile
+            try:
+                await _make(gateway, version, index, file, tag)
+            except SluiceError as error:
+                if error.sqlstate != SqlState.FEATURE_NOT_SUPPORTED:
+                    raise
+                await sidecars.refuse(index, error.message)
+                return
+        if progress is not None:
+            await progress(total, total)
+
+
+async def _make(gateway: GatewayContext, version: TableVersion, index: Index, file: DataFile, tag: str) -> None:
+    path, since = gateway.data_path, 0
+    if index.form.is_computed:
+        rows = (await computed_keys(gateway, version.table, index.form, [file], tag))[file.path]
+        # Deleted rows are not computed, for their values may be why they were deleted.
+        since = 0 if file.delete_file is None else version.snapshot_id
+    else:
+        rows = await asyncio.to_thread(column_keys, path, version.table, index.form, file)
+    sidecar = await asyncio.to_thread(write_sidecar, path, version.table, index, file, rows, since)
+    added = False
+    try:
+        added = await gateway.store.sidecars.add(sidecar)
+    finally:
+        if not added:
+            await gateway.engine.remove([sidecar.file.path])
+
+
+def keys_query(gateway: GatewayContext, table: Table, form: IndexForm) -> SparkQuery:
+    """What computes the keys of a table's rows. 0A000 where Spark cannot."""
+    # What indexes are over is immutable: no session's setting matters to it.
+    context = Context(gateway.builtins, {table.oid: table}, SessionValues(0, 0))
+    return plan_keys(table, form, key_columns(form), context)
+
+
+async def computed_keys(
+    gateway: GatewayContext, table: Table, form: IndexForm, files: Sequence[DataFile], tag: str
+) -> dict[str, pa.Table]:
+    """The keys of each file's live rows that meet the index's predicate, and `position`: Spark computes them."""
+    query = keys_query(gateway, table, form)
+    only = TableVersion(table, 0, tuple(files))
+    scans = tuple(BoundScan(scan, only) for scan in query.scans)
+    schema = pa.schema([(column.name, arrow_type(column.form)) for column in key_columns(form)])
+    schema = schema.append(pa.field(POSITION, pa.int64()))
+    batches: dict[str, list[pa.RecordBatch]] = {file.path: [] for file in files}
+    async with await gateway.engine.stream(RunnableQuery(query.sql, scans, "UTC"), tag) as stream:
+        async for batch in stream:
+            arrays = [*batch.columns[2:], batch.column(1)]
+            casted = [array.cast(field.type) for array, field in zip(arrays, schema, strict=True)]
+            rows = pa.RecordBatch.from_arrays(casted, schema=schema)
+            for path in pc.unique(batch.column(0)).to_pylist():
+                batches[path].append(rows.filter(pc.equal(batch.column(0), path)))
+    return {path: pa.Table.from_batches(found, schema) for path, found in batches.items()}
+
+
+class Indexing:
+    """One for each gateway. `start`, then `wake` whenever there may be something to do; `close` ends it."""
+
+    def __init__(self, gateway: GatewayContext) -> None:
+        self._gateway = gateway
+        self._woken = asyncio.Event()
+        self._working: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Look at what there is to do."""
+        self._woken.set()
+        self._working = asyncio.create_task(self._work())
+
+    def wake(self) -> None:
+        """Data files have come, or indexes, or some of them have gone."""
+        self._woken.set()
+
+    async def close(self) -> None:
+        """What is lacking is left to the next gateway."""
+        working, self._working = self._working, None
+        await end(working)
+
+    async def _work(self) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(_LOOK_SECONDS):
+                    await self._woken.wait()
+            except TimeoutError:
+                pass  # another gateway may have died over it
+            self._woken.clear()
+            try:
+                await self._complete()
+                await self._sweep()
+            except FAULTS as fault:
+                log_fault(_LOG, "sidecars of indexes are left to the next look", fault)
+                await asyncio.sleep(_AGAIN_SECONDS)
+
+    async def _complete(self) -> None:
+        gateway = self._gateway
+        for relid, index in await gateway.store.sidecars.incomplete():
+            try:
+                await fill(gateway, relid, index, f"index {index.index_id}")
+            except SluiceError as error:
+                # Of an expression that fails for a row, PostgreSQL would have told who wrote that row.
+                if not error.sqlstate.startswith("22"):
+                    raise
+                await gateway.store.sidecars.refuse(index, error.message)
+
+    async def _sweep(self) -> None:
+        gone = await self._gateway.store.sidecars.superseded()
+        if gone:
+            await self._gateway.engine.remove([path for _, path in gone])
+            await self._gateway.store.sidecars.forget([key for key, _ in gone])

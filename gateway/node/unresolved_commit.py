@@ -1,0 +1,29 @@
+"""Files of a transaction whose backend was lost: nobody can tell from here whether its COMMIT went through.
+
+It is waited for until the backend is gone from the catalog; then that knows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from catalog.postgres.backends import BackendId
+    from gateway.node.gateway_context import GatewayContext
+
+_LOG: Final = logging.getLogger("sluice.transaction")
+_ATTEMPTS: Final = 60
+_AGAIN_SECONDS: Final = 1.0
+
+
+async def remove_abandoned(gateway: GatewayContext, written: Collection[str], backend: BackendId) -> None:
+    """Remove what the transaction has written, but for what it has published."""
+    for _ in range(_ATTEMPTS):
+        if await gateway.store.is_gone(backend):
+            await gateway.engine.remove(set(written) - await gateway.store.published(written))
+            return
+        await asyncio.sleep(_AGAIN_SECONDS)
+    _LOG.error("the files of a lost backend are left until the gateway's end")

@@ -1,0 +1,1 @@
+"""The session's loop, the simple and the extended query protocol."""

@@ -1,0 +1,498 @@
+"""The extended query protocol's part of a session: prepared statements and portals, the client's and the backend's.
+
+What PostgreSQL answers is relayed: such messages are sent on without waiting, and `_settle` waits for their answers
+before the gateway says anything of its own, so that the client sees every answer in the order of its messages.
+Source: PostgreSQL documentation, "Message Flow", "Extended Query".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from catalog.errors import SluiceError, SqlState
+from gateway.backend.analysis import SAVEPOINT, UNDO
+from gateway.backend.bind_parameters import bind_in_utf8, canonical_parameters
+from gateway.backend.connection import Backend, BackendLostError, Item
+from gateway.backend.connection import Statement as OwnStatement
+from gateway.backend.own_names import OWN, refuse_own_savepoint
+from gateway.client.connection import Client
+from gateway.execution.changes.select_locking import locks_rows
+from gateway.execution.cursors.cursor_commands import ExecutedCursorPortal, bind_portal, present_cursor
+from gateway.execution.dispatch import open_portal
+from gateway.node.gateway_context import GatewayContext
+from gateway.protocol.schema_retry import must_be_alike, run_retrying
+from gateway.protocol.simple_query import IN_BLOCKS_ONLY, in_blocks_only, no_transaction
+from gateway.session import as_of
+from gateway.session.backend_abort import fail, give_locks_back, leave_window
+from gateway.session.cancel_listener import check
+from gateway.session.constraint_modes import keep_modes, prepare_modes
+from gateway.session.name_journal import ByName
+from gateway.session.offload import thought
+from gateway.session.pipeline import Pipeline
+from gateway.session.repeated_execution import ending_with
+from gateway.session.session_context import SessionContext, is_notice
+from gateway.session.statement_analysis import analysed
+from gateway.statement import statement_windows
+from gateway.statement.passthrough_command import (
+    Apart,
+    Preparing,
+    RelayedCommand,
+    check_relayed,
+    relayed_command,
+    split_and_look,
+)
+from gateway.statement.portal import Binding, Portal, result_formats, run_portal
+from gateway.statement.prepared_statements import Prepared, check_bind, described, renewed
+from gateway.statement.reset_all import relay_reset_all
+from gateway.statement.routing import route
+from gateway.statement.statement_windows import Place
+from gateway.statement.temporary_rows import changes_rows
+from gateway.statement.unlogged import read_logged
+from gateway.transaction.read_only_block import exports_snapshot
+from gateway.wire.framing import Frame
+from gateway.wire.messages import backend as answers
+from gateway.wire.messages import frontend
+from gateway.wire.messages.backend import ErrorResponse
+from gateway.wire.messages.layout import Message
+from gateway.wire.states import State
+from planner.plans.routes import Route
+from planner.syntax.changed_settings import Resetting
+from planner.syntax.statements import ConstraintModes, Statement, setting
+from planner.syntax.transaction_commands import Shown, TransactionCommand
+
+
+class ExtendedQuery(SessionContext):
+    """Everything but Sync, which ends what these messages began, and is the session's."""
+
+    def __init__(self, gateway: GatewayContext, client: Client, backend: Backend, user: str) -> None:
+        super().__init__(gateway, client, backend, user)
+        self._pipeline = Pipeline()
+        journal = self._pipeline.journal
+        self._prepared: ByName[Prepared] = ByName(journal)
+        # A simple query ends the unnamed statement, at the backend too where it gets there.
+        self._unnamed: ByName[bool] = ByName(journal)
+        self._portals: dict[str, Portal] = {}
+        self._bound: dict[str, tuple[Prepared, Binding]] = {}  # what the portals were made of
+        # What relayed statements and portals do to the transaction, by name.
+        self._commands: ByName[RelayedCommand] = ByName(journal)
+        self._portal_commands: ByName[RelayedCommand] = ByName(journal)
+        # Where relayed statements are carried out, in a block that has deferred changes.
+        self._places: ByName[Place] = ByName(journal)
+        # Whether statements are relayed that change what the lake's catalog says.
+        self._publishing: ByName[bool] = ByName(journal)
+        # The backend has a portal that was not executed yet: a window's end would take it away.
+        self._holds_portal = False
+
+    async def _parse(self, frame: Frame) -> None:
+        if (read := await read_logged(self, frame, self._settle)) is None:
+            return
+        message, frame = read
+        if not message.statement:  # of any other name, the backend refuses a second one
+            self._prepared.forget("")
+            self._unnamed[""] = True
+        statements = await thought(self, size := len(message.query), split_and_look, message.query, as_of.NAME)
+        self.note_names(statements)
+        self._commands.forget(message.statement)
+        self._note_command(message, statements)
+        await self.transaction.pin(statements)
+        if not await self._enter_parse(message.statement, statements):
+            return
+        if self.backend.status == b"E" or await thought(self, size, statement_windows.need_no_look, self, statements):
+            if self.backend.status != b"E" and len(statements) == 1 and setting(statements[0], as_of.NAME) is not None:
+                if not await self._settle():
+                    return
+                await as_of.check_setting(self, statements[0])
+            check(self)
+            self._relay(frame)
+            return
+        if not await self._settle():
+            return
+        analysis = await analysed(
+            self, message.query, name=message.statement, parameter_types=message.parameter_types, sync=False
+        )
+        routed = await route(self, analysis)
+        if not (self.transaction.open or self.pipelining or self._holds_portal):
+            await self._end_implicit_transaction()  # for PostgreSQL, the gateway's questions are a pipeline
+        place = await statement_windows.judge(self, analysis, routed)
+        check(self)
+        if routed.is_relayed:
+            pending = self.transaction.deferred.pending
+            self._places[message.statement] = place if pending else statement_windows.place_from_now_on(self, routed)
+        else:
+            self._places.forget(message.statement)
+        self._publishing[message.statement] = routed.publishes
+        self.client.send(*analysis.notices)
+        self._prepared.forget(message.statement)
+        if routed.late or not routed.is_relayed:
+            self._prepared[message.statement] = Prepared(analysis, routed)
+        self.send_noted(answers.ParseComplete())
+
+    def _note_command(self, message: frontend.Parse, statements: Sequence[Statement]) -> None:
+        command: RelayedCommand | None = None
+        if len(statements) == 1:
+            command = relayed_command(statements[0])
+            refuse_own_savepoint(statements[0], command, failed=self.backend.status == b"E")
+            if isinstance(command, Preparing):
+                command = Preparing(message.query)  # which pg_prepared_statements tells, comments and all
+        command = command or Apart.of(statements)
+        if command is not None:
+            self._commands[message.statement] = command
+
+    async def _bind(self, frame: Frame) -> None:
+        message = await self.encoding.read(frontend.Bind, frame)
+        self._check_named(message.statement)
+        prepared = self._prepared.get(message.statement)
+        self._portal_commands.forget(message.portal)
+        if self.transaction.deferred.pending and self.backend.status == b"T":
+            if not await self._settle():
+                return
+            await self._enter_bind(message, prepared)
+        looked = prepared is not None or (bool(message.statement) and self.names_by_sql and self.backend.status != b"E")
+        if looked:
+            if not await self._settle():
+                return
+            judged = prepared is not None and changes_rows(prepared.routed) and self.transaction.deferred.is_open
+            prepared = await renewed(self, message.statement, prepared)
+            if prepared is not None and judged:
+                await statement_windows.judge(self, prepared.analysis, prepared.routed)
+        if prepared is None or prepared.relayed:
+            await self._bind_relayed(frame, message, looked=looked)
+            return
+        if message.portal and message.portal in self._portals:
+            raise SluiceError("42P03", f'cursor "{message.portal}" already exists')
+        types = prepared.analysis.parameter_types
+        message = await bind_in_utf8(self.backend, self.encoding, message, types)
+        await check_bind(self.backend, message, sync=False)
+        await self._forget_portal(message.portal)
+        self._prepared[message.statement] = prepared
+        formats = result_formats(message.parameter_formats, len(types))
+        binding = Binding(
+            statement=message.statement,
+            parameters=message.parameters,
+            parameter_formats=formats,
+            result_formats=message.result_formats,
+            canonical=await canonical_parameters(self.backend, types, message.parameters, formats),
+        )
+        if message.portal and prepared.routed.route is Route.SELECT and not locks_rows(prepared.routed):
+            await bind_portal(self, prepared.analysis, prepared.routed, binding, message)
+        else:
+            portal = await open_portal(self, prepared.analysis, prepared.routed, binding)
+            portal.name = message.portal
+            self._portals[message.portal] = portal
+            self._bound[message.portal] = (prepared, binding)
+        check(self)
+        self.send_noted(answers.BindComplete())
+
+    async def _bind_relayed(self, frame: Frame, message: frontend.Bind, *, looked: bool) -> None:
+        """`looked`: the backend was asked what the statement is."""
+        await self._forget_portal(message.portal)
+        if looked and not (self.transaction.open or self.unsynced or self._holds_portal):
+            await self._end_implicit_transaction()  # BEGIN ISOLATION LEVEL … asks that nothing was queried before
+        if self._publishing.get(message.statement) and not self.transaction.open and not self.unsynced:
+            if not await self._settle():
+                return
+            await self._end_implicit_transaction()
+            await self.transaction.begin()
+        if message.statement in self._commands:
+            self._portal_commands[message.portal] = self._commands[message.statement]
+        self._holds_portal = True
+        check(self)
+        self._relay(frame)
+
+    async def _enter_parse(self, name: str, statements: Sequence[Statement]) -> bool:
+        """In a block that is READ ONLY or has deferred changes: savepoints and windows are as the statement needs them.
+        False after an error."""
+        self._places.forget(name)
+        self._publishing.forget(name)
+        if self.backend.status == b"T" and any(map(exports_snapshot, statements)):
+            if not await self._settle():
+                return False
+            await self.transaction.read_only.let(*statements)
+        if not self.transaction.deferred.pending:
+            if len(statements) == 1 and statements[0].first_word == "select":
+                self._places[name] = Place.WINDOW  # of those that get no look
+            return True
+        if not await self._settle():
+            return False
+        await statement_windows.enter(self, statements)
+        if len(statements) == 1 and statement_windows.is_beside(statements[0]):
+            self._places[name] = Place.BESIDE
+        elif len(statements) == 1 and isinstance(self._commands.get(name), Preparing):
+            self._places[name] = Place.WINDOW
+        return True
+
+    async def _enter_bind(self, message: frontend.Bind, prepared: Prepared | None) -> None:
+        """A portal is made, which is carried out in a window, beside it, or once all is settled."""
+        deferred, place = self.transaction.deferred, self._places.get(message.statement)
+        command = self._commands.get(message.statement)
+        if deferred.is_worn_out:
+            await deferred.settle()
+        elif prepared is not None and changes_rows(prepared.routed):
+            await deferred.open()  # it is judged anew
+        elif place is Place.BESIDE:
+            await deferred.close()
+        elif isinstance(command, ConstraintModes):
+            await statement_windows.enter_modes(self, command)
+        elif isinstance(command, Resetting):
+            await statement_windows.enter_resetting(self, command)
+        elif prepared is not None and not prepared.relayed and statement_windows.stays_in_window(self, prepared.routed):
+            await deferred.open()
+        elif not message.portal and (
+            place is Place.WINDOW or (prepared is not None and statement_windows.stays_in_window(self, prepared.routed))
+        ):
+            # The backend's portals go with the window; one without a name is not asked again.
+            await deferred.open()
+        else:
+            await deferred.settle()
+
+    async def _describe(self, frame: Frame) -> None:
+        message = await self.encoding.read(frontend.Describe, frame)
+        if message.kind == b"P" and (portal := self._portals.get(message.name)) is not None:
+            await self._settle()
+            self.send_noted(_description(portal.columns))
+        elif message.kind == b"P" and self.cursors.is_stood_in_for(message.name):
+            if await self._settle():
+                await self._describe_cursor(frame, message.name)
+        elif message.kind != b"S":
+            self._relay(frame)
+        else:
+            await self._describe_statement(frame, message)
+
+    async def _describe_statement(self, frame: Frame, message: frontend.Describe) -> None:
+        self._check_named(message.name)
+        in_window = self._places.get(message.name) is not Place.BESIDE
+        of_lake = self.backend.status == b"T" and (message.name in self._prepared or self.names_by_sql)
+        if (in_window or of_lake) and not await self._settle():
+            return
+        if in_window:
+            await self.transaction.deferred.see()
+        if of_lake:
+            for answer in await described(self.backend, message):
+                self.send_noted(answer)
+        else:
+            self._relay(frame)
+
+    async def _describe_cursor(self, frame: Frame, name: str) -> None:
+        """The backend's cursor of that name is another, in its place."""
+        cursor = await self.cursors.find(name, sync=False)
+        if cursor is None:
+            self._relay(frame)
+        else:
+            self.send_noted(_description(cursor.declared.columns))
+
+    def _check_named(self, statement: str) -> None:
+        if not statement and "" not in self._unnamed:
+            raise SluiceError(SqlState.INVALID_SQL_STATEMENT_NAME, "unnamed prepared statement does not exist")
+
+    async def _execute(self, frame: Frame) -> None:
+        name = (await self.encoding.read(frontend.Execute, frame)).portal
+        command = None if name in self._portals else self._portal_commands.get(name)
+        await self._execute_portal(frame)
+        if command in (TransactionCommand.COMMIT, TransactionCommand.ROLLBACK):
+            self.pipelining = False
+        elif command is not Apart.NOTHING:
+            self.pipelining = True
+
+    async def _execute_portal(self, frame: Frame) -> None:
+        message = await self.encoding.read(frontend.Execute, frame)
+        portal = self._portals.get(message.portal)
+        if portal is None:
+            command = self._portal_commands.get(message.portal)
+            if message.portal in self.cursors and self.backend.status != b"E":
+                if not await self._settle():
+                    return
+                cursor, present = await present_cursor(self, message.portal)
+                if cursor is not None:
+                    await run_portal(ExecutedCursorPortal(self, cursor, present), message.limit_rows)
+                    return
+            await self._execute_at_backend(frame, command)
+            return
+        if not await self._settle():
+            return
+        await self.transaction.deferred.see()
+        if not portal.started and not self.transaction.open:
+            if self.unsynced or (self.pipelining and self._locks(message.portal)):
+                await self.transaction.begin()  # what the pipeline did so far at the backend is in the block too
+            else:
+                await self._end_implicit_transaction()
+        with ending_with(self, portal.repetitions, whole=not (message.limit_rows or portal.name)):
+            await run_retrying(portal, message.limit_rows, lambda hold: self._reopen(message.portal, hold))
+
+    async def _execute_at_backend(self, frame: Frame, command: RelayedCommand | None) -> None:
+        """A portal that the backend has, of a statement that does `command`."""
+        if command is Resetting.SETTINGS and self.transaction.open:
+            if await self._settle():
+                await relay_reset_all(self, lambda: self._relay_to_end(frame))
+        elif isinstance(command, Shown) and (level := self.transaction.untold_level) is not None:
+            if await self._settle():
+                self.client.send(answers.DataRow((level.encode(),)), answers.CommandComplete("SHOW"))
+        elif isinstance(command, Preparing) and self.backend.status == b"T":
+            if await self._settle():  # a portal that was bound outside of the savepoint would keep its locks
+                await self.backend.run(SAVEPOINT, OwnStatement(command.sql), *UNDO)
+                self.client.send(answers.CommandComplete("PREPARE"))
+        elif command is None or isinstance(command, Resetting | Shown | Preparing | Apart):
+            check_relayed(self, command)
+            self.unsynced = self.unsynced or command is not Apart.NOTHING
+            self._holds_portal = False
+            self._relay(frame)
+            if command is Apart.COPY:
+                await self._settle()  # what comes next belongs to the COPY
+        elif self.backend.status == b"E":
+            await self._execute_failed(frame)
+        elif isinstance(command, ConstraintModes):
+            await self._execute_modes(frame, command)
+        else:
+            await self._execute_command(frame, command)
+
+    def _locks(self, portal: str) -> bool:
+        """Whether it is a LOCK TABLE, which is for blocks alone."""
+        return portal in self._bound and self._bound[portal][0].routed.route is Route.LOCK
+
+    async def _reopen(self, name: str, hold: bool) -> Portal:
+        """A portal whose statement is analysed anew, for the schema has changed since Parse."""
+        prepared, binding = self._bound[name]
+        if hold:
+            await self.transaction.hold_schemas(prepared.routed.lake)
+        before = prepared.analysis
+        analysis = await analysed(self, before.sql, name=OWN, parameter_types=before.parameter_types, sync=True)
+        routed = await route(self, analysis)
+        must_be_alike(before, analysis)
+        prepared.analysis, prepared.routed = analysis, routed
+        await self._forget_portal(name)
+        self._portals[name] = await open_portal(self, analysis, routed, binding)
+        self._bound[name] = (prepared, binding)
+        return self._portals[name]
+
+    async def _execute_modes(self, frame: Frame, modes: ConstraintModes) -> None:
+        """A relayed SET CONSTRAINTS."""
+        if not await self._settle():
+            return
+        beside = await prepare_modes(self, modes)
+        if not beside and self.transaction.deferred.is_open:  # a look may have taken the portal away with its window
+            await self.backend.run(OwnStatement(modes.sql))
+            beside = True
+        if beside:
+            await keep_modes(self, modes)
+            self.client.send(answers.CommandComplete("SET CONSTRAINTS"))
+            return
+        if await self._relay_to_end(frame) and self.transaction.open:
+            await keep_modes(self, modes)
+
+    async def _execute_command(self, frame: Frame, command: TransactionCommand) -> None:
+        """A relayed statement about the transaction itself: the gateway must know at once what came of it."""
+        if not await self._settle():
+            return
+        await self.transaction.deferred.close()
+        if command in IN_BLOCKS_ONLY and self.transaction.implicit:
+            raise in_blocks_only(command)
+        command = command.unchained
+        await self.transaction.before(command)
+        if command is TransactionCommand.COMMIT:
+            await self.transaction.prepare_client_commit()
+        implicit, self.transaction.implicit = self.transaction.implicit, False
+        hidden: SqlState | None = None
+        if implicit and command is TransactionCommand.BEGIN:
+            hidden = SqlState.ACTIVE_SQL_TRANSACTION  # a block of the gateway's own becomes the client's
+        elif implicit and command in {TransactionCommand.COMMIT, TransactionCommand.ROLLBACK}:
+            self.client.send(no_transaction())
+        self._relay(frame)
+        if await self._settle(hidden):
+            await self._end_implicit_transaction()
+            await self.transaction.after(command, good=True)
+        else:
+            self.transaction.implicit = implicit
+
+    async def _execute_failed(self, frame: Frame) -> None:
+        """A relayed statement about a transaction that has failed: what comes after it may be in one that works."""
+        if await self._relay_to_end(frame):
+            await self._end_implicit_transaction()
+            await self.transaction.regained()
+
+    async def _close(self, frame: Frame) -> None:
+        message = await self.encoding.read(frontend.Close, frame)
+        if message.kind == b"P" and message.name in self._portals:
+            await self._settle()
+            await self._forget_portal(message.name)
+            self.send_noted(answers.CloseComplete())
+            return
+        if message.kind == b"S":
+            self._prepared.forget(message.name)
+        self._relay(frame)
+
+    async def _flush(self, _: Frame) -> None:
+        if await self._settle() and not self._holds_portal:
+            await self._leave_window()
+        await self.client.drain()
+
+    async def _fail(self, error: SluiceError) -> None:
+        """Tell the client, and bring the backend's transaction into the same state."""
+        if not await self._settle():
+            return  # what came before has failed, so that this was to be skipped
+        self._pipeline.fail()
+        if self.backend.status == b"T" or self.unsynced:
+            await fail(self.backend)
+        elif self.machine.state is State.EXTENDED_QUERY:
+            await self.backend.run()
+        if self.backend.status == b"E":
+            await give_locks_back(self)
+        self.machine.sent(ErrorResponse)
+        await self.client.say_error(error)
+
+    async def _leave_window(self) -> None:
+        try:
+            await leave_window(self)
+        except BackendLostError:
+            raise
+        except SluiceError as error:
+            await self._fail(error)
+
+    def has_portal(self, name: str) -> bool:
+        return name in self._portals
+
+    def _relay(self, frame: Frame) -> None:
+        self.backend.send(frame.data)
+        self._pipeline.sent(frame)
+
+    async def _relay_to_end(self, frame: Frame) -> bool:
+        self._relay(frame)
+        return await self._settle()
+
+    async def _settle(self, hidden: str | None = None) -> bool:
+        """Wait for the answers of all relayed messages; False after an error: the machine skips until Sync.
+
+        Notices of the SQLSTATE `hidden` are left out.
+        """
+        if not self._pipeline:
+            return self.machine.state is not State.SKIP_UNTIL_SYNC
+        self.backend.send(frontend.Flush().encode())
+        while self._pipeline:
+            await self.take(await self.next_item(), hidden)
+        return self.machine.state is not State.SKIP_UNTIL_SYNC
+
+    async def take(self, item: Item, hidden: str | None = None) -> None:
+        """Pass on what the backend says to relayed messages."""
+        if not isinstance(item, Frame):
+            self.client.relay(item)
+        elif not is_notice(item, hidden):
+            await self.pass_on(item)
+            self._pipeline.answered(item)
+        await self.client.drain()
+
+    async def _end_implicit_transaction(self) -> None:
+        """Outside a block, what the pipeline did so far at the backend is committed: a lake statement is its own."""
+        self.unsynced = False
+        await self.backend.run()
+
+    async def _forget_portal(self, name: str) -> None:
+        self._bound.pop(name, None)
+        portal = self._portals.pop(name, None)
+        if portal is not None:
+            await portal.close()
+
+    async def _close_portals(self) -> None:
+        for name in list(self._portals):
+            await self._forget_portal(name)
+
+
+def _description(columns: tuple[answers.FieldDescription, ...] | None) -> Message:
+    return answers.NoData() if columns is None else answers.RowDescription(columns)

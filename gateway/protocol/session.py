@@ -1,0 +1,249 @@
+"""One client's session, after authentication: messages in, answers out, in the order of the protocol.
+
+What PostgreSQL answers is relayed byte for byte from the session's own backend; what touches the lake becomes a
+`Portal` (gateway.statement.portal) that gives its rows when it is executed. The states are those of
+`gateway.wire.states`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+
+from catalog.errors import SluiceError, SqlState
+from catalog.gateways import lost_catalog
+from gateway.backend.connection import BackendLostError
+from gateway.backend.own_message import refuse_own
+from gateway.client.connection import ClientGoneError
+from gateway.protocol import simple_query
+from gateway.protocol.extended_query import ExtendedQuery
+from gateway.session.repeated_execution import REPETITIONS_MAX
+from gateway.session.schema_propagation import shut_down, spread
+from gateway.wire.framing import Frame, UnknownTypeError
+from gateway.wire.messages import frontend
+from gateway.wire.messages.backend import ErrorResponse, ReadyForQuery
+from gateway.wire.states import Action, State
+
+_LOG: Final = logging.getLogger("sluice.session")
+
+# What begins something that the gateway must be allowed to serve.
+_TEXTS: Final = frozenset({frontend.Query, frontend.Parse})
+# What ends what came before without Sync, so that this is answered first.
+_SIMPLE: Final = frozenset({frontend.Query, frontend.FunctionCall})
+_BEGINNING: Final = frozenset({frontend.Query, frontend.Parse, frontend.Bind, frontend.Execute, frontend.FunctionCall})
+
+
+class Session(ExtendedQuery):
+    """The session's loop. `run` returns when the client has gone or the session was ended."""
+
+    # ── the loop ────────────────────────────────────────────────────────────────────────────────────────
+
+    async def run(self) -> None:
+        """Serve until the client goes. Raises BackendLostError when the catalog does."""
+        try:
+            while self.machine.state is not State.CLOSED:
+                if self.gateway.stopping and self.is_idle:
+                    raise shut_down()
+                frame = await self._next_frame()
+                kind = frontend.FRONTEND[frame.type]
+                if kind in _SIMPLE:
+                    await self._settled()
+                if self.machine.received(kind) is Action.PROCESS and await self._may_serve(kind):
+                    await self._process(kind, frame)
+                if not self.client.has_more:
+                    await self.client.drain()
+        finally:
+            await self._close_portals()
+            await self.cursors.close()
+            await self.transaction.abandon()
+            await self.reading.close()
+
+    async def _next_frame(self) -> Frame:
+        """The client's next frame; what the backend says meanwhile (LISTEN, shutdown, errors) is passed on."""
+        try:
+            await self.client.give_way()
+            frame = self.client.at_hand()
+            return await self._waited_for() if frame is None else frame
+        except UnknownTypeError:
+            await self._settled()  # what came before is answered first
+            raise
+
+    async def _waited_for(self) -> Frame:
+        message = asyncio.create_task(self.client.frame())
+        try:
+            while True:
+                news = self.backend.reading()
+                await asyncio.wait((message, news), return_when=asyncio.FIRST_COMPLETED)
+                while news.done() or self.backend.has_more:
+                    item = await self.backend.next()
+                    if self._pipeline:
+                        await self.take(item)
+                    else:
+                        self.forward_item(item)
+                    if not self.backend.has_more:
+                        break
+                await self.client.drain()
+                if message.done():
+                    return message.result()
+        finally:
+            message.cancel()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing runs; a transaction may be open."""
+        return self.machine.state is State.IDLE
+
+    async def _may_serve(self, kind: type) -> bool:
+        """What the gateway does without a lease: it refuses. What it cannot refuse alone ends the session."""
+        if kind not in _BEGINNING:
+            return True
+        try:
+            await self.gateway.gateways.serve()
+        except SluiceError as error:
+            if kind is not frontend.Query or self.in_transaction or self._pipeline:
+                self.backend.abort(error)
+                raise
+            self.machine.sent(ErrorResponse)
+            self.client.send_error(error)
+            self._ready()
+            return False
+        return True
+
+    def catalog_lost(self) -> None:
+        """End what waits for the catalog, which does not answer. What is idle may be so until it does."""
+        if not self.is_idle:
+            self.backend.abort(lost_catalog())
+
+    async def _process(self, kind: type, frame: Frame) -> None:
+        handler = {
+            frontend.Query: self._query,
+            frontend.Parse: self._parse,
+            frontend.Bind: self._bind,
+            frontend.Describe: self._describe,
+            frontend.Execute: self._execute,
+            frontend.Close: self._close,
+            frontend.Flush: self._flush,
+            frontend.Sync: self._sync,
+            frontend.FunctionCall: self._function_call,
+        }.get(kind)
+        if handler is None:
+            return
+        self.reading.begin()
+        await self.begin_answering()
+        self._pipeline.begin()
+        try:
+            if kind in _TEXTS:
+                await refuse_own(frame.data)
+            await handler(frame)
+            await self.client.settle()
+        except BackendLostError:
+            raise
+        except SluiceError as error:
+            if error.severity == "FATAL":
+                raise
+            await self._fail(error)
+        except ClientGoneError:
+            raise
+        except Exception as fault:
+            _LOG.exception("unexpected error")
+            # Nobody knows what the backend has still to say to whom: the next statement must not be told it.
+            said = SluiceError(SqlState.INTERNAL_ERROR, f"{type(fault).__name__}: {fault}", severity="FATAL")
+            self.backend.abort(said)
+            raise BackendLostError(said) from fault
+        if kind is frontend.Query or kind is frontend.FunctionCall:
+            await self._leave_window()
+            if not (self.pipelining and self.transaction.open):  # PostgreSQL's implicit block lasts until Sync
+                self.pipelining = False
+                await self._end_own_block()
+            self.ends_with_statement = self.unsynced = self._holds_portal = False
+            if self.backend.status != b"T":
+                await self._close_portals()
+            await self.cursors.look()
+            await spread(self)
+            self._ready()
+        self.answering = False
+
+    async def _end_own_block(self) -> None:
+        """Commit or roll back a block that the gateway began; an error of COMMIT is sent."""
+        if not self.transaction.implicit:
+            return
+        if not self.transaction.open:
+            await self.transaction.roll_back()
+            return
+        try:
+            await self.transaction.commit()
+        except BackendLostError:
+            raise
+        except SluiceError as error:
+            self.machine.sent(ErrorResponse)
+            await self.client.say_error(error)
+
+    def _ready(self) -> None:
+        if self.backend.status == b"I":
+            self.reading.end()
+        for news in self.told.news():
+            self.client.relay(news.encode())
+        self.machine.sent(ReadyForQuery)
+        self.client.send(ReadyForQuery(self.backend.status))
+
+    # ── simple query ────────────────────────────────────────────────────────────────────────────────────
+
+    async def _query(self, frame: Frame) -> None:
+        self._unnamed.forget("")
+        await self._forget_portal("")
+        await self._join()
+        await simple_query.answer(self, frame)
+
+    async def _function_call(self, frame: Frame) -> None:
+        await self._join()
+        await self.transaction.deferred.settle()
+        await self.relay_query(frame.data)
+
+    async def _settled(self) -> None:
+        """Before what is no message of the extended protocol: the answers to those that came before."""
+        try:
+            await self._settle()
+        except BackendLostError:
+            raise
+        except SluiceError as error:
+            await self._fail(error)
+
+    async def _join(self) -> None:
+        """What a pipeline without Sync did so far is of one transaction with the query behind it."""
+        if self.pipelining and self.backend.status == b"I":
+            await self.transaction.begin()
+
+    # ── extended query ──────────────────────────────────────────────────────────────────────────────────
+
+    async def _sync(self, frame: Frame) -> None:
+        if self.transaction.deferred.is_open:
+            self.machine.state = State.EXTENDED_QUERY  # in which the answers that are still to come were asked for
+            good = await self._settle()
+            self.machine.state = State.SYNCING
+            if good:
+                await self._leave_window()
+        failed = self.backend.status == b"E"
+        self.backend.send(frame.data)
+        while True:
+            item = await self.backend.next()
+            if isinstance(item, Frame) and item.type == ReadyForQuery.type:
+                break
+            if isinstance(item, Frame):
+                self._pipeline.answered(item)
+            self.forward_item(item)
+            await self.client.drain()
+        self._pipeline.end()
+        self.unsynced = self._holds_portal = self.pipelining = False
+        self.repetitions_max = REPETITIONS_MAX
+        await self._leave_window()
+        if failed and self.backend.status == b"T":
+            await self.transaction.regained()
+        await self._end_own_block()
+        if self.backend.status != b"T":
+            await self._close_portals()
+        if self.backend.status == b"I":
+            await self.transaction.ended()
+        await self.cursors.look()
+        await spread(self)
+        self._ready()

@@ -1,0 +1,270 @@
+"""A simple query: its statements one after another, in one transaction unless they say otherwise.
+
+Source: PostgreSQL 18 documentation, "Multiple Statements in a Simple Query". Where PostgreSQL has an implicit
+transaction block, the gateway opens a block at the backend, and ends it before ReadyForQuery.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+from catalog.datatypes import TEXT
+from catalog.errors import SluiceError, SqlState
+from gateway.backend.analysis import SAVEPOINT, UNDO, Analysis
+from gateway.backend.own_names import OWN, refuse_own_savepoint
+from gateway.client.message_thread import aside
+from gateway.execution.dispatch import open_portal
+from gateway.protocol.schema_retry import run_retrying
+from gateway.session import as_of
+from gateway.session.cancel_listener import check
+from gateway.session.constraint_modes import relay_modes
+from gateway.session.offload import thought
+from gateway.session.session_context import Sent, SessionContext, shift
+from gateway.session.statement_analysis import analysed
+from gateway.statement import statement_windows
+from gateway.statement.passthrough_command import Preparing, relayed_command, split_and_look
+from gateway.statement.portal import Binding, Portal
+from gateway.statement.reset_all import relay_reset_all
+from gateway.statement.routing import route
+from gateway.statement.unlogged import logged, tell
+from gateway.transaction.read_only_block import exports_snapshot
+from gateway.wire.framing import HEADER, HEADER_BYTES, LARGE_BYTES, Frame
+from gateway.wire.messages import frontend
+from gateway.wire.messages.backend import (
+    CommandComplete,
+    DataRow,
+    ErrorResponse,
+    FieldDescription,
+    NoticeResponse,
+    ReadyForQuery,
+    RowDescription,
+)
+from planner.plans.routes import Route
+from planner.syntax.changed_settings import Resetting
+from planner.syntax.lexer import has_parameters
+from planner.syntax.statements import ConstraintModes, Statement, setting
+from planner.syntax.transaction_commands import Shown, TransactionCommand, transaction_command
+
+IN_BLOCKS_ONLY: Final = (
+    TransactionCommand.SAVEPOINT,
+    TransactionCommand.RELEASE_SAVEPOINT,
+    TransactionCommand.ROLLBACK_TO_SAVEPOINT,
+    TransactionCommand.COMMIT_AND_CHAIN,
+    TransactionCommand.ROLLBACK_AND_CHAIN,
+)
+
+_SETTING: Final = (
+    TransactionCommand.SET_TRANSACTION,
+    TransactionCommand.SET_ISOLATION,
+    TransactionCommand.SET_SNAPSHOT,
+    TransactionCommand.SET_READ_ONLY,
+    TransactionCommand.SET_READ_WRITE,
+)
+
+
+_LEVEL: Final = RowDescription((FieldDescription(Shown.ISOLATION, 0, 0, TEXT, -1, -1),))
+
+
+async def answer(session: SessionContext, frame: Frame) -> None:
+    """Everything but ReadyForQuery; a block of the gateway's own may be left open.
+
+    The session is still pipelining afterwards where a pipeline went before, and no more than one statement came.
+    """
+    text = (await session.encoding.read(frontend.Query, frame)).query
+    if (instead := await logged(session, text)) is not None:
+        await tell(session)
+        text, frame = instead, Frame(frame.type, await session.encoding.encoded(frontend.Query(instead)))
+    standard = session.backend.parameters.get("standard_conforming_strings", "on") == "on"
+    statements = await thought(session, len(text), partial(split_and_look, text, as_of.NAME, standard_strings=standard))
+    session.note_names(statements)
+    session.pipelining = session.pipelining and len(statements) < 2
+    if not statements:
+        await session.relay_query(frame.data)
+        return
+    if (
+        session.backend.status != b"E"
+        and not session.transaction.deferred.pending
+        and await thought(session, len(text), _need_no_look, session, statements)
+    ):
+        await session.transaction.pin(statements)
+        await session.relay_query(frame.data)
+        return
+    alone = len(statements) == 1
+    if not alone:
+        await _check_syntax(session, frame)
+    for number, statement in enumerate(statements, 1):
+        session.ends_with_statement = number == len(statements) and not (alone and session.pipelining)
+        if alone:  # byte for byte, with whatever stands before and behind it
+            sent = Sent(frame.data, 0, text[statement.offset :])
+        else:
+            raw = await session.encoding.encoded(
+                frontend.Query(statement.text), is_large=len(statement.text) >= LARGE_BYTES
+            )
+            sent = Sent(raw, statement.offset, statement.text)
+        if not await _answer_one(session, statement, sent, alone=alone):
+            return
+        await session.transaction.deferred.close()
+
+
+def _need_no_look(session: SessionContext, statements: Sequence[Statement]) -> bool:
+    """Whether all of them are relayed without more ado."""
+    return all(
+        statement_windows.needs_no_look(session, statement)
+        and relayed_command(statement) is None
+        and setting(statement, as_of.NAME) is None
+        and not exports_snapshot(statement)
+        for statement in statements
+    )
+
+
+async def _check_syntax(session: SessionContext, frame: Frame) -> None:
+    """PostgreSQL parses a whole query before it carries out any of it, and so nothing is done where it cannot.
+
+    Asked to prepare several statements, it parses them, and then refuses that, without a position.
+    """
+    backend, in_block = session.backend, session.backend.status == b"T"
+    if in_block:
+        await backend.run(SAVEPOINT)
+    # Without a name and types, and in the client's encoding, as it came.
+    query = memoryview(frame.data)[HEADER_BYTES:]
+    parse = HEADER.pack(frontend.Parse.type, len(query) + 7)
+    backend.send(parse, b"\0", query, b"\0\0" + frontend.Sync().encode())
+    refusal: SluiceError | None = None
+    while True:
+        item = await backend.next()
+        assert isinstance(item, Frame)
+        if item.type == ReadyForQuery.type:
+            break
+        if item.type == ErrorResponse.type:
+            refusal = (await session.encoding.read(ErrorResponse, item)).to_error()
+    if in_block:
+        await backend.run(*UNDO)
+    if refusal is not None and (refusal.sqlstate != SqlState.SYNTAX_ERROR or "P" in refusal.fields):
+        raise refusal
+
+
+async def _answer_one(session: SessionContext, statement: Statement, sent: Sent, *, alone: bool) -> bool:
+    """One statement; False where it failed at the backend (the error has been sent)."""
+    command = transaction_command(statement)
+    transaction = session.transaction
+    session.deadline = None  # each has as long
+    failed = session.backend.status == b"E"
+    refuse_own_savepoint(statement, command, failed=failed)
+    if failed:
+        return await _answer_failed(session, sent)
+    if command is not None:
+        return await _command(session, command, sent, alone=alone)
+    if not alone:
+        await transaction.begin()
+    await transaction.pin((statement,))
+    await transaction.read_only.let(statement)
+    await statement_windows.enter(session, (statement,))
+    check(session)
+    if await thought(session, len(statement.text), statement_windows.needs_no_look, session, statement):
+        return await _relay(session, statement, sent)
+    good = True
+    lake: tuple[int, ...] = ()
+
+    async def open_analysed(hold: bool) -> Portal | None:
+        nonlocal good, lake
+        if hold:
+            await transaction.hold_schemas(lake)
+        analysis = await _without_parameters(session, statement)
+        if analysis is None:
+            good = await session.relay_query(sent.raw, sent.offset)
+            return None
+        routed = await route(session, analysis)
+        await statement_windows.judge(session, analysis, routed)
+        if routed.publishes:  # at the level of the gateway's own blocks, whatever the client's default is
+            await transaction.begin()
+        if routed.route is Route.RELAY:
+            good = await session.relay_query(sent.raw, sent.offset)
+            return None
+        lake = routed.lake
+        session.client.send(*analysis.notices)
+        query = frontend.Query(sent.text)
+        raw = await aside(frontend.Query.encode, query, is_large=len(sent.text) >= LARGE_BYTES)
+        return await open_portal(session, analysis, routed, Binding(raw_query=raw))
+
+    portal: Portal | None = None
+    try:
+        portal = await open_analysed(False)
+        portal = portal and await run_retrying(portal, 0, open_analysed)
+    except SluiceError as error:
+        shift(error, statement.offset)
+        raise
+    finally:
+        if portal is not None:
+            await portal.close()
+    return good
+
+
+async def _without_parameters(session: SessionContext, statement: Statement) -> Analysis | None:
+    """None where it has parameters, which a simple query has not: PostgreSQL says so, and where they stand."""
+    try:
+        analysis = await analysed(session, statement.text, name=OWN, sync=True)
+    except SluiceError:
+        if not await thought(session, len(statement.text), has_parameters, statement.text):
+            raise
+        return None  # the parameter is what is wrong first, or not at all
+    return None if analysis.parameter_types else analysis
+
+
+async def _answer_failed(session: SessionContext, sent: Sent) -> bool:
+    """A statement of a transaction that has failed: most likely one that ends it, or goes back to a savepoint."""
+    good = await session.relay_query(sent.raw, sent.offset)
+    await session.transaction.regained()
+    return good
+
+
+async def _relay(session: SessionContext, statement: Statement, sent: Sent) -> bool:
+    """A statement that PostgreSQL answers, whatever it is."""
+    await as_of.check_setting(session, statement)
+    command, in_block = relayed_command(statement), session.backend.status == b"T"
+    if isinstance(command, Shown) and (level := session.transaction.untold_level) is not None:
+        session.client.send(_LEVEL, DataRow((level.encode(),)), CommandComplete("SHOW"))
+        return True
+    if isinstance(command, ConstraintModes):
+        return await relay_modes(session, sent, command)
+    if command is Resetting.SETTINGS and session.transaction.open:
+        return await relay_reset_all(session, lambda: session.relay_query(sent.raw, sent.offset))
+    if not (isinstance(command, Preparing) and in_block):
+        return await session.relay_query(sent.raw, sent.offset)
+    await session.backend.run(SAVEPOINT)
+    good = await session.relay_query(sent.raw, sent.offset)
+    if good:
+        await session.backend.run(*UNDO)
+    return good
+
+
+async def _command(session: SessionContext, command: TransactionCommand, sent: Sent, *, alone: bool) -> bool:
+    """A statement about the transaction itself."""
+    transaction = session.transaction
+    if command in IN_BLOCKS_ONLY and (transaction.implicit or not (alone or transaction.open)):
+        raise in_blocks_only(command)
+    command = command.unchained
+    if command in _SETTING and not alone:
+        await transaction.begin()
+    if command in (TransactionCommand.COMMIT, TransactionCommand.ROLLBACK) and transaction.implicit:
+        session.client.send(no_transaction())
+    await transaction.before(command)
+    if command is TransactionCommand.COMMIT:
+        await transaction.prepare_client_commit()
+    # A block of the gateway's own becomes the client's: PostgreSQL does not warn there.
+    hidden = SqlState.ACTIVE_SQL_TRANSACTION if transaction.implicit and command is TransactionCommand.BEGIN else None
+    good = await session.relay_query(sent.raw, sent.offset, hidden)
+    await transaction.after(command, good=good)
+    return good
+
+
+def in_blocks_only(command: TransactionCommand) -> SluiceError:
+    """What PostgreSQL says of SAVEPOINT, AND CHAIN and their kin in a transaction that is no block."""
+    return SluiceError(SqlState.NO_ACTIVE_SQL_TRANSACTION, f"{command.value} can only be used in transaction blocks")
+
+
+def no_transaction() -> NoticeResponse:
+    """What PostgreSQL warns of at COMMIT or ROLLBACK outside of a block that the client has begun."""
+    fields = {"S": "WARNING", "V": "WARNING", "C": SqlState.NO_ACTIVE_SQL_TRANSACTION.value}
+    return NoticeResponse((*fields.items(), ("M", "there is no transaction in progress")))

@@ -1,0 +1,1 @@
+"""Sockets, login, admission, and the embedded PostgreSQL beside the gateway."""

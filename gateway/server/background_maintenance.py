@@ -1,0 +1,87 @@
+"""Maintenance in the background: now and then a gateway looks for tables that are due for compaction, and for snapshots
+that are past the retention; sooner where many files are new.
+
+One table at a time, and none that another gateway is at; with a rest after each merge, so that it takes a share of one
+core at most. A fault is logged, and the next look tries again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+from catalog.background import end
+from catalog.maintenance.compaction import tables_with_files
+from catalog.maintenance.expiry import expire
+from catalog.maintenance.maintenance_settings import maintenance_settings
+from catalog.postgres.pool import log_fault
+from gateway.node.compaction import Compaction, Pace
+from storage.maintenance.compaction import Policy
+
+if TYPE_CHECKING:
+    from catalog.maintenance.maintenance_settings import MaintenanceSettings
+    from gateway.node.gateway_context import GatewayContext
+
+_LOG: Final = logging.getLogger("sluice.maintenance")
+# How soon a change of the interval is noticed.
+_NOTICE_SECONDS_MAX: Final = 5.0
+_PATIENCE_SECONDS: Final = 1.0
+# So many files that were committed here are a reason to look before it is time.
+_NEW_FILES_MAX: Final = 250
+
+
+class Maintainer:
+    """`start`, and `close` to end it, in the midst of whatever it does."""
+
+    def __init__(self, gateway: GatewayContext) -> None:
+        self._gateway = gateway
+        self._working: asyncio.Task[None] | None = None
+        # The tables that nothing was due for: as of the last snapshot that changed them.
+        self._seen: dict[int, int] = {}
+
+    def start(self) -> None:
+        """Look for work from now on."""
+        self._working = asyncio.create_task(self._work())
+
+    async def close(self) -> None:
+        """Stop."""
+        working, self._working = self._working, None
+        await end(working)
+
+    async def _work(self) -> None:
+        loop = asyncio.get_running_loop()
+        looked = loop.time()
+        while True:
+            try:
+                settings = await maintenance_settings(self._gateway.store.pool)
+                until = looked + settings.interval_seconds
+                early = self._gateway.new_files >= _NEW_FILES_MAX
+                if settings.interval_seconds <= 0 or (loop.time() < until and not early):
+                    rest = until - loop.time() if settings.interval_seconds > 0 else _NOTICE_SECONDS_MAX
+                    await asyncio.sleep(min(rest, _NOTICE_SECONDS_MAX))
+                    continue
+                looked = loop.time()
+                self._gateway.new_files = 0
+                await self._look(settings)
+            except Exception as fault:  # noqa: BLE001  whatever it is: the log hears of it
+                log_fault(_LOG, "maintenance is left to the next look", fault)
+                await asyncio.sleep(_PATIENCE_SECONDS)
+
+    async def _look(self, settings: MaintenanceSettings) -> None:
+        store = self._gateway.store
+        policy = Policy(settings.min_files, settings.small_bytes, settings.waste)
+        for relid, changed in (await tables_with_files(store.pool)).items():
+            if self._seen.get(relid) == changed:
+                continue
+            turn = await store.take_turn(relid)
+            if turn is None:
+                continue
+            try:
+                done = await Compaction(self._gateway, turn, Pace(_PATIENCE_SECONDS, settings.rest)).run(relid, policy)
+            finally:
+                await turn.close()
+            if done.gave_way is None and not done.files_before:
+                self._seen[relid] = changed
+        await expire(store.pool, settings.retention, self._gateway.engine.remove)
+        await store.undone_rows.look()

@@ -1,0 +1,73 @@
+"""The folder on disk that gateways of one machine share: what is where, and whose the embedded PostgreSQL is.
+
+Any number of gateways may use it. One of them holds the lock, and with it runs PostgreSQL
+(gateway/server/supervision.py).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+from catalog.errors import SluiceError, SqlState
+
+
+class DataDirectory:
+    """`catalog/` (the embedded PostgreSQL), `lake/` (Parquet), `tls/`, `unread/` (what clients have not read yet: files
+    without names), `spark.log`, and the lock."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.absolute()
+        self.catalog = self.root / "catalog"
+        self.lake = self.root / "lake"
+        self.tls = self.root / "tls"
+        self.unread = self.root / "unread"
+        self.spark_log = self.root / "spark.log"
+        self._lock: int | None = None
+
+    @property
+    def data_path(self) -> str:
+        """The lake's root as the catalog records it, with a trailing slash."""
+        return f"{self.lake}/"
+
+    def make(self) -> None:
+        """Make the folder, where it is missing. Nobody else may look into what is this user's."""
+        try:
+            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.lake.mkdir(mode=0o700, exist_ok=True)
+            for folder in (self.root, self.lake):
+                if folder.stat().st_uid == os.geteuid():
+                    folder.chmod(0o700)
+        except OSError as error:
+            raise SluiceError(SqlState.IO_ERROR, f"cannot use {self.root}: {error.strerror}") from error
+
+    def acquire(self) -> bool:
+        """Take the lock, if nobody else has it: whether it is this process's now. It goes with the process, however
+        that ends."""
+        if self._lock is not None:
+            return True
+        try:
+            lock = os.open(self.root / "gateway.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise SluiceError(SqlState.IO_ERROR, f"cannot use {self.root}: {error.strerror}") from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            return False
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+        self._lock = lock
+        return True
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the lock is this process's."""
+        return self._lock is not None
+
+    def release(self) -> None:
+        """Give the lock back."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None

@@ -1,0 +1,1 @@
+"""What a session holds and hands to its statements: connections, snapshot, cursors, settings, timeouts."""

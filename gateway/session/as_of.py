@@ -1,0 +1,149 @@
+"""`sluice.as_of`: the session reads lake tables as they were at a snapshot, and changes none.
+
+The setting is PostgreSQL's own to keep (SET, SET LOCAL, savepoints, roles, start-up options): each statement asks the
+backend for it. Names, types and views are today's, for only today's shadows can resolve them. So a table whose columns
+have changed since is read where that cannot be told, and else refused.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from catalog.errors import SluiceError, SqlState
+from catalog.model import Table, TableVersion
+from catalog.snapshots import PastTable, ducklake_types, snapshot_of_number, snapshot_of_time, tables_at
+from catalog.store import table_from_description
+from gateway.backend.connection import Statement
+from gateway.session.offload import thought
+from planner.syntax.statements import Statement as SourceStatement
+from planner.syntax.statements import setting
+from planner.tree.nodes import parse
+from planner.tree.references import selected_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gateway.backend.analysis import Analysis
+    from gateway.backend.connection import Result
+    from gateway.session.session_context import SessionContext
+
+NAME: Final = "sluice.as_of"
+# Makes the setting known, so that SHOW has something to show. A role's or the client's own value stays.
+DEFINE: Final = Statement(
+    f"SELECT pg_catalog.set_config('{NAME}', coalesce(pg_sluice.backend_setting('{NAME}', true), ''), false)"
+)
+
+
+def _understood(value: str) -> str:
+    """SQL that makes of a setting: nothing, a snapshot's number, `@` and a time in microseconds since 1970, or `!`."""
+    return (
+        "(SELECT CASE WHEN v IS NULL OR pg_catalog.length(v) OPERATOR(pg_catalog.=) 0 THEN ''"
+        " WHEN v OPERATOR(pg_catalog.~) '^\\s*$' THEN ''"
+        " WHEN v OPERATOR(pg_catalog.~) '^\\s*[0-9]+\\s*$' THEN pg_catalog.btrim(v, E' \\t\\r\\n')"
+        " WHEN pg_catalog.pg_input_is_valid(v, 'pg_catalog.timestamptz') THEN '@' OPERATOR(pg_catalog.||)"
+        " (extract(epoch FROM v::pg_catalog.timestamptz) OPERATOR(pg_catalog.*) 1000000)"
+        f" ELSE '!' OPERATOR(pg_catalog.||) v END FROM (SELECT {value} AS v) AS setting)"
+    )
+
+
+# What a statement asks for, beside its other questions.
+UNDERSTOOD: Final = _understood(f"pg_sluice.backend_setting('{NAME}', true)")
+
+
+async def snapshot_of(session: SessionContext, understood: str) -> int:
+    """The snapshot that the setting names; 22023 where it names none."""
+    store = session.gateway.store
+    if understood.startswith("!"):
+        raise SluiceError(
+            SqlState.INVALID_PARAMETER_VALUE,
+            f'invalid value for parameter "{NAME}": "{understood[1:]}"',
+            hint="It takes the number of a snapshot, or a time.",
+        )
+    if not understood.startswith("@"):
+        return await snapshot_of_number(store, int(understood))
+    text = understood[1:]
+    try:
+        instant = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=int(text.partition(".")[0]))
+    except (ValueError, OverflowError):
+        # Before year 1, after 9999, or infinite: the lake's clock is far from either.
+        instant = datetime(1, 1, 1, tzinfo=UTC) if text.startswith("-") else datetime(9999, 12, 31, tzinfo=UTC)
+    return await snapshot_of_time(store, instant)
+
+
+async def check_setting(session: SessionContext, statement: SourceStatement) -> None:
+    """Before a SET of it: 22023 for a value that names no snapshot."""
+    value = setting(statement, NAME)
+    if value is None:
+        return
+    [result] = await session.backend.run(
+        Statement(f"SELECT {_understood('$1::pg_catalog.text')}", (value,)), sync=session.simple
+    )
+    understood = result.rows[0][0]
+    assert understood is not None
+    if understood:
+        await session.reading.choose(await snapshot_of(session, understood.decode()))
+
+
+async def past_versions(
+    session: SessionContext, analysis: Analysis, lake: Sequence[int], understood: str, own: Result | None
+) -> dict[int, TableVersion]:
+    """The tables of a statement as they were. What the transaction itself has made of them is not seen.
+
+    42P01 for a table that there was not, 0A000 for one whose columns the statement cannot be read by.
+    """
+    snapshot = await snapshot_of(session, understood)
+    await session.reading.choose(snapshot)
+    store = session.gateway.store
+    now = {oid: version.table for oid, version in (await store.versions(lake)).items()}
+    rows = await store.versions_at(lake, snapshot)
+    for relid, description, _ in () if own is None else own.rows:
+        if relid is not None and description is not None:
+            now[int(relid)] = table_from_description(json.loads(description))
+    past = await tables_at(store, lake, snapshot)
+    types = await ducklake_types(
+        store, ((column.type_oid, column.typmod) for table in now.values() for column in table.columns)
+    )
+    read = await thought(session, analysis.tree.size, lambda: selected_columns(parse(analysis.tree)))
+    found = {}
+    for oid, table in now.items():
+        then = past.get(oid)
+        if then is None:
+            raise SluiceError(
+                SqlState.UNDEFINED_TABLE,
+                f'relation "{table.name}" did not exist at snapshot {snapshot}',
+                hint="A relation of that name was made later.",
+            )
+        then_table = _as_it_was(table, then, types, read.get(oid, frozenset()), snapshot)
+        found[oid] = replace(rows[oid], table=then_table)
+    return found
+
+
+def _as_it_was(
+    table: Table, then: PastTable, types: Mapping[tuple[int, int], str], read: frozenset[int], snapshot: int
+) -> Table:
+    """The table with the columns that it had. A name or a star may have meant something else in any other case."""
+
+    def refusal(why: str) -> SluiceError:
+        return SluiceError(
+            SqlState.FEATURE_NOT_SUPPORTED, f'table "{table.name}" cannot be read as of snapshot {snapshot}: {why}'
+        )
+
+    if (then.schema, then.name) != (table.schema, table.name):
+        raise refusal(f'it was called "{then.schema}"."{then.name}" then')
+    now = {column.column_id: column for column in table.columns}
+    for column_id, (name, ducklake) in then.columns.items():
+        column = now.get(column_id)
+        if column is None:
+            raise refusal(f'its column "{name}" was dropped since')
+        if column.name != name:
+            raise refusal(f'its column "{column.name}" was called "{name}" then')
+        if types[column.type_oid, column.typmod] != ducklake:
+            raise refusal(f'its column "{name}" was of another type then')
+    for column in table.columns:
+        if column.column_id not in then.columns and (column.attnum in read or 0 in read):
+            raise refusal(f'its column "{column.name}" was added later')
+    columns = tuple(column for column in table.columns if column.column_id in then.columns)
+    return replace(table, columns=columns, populated=then.populated)

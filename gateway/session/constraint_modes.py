@@ -1,0 +1,145 @@
+"""SET CONSTRAINTS: which constraints are looked at when the transaction commits, in place of at each statement's end.
+
+The backend says what is wrong with the statement. What it sets is kept as a setting of the backend's, for then
+savepoints and the transaction's end take it back; `"all"` stands for every constraint that is not named since. The
+gateway's own constraints at the backend, which publish at COMMIT, must stay deferred whatever clients say: so the
+backend never hears of ALL IMMEDIATE, and their names are nobody's.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Final
+
+from catalog.constraints import ForeignKey, Key
+from catalog.errors import SluiceError
+from gateway.backend.arrays import text_array
+from gateway.backend.connection import Statement
+from gateway.session.backend_setting import kept
+from gateway.session.pending_constraints import forget_pending
+from gateway.wire.messages import frontend
+
+if TYPE_CHECKING:
+    from gateway.session.session_context import Sent, SessionContext
+    from planner.syntax.statements import ConstraintModes
+
+NAME: Final = "sluice.constraints"
+# What a statement asks for, beside its other questions.
+ASKED: Final = f"coalesce(pg_sluice.backend_setting('{NAME}', true), '')"
+_OWN_PREFIX: Final = "pg_sluice_"
+_THOSE: Final = """
+FROM ROWS FROM (pg_catalog.unnest($1::pg_catalog.text[]), pg_catalog.unnest($2::pg_catalog.text[]))
+    AS given (namespace, name)
+JOIN pg_catalog.pg_constraint k ON k.conname OPERATOR(pg_catalog.=) given.name AND k.condeferrable
+JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) k.connamespace
+WHERE n.nspname OPERATOR(pg_catalog.=) given.namespace
+    OR given.namespace IS NULL AND n.nspname OPERATOR(pg_catalog.=) ANY (pg_catalog.current_schemas(true))
+"""
+_NAMED: Final = f"SELECT k.oid::bigint {_THOSE}"
+_ADD: Final = f"""
+SELECT pg_catalog.set_config(
+    '{NAME}', ({kept(NAME, "{}")}::pg_catalog.jsonb
+    OPERATOR(pg_catalog.||) (SELECT coalesce(pg_catalog.jsonb_object_agg(k.oid::pg_catalog.text,
+        $3::pg_catalog.bool), '{{}}') {_THOSE}))::pg_catalog.text, true)
+"""
+_TEMPORARY: Final = """
+SELECT pg_catalog.string_agg(pg_catalog.format('%I.%I', n.nspname, k.conname), ', ')
+FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) k.connamespace
+WHERE k.condeferrable AND n.oid OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()
+"""
+_ALL_DEFERRED: Final = "SET CONSTRAINTS ALL DEFERRED"
+# After a statement that may have run SET CONSTRAINTS inside a function.
+KEEP_OWN: Final = Statement("SET CONSTRAINTS pg_sluice.pg_sluice_publish DEFERRED")
+
+
+async def relay_modes(session: SessionContext, sent: Sent, modes: ConstraintModes) -> bool:
+    """SET CONSTRAINTS as a simple query; False where the backend has refused it."""
+    if await prepare_modes(session, modes):
+        sent = sent._replace(raw=frontend.Query(_ALL_DEFERRED).encode())
+    good = await session.relay_query(sent.raw, sent.offset)
+    if good and session.transaction.open:
+        await keep_modes(session, modes)
+    return good
+
+
+async def prepare_modes(session: SessionContext, modes: ConstraintModes) -> bool:
+    """Look at what becomes immediate; whether the backend must not hear of the statement."""
+    names = () if modes.names is None else modes.names
+    for _, name in names:
+        if name.startswith(_OWN_PREFIX):
+            raise SluiceError("42704", f'constraint "{name}" does not exist')
+    if modes.deferred or not session.transaction.open:
+        return False
+    transaction = session.transaction
+    async with transaction.deferred.opened():
+        if modes.names is None:
+            await transaction.validate_now(None)
+        elif transaction.deferred.pending:
+            await transaction.validate_now(await _named(session, modes), [name for _, name in modes.names])
+        else:
+            await transaction.validate_now(await _named(session, modes))
+    return modes.names is None
+
+
+async def stands_beside(session: SessionContext, modes: ConstraintModes) -> bool:
+    """Whether it means the same constraints with what the transaction has deferred
+    (gateway.transaction.transactional_ddl) and without: for those that came by that have other OIDs each time. Outside
+    of a window."""
+    if modes.names is None:
+        return True
+    deferred = session.transaction.deferred
+    if deferred.sets_modes:
+        return False
+    await deferred.open()
+    within = await _named(session, modes)
+    await deferred.close()
+    return within == await _named(session, modes)
+
+
+async def keep_modes(session: SessionContext, modes: ConstraintModes) -> None:
+    """The backend has carried out SET CONSTRAINTS in a block. In a window, it is deferred itself; and so is what it
+    sets where that comes after such a one."""
+    deferred = session.transaction.deferred
+    if not modes.deferred:
+        await forget_pending(session, None if modes.names is None else await _named(session, modes))
+    if modes.names is not None and deferred.is_open:
+        namespaces, names = (text_array(each) for each in zip(*modes.names, strict=True))
+        await deferred.defer_modes(Statement(modes.sql), Statement(_ADD, (namespaces, names, str(modes.deferred))))
+        return
+    if modes.names is None:
+        text = json.dumps({"all": modes.deferred})
+        if not modes.deferred:
+            [temporary] = await session.backend.run(Statement(_TEMPORARY))
+            if (listed := temporary.rows[0][0]) is not None:
+                await session.backend.run(Statement(f"SET CONSTRAINTS {listed.decode()} IMMEDIATE"))
+    else:
+        [before] = await session.backend.run(Statement(f"SELECT {ASKED}"))
+        named = {str(oid): modes.deferred for oid in await _named(session, modes)}
+        text = json.dumps({**modes_from(before.rows[0][0]), **named})
+    setting = Statement("SELECT pg_catalog.set_config($1, $2, true)", (NAME, text))
+    await session.backend.run(setting)
+    if deferred.sets_modes:
+        await deferred.defer_modes(setting)
+
+
+async def _named(session: SessionContext, modes: ConstraintModes) -> frozenset[int]:
+    namespaces, names = (text_array(each) for each in zip(*(modes.names or ()), strict=True))
+    [found] = await session.backend.run(Statement(_NAMED, (namespaces, names)))
+    return frozenset(int(oid) for (oid,) in found.rows if oid is not None)
+
+
+def modes_from(answer: bytes | None) -> Mapping[str, bool]:
+    """The backend's answer to `ASKED`."""
+    modes: dict[str, bool] = json.loads(answer) if answer else {}
+    return modes
+
+
+def deferred_now(constraints: Iterable[Key | ForeignKey], modes: Mapping[str, bool]) -> frozenset[int]:
+    """Those of the constraints, by OID, that are to be looked at when the transaction commits."""
+    every = modes.get("all")
+    return frozenset(
+        each.oid
+        for each in constraints
+        if each.deferrable and modes.get(str(each.oid), each.deferred if every is None else every)
+    )

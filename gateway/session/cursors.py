@@ -1,0 +1,164 @@
+"""The cursors over the lake that a session has: declared by SQL, or bound as portals with a name, which is the same.
+
+The backend has each of them too, made by the client's own statement over the empty shadows. So names, options,
+duplicates, savepoints, CLOSE, the end of the transaction and `pg_cursors` are PostgreSQL's own; it is asked each time
+whether a cursor is still the one that was declared. Only the rows are the gateway's: what reads them (FETCH, MOVE, the
+protocol's Execute) never reaches the backend. A function could still fetch from the backend's cursor, whose shadows are
+empty; its scans are noticed (`gateway.execution.shadow.function_guard`) while there are scans to notice, and else it is
+not run.
+
+In a block that has deferred changes of schemas (`gateway.transaction.transactional_ddl`) a cursor cannot stay in the
+window in which it was
+declared: the backend then has one over nothing in its place, and hears of the tables when one of them is changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection, Iterable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final
+
+from catalog.errors import unsupported
+from gateway.backend.arrays import number_array
+from gateway.backend.connection import Result, Statement
+from gateway.backend.own_names import OWN
+from gateway.session.row_versions import ReplacedRows
+
+if TYPE_CHECKING:
+    from gateway.session.lake_cursor import Cursor
+    from gateway.session.session_context import SessionContext
+    from storage.spark.write import WriteResult
+
+CREATED: Final = "(extract(epoch FROM creation_time) OPERATOR(pg_catalog.*) 1000000)::bigint"
+_NAMES: Final = (
+    "SELECT pg_catalog.string_agg(pg_catalog.format('ONLY %I.%I', n.nspname, c.relname), ', ')"
+    " FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace"
+    " WHERE c.oid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.oid[])"
+)
+_ALIVE: Final = (
+    f"SELECT name, {CREATED} FROM pg_catalog.pg_cursors WHERE name OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.text[])"
+)
+
+
+class Cursors:
+    """By name. `close` gives up everything. `replaced` is what has become of rows that the cursors are on."""
+
+    def __init__(self, session: SessionContext) -> None:
+        self._session = session
+        self._open: dict[str, Cursor] = {}
+        self._read_unseen = False
+        self.replaced = ReplacedRows()
+        # The backend's own that functions have opened, by name and time: the shadows that were filled then.
+        self.filled: dict[tuple[bytes | None, bytes | None], frozenset[int]] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._open
+
+    def is_stood_in_for(self, name: str) -> bool:
+        """Whether the backend has had another cursor in the place of that one."""
+        return name in self._open and bool(self._open[name].declared.stood_in_for)
+
+    async def add(self, cursor: Cursor) -> None:
+        """A cursor was declared. One of the same name that is still known has ended unseen."""
+        before = self._open.pop(cursor.declared.name, None)
+        if before is not None:
+            await before.close()
+        self._open[cursor.declared.name] = cursor
+
+    async def find(self, name: str, *, sync: bool = True) -> Cursor | None:
+        """The lake's cursor of that name; None where the name is the backend's alone, or nobody's."""
+        if name in self._open:
+            [alive] = await self._session.backend.run(self.question(name), sync=sync)
+            return await self.found(name, alive)
+        return None
+
+    async def found(self, name: str, alive: Result) -> Cursor | None:
+        """`find` with the answer to `question`."""
+        if name in self._open:
+            await self._forget_dead([name], alive)
+        return self._open.get(name)
+
+    def question(self, *names: str) -> Statement:
+        """What the backend is asked about cursors of these names."""
+        quoted = ",".join('"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"' for name in names)
+        return Statement(_ALIVE, ("{" + quoted + "}",))
+
+    async def look(self) -> None:
+        """Give up the cursors that the backend no longer has."""
+        if self._open and self._session.backend.status != b"E":
+            [alive] = await self._session.backend.run(self.question(*self._open))
+            await self._forget_dead(list(self._open), alive)
+
+    async def hold(self) -> None:
+        """COMMIT is next: cursors WITH HOLD read the rest of their rows."""
+        if not any(cursor.declared.holds and not cursor.held for cursor in self._open.values()):
+            return
+        await self.look()
+        for cursor in self._open.values():
+            if cursor.declared.holds and not cursor.held and not cursor.failed:
+                with self._session.cancellable(cursor.declared.tag):
+                    await cursor.hold()
+
+    @property
+    def any_open(self) -> bool:
+        """Whether any is open, as far as is known."""
+        return bool(self._open)
+
+    def read_unseen(self) -> None:
+        """A function has scanned a shadow: it may have moved the backend's cursors, which give no sign from then on."""
+        self._read_unseen = bool(self._open)
+
+    def check_unread(self, filled: Collection[int] = ()) -> None:
+        """Before a function is run: refuse where it could read a cursor without a sign. The shadows `filled` have rows,
+        so their scans are none; the cursor that is at work asks for itself."""
+        if not self._open:
+            self._read_unseen = False
+        if self._read_unseen or any(
+            cursor.held
+            or cursor.declared.stood_in_for
+            or (not cursor.at_work and not set(filled).isdisjoint(cursor.declared.tables))
+            for cursor in self._open.values()
+        ):
+            raise unsupported("a function while a cursor is open that it might read")
+
+    @asynccontextmanager
+    async def occupying(self, oids: Iterable[int]) -> AsyncIterator[None]:
+        """While PostgreSQL changes these tables: it refuses to where a cursor reads them."""
+        if not any(cursor.declared.stood_in_for for cursor in self._open.values()):
+            yield
+            return
+        await self.look()
+        read = {oid for cursor in self._open.values() if not cursor.held for oid in cursor.declared.stood_in_for}
+        changed = read & set(oids)
+        if not changed:
+            yield
+            return
+        run = self._session.backend.run
+        [names] = await run(Statement(_NAMES, (number_array(changed),)))
+        listed = (names.rows[0][0] or b"").decode()
+        await run(Statement(f"DECLARE {OWN}_occupying NO SCROLL CURSOR FOR SELECT FROM {listed}"))
+        yield
+        await run(Statement(f"CLOSE {OWN}_occupying"))
+
+    def follow(self, table_oid: int) -> bool:
+        """Whether a cursor may be on rows of the table, so that it matters what becomes of each."""
+        return any(table_oid in cursor.declared.places and not cursor.held for cursor in self._open.values())
+
+    def note(self, table_oid: int, result: WriteResult) -> None:
+        """A statement has changed rows of a table."""
+        if self.follow(table_oid):
+            self.replaced.note(table_oid, result)
+        elif not any(cursor.declared.places for cursor in self._open.values()):
+            self.replaced.clear()
+
+    async def close(self) -> None:
+        """The session is over."""
+        for cursor in self._open.values():
+            await cursor.close()
+        self._open.clear()
+
+    async def _forget_dead(self, names: list[str], alive: Result) -> None:
+        created = {str(name, "utf-8"): int(when) for name, when in alive.rows if name is not None and when is not None}
+        for name in names:
+            if created.get(name) != self._open[name].declared.created:
+                await self._open.pop(name).close()

@@ -1,0 +1,72 @@
+"""Tables of which PostgreSQL would have triggers of foreign keys pending until COMMIT: it changes none of them (55006).
+
+The gateway looks at what is deferred in place of triggers. What is pending is kept as a setting of the backend's, as
+the modes of constraints are (`gateway.session.constraint_modes`): then savepoints and the transaction's end take it
+back.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING, Final
+
+from catalog.errors import SluiceError, SqlState
+from gateway.backend.arrays import number_array
+from gateway.backend.connection import Statement
+from gateway.session.backend_setting import kept
+
+if TYPE_CHECKING:
+    from gateway.session.session_context import SessionContext
+
+_NAME: Final = "sluice.pending_checks"
+_SET: Final = f"SELECT pg_catalog.set_config('{_NAME}', $1, true)"
+# With the names of the tables that are asked for, and of those whose constraints are no more.
+_PENDING: Final = f"""
+WITH pending (checks) AS (SELECT {kept(_NAME, "[]")}::json)
+SELECT checks, (
+    SELECT pg_catalog.json_object_agg(c.oid, c.relname) FROM pg_catalog.pg_class c
+    WHERE c.oid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.oid[]) OR c.oid OPERATOR(pg_catalog.=) ANY (
+        SELECT (e OPERATOR(pg_catalog.->>) 1)::pg_catalog.oid FROM pg_catalog.json_array_elements(checks) e
+        WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_constraint k
+            WHERE k.oid OPERATOR(pg_catalog.=) (e OPERATOR(pg_catalog.->>) 0)::pg_catalog.oid)))
+FROM pending
+"""
+
+
+async def note_pending(session: SessionContext, checks: Iterable[tuple[int, int]]) -> None:
+    """The transaction is to look at these constraints at COMMIT, each for rows of that table (OIDs)."""
+    wanted = set(checks)
+    if not wanted:
+        return
+    pending, _ = await _ask(session, ())
+    if not wanted <= pending:
+        await _keep(session, pending | wanted)
+
+
+async def forget_pending(session: SessionContext, constraints: Collection[int] | None) -> None:
+    """These constraints, or all (None), have been looked at."""
+    pending, _ = await _ask(session, ())
+    left = set() if constraints is None else {each for each in pending if each[0] not in constraints}
+    if left != pending:
+        await _keep(session, left)
+
+
+async def refuse_pending(session: SessionContext, what: str, tables: Collection[int]) -> None:
+    """Raise 55006 where checks of one of these tables are pending, which such a statement has changed; or for the other
+    table of a constraint that it has dropped."""
+    pending, names = await _ask(session, tables)
+    changed = [names[str(table)] for _, table in sorted(pending) if str(table) in names]
+    if changed:
+        raise SluiceError(SqlState.OBJECT_IN_USE, f'cannot {what} "{changed[0]}" because it has pending trigger events')
+
+
+async def _keep(session: SessionContext, pending: set[tuple[int, int]]) -> None:
+    await session.backend.run(Statement(_SET, (json.dumps(sorted(pending)),)))
+
+
+async def _ask(session: SessionContext, tables: Collection[int]) -> tuple[set[tuple[int, int]], dict[str, str]]:
+    """What is pending, constraint and table, and the names of these tables."""
+    [result] = await session.backend.run(Statement(_PENDING, (number_array(tables),)))
+    pending, names = result.rows[0]
+    return {(constraint, table) for constraint, table in json.loads(pending or b"[]")}, json.loads(names or b"{}")

@@ -1,0 +1,84 @@
+"""What the backend answers to a statement, kept until it is given to the client: all of it, or rows in portions."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from gateway.client.connection import Client
+from storage.spool.byte_spool import KeptBytes
+
+# So much is written, or read again, at a time.
+_PIECE_BYTES: Final = 1 << 20
+_HEADER_BYTES: Final = 5
+
+
+class KeptAnswers:
+    """`keep` bytes as they come, cut anywhere; once all are there, `give` them out.
+
+    Of `only_rows`, messages other than rows are not to be kept; so rows can be counted. `close` gives up what is left.
+    """
+
+    def __init__(self, *, only_rows: bool = False) -> None:
+        self.only_rows = only_rows
+        self._kept = KeptBytes()
+        self._part = bytearray()
+        self._place = 0
+
+    async def keep(self, data: bytes | memoryview) -> None:
+        """Keep these too. 53100 where the temporary folder is full."""
+        self._part += data
+        if len(self._part) >= _PIECE_BYTES:
+            await self._flush()
+
+    async def give(self, client: Client) -> None:
+        """All that is left."""
+        await self._flush()
+        while self._place < self._kept.size:
+            piece = await self._read(_PIECE_BYTES)
+            self._place += len(piece)
+            client.write(piece)
+            await client.drain()
+
+    async def give_rows(self, client: Client, limit: int) -> int:
+        """The next rows, at most `limit`; their number."""
+        await self._flush()
+        given = 0
+        while given < limit and self._place < self._kept.size:
+            piece = await self._read(_PIECE_BYTES)
+            end, rows = _whole(piece, limit - given)
+            if not rows:  # one that is longer
+                end, rows = 1 + int.from_bytes(piece[1:_HEADER_BYTES]), 1
+                piece = await self._read(end)
+            self._place += end
+            given += rows
+            client.write(piece[:end])
+            await client.drain()
+        return given
+
+    def close(self) -> None:
+        """Give up what is kept."""
+        self._kept.close()
+
+    async def _flush(self) -> None:
+        part, self._part = self._part, bytearray()
+        if self._kept.spills(len(part)):
+            await asyncio.to_thread(self._kept.append, part)
+        else:
+            self._kept.append(part)
+
+    async def _read(self, size: int) -> bytes:
+        if self._kept.on_disk:
+            return await asyncio.to_thread(self._kept.read, self._place, size)
+        return self._kept.read(self._place, size)
+
+
+def _whole(data: bytes, limit: int) -> tuple[int, int]:
+    """Where the messages end that are whole in `data`, at most `limit`, and their number."""
+    end = count = 0
+    while count < limit and end + _HEADER_BYTES <= len(data):
+        after = end + 1 + int.from_bytes(data[end + 1 : end + _HEADER_BYTES])
+        if after > len(data):
+            break
+        end, count = after, count + 1
+    return end, count

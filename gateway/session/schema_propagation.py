@@ -1,0 +1,28 @@
+"""What a session owes other gateways, and its client when this one goes: word of changes, and a last word."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from catalog.errors import SluiceError, SqlState
+from gateway.wire.messages.backend import NoticeResponse
+
+if TYPE_CHECKING:
+    from gateway.session.session_context import SessionContext
+
+
+async def spread(session: SessionContext) -> None:
+    """Before the client is told that all is done: a change of a schema is, when no gateway can miss it any more."""
+    version = session.backend.changed_schema
+    if version is None or session.backend.status != b"I":
+        return
+    session.backend.changed_schema = None
+    if not await session.gateway.gateways.settled(version):
+        fields = {"S": "WARNING", "V": "WARNING", "C": "01000"}
+        said = "the change of the schema is committed, but other gateways may not know of it yet"
+        session.client.send(NoticeResponse((*fields.items(), ("M", said))))
+
+
+def shut_down() -> SluiceError:
+    """The last word of a gateway that is being stopped."""
+    return SluiceError(SqlState.ADMIN_SHUTDOWN, "terminating connection due to administrator command", severity="FATAL")

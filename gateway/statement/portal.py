@@ -1,0 +1,186 @@
+"""A portal of the lake: a statement bound to its parameters, giving its rows when it is executed.
+
+`gateway.execution.dispatch` makes one class of them per kind of statement; the session drives them all alike.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from catalog.errors import SluiceError, SqlState
+from gateway.backend.connection import Statement
+from gateway.backend.statement_timeout import timed_out
+from gateway.session.buffered_response import HeardTag, HeldRows, without_rows
+from gateway.session.cancel_listener import check
+from gateway.session.repeated_execution import Repetitions
+from gateway.session.session_timeouts import STATEMENT_TIMEOUT
+from gateway.wire.messages.backend import FieldDescription, RowDescription
+from planner.spark.plan import Parameter
+
+if TYPE_CHECKING:
+    from gateway.backend.analysis import Analysis
+    from gateway.session.session_context import SessionContext
+    from gateway.statement.routed import Routed
+
+_TIMEOUT: Final = Statement(f"SELECT {STATEMENT_TIMEOUT}")
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """What Bind said: the prepared statement's name at the backend, and the parameters as they came.
+
+    `canonical` are the parameters as PostgreSQL writes them. A simple query has none, text results, and its own
+    message to send where the backend takes part.
+    """
+
+    statement: str = ""
+    parameters: tuple[bytes | None, ...] = ()
+    parameter_formats: tuple[int, ...] = ()
+    result_formats: tuple[int, ...] = ()
+    canonical: tuple[Parameter, ...] = ()
+    raw_query: bytes | None = None
+
+
+class Portal(ABC):
+    """`name` is the client's. `columns` is what Describe answers, formats applied; None for a statement without rows.
+
+    In a simple query the columns are announced as soon as it is sure that the statement begins to give rows.
+    """
+
+    session: SessionContext
+    name = ""
+    columns: tuple[FieldDescription, ...] | None = None
+    started = False
+    repetitions: Repetitions | None = None  # what it answers besides, where it can
+
+    def announce(self) -> None:
+        """In a simple query, send RowDescription."""
+        if self.session.simple and self.columns is not None:
+            self.session.send_noted(RowDescription(self.columns))
+
+    @abstractmethod
+    async def execute(self, limit: int) -> None:
+        """Send rows, at most `limit` where that is not 0, and CommandComplete or PortalSuspended."""
+
+    async def close(self) -> None:
+        """Give up what is held; closing twice is fine."""
+        return
+
+
+class StatementPortal(Portal):
+    """A statement that is carried out as a whole when it is executed: everything but a query.
+
+    `timer` ends it at the session's statement_timeout, once that is known (`limit_time`).
+    """
+
+    def __init__(self, session: SessionContext, analysis: Analysis, routed: Routed, binding: Binding) -> None:
+        self.session = session
+        self.analysis = analysis
+        self.routed = routed
+        self.binding = binding
+        self._timer: asyncio.Timeout | None = None
+        self._held: HeldRows | None = None
+        self._tag = ""  # of what has given all of its rows at once
+        if analysis.columns is not None:
+            self.columns = with_formats(analysis.columns, binding.result_formats)
+
+    async def execute(self, limit: int) -> None:
+        session, client = self.session, self.session.client
+        heard: HeardTag | None = None
+        if not self.started:
+            self.started = True
+            if limit and self.columns is not None:
+                session.client = self._held = HeldRows(client)
+            elif self.columns is not None:
+                session.client = heard = HeardTag(client)
+            try:
+                async with asyncio.timeout(None) as self._timer:
+                    await self.run()
+            except TimeoutError:
+                session.gateway.engine.cancel(session.tag)
+                raise timed_out() from None
+            finally:
+                session.client = client
+            self._tag = "" if heard is None else heard.tag
+        elif self._tag:
+            client.send(without_rows(self._tag))
+        elif self._held is None:
+            raise SluiceError(SqlState.OBJECT_NOT_IN_PREREQUISITE_STATE, f'portal "{self.name}" cannot be run')
+        if self._held is not None:
+            await self._held.give(limit)
+
+    async def close(self) -> None:
+        if self._held is not None:
+            await self._held.close()
+
+    async def pass_on(self, answers: Collection[bytes]) -> None:
+        """Send what the backend has answered to the statement. It describes rows only in answer to a simple query."""
+        if not any(data[0] == RowDescription.type for data in answers):
+            self.announce()
+        for data in answers:
+            self.session.client.write(data)
+            await self.session.client.drain()
+
+    async def ask_limit(self) -> None:
+        """`limit_time` by the session's statement_timeout, where nothing else is to be asked with it."""
+        [timeout] = await self.session.backend.run(_TIMEOUT)
+        self.limit_time(int(timeout.rows[0][0] or 0) / 1000 or None)
+
+    def limit_time(self, seconds: float | None) -> None:
+        """The statement may take so long, from when it came."""
+        if seconds is not None and self._timer is not None:
+            deadline = asyncio.get_running_loop().time() + seconds
+            self._timer.reschedule(min(deadline, self.session.deadline or deadline))
+
+    @abstractmethod
+    async def run(self) -> None:
+        """Carry the statement out, and send everything up to CommandComplete."""
+
+
+async def run_portal(portal: Portal, limit: int) -> None:
+    """Execute a portal; what fails because of a CancelRequest is 57014."""
+    session = portal.session
+    session.begin_running()
+    session.client.describe(portal.columns)
+    try:
+        check(session)
+        refuse_formats(portal.columns or ())
+        await session.timeouts.running(lambda: portal.execute(limit))
+    except SluiceError as error:
+        was_ended = error.sqlstate == SqlState.QUERY_CANCELED
+        if was_ended and session.doom is not None and not session.cancelled:
+            raise session.doom from error
+        if session.cancelled and not was_ended:
+            raise SluiceError(SqlState.QUERY_CANCELED, "canceling statement due to user request") from error
+        raise
+    finally:
+        session.lake_active = False
+
+
+def refuse_formats(columns: Sequence[FieldDescription]) -> None:
+    """22023 for a format code that there is none of."""
+    for column in columns:
+        if column.format not in (0, 1):
+            raise SluiceError(SqlState.INVALID_PARAMETER_VALUE, f"unsupported format code: {column.format}")
+
+
+def result_formats(formats: Sequence[int], count: int) -> tuple[int, ...]:
+    """One format code per column, from the none, one or all that Bind gives."""
+    if len(formats) <= 1:
+        return tuple(formats or (0,)) * count
+    if len(formats) != count:
+        raise SluiceError(
+            SqlState.PROTOCOL_VIOLATION,
+            f"bind message has {len(formats)} result formats but query has {count} columns",
+        )
+    return tuple(formats)
+
+
+def with_formats(columns: Sequence[FieldDescription], formats: Sequence[int]) -> tuple[FieldDescription, ...]:
+    """The columns with their format codes filled in."""
+    codes = result_formats(formats, len(columns))
+    return tuple(replace(column, format=code) for column, code in zip(columns, codes, strict=True))

@@ -1,0 +1,204 @@
+"""Prepared statements of the lake, the protocol's and SQL's: PostgreSQL keeps both by name, in one place.
+
+The backend has every prepared statement, so `pg_prepared_statements`, DEALLOCATE and all errors are its own. What a
+statement means is asked anew whenever it is bound: the schema, the search path or a temporary table may have changed
+since, and then PostgreSQL plans it again too, or says that its result would be another one.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from catalog.errors import SluiceError
+from gateway.backend.analysis import SAVEPOINT, UNDO, Analysis
+from gateway.backend.connection import Backend, Statement
+from gateway.backend.encoded_statement import CLOSES, encode_messages, encode_statement
+from gateway.backend.own_names import OWN
+from gateway.session.statement_analysis import analysed
+from gateway.statement.routed import Routed
+from gateway.statement.routing import prepared_text, route
+from gateway.wire.framing import Frame
+from gateway.wire.messages import backend as answers
+from gateway.wire.messages import frontend
+from gateway.wire.messages.backend import decode_backend
+from gateway.wire.messages.layout import Message
+from planner.plans.routes import is_utility
+
+if TYPE_CHECKING:
+    from gateway.session.session_context import SessionContext
+
+_NAME: Final = OWN
+# Evaluates the arguments of EXECUTE, by PostgreSQL's own rules for them.
+_ARGUMENTS: Final = f"{OWN}_arguments"
+# More than so many come as rows of so many each: a target list, and a row, has 1664 entries at most.
+_ENTRIES_MAX: Final = 1600
+_INT: Final = struct.Struct("!i")
+_FIELD: Final = struct.Struct("!Ii")
+_DESCRIPTIONS: Final = (answers.ParameterDescription.type, answers.RowDescription.type, answers.NoData.type)
+
+
+@dataclass(slots=True)
+class Prepared:
+    """A prepared statement as it was last bound. `analysis.columns` are those of its first analysis."""
+
+    analysis: Analysis
+    routed: Routed
+
+    @property
+    def relayed(self) -> bool:
+        """Whether it touches no lake table now."""
+        return self.routed.is_relayed
+
+
+async def renewed(session: SessionContext, name: str, known: Prepared | None) -> Prepared | None:
+    """The statement of that name as it is to be understood now; None where the backend alone knows it.
+
+    The backend must not be waiting for Sync.
+    """
+    if name and session.names_by_sql:
+        found = await prepared_text(session, name)
+        if found is None:
+            return None
+        if known is None or known.analysis.sql != found.text:
+            analysis = await analysed(
+                session, found.text, name=_NAME, parameter_types=found.parameter_types, sync=session.simple
+            )
+            return Prepared(analysis, await route(session, analysis))
+    if known is None:
+        return None
+    analysis = await analysed(
+        session,
+        known.analysis.sql,
+        name=_NAME,
+        parameter_types=known.analysis.parameter_types,
+        sync=session.simple,
+    )
+    if analysis.tree != known.analysis.tree or known.routed.late or _names_tables(known.routed):
+        analysis.columns = known.analysis.columns
+        return Prepared(analysis, await route(session, analysis))
+    known.analysis.mark = analysis.mark
+    return known
+
+
+def _names_tables(routed: Routed) -> bool:
+    """Whether the tree has its tables by name alone, which others may have by now: that of a utility statement."""
+    return routed.query is not None and is_utility(routed.query)
+
+
+async def check_bind(backend: Backend, message: frontend.Bind, *, sync: bool) -> None:
+    """Let the backend bind its own statement, as `message` says, to a portal of the gateway's; nothing is carried out.
+
+    What is wrong with the parameters, or that the result would be another one than was described, it says itself. It
+    locks the shadows for that, and in a block keeps no lock.
+    """
+    undone = backend.status == b"T"
+    if message.portal:  # which a cursor may have already
+        await _exchange(backend, (message, frontend.Close(b"P", message.portal)), sync=sync, undone=undone, ends=1)
+        return
+    bind = replace(message, portal=_NAME)
+    close = frontend.Close(b"P", _NAME)
+    await _exchange(backend, (close, bind, close), sync=sync, undone=undone, ends=2)
+
+
+async def described(backend: Backend, message: frontend.Describe) -> list[Message]:
+    """In a block, what the backend says of its prepared statement; it keeps no lock."""
+    return await _exchange(backend, (message,), sync=False, undone=True)
+
+
+async def bind(backend: Backend, message: frontend.Bind) -> None:
+    """Let the backend bind its own statement as `message` says, and keep the portal."""
+    await _exchange(backend, (message,), sync=True)
+
+
+async def prepare(backend: Backend, name: str, sql: str, types: tuple[int, ...]) -> None:
+    """Let the backend have a statement of the client's by a name of the gateway's. In a block, it keeps no lock."""
+    messages = frontend.Close(b"S", name), frontend.Parse(name, sql, types)
+    await _exchange(backend, messages, sync=True, undone=backend.status == b"T")
+
+
+async def deallocate(backend: Backend, name: str) -> None:
+    """The backend forgets it."""
+    await _exchange(backend, (frontend.Close(b"S", name),), sync=True)
+
+
+async def evaluated(backend: Backend, name: str, types: tuple[int, ...], text: str, offset: int) -> list[bytes | None]:
+    """The arguments of EXECUTE `name` in binary form; `text` are they with their parentheses, `offset` is where they
+    begin in the statement."""
+    if not types:
+        return []  # arguments of what has no parameters are not looked at
+    numbers = range(1, len(types) + 1)
+    rows = [numbers[start : start + _ENTRIES_MAX] for start in range(0, len(numbers), _ENTRIES_MAX)]
+    lists = [", ".join(f"${number}" for number in row) for row in rows]
+    many = len(lists) > 1
+    await prepare(
+        backend, _ARGUMENTS, f"SELECT {', '.join(f'ROW({each})' for each in lists) if many else lists[0]}", types
+    )
+    call = f"EXECUTE {_ARGUMENTS}"
+    try:
+        [result] = await backend.run(Statement(call + text, result_format=1))
+    except SluiceError as error:
+        error.fields["M"] = error.message = error.message.replace(f'"{_ARGUMENTS}"', f'"{name}"')
+        if "P" in error.fields:
+            error.fields["P"] = str(int(error.fields["P"]) - len(call) + offset)
+        raise
+    finally:
+        await deallocate(backend, _ARGUMENTS)
+    return [value for row in result.rows[0] for value in _of_row(row or b"")] if many else list(result.rows[0])
+
+
+def _of_row(row: bytes) -> list[bytes | None]:
+    """The values of a row in binary form (record_send)."""
+    (count,) = _INT.unpack_from(row)
+    values: list[bytes | None] = []
+    place = _INT.size
+    for _ in range(count):
+        _, length = _FIELD.unpack_from(row, place)
+        place += _FIELD.size
+        values.append(None if length < 0 else row[place : place + length])
+        place += max(length, 0)
+    return values
+
+
+async def _exchange(
+    backend: Backend,
+    messages: tuple[frontend.Parse | frontend.Bind | frontend.Describe | frontend.Close, ...],
+    *,
+    sync: bool,
+    undone: bool = False,
+    ends: int = 0,
+) -> list[Message]:
+    """Send messages whose answers are descriptions, or whether they were good; without `sync`, `ends` are the Closes.
+
+    If `undone`, that is in a savepoint, to which the block goes back.
+    """
+    sent = await encode_messages(messages)
+    if undone:
+        sent = [encode_statement(SAVEPOINT), *sent, *map(encode_statement, UNDO)]
+        ends += CLOSES * (1 + len(UNDO))
+    ends += CLOSES * sum(map(bool, backend.switching))
+    backend.send_in_utf8(sent, frontend.Sync() if sync else frontend.Flush())
+    descriptions: list[Message] = []
+    error: SluiceError | None = None
+    closed = 0
+    while True:
+        item = await backend.next()
+        assert isinstance(item, Frame)
+        if item.type == answers.ReadyForQuery.type:
+            break
+        if item.type == answers.ErrorResponse.type:
+            error = answers.ErrorResponse.decode(item.body, strict=False).to_error()
+            if not sync:
+                break
+        elif item.type == answers.CloseComplete.type:
+            closed += 1
+            if not sync and closed == ends:
+                break
+        elif item.type in _DESCRIPTIONS:
+            descriptions.append(decode_backend(item.type, item.body))
+        elif item.type in (answers.ParameterStatus.type, answers.NotificationResponse.type):
+            backend.forward(item.data)
+    if error is not None:
+        raise error
+    return descriptions

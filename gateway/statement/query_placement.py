@@ -1,0 +1,95 @@
+"""Who carries a query of the session out (`planner.plans.placement`), as its settings say.
+
+`sluice.engine` is `auto`, `postgres` or `spark`; with the last PostgreSQL computes only what Spark refuses.
+`sluice.small_rows` says up to how many rows of all tables of a query together PostgreSQL is handed by `auto`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from catalog.errors import SluiceError, SqlState
+from gateway.backend.connection import Statement
+from gateway.session.backend_setting import kept
+from gateway.session.cancel_listener import cancelled
+from planner.plans.placement import Engine
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from catalog.model import TableVersion
+    from gateway.session.session_context import SessionContext
+
+ENGINE: Final = "sluice.engine"
+SMALL_ROWS: Final = "sluice.small_rows"
+ENGINES: Final = tuple(Engine)
+_ROWS: Final = kept(SMALL_ROWS, "2000")
+# Files of more bytes together hold large values: to copy those takes longer than to have Spark look at them.
+_SMALL_BYTES: Final = 512 * 1024
+# So long PostgreSQL may take with few rows before the statement is Spark's: what is large is then what is made of them.
+PATIENCE_SECONDS: Final = 2.0
+# So long it waits for a lock or a turn: who reads a lake table waits for nobody.
+LOCK_SECONDS: Final = 0.05
+_TIME_LIMIT: Final = "SELECT pg_catalog.set_config('statement_timeout', $1, true)"
+_LOCK_MILLISECONDS: Final = round(LOCK_SECONDS * 1000)
+_LOCK_LIMIT: Final = Statement(f"SET LOCAL lock_timeout = {_LOCK_MILLISECONDS}")
+# What a statement asks for, beside its other questions: both settings.
+ASKED: Final = f"pg_catalog.concat(pg_sluice.backend_setting('{ENGINE}', true), ' ', {_ROWS})"
+
+
+def define(engine: Engine) -> Statement:
+    """Makes the settings known to a session; a role's, a database's or the client's own value stays."""
+    return Statement(
+        f"SELECT pg_catalog.set_config('{ENGINE}', {kept(ENGINE, engine)}, false),"
+        f" pg_catalog.set_config('{SMALL_ROWS}', {_ROWS}, false)"
+    )
+
+
+class Asked(NamedTuple):
+    """What the session's settings say: who is asked for, and how many rows are few."""
+
+    engine: Engine
+    small_rows: int
+
+
+def asked(session: SessionContext, answer: str) -> Asked:
+    """The settings, from the answer to `ASKED`; 22023 where that says nothing."""
+    engine, _, rows = answer.partition(" ")
+    if engine and engine not in ENGINES:
+        raise _invalid(ENGINE, engine, f"Available values: {', '.join(ENGINES)}.")
+    if not (rows.isascii() and rows.isdecimal()):
+        raise _invalid(SMALL_ROWS, rows, "It takes a number of rows, 0 for none.")
+    return Asked(Engine(engine) if engine else session.gateway.engine_default, int(rows))
+
+
+def are_few(versions: Collection[TableVersion], small_rows: int) -> bool:
+    """Whether all rows of these tables together are few, and small."""
+    return (
+        sum(version.row_count for version in versions) <= small_rows
+        and sum(file.size_bytes for version in versions for file in version.files) <= _SMALL_BYTES
+    )
+
+
+def limits(timeout: float | None) -> list[Statement]:
+    """Local to a savepoint or transaction. The client's own `timeout`, in seconds, stays where it is shorter."""
+    found = [_LOCK_LIMIT]
+    if _is_limited(timeout):
+        found.append(Statement(_TIME_LIMIT, (str(round(PATIENCE_SECONDS * 1000)),)))
+    return found
+
+
+def gives_up(error: SluiceError, timeout: float | None) -> bool:
+    """Whether Spark is to carry out what PostgreSQL was to, within `limits`: it cannot, or not soon enough."""
+    if error.sqlstate in (SqlState.FEATURE_NOT_SUPPORTED, SqlState.LOCK_NOT_AVAILABLE):
+        return True
+    ended = error.sqlstate == SqlState.QUERY_CANCELED and error.message != cancelled().message
+    return ended and _is_limited(timeout)
+
+
+def _is_limited(timeout: float | None) -> bool:
+    return (timeout or math.inf) > PATIENCE_SECONDS
+
+
+def _invalid(name: str, value: str, hint: str) -> SluiceError:
+    return SluiceError(SqlState.INVALID_PARAMETER_VALUE, f'invalid value for parameter "{name}": "{value}"', hint=hint)

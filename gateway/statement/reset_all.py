@@ -1,0 +1,31 @@
+"""RESET ALL in a block: what the gateway keeps as settings of the backend's, so that savepoints take it back, stays."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final
+
+from gateway.backend.arrays import text_array
+from gateway.backend.connection import Statement
+from gateway.session import constraint_modes
+from gateway.transaction import isolation_level, transactional_ddl
+
+if TYPE_CHECKING:
+    from gateway.session.session_context import SessionContext
+
+_OWN: Final = (constraint_modes.NAME, transactional_ddl.NAME, *isolation_level.NAMES)
+_ASK: Final = Statement(
+    "SELECT name, coalesce(pg_sluice.backend_setting(name, true), '')"
+    " FROM pg_catalog.unnest($1::pg_catalog.text[]) name",
+    (text_array(_OWN),),
+)
+_SET: Final = "SELECT pg_catalog.set_config($1, $2, true)"
+
+
+async def relay_reset_all(session: SessionContext, relay: Callable[[], Awaitable[bool]]) -> bool:
+    """RESET ALL, which `relay` sends; False where the backend has refused it."""
+    [kept] = await session.backend.run(_ASK)
+    good = await relay()
+    if good and session.transaction.open:
+        await session.backend.run(*(Statement(_SET, (name, value)) for name, value in kept.rows))
+    return good

@@ -1,0 +1,33 @@
+"""The texts of statements that are carried out in parts: taken apart off the event loop, before that begins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from gateway.session.offload import thought
+from planner.plans.routes import Route
+from planner.syntax import statements
+
+if TYPE_CHECKING:
+    from gateway.backend.analysis import Analysis
+    from gateway.session.session_context import SessionContext
+    from gateway.statement.routed import Routed
+
+_READ: Final[dict[Route, Callable[[str], Any]]] = {
+    Route.EXECUTE: statements.executed,
+    Route.EXPLAIN: statements.explained,
+    Route.MATERIALIZED: statements.table_as,
+    Route.MERGE: statements.merge,
+    Route.TABLE_AS: statements.table_as,
+    Route.WITH_CHANGES: statements.with_text,
+}
+
+
+async def take_apart(session: SessionContext, analysis: Analysis, routed: Routed) -> None:
+    """What those who carry the statement out read in its text, `Analysis.taken_apart` knows after this."""
+    read = _READ.get(routed.route)
+    if routed.route is Route.INSERT and routed.query is not None and routed.query.onConflict is not None:
+        read = statements.upsert
+    if read is not None:
+        await thought(session, len(analysis.sql), analysis.taken_apart, read)

@@ -1,0 +1,310 @@
+"""Which statements of a block that has deferred changes of schemas run in a window
+(gateway/transaction/transactional_ddl.py).
+
+Those whose effects are known to outlive it do, and queries; what names none of the tables runs beside it; all others
+settle first what was deferred.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+
+from catalog.datatypes import BOOL, INT2, INT4, INT8, TEXT, UNKNOWN
+from gateway.session.constraint_modes import stands_beside
+from gateway.statement.passthrough_command import prepares
+from gateway.statement.temporary_rows import changes_rows, step_out
+from planner.plans.computable import LOCKS_AND_NOTICES, acting_functions
+from planner.plans.locking_plan import first_strength
+from planner.plans.routes import Route, command, is_utility
+from planner.syntax.changed_settings import Resetting, changed_settings, configured_settings, resetting
+from planner.syntax.statements import Statement, constraint_modes, needs_no_analysis
+from planner.syntax.transaction_commands import transaction_command
+from planner.tree.nodes import Node, constants, name_of, walk
+from planner.tree.references import functions, relations
+from planner.tree.sequence_usage import takes_numbers
+
+if TYPE_CHECKING:
+    from gateway.backend.analysis import Analysis
+    from gateway.session.session_context import SessionContext
+    from gateway.statement.routed import Routed
+    from planner.syntax.statements import ConstraintModes
+    from planner.tree.builtins import Builtins
+
+# First words of statements that PostgreSQL answers without a look at any table, and that a window would undo in vain.
+_BESIDE: Final = frozenset({
+    "checkpoint", "close", "deallocate", "listen", "load", "notify", "security", "show", "unlisten",
+})  # fmt: skip
+# Of those that need no look, these change schemas: they may be deferred as well.
+_CHANGING: Final = frozenset({"comment", "grant", "revoke"})
+# Volatile functions of PostgreSQL's own that leave nothing in the transaction.
+_TRACELESS: Final = frozenset(
+    {
+        "clock_timestamp", "currval", "gen_random_uuid", "lastval", "nextval", "pg_cancel_backend", "pg_sleep",
+        "pg_sleep_for", "pg_sleep_until", "pg_terminate_backend", "random", "setseed", "setval", "timeofday", "uuidv4",
+        "uuidv7",
+    }
+)  # fmt: skip
+# Where a text may become the name of something in the catalog; and the types of what does not.
+_TYPED: Final = {"CONST": "consttype", "PARAM": "paramtype", "COERCEVIAIO": "resulttype"}
+_PLAIN_TYPES: Final = frozenset({BOOL, INT2, INT4, INT8, TEXT, UNKNOWN})
+# Of these, EXPLAIN says what they would do; and of changes of schemas, which go nearly all these ways.
+_EXPLAINED: Final = frozenset({Route.SELECT, Route.INSERT, Route.UPDATE, Route.DELETE, Route.MERGE, Route.EXECUTE})
+# What a table may be made of.
+_OF_ROWS: Final = frozenset({Route.SELECT, Route.RELAY, Route.EXECUTE})
+_CHANGES: Final = frozenset(
+    {Route.ALTER, Route.ALTER_SEQUENCE, Route.ALTER_TYPE, Route.SCHEMA_ONLY, Route.CREATE_TABLE, Route.RELAY}
+)
+
+
+def is_beside(statement: Statement) -> bool:
+    """Whether it runs outside of any window."""
+    return (
+        statement.first_word in _BESIDE
+        or transaction_command(statement) is not None
+        or changed_settings(statement) is not None
+        # DISCARD PLANS, and DISCARD ALL, which is refused in a block
+        or (statement.first_word == "discard" and resetting(statement) is None)
+    )
+
+
+def needs_no_look(session: SessionContext, statement: Statement) -> bool:
+    """Whether the statement can be relayed unseen (planner.syntax.statements.needs_no_analysis)."""
+    transaction = session.transaction
+    if transaction.deferred.pending and statement.first_word in _CHANGING:
+        return False
+    return needs_no_analysis(statement, enlisted=transaction.enlistment.any)
+
+
+def need_no_look(session: SessionContext, statements: Sequence[Statement]) -> bool:
+    """`needs_no_look` of all of them."""
+    return all(needs_no_look(session, statement) for statement in statements)
+
+
+async def enter(session: SessionContext, statements: Sequence[Statement]) -> None:
+    """Before statements are analysed, or relayed without that: open a window, or see to it that none is needed."""
+    deferred = session.transaction.deferred
+    if not deferred.pending or session.backend.status != b"T":
+        return
+    if deferred.is_worn_out:
+        await deferred.settle()
+    elif all(is_beside(statement) for statement in statements):
+        await deferred.close()
+        await deferred.note_settings(*(changed_settings(statement) or () for statement in statements))
+    elif (modes := constraint_modes(statements[0])) is not None:
+        await deferred.close()
+        if session.simple:
+            await enter_modes(session, modes)
+    elif (what := resetting(statements[0])) is not None:
+        await deferred.close()
+        if session.simple:
+            await enter_resetting(session, what)
+    elif any(needs_no_look(session, statement) and not prepares(statement) for statement in statements):
+        await deferred.settle()
+    else:
+        await deferred.open()
+
+
+async def enter_modes(session: SessionContext, modes: ConstraintModes) -> None:
+    """Before SET CONSTRAINTS is carried out: in a window, where it means constraints that are deferred."""
+    deferred = session.transaction.deferred
+    await deferred.close()
+    if deferred.pending and not await stands_beside(session, modes):
+        await deferred.open()
+
+
+async def enter_resetting(session: SessionContext, what: Resetting) -> None:
+    """Before RESET ALL or DISCARD is carried out."""
+    deferred = session.transaction.deferred
+    await deferred.close()
+    if not deferred.pending:
+        return
+    if what is Resetting.NUMBERS:
+        deferred.forget_numbers()
+    elif not await (deferred.note_all_settings() if what is Resetting.SETTINGS else deferred.is_without_temporary()):
+        await deferred.settle()
+
+
+class Place(Enum):
+    """Where a statement is carried out."""
+
+    WINDOW = "in a window"
+    BESIDE = "outside of any"
+    SETTLED = "once all is settled"
+
+
+async def judge(session: SessionContext, analysis: Analysis, routed: Routed) -> Place:
+    """A statement that was analysed is carried out next: see to it that it can be where it is to be."""
+    deferred = session.transaction.deferred
+    if not deferred.pending:
+        return Place.SETTLED
+    builtins = session.gateway.builtins
+    if stays_in_window(session, routed):
+        return Place.WINDOW
+    if (configured := _configured(routed, builtins)) is not None:
+        await deferred.close()
+        await deferred.note_settings(configured)
+        return Place.BESIDE
+    if acts_alone(routed, builtins):
+        await deferred.close()
+        return Place.BESIDE
+    made = _made_alone(routed)
+    if made is not None and not any(map(deferred.minds, made)):
+        await deferred.close()
+        return Place.BESIDE
+    if changes_rows(routed) and await step_out(session, analysis, routed):
+        return Place.BESIDE
+    await deferred.settle()
+    return Place.SETTLED
+
+
+def place_from_now_on(session: SessionContext, routed: Routed) -> Place:
+    """Where a relayed statement is to be carried out that is prepared while nothing is deferred."""
+    builtins = session.gateway.builtins
+    return Place.WINDOW if runs_in_window(routed, builtins) and not _takes_numbers(routed, builtins) else Place.SETTLED
+
+
+def _made_alone(routed: Routed) -> list[str] | None:
+    """The name of what is made, and those of the tables that it is made like: a table that names no others, a schema, a
+    sequence that no column owns, or an enumeration. Nobody else can wait for these."""
+    query = routed.query
+    if routed.route is not Route.RELAY or query is None or not is_utility(query):
+        return None
+    utility = query.utilityStmt
+    if utility.type == "CREATEENUMSTMT":
+        return [name_of(utility.typeName[-1])]
+    if utility.type == "CREATESCHEMASTMT" and not utility.fields.get("schemaElts"):
+        return [name_of(utility.schemaname)] if utility.fields.get("schemaname") else None
+    if utility.type == "CREATESEQSTMT" and all(name_of(each.defname) != "owned_by" for each in utility.options or ()):
+        return [name_of(utility.sequence.relname)]
+    if utility.type != "CREATESTMT":
+        return None
+    liked = [node.relation for node in walk(utility) if node.type == "TABLELIKECLAUSE"]
+    if sum(node.type == "RANGEVAR" for node in walk(utility)) > 1 + len(liked):
+        return None
+    return [name_of(relation.relname) for relation in (utility.relation, *liked)]
+
+
+def acts_alone(routed: Routed, builtins: Builtins) -> bool:
+    """Whether a query takes advisory locks or the like, which a window would undo, and means the same outside of it: it
+    names nothing that a change may have made."""
+    query = routed.query
+    if routed.route is not Route.RELAY or query is None or relations(query):
+        return False
+    if not _only_reads(query, builtins, LOCKS_AND_NOTICES):
+        return False
+    for node in chain(walk(query), constants(query)):
+        if (field := _TYPED.get(node.type)) is not None and int(node.fields[field]) not in _PLAIN_TYPES:
+            return False
+    return all(
+        builtins.functions[oid].volatility == "i" or builtins.functions[oid].name in LOCKS_AND_NOTICES
+        for oid in functions(query)
+    )
+
+
+def stays_in_window(session: SessionContext, routed: Routed) -> bool:
+    """Whether the statement can run in a window, with what is deferred by now."""
+    builtins = session.gateway.builtins
+    if session.transaction.deferred.recounts and _takes_numbers(routed, builtins):
+        return False
+    return runs_in_window(routed, builtins)
+
+
+def _takes_numbers(routed: Routed, builtins: Builtins) -> bool:
+    if routed.inner_routed is not None:
+        return _takes_numbers(routed.inner_routed, builtins)
+    if routed.query is None or is_utility(routed.query):
+        return routed.route in (Route.COPY, Route.MATERIALIZED, Route.REFRESH)
+    return takes_numbers(routed.query, builtins)
+
+
+def runs_in_window(routed: Routed, builtins: Builtins) -> bool:
+    """Whether what the statement does outlives the window that it runs in."""
+    query = routed.query
+    match routed.route:
+        case (
+            Route.ALTER
+            | Route.ALTER_SEQUENCE
+            | Route.ALTER_TYPE
+            | Route.SCHEMA_ONLY
+            | Route.CREATE_TABLE
+            | Route.INSERT
+            | Route.MERGE
+            | Route.UPDATE
+            | Route.DELETE
+            | Route.TRUNCATE
+            | Route.MATERIALIZED
+            | Route.REFRESH
+            | Route.LOCK
+            | Route.MADE
+        ):
+            return True
+        case Route.SELECT:
+            return not acting_functions(query, builtins)
+        case Route.WITH_CHANGES:
+            return _changes_in_window(routed, builtins)
+        case Route.EXECUTE:
+            arguments = () if query is None else walk(query.utilityStmt.params or ())
+            inner = routed.inner_routed
+            plain = all(node.type == "A_CONST" for node in arguments)
+            return plain and inner is not None and runs_in_window(inner, builtins)
+        case Route.EXPLAIN:
+            inner = routed.inner_routed
+            if inner is None or inner.route in _CHANGES:
+                return inner is not None
+            carried_out = routed.options.keys() & {"analyze", "analyse"}
+            return inner.route in _EXPLAINED and (not carried_out or runs_in_window(inner, builtins))
+        case Route.DECLARE:
+            inner = routed.inner_routed
+            return inner is not None and not acting_functions(inner.query, builtins)
+        case Route.FETCH:
+            return routed.cursor is not None
+        case Route.TABLE_AS | Route.TEMPORARY:
+            return _made_in_window(routed, builtins)
+        case Route.COPY:
+            return routed.inner_routed is None or _copied_in_window(routed.inner_routed, builtins)
+        case Route.RELAY:
+            return query is not None and _only_reads(query, builtins)
+        case _:
+            return False
+
+
+def _made_in_window(routed: Routed, builtins: Builtins) -> bool:
+    """Whether a table is made of rows that can be read there: a temporary one of the lake's, without their locks."""
+    inner = routed.inner_routed
+    if inner is None or inner.route not in _OF_ROWS or not runs_in_window(inner, builtins):
+        return False
+    read = inner.inner_routed if inner.route is Route.EXECUTE else inner
+    assert read is not None
+    return routed.route is Route.TABLE_AS or (read.route is Route.SELECT and first_strength(read.query) is None)
+
+
+def _copied_in_window(inner: Routed, builtins: Builtins) -> bool:
+    if inner.route is Route.SELECT and first_strength(inner.query) is None:
+        return runs_in_window(inner, builtins)
+    return _changes_in_window(inner, builtins)
+
+
+def _changes_in_window(routed: Routed, builtins: Builtins) -> bool:
+    """Whether a statement that is carried out in parts uses no other tables than the lake's."""
+    return relations(routed.query) == set(routed.lake) and not acting_functions(routed.query, builtins)
+
+
+def _configured(routed: Routed, builtins: Builtins) -> frozenset[str] | None:
+    """The settings that a query changes which does nothing else."""
+    query = routed.query
+    if routed.route is not Route.RELAY or query is None or not _only_reads(query, builtins, frozenset({"set_config"})):
+        return None
+    return configured_settings(query, builtins)
+
+
+def _only_reads(query: Node, builtins: Builtins, besides: frozenset[str] = frozenset()) -> bool:
+    if is_utility(query) or command(query) is not Route.SELECT or query.hasModifyingCTE or query.rowMarks:
+        return False
+    for oid in functions(query):
+        known = builtins.functions.get(oid)
+        if known is None or (known.volatility == "v" and known.name not in _TRACELESS | besides):
+            return False
+    return True

@@ -1,0 +1,135 @@
+"""A client's block that is READ ONLY, in which the gateway itself may put rows into shadows
+(gateway.execution.reading.postgres_query).
+
+PostgreSQL makes a block READ WRITE again only before its first query; but what a savepoint has made READ ONLY ends with
+the savepoint. So the backend's block is READ WRITE, and whatever is carried out in it stands in a savepoint that is
+READ ONLY, the *layer*: PostgreSQL itself refuses writes there, and shows the block as READ ONLY. The layer is always
+the innermost savepoint: the client's own are set below it, and whatever takes these away puts it back.
+
+`lift` takes the layer away, for the gateway's own statements alone, and `restore` puts it back. A block that became
+READ ONLY in any other way than by the BEGIN that began it, the default or a plain SET TRANSACTION READ ONLY has no
+layer, and stays what PostgreSQL makes of it; so does one that exports a snapshot, which PostgreSQL does in no
+savepoint, or says BEGIN a second time.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from gateway.backend.connection import Backend, Statement
+from gateway.backend.own_names import OWN
+from planner.syntax.source_statement import Statement as SourceStatement
+from planner.syntax.source_statement import known
+from planner.syntax.transaction_commands import TransactionCommand
+from planner.tree.long_text import holds_word
+
+SHOWN: Final = Statement("SHOW transaction_read_only")
+# For a statement of the client's within a savepoint of the gateway's own, whose end is this one's too.
+SET: Final = Statement("SET LOCAL transaction_read_only = on")
+_SAVEPOINT: Final = Statement(f"SAVEPOINT {OWN}_read_only")
+_RELEASE: Final = Statement(f"RELEASE SAVEPOINT {OWN}_read_only")
+_READ_WRITE: Final = Statement("SET TRANSACTION READ WRITE")
+_READ_ONLY: Final = Statement("SET TRANSACTION READ ONLY")
+# PostgreSQL does that outside of savepoints only.
+_EXPORTS: Final = "pg_export_snapshot"
+_SETTING: Final = (
+    TransactionCommand.BEGIN,
+    TransactionCommand.SET_TRANSACTION,
+    TransactionCommand.SET_ISOLATION,
+    TransactionCommand.SET_READ_ONLY,
+    TransactionCommand.SET_READ_WRITE,
+)
+
+
+class ReadOnlyBlock:
+    """One for each session. `stands` while the client's block is READ ONLY by the layer, lifted or not."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self.stands = False
+        self._is_open = False
+        self._has_savepoints = False  # of the client's, or has had
+
+    def clear(self) -> None:
+        """The block is over."""
+        self.stands = self._is_open = self._has_savepoints = False
+
+    @property
+    def is_default(self) -> bool:
+        """Whether blocks are READ ONLY that do not say what they are."""
+        return self._backend.parameters.get("default_transaction_read_only") == "on"
+
+    async def begun(self) -> None:
+        """A block that is READ ONLY has begun, and no query was made in it."""
+        self.stands = True
+        await self._backend.run(_READ_WRITE)
+        await self.restore()
+
+    async def lift(self) -> None:
+        """What the backend carries out next may write."""
+        if self._is_open:
+            await self._backend.run(_RELEASE)
+            self._is_open = False
+
+    async def restore(self) -> None:
+        """What the backend carries out next may not write, where the block is READ ONLY."""
+        if self.stands and not self._is_open:
+            await self._backend.run(_SAVEPOINT, SET)
+            self._is_open = True
+
+    async def before(self, command: TransactionCommand, *, may_begin: bool) -> None:
+        """A statement about the transaction comes next. `may_begin`: what the block has done needs no other way of
+        going on."""
+        if self._backend.status == b"I":
+            self.clear()
+        elif self._backend.status != b"T":
+            return
+        elif command is TransactionCommand.SAVEPOINT:
+            self._has_savepoints = True
+            await self.lift()
+        elif command not in _SETTING or self._has_savepoints:
+            return
+        elif command is TransactionCommand.SET_READ_ONLY:
+            if may_begin and not self._is_open:
+                await self._backend.run(_SAVEPOINT)
+                self._is_open = True
+        elif command in {TransactionCommand.SET_TRANSACTION, TransactionCommand.SET_ISOLATION}:
+            await self.lift()  # the level is set outside of savepoints
+        else:
+            await self._leave()
+
+    async def after(self, command: TransactionCommand, *, was_open: bool, read_only: bool) -> None:
+        """BEGIN or SET TRANSACTION was carried out in a block, which is `read_only` as PostgreSQL shows it.
+
+        `was_open`: the block is an older one.
+        """
+        if not was_open:
+            if read_only:
+                await self.begun()
+        elif command is TransactionCommand.SET_READ_ONLY and self._is_open:
+            self.stands = read_only
+        else:
+            await self.restore()
+
+    async def regained(self) -> None:
+        """A savepoint of the client's was released or gone back to, and the layer went with what came after it."""
+        self._is_open = False
+        await self.restore()
+
+    async def let(self, *statements: SourceStatement) -> None:
+        """Before statements are carried out: one that PostgreSQL does in no savepoint takes the block out of the
+        layer, for good."""
+        if self._is_open and not self._has_savepoints and any(map(exports_snapshot, statements)):
+            await self._leave()
+
+    async def _leave(self) -> None:
+        if self._is_open:
+            await self.lift()
+            self.stands = False
+            await self._backend.run(_READ_ONLY)
+
+
+@known
+def exports_snapshot(statement: SourceStatement) -> bool:
+    """Whether the statement may call what exports a snapshot."""
+    return holds_word(statement.text, _EXPORTS)

@@ -1,0 +1,491 @@
+"""A session's transaction as far as the lake is concerned.
+
+The session's backend is in the same transaction and is the truth of it: what statements wrote is *staged* there, so
+that savepoints undo it, and COMMIT publishes it (catalog/sql/publish.sql). Kept here is what the backend cannot know:
+the files that were written, the snapshot that is read, and whether the client began the transaction or the gateway.
+
+The backend itself is always at READ COMMITTED, for what it publishes must be joined to what others have published
+meanwhile. The isolation that the client chose holds for the lake.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final
+
+from catalog.errors import SluiceError, SqlState, unsupported
+from catalog.indexes import SIDECAR_ROWS_MIN
+from catalog.model import DataFile, DeleteFile, Table, TableVersion
+from catalog.postgres.pool import log_fault
+from catalog.publish import Deletion, RowChange, deletion_from_json
+from gateway.backend.analysis import UNDO
+from gateway.backend.connection import Backend, BackendLostError, Result, Statement
+from gateway.backend.own_message import own
+from gateway.node.gateway_context import GatewayContext
+from gateway.node.unresolved_commit import remove_abandoned
+from gateway.transaction.enlistment import Enlistment, hold_schema
+from gateway.transaction.isolation_level import tell_level
+from gateway.transaction.read_only_block import SHOWN, ReadOnlyBlock
+from gateway.transaction.transactional_ddl import DeferredChanges
+from gateway.transaction.validation import Validation
+from planner.syntax.statements import Statement as SourceStatement
+from planner.syntax.transaction_commands import TransactionCommand, transaction_command
+
+_LOG: Final = logging.getLogger("sluice.transaction")
+_STAGE: Final = own("SELECT pg_sluice.stage($1::pg_catalog.jsonb)")
+_PREPARE: Final = own("SELECT pg_sluice.prepare_commit($1::pg_catalog.jsonb)")
+_LOCK_CHECKED: Final = own("SELECT pg_sluice.lock_checked($1::pg_catalog.jsonb)")
+_LEVEL: Final = Statement("SHOW transaction_isolation")
+_IS_PAST: Final = Statement(
+    "SELECT coalesce(pg_sluice.backend_setting('sluice.as_of', true), '') OPERATOR(pg_catalog.<>) '',"
+    " pg_sluice.backend_setting('default_transaction_isolation')"
+)
+_DEFAULT_LEVEL: Final = Statement("SHOW default_transaction_isolation")
+# The first words of statements for which PostgreSQL takes no snapshot (pquery.c, PlannedStmtRequiresSnapshot), besides
+# those about the transaction itself.
+_WITHOUT_SNAPSHOT: Final = frozenset(
+    {"set", "reset", "show", "lock", "fetch", "move", "listen", "notify", "unlisten", "checkpoint"}
+)
+# Whatever default_transaction_isolation says: the backend publishes at this level alone.
+BEGIN: Final = Statement("BEGIN ISOLATION LEVEL READ COMMITTED")
+_READ_COMMITTED: Final = Statement("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
+
+
+class Isolation(StrEnum):
+    """The levels that differ; READ UNCOMMITTED is READ COMMITTED, as in PostgreSQL."""
+
+    READ_COMMITTED = "read committed"
+    REPEATABLE_READ = "repeatable read"
+    SERIALIZABLE = "serializable"
+
+
+def _isolation(level: bytes | None) -> Isolation:
+    """The level that PostgreSQL names."""
+    assert level is not None
+    text = level.decode()
+    return Isolation.READ_COMMITTED if text == "read uncommitted" else Isolation(text)
+
+
+def _takes_snapshot(statement: SourceStatement) -> bool:
+    """Whether PostgreSQL takes a transaction's snapshot for the statement, if it is the first."""
+    return statement.first_word not in _WITHOUT_SNAPSHOT and transaction_command(statement) is None
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """One statement that is carried out as several: each sees the tables in these versions, and none what the others do
+    to them. `late` are the constraints, by OID, that are looked at when the statement ends."""
+
+    versions: Mapping[int, TableVersion]
+    late: set[int] = field(default_factory=set)
+
+
+class Transaction:
+    """One for each session, used again for each of its transactions; `ended` makes it as new.
+
+    `implicit` is true while the backend is in a block that the gateway began for statements outside of the client's
+    own: the client sees it as idle; `fresh` is true while it holds nothing but the statement that it was begun for.
+    `snapshot` is what a level above READ COMMITTED reads, from its first look on.
+    """
+
+    def __init__(self, gateway: GatewayContext, backend: Backend, before_commit: Callable[[], Awaitable[None]]) -> None:
+        """`before_commit` is called when a transaction is about to be committed, and may fail it."""
+        self._gateway = gateway
+        self._backend = backend
+        self._before_commit = before_commit
+        self.implicit = False
+        self.fresh = False
+        self.isolation = Isolation.READ_COMMITTED
+        self.snapshot: int | None = None
+        # Files by their path below the data path, whether or not the transaction still wants them.
+        self.written: set[str] = set()
+        self._newest = False
+        # Numbers of own files with rows that came in place of others, and have their locks
+        # (gateway/execution/locks/row_locks.py).
+        self.following: set[int] = set()
+        self._staged = False
+        # Whether files are among it that indexes have sidecars of.
+        self._sizable = False
+        self._kept: set[str] | None = None
+        # Set while a part of a statement is carried out.
+        self.parts: Parts | None = None
+        self._read: set[int] = set()
+        self._validations: dict[int, list[Validation]] = {}
+        self._stagings: Counter[int] = Counter()
+        self._was_open = False
+        self.enlistment = Enlistment(gateway.store)
+        self.deferred = DeferredChanges(backend, self.enlistment)
+        self.read_only = ReadOnlyBlock(backend)
+
+    @property
+    def open(self) -> bool:
+        """Whether the backend is in a transaction block that works."""
+        return self._backend.status == b"T"
+
+    @property
+    def untold_level(self) -> str | None:
+        """The client's level, where the backend does not know of it."""
+        return None if self.isolation is Isolation.READ_COMMITTED or not self.open else self.isolation.value
+
+    async def begin(self) -> None:
+        """Open a block for a statement outside of the client's own, where none is open."""
+        if not self.open:
+            [_, level] = await self._backend.run(BEGIN, _DEFAULT_LEVEL)
+            self.implicit = True
+            self.isolation = _isolation(level.rows[0][0])
+            await self._tell_level()
+            if self.read_only.is_default:
+                await self.read_only.begun()
+
+    async def begin_statement(
+        self, question: Statement, *more: Statement, then: Sequence[Statement] = ()
+    ) -> tuple[Result, list[Result]]:
+        """`begin` for a statement that changes the lake, and the answers to a question that it has, and to what comes
+        `then`: a savepoint, and what is within; `more` have none.
+
+        25006 in a session that reads the lake as it was.
+        """
+        questions = (_IS_PAST, question, *more, *then)
+        if self.open:
+            past, answer, *answers = await self._backend.run(*questions)
+        else:
+            _, past, answer, *answers = await self._backend.run(BEGIN, *questions)
+            self.implicit = self.fresh = True
+            self.isolation = _isolation(past.rows[0][1])
+            if then and self.isolation is not Isolation.READ_COMMITTED:  # what is told within goes with the savepoint
+                await self._backend.run(*UNDO)
+            await self._tell_level()
+            if then and self.isolation is not Isolation.READ_COMMITTED:
+                answers = await self._backend.run(*then)
+        if past.rows[0][0] == b"t":
+            raise SluiceError(SqlState.READ_ONLY_SQL_TRANSACTION, "cannot change lake tables while sluice.as_of is set")
+        return answer, answers[len(answers) - len(then) :]
+
+    async def hold_schemas(self, oids: Iterable[int]) -> None:
+        """Open a block of the gateway's own in which nobody else changes the schemas of these tables."""
+        await self.begin()
+        await self._backend.run(hold_schema(oids))
+
+    async def before(self, command: TransactionCommand) -> None:
+        """The backend is to carry out a statement about the transaction next."""
+        if command is TransactionCommand.SET_SNAPSHOT and self.isolation is not Isolation.READ_COMMITTED:
+            raise unsupported(command.value)  # the backend's is not that of the lake
+        self._was_open = self.open
+        if command is TransactionCommand.COMMIT and self._staged:
+            await self.read_only.lift()  # what was written before the block became READ ONLY is published
+        else:
+            await self.read_only.before(command, may_begin=not self.deferred.pending)
+
+    async def _begun(self, command: TransactionCommand) -> None:
+        """The client has begun a block or set its level: take the level over."""
+        if not self.open:
+            return
+        [level, read_only] = [result.rows[0][0] for result in await self._backend.run(_LEVEL, SHOWN)]
+        isolation = _isolation(level)
+        if isolation is not Isolation.READ_COMMITTED:
+            self.isolation = isolation
+            await self._backend.run(_READ_COMMITTED, *tell_level(isolation))
+        elif command is TransactionCommand.SET_ISOLATION and self.isolation is not isolation:
+            self.isolation = isolation
+            await self._backend.run(*tell_level(None))
+        await self.read_only.after(command, was_open=self._was_open, read_only=read_only == b"on")
+
+    async def _tell_level(self) -> None:
+        """A block has begun at the backend, which is to show the client's level."""
+        if self.isolation is not Isolation.READ_COMMITTED:
+            await self._backend.run(*tell_level(self.isolation))
+
+    @contextmanager
+    def reading_newest(self) -> Iterator[None]:
+        """What is read meanwhile is what is committed by now, whatever snapshot the transaction reads."""
+        before, self._newest = self._newest, True
+        try:
+            yield
+        finally:
+            self._newest = before
+
+    async def visible_snapshot(self, tables: tuple[int, ...]) -> int | None:
+        """The snapshot that a statement over these tables reads; None for the newest."""
+        if self.isolation is Isolation.READ_COMMITTED or self._newest or not self.open:
+            return None
+        if self.snapshot is None:
+            self.snapshot = await self._gateway.store.newest_snapshot()
+        if self.isolation is Isolation.SERIALIZABLE:
+            self._read.update(tables)
+        return self.snapshot
+
+    async def unseen(self, oid: int, data_file_id: int) -> bool:
+        """Whether the transaction, which is SERIALIZABLE, has read a table before a data file of it was published."""
+        if self.isolation is not Isolation.SERIALIZABLE or self.snapshot is None or oid not in self._read:
+            return False
+        version = (await self._gateway.store.versions_at([oid], self.snapshot)).get(oid)
+        return version is None or all(file.data_file_id != data_file_id for file in version.files)
+
+    async def pin(self, statements: Iterable[SourceStatement]) -> None:
+        """Before statements of any kind: above READ COMMITTED, the first that takes a snapshot sets what is read."""
+        if (
+            self.isolation is not Isolation.READ_COMMITTED
+            and self.snapshot is None
+            and self.open
+            and any(map(_takes_snapshot, statements))
+        ):
+            self.snapshot = await self._gateway.store.newest_snapshot()
+
+    async def stage(self, *changes: RowChange) -> None:
+        """Let COMMIT publish these; a savepoint or ROLLBACK takes them back."""
+        self.fresh = False
+        if changes:
+            await self._backend.run(*self._stages(changes))
+
+    def _stages(self, changes: Sequence[RowChange]) -> list[Statement]:
+        self._staged = self._staged or bool(changes)
+        self._sizable = self._sizable or any(
+            file.record_count >= SIDECAR_ROWS_MIN for change in changes for file in change.data_files
+        )
+        self._stagings.update(change.relation_oid for change in changes)
+        return [Statement(_STAGE, (change.to_json(),), lasting=True) for change in changes]
+
+    def stagings(self, oid: int) -> int:
+        """How often the transaction has staged changes of a table so far."""
+        return self._stagings[oid]
+
+    async def prepare_commit(self, *changes: RowChange) -> None:
+        """Stage `changes`, and bring everything to where COMMIT can publish it.
+
+        Nobody else publishes to these tables until then.
+        """
+        await self._before_commit()
+        await self.deferred.settle()
+        if not (self.written or self._staged or self._validations or changes):
+            await self.enlistment.decide_reading()
+            return
+        for each in [each for found in self._validations.values() for each in found]:
+            if each.before is not None:
+                await self.stage(*changes)
+                changes = ()
+                await each.before()
+        staged = self._stages(changes)
+        holding = self.enlistment.holding(self._validations)
+        reads = {str(oid): self.snapshot for oid in self._read}
+        preparing = [Statement(_PREPARE, (json.dumps(reads),))]
+        if self._validations and reads:  # what is broken is told before what is not serializable
+            *_, looked = await self._lock(staged, holding, [self._looking()])
+            await self._validate(looked)
+            staged, holding = [], []
+        elif self._validations:
+            preparing.insert(0, self._looking())
+        try:
+            *looks, result = await self._lock(staged, holding, preparing)
+        except SluiceError as error:
+            if error.sqlstate == SqlState.SERIALIZATION_FAILURE:
+                await self.enlistment.decide_reading()  # a change of schema is the better reason
+            raise
+        for look in looks:
+            await self._validate(look)
+        value = result.rows[0][0]
+        assert value is not None
+        prepared = json.loads(value)
+        kept = set(prepared["kept"])
+        for stale in prepared["stale"]:
+            own, both = await self._merge_stale(stale)
+            kept.discard(own)
+            kept.add(both)
+        self._kept = kept
+
+    def validate(self, oid: int, validation: Validation) -> None:
+        """Validate the keys of a table again at COMMIT, where it has changed since.
+
+        An earlier look at the whole stands for a later one: a thousand INSERTs are validated once.
+        """
+        known = self._validations.setdefault(oid, [])
+        if not validation.whole or all(
+            not each.whole or each.constraint != validation.constraint or each.snapshot > validation.snapshot
+            for each in known
+        ):
+            known.append(validation)
+
+    async def validate_now(self, constraints: Collection[int] | None, names: Collection[str] = ()) -> None:
+        """Look at what was to be looked at when the transaction commits, for these constraints, by their OIDs or those
+        that they had under these names, or (None) for all."""
+        every = constraints is None or (bool(names) and self.deferred.renames_constraints)
+        for found in list(self._validations.values()):
+            for each in found:
+                if each.snapshot < 0 and (every or each.constraint in (constraints or ()) or each.name in names):
+                    await (each.before or each.again)()
+
+    async def _lock(
+        self, staged: Sequence[Statement], holding: Sequence[Statement], more: Sequence[Statement]
+    ) -> list[Result]:
+        """Stage, and lock first of all what `holding` does, for it locks all that is to be locked in one order; then
+        `more`, whose answers are returned."""
+        answers = (await self._backend.run(*staged, *holding, *more))[len(staged) :]
+        if holding:
+            self.enlistment.decide(answers[0].rows[0][0])
+        return answers[len(holding) :]
+
+    def _looking(self) -> Statement:
+        """To lock the tables that were looked at, and ask which of them others have changed since."""
+        looked = {str(oid): min(each.snapshot for each in found) for oid, found in self._validations.items()}
+        return Statement(_LOCK_CHECKED, (json.dumps(looked),))
+
+    async def _validate(self, looked: Result) -> None:
+        """Look again at what others have changed since."""
+        self.fresh = False
+        value = looked.rows[0][0]
+        assert value is not None
+        for oid in json.loads(value):
+            for validation in self._validations[oid]:
+                await validation.again()
+
+    async def _merge_stale(self, stale: dict[str, Any]) -> tuple[str, str]:
+        """Others have deleted other rows of a file that this transaction deleted rows of: one delete file for both.
+
+        The paths of the transaction's own one, which is not published, and of that which is.
+        """
+        oid = stale["relid"]
+        deletion, live = deletion_from_json(stale["own"]), stale["live"]
+        version = (await self._gateway.store.versions([oid])).get(oid)
+        files = () if version is None else version.files
+        file = next((each for each in files if each.data_file_id == deletion.data_file_id), None)
+        if version is None or file is None:
+            raise SluiceError(SqlState.SERIALIZATION_FAILURE, "could not serialize access due to concurrent delete")
+        other = None if live["delete_file_id"] is None else DeleteFile(**live)
+        staged = await self.merge(version.table, [(file, deletion.file, other)])
+        return version.table.path + deletion.file.path, version.table.path + staged.deleted[0].file.path
+
+    async def merge(self, table: Table, stale: Iterable[tuple[DataFile, DeleteFile, DeleteFile | None]]) -> RowChange:
+        """Stage one delete file for each data file, in place of the transaction's own and then the live one.
+
+        Locks keep the rows of both apart; 40001 where they have not.
+        """
+        deleted = []
+        for file, staged, live in stale:
+            common = 0 if staged.replaces is None else await self._gateway.store.delete_count(staged.replaces)
+            merged = await self._gateway.engine.merge_deletes(table, file, staged, live, common)
+            self.written.add(table.path + merged.path)
+            deleted.append(Deletion(file.path, file.data_file_id, merged))
+        change = RowChange(table.oid, deleted=deleted)
+        await self.stage(change)
+        return change
+
+    async def commit(self, *changes: RowChange) -> None:
+        """Stage `changes` and end a block of the gateway's own.
+
+        When this returns everybody sees the change; when it raises nobody will.
+        """
+        assert self.implicit
+        try:
+            await self.prepare_commit(*changes)
+            await self._backend.run(Statement("COMMIT"))
+        except BackendLostError:
+            raise
+        except SluiceError:
+            await self.roll_back()
+            raise
+        await self.ended(committed=True)
+
+    async def roll_back(self) -> None:
+        """End a block of the gateway's own, undoing it."""
+        if self._backend.status != b"I":
+            await self._backend.run(Statement("ROLLBACK"))
+        await self.ended()
+
+    async def prepare_client_commit(self) -> None:
+        """`prepare_commit` for a COMMIT of the client's: where it fails, the transaction is rolled back."""
+        try:
+            await self.prepare_commit()
+        except BackendLostError:
+            raise
+        except SluiceError:
+            await self.roll_back()
+            raise
+
+    async def after(self, command: TransactionCommand, *, good: bool) -> None:
+        """The backend has carried out a statement about the transaction, or refused it."""
+        match command:
+            case (
+                TransactionCommand.BEGIN
+                | TransactionCommand.SET_TRANSACTION
+                | TransactionCommand.SET_ISOLATION
+                | TransactionCommand.SET_READ_ONLY
+                | TransactionCommand.SET_READ_WRITE
+            ) if good:
+                if command is TransactionCommand.BEGIN:
+                    self.implicit = False
+                await self._begun(command)
+            case TransactionCommand.ROLLBACK_TO_SAVEPOINT if good:
+                await self.regained()
+            case TransactionCommand.RELEASE_SAVEPOINT if good:
+                await self.read_only.regained()
+            case TransactionCommand.SAVEPOINT if good:
+                self.deferred.savepoints += 1
+                await self.read_only.restore()
+            case TransactionCommand.COMMIT | TransactionCommand.ROLLBACK:
+                level, read_only = self.isolation, self.read_only.stands
+                await self.ended(committed=good and command is TransactionCommand.COMMIT)
+                if self.open:  # AND CHAIN
+                    self.isolation = level
+                    await self._tell_level()
+                    if read_only:
+                        await self.read_only.begun()
+            case _ if self._backend.status == b"I":
+                self.read_only.clear()
+            case _:
+                pass
+
+    async def regained(self) -> None:
+        """The backend went back to a savepoint, or has left a transaction that had failed."""
+        if self.open:
+            await self.deferred.rolled_back()
+            await self.read_only.regained()
+        elif self._backend.status == b"I":
+            await self.ended()
+
+    async def abandon(self) -> None:
+        """The client has gone, or the catalog has: what is open is undone as far as the backend still answers."""
+        if not self.written:
+            return
+        try:
+            await self.roll_back()
+        except BackendLostError:
+            written, self.written = self.written, set()
+            self._gateway.later(remove_abandoned(self._gateway, written, self._backend.identity))
+        except SluiceError as fault:
+            log_fault(_LOG, "files of an abandoned transaction are left until the gateway's end", fault)
+
+    async def ended(self, *, committed: bool = False) -> None:
+        """The backend's transaction is over: what was written and not published is removed.
+
+        Where it is not known to be committed, as it was prepared, the catalog says what was published.
+        """
+        written, self.written = self.written, set()
+        kept, self._kept = self._kept, None
+        if committed and self._sizable:
+            self._gateway.indexing.wake()
+        self.implicit = self.fresh = self._staged = self._sizable = False
+        self.isolation = Isolation.READ_COMMITTED
+        self.snapshot = self.parts = None
+        self._read.clear()
+        self.following.clear()
+        self._validations.clear()
+        self._stagings.clear()
+        self.enlistment.clear()
+        self.deferred.clear()
+        self.read_only.clear()
+        if not written:
+            return
+        if not committed or kept is None:
+            kept = await self._gateway.store.published(written)
+        self._gateway.new_files += len(kept)
+        await self._gateway.engine.remove(written - kept)
+
+    def refuse_strict_write(self, level: str) -> None:
+        """The backend must be at READ COMMITTED to publish: a level that was set past the gateway is refused."""
+        if level not in (Isolation.READ_COMMITTED, "read uncommitted"):
+            raise unsupported("setting transaction_isolation other than by BEGIN or SET TRANSACTION")

@@ -1,0 +1,235 @@
+"""Whether a backtracking engine finds the very match that PostgreSQL's does, groups included.
+
+PostgreSQL takes the longest match at the leftmost place (the shortest, where the pattern's first quantifier is not
+greedy), and inside of it each part from the left its longest (or shortest); Java takes the first that its search
+meets. They agree where
+
+- the pattern is deterministic: the next character alone tells how to go on, so there is but one way to match, and
+  greedy quantifiers all go to its end, or reluctant ones all to its first possible end; or
+- it is a plain sequence: without alternation, what is quantified is single characters, and between one capturing
+  parenthesis and the next at most one part varies in length; with more than one such part in all, the pattern must
+  end in `$`, which leaves the match but one end.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Final
+
+from planner.functions.patterns.regular_expressions import (
+    NO_CHARACTERS,
+    Anchor,
+    Atom,
+    Characters,
+    Choice,
+    Expression,
+    Group,
+    Pattern,
+    Repeat,
+    Sequence,
+    can_be_empty,
+    parse,
+    refused,
+)
+
+
+def parse_test(pattern: str, insensitive: bool = False) -> Pattern:
+    """The pattern, of which it is certain whether it matches; 0A000 for any other."""
+    found = parse(pattern, insensitive)
+    if not _loops_are_flat(found.body):
+        raise refused(pattern)
+    return found
+
+
+def parse_match(pattern: str, insensitive: bool = False) -> Pattern:
+    """The pattern, of whose match the place and the groups are certain; 0A000 for any other."""
+    found = parse_test(pattern, insensitive)
+    if not (_is_deterministic(found.body) or _is_plain_sequence(found.body)):
+        raise refused(pattern)
+    return found
+
+
+def groups(expression: Expression, certain: bool = True) -> Iterator[tuple[Group, bool]]:
+    """The capturing groups, each with whether it takes part in every match."""
+    match expression:
+        case Group(body=body, number=number):
+            if number is not None:
+                yield expression, certain
+            yield from groups(body, certain)
+        case Repeat(body=body, least=least):
+            yield from groups(body, certain and least > 0)
+        case Sequence(parts=parts):
+            for part in parts:
+                yield from groups(part, certain)
+        case Choice(branches=branches):
+            for branch in branches:
+                yield from groups(branch, False)
+        case _:
+            pass
+
+
+# --- loops over groups ---
+
+_ROUNDS_MAX: Final = 500
+
+
+def _loops_are_flat(body: Expression) -> bool:
+    """Whether Java repeats groups without a call for each round, of which there may be more than its stack holds.
+
+    It does where the quantifier is possessive, as `regular_expressions` writes it for groups without an upper bound.
+    That means the same where the pattern is deterministic, and no place between characters is asked for on the way.
+    """
+    loops = [repeat for repeat in _repeats(body) if isinstance(repeat.body, Group)]
+    if math.prod(repeat.most or 1 for repeat in loops) > _ROUNDS_MAX:
+        return False
+    if all(repeat.most is not None for repeat in loops):
+        return True
+    parts = body.parts if isinstance(body, Sequence) else (body,)
+    rest = Sequence(parts[1:] if isinstance(parts[0], Anchor) else parts)
+    greedy = all(repeat.greedy for repeat in _repeats(body))
+    return greedy and all(anchor.is_end for anchor in _anchors(rest)) and _is_deterministic(body)
+
+
+def _anchors(expression: Expression) -> Iterator[Anchor]:
+    match expression:
+        case Anchor():
+            yield expression
+        case Group(body=body) | Repeat(body=body):
+            yield from _anchors(body)
+        case Sequence(parts=several) | Choice(branches=several):
+            for part in several:
+                yield from _anchors(part)
+        case _:
+            pass
+
+
+# --- determinism ---
+
+
+def _is_deterministic(body: Expression) -> bool:
+    kinds = {repeat.greedy for repeat in _repeats(body) if repeat.least != repeat.most}
+    if len(kinds) > 1 or (kinds == {False} and _has_choice(body)):
+        return False
+    return _decides(body, NO_CHARACTERS)
+
+
+def _decides(expression: Expression, follow: Characters) -> bool:
+    """Whether each choice inside is settled by the next character, where `follow` may come after the expression."""
+    match expression:
+        case Group(body=body):
+            return _decides(body, follow)
+        case Repeat(body=body, least=least, most=most):
+            if least != most and _first(body).meets(follow):
+                return False
+            return _decides(body, follow if most == 1 else follow | _first(body))
+        case Sequence(parts=parts):
+            for part in reversed(parts):
+                if not _decides(part, follow):
+                    return False
+                follow = _first(part) | follow if can_be_empty(part) else _first(part)
+            return True
+        case Choice(branches=branches):
+            seen = NO_CHARACTERS
+            for branch in branches:
+                if can_be_empty(branch) or _first(branch).meets(seen) or not _decides(branch, follow):
+                    return False
+                seen |= _first(branch)
+            return True
+        case _:
+            return True
+
+
+def _first(expression: Expression) -> Characters:
+    """The characters that a match of the expression may begin with."""
+    match expression:
+        case Atom(characters=characters):
+            return characters
+        case Anchor():
+            return NO_CHARACTERS
+        case Group(body=body) | Repeat(body=body):
+            return _first(body)
+        case Sequence(parts=parts):
+            found = NO_CHARACTERS
+            for part in parts:
+                found |= _first(part)
+                if not can_be_empty(part):
+                    break
+            return found
+        case Choice(branches=branches):
+            found = NO_CHARACTERS
+            for branch in branches:
+                found |= _first(branch)
+            return found
+
+
+def _repeats(expression: Expression) -> Iterator[Repeat]:
+    match expression:
+        case Repeat(body=body):
+            yield expression
+            yield from _repeats(body)
+        case Group(body=body):
+            yield from _repeats(body)
+        case Sequence(parts=several) | Choice(branches=several):
+            for part in several:
+                yield from _repeats(part)
+        case _:
+            pass
+
+
+def _has_choice(expression: Expression) -> bool:
+    match expression:
+        case Choice():
+            return True
+        case Group(body=body) | Repeat(body=body):
+            return _has_choice(body)
+        case Sequence(parts=parts):
+            return any(_has_choice(part) for part in parts)
+        case _:
+            return False
+
+
+# --- plain sequences ---
+
+
+def _is_plain_sequence(body: Expression) -> bool:
+    parts = _flat(body)
+    runs: list[int] = [0]  # how many parts vary in length, outside of groups and in each group
+    for part in parts:
+        match part:
+            case Group(body=inner):
+                variable = 0
+                for piece in _flat(inner):
+                    if isinstance(piece, (Group, Choice)) or not _is_simple(piece):
+                        return False
+                    variable += _varies(piece)
+                runs += [variable, 0]
+            case Choice():
+                return False
+            case _:
+                if not _is_simple(part):
+                    return False
+                runs[-1] += _varies(part)
+    if max(runs) > 1:
+        return False
+    last = parts[-1] if parts else None
+    return sum(runs) <= 1 or (isinstance(last, Anchor) and last.is_end)
+
+
+def _flat(expression: Expression) -> list[Expression]:
+    """The parts of a sequence, those of `(?:…)` in place of it."""
+    if isinstance(expression, Sequence):
+        return [part for item in expression.parts for part in _flat(item)]
+    if isinstance(expression, Group) and expression.number is None:
+        return _flat(expression.body)
+    return [expression]
+
+
+def _is_simple(expression: Expression) -> bool:
+    return isinstance(expression, (Atom, Anchor)) or (
+        isinstance(expression, Repeat) and isinstance(expression.body, Atom)
+    )
+
+
+def _varies(expression: Expression) -> bool:
+    return isinstance(expression, Repeat) and expression.least != expression.most

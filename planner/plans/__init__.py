@@ -1,0 +1,1 @@
+"""What comes out of the planner: a plan for each kind of statement, and who carries it out."""

@@ -1,0 +1,334 @@
+"""`plan_insert`, `plan_update`, `plan_delete`: from PostgreSQL's analysed change to the Spark query of its rows.
+
+PostgreSQL's rewriter has put defaults and assignment casts into the target list; generated columns it leaves to its
+executor, so they are computed here (`Context.generated`). See `planner.spark.plan` for what the queries yield.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Final
+
+from sqlglot import exp
+
+from catalog.datatypes import NUMERIC
+from catalog.errors import unsupported
+from catalog.model import Column, Table
+from planner.plans.select import presented, rendered, single_query
+from planner.spark import numerics
+from planner.spark.builders import Expression, and_, call, cast, column, field, integer, string, struct
+from planner.spark.plan import (
+    Context,
+    DeletePlan,
+    InsertPlan,
+    OutputColumn,
+    ReturningPlan,
+    SequenceColumn,
+    SparkQuery,
+    UpdatePlan,
+)
+from planner.spark.relation_output import Selected, derived, select
+from planner.spark.values import Value, null_value, stored
+from planner.translate import from_clause, with_queries
+from planner.translate.correlation.domain import INDEPENDENT
+from planner.translate.correlation.source import Relation, Source
+from planner.translate.domains import into_domain
+from planner.translate.expressions import Translator
+from planner.translate.query import computed, read_rows
+from planner.translate.row_security import violated, violations
+from planner.translate.scope import RETURNING_NEW, RETURNING_OLD, ScanBuilder, Scope, Statement
+from planner.tree import datum, nodes
+from planner.tree.nodes import Node, malformed, text, walk
+from planner.tree.references import common_names
+
+_UPDATE, _INSERT, _DELETE = 2, 3, 4  # CmdType of nodes.h
+_REGCLASS: Final = 2205
+RETURNED_ROWS: Final = "rows"
+CURRENT_OF: Final = "CURRENTOFEXPR"
+
+
+def plan_insert(tree: Any, context: Context) -> InsertPlan:
+    """The plan of an INSERT, of VALUES or of a query. ON CONFLICT is refused."""
+    node = _change(tree, _INSERT)
+    if node.onConflict is not None:
+        raise unsupported("ON CONFLICT")
+    statement = Statement(context)
+    scope = Scope(statement, node, None)
+    table = _table(scope)
+    if not table.columns:
+        raise unsupported("a row without columns")
+    common = with_queries.define(scope)
+    from_clause.from_clause(scope)
+    translator = Translator(scope)
+    sequences: list[SequenceColumn] = []
+    values: dict[int, Value] = {}
+    for target in node.targetList or ():
+        sequence = _sequence(target.expr, context)
+        if sequence is None:
+            values[target.resno] = in_column(translator.value(target.expr), table.column(target.resno))
+        else:
+            sequences.append(SequenceColumn(target.resno, sequence))
+    for item in table.columns:
+        if item.attnum not in values:
+            missing = null_value(item.type_oid, item.typmod)
+            if item.domain is not None:
+                missing = into_domain(translator, missing, item.domain.oid)
+            values[item.attnum] = in_column(missing, item)
+    numbered = {item.attnum for item in sequences}
+    _generate(statement, table, values, numbered)
+    errors = violations(node)
+    if errors and numbered:
+        raise unsupported("row-level security of rows with a sequence's values in INSERT … SELECT from the lake")
+    scope.ranges[node.resultRelation] = lambda attnum: values[attnum]
+    shown: list[Expression] = [
+        exp.alias_(values[item.attnum].sql, f"c{item.attnum}", copy=False) for item in table.columns
+    ]
+    shown += violated(scope)
+    attached = with_queries.attached(Selected(computed(scope, shown), ()), common).query
+    outputs = tuple(OutputColumn(item.name, item.type_oid, item.typmod) for item in table.columns)
+    return InsertPlan(
+        table.oid,
+        SparkQuery(rendered(attached), statement.finished_scans(), outputs),
+        tuple(sequences),
+        _inserted(node, table, context),
+        errors,
+    )
+
+
+def _inserted(node: Node, table: Table, context: Context) -> ReturningPlan | None:
+    if not node.returningList:
+        return None
+    if common_names(node.returningList):
+        raise unsupported("a WITH query in RETURNING of INSERT")  # it would be computed a second time
+    statement = Statement(context)
+    scope = Scope(statement, node, None)
+    scan = ScanBuilder(RETURNED_ROWS, statement.fresh("r"), table)
+    statement.scans.append(scan)
+    scope.ranges[node.resultRelation] = from_clause.scan_columns(scan)
+    scope.absent_row = RETURNING_OLD
+    scope.source = Source([Relation(from_clause.scan_table(scan), [])])
+    shown, outputs = _returning(scope, node.returningList)
+    query = computed(scope, shown)
+    return ReturningPlan(SparkQuery(rendered(query), statement.finished_scans(), outputs))
+
+
+def plan_update(tree: Any, context: Context, anew: Collection[int] = ()) -> UpdatePlan:
+    """The plan of an UPDATE, with FROM or without. Generated columns are computed, as by ExecInitGenerated in
+    PostgreSQL's nodeModifyTable.c, where they depend on what is set; those of `anew` (attnums) in any case."""
+    node = _change(tree, _UPDATE)
+    statement = Statement(context)
+    scope = Scope(statement, node, None)
+    table = _table(scope)
+    common = with_queries.define(scope)
+    scan = _changed_rows(scope)
+    translator = Translator(scope)
+    old = scope.ranges[node.resultRelation]
+    values = {item.attnum: old(item.attnum) for item in table.columns}
+    assigned = set()
+    for target in node.targetList or ():
+        if target.resjunk:
+            raise unsupported("SET (…) = (SELECT …)")
+        item = table.column(target.resno)
+        values[item.attnum] = in_column(translator.value(target.expr), item)
+        assigned.add(item.attnum)
+    assigned |= _generate(statement, table, values, set(), lambda attnum, used: attnum in anew or bool(used & assigned))
+    scope.old_ranges[node.resultRelation] = old
+    del scope.row_scans[node.resultRelation]  # where the new rows are is not known yet
+    scope.ranges[node.resultRelation] = lambda attnum: values[attnum]
+    errors, checked = violations(node), violated(scope)
+    returned, outputs = _returning(scope, node.returningList)
+    shown = [exp.alias_(values[item.attnum].sql, f"c{item.attnum}", copy=False) for item in table.columns]
+    query = _once_each(scope, scan, [*shown, *checked, *returned], len(node.jointree.fromlist) > 1)
+    attached = with_queries.attached(Selected(query, ()), common).query
+    spark = SparkQuery(rendered(attached), statement.finished_scans(), outputs)
+    return UpdatePlan(table.oid, spark, scan.name, tuple(sorted(assigned)), errors)
+
+
+def plan_delete(tree: Any, context: Context) -> DeletePlan:
+    """The plan of a DELETE, with USING or without."""
+    node = _change(tree, _DELETE)
+    statement = Statement(context)
+    scope = Scope(statement, node, None)
+    table = _table(scope)
+    common = with_queries.define(scope)
+    scan = _changed_rows(scope)
+    scope.old_ranges[node.resultRelation] = scope.ranges[node.resultRelation]
+    scope.absent_row = RETURNING_NEW
+    if node.withCheckOptions:
+        raise malformed("a check of rows that are deleted")
+    returned, outputs = _returning(scope, node.returningList)
+    query = _once_each(scope, scan, returned, len(node.jointree.fromlist) > 1)
+    attached = with_queries.attached(Selected(query, ()), common).query
+    spark = SparkQuery(rendered(attached), statement.finished_scans(), outputs)
+    return DeletePlan(table.oid, spark, scan.name)
+
+
+def _change(tree: Any, command: int) -> Node:
+    node = single_query(tree)
+    if node.commandType != command:
+        raise malformed("another kind of statement")
+    return node
+
+
+def _table(scope: Scope) -> Table:
+    entry = scope.entry(scope.query.resultRelation)
+    table = scope.statement.context.tables.get(entry.relid)
+    if table is None:
+        raise unsupported("changing a relation outside the lake from lake tables")
+    return table
+
+
+def _changed_rows(scope: Scope) -> ScanBuilder:
+    """Reads FROM and WHERE; gives the scan of the target."""
+    quals = scope.query.jointree.quals
+    if quals is None or quals.type != CURRENT_OF:
+        read_rows(scope, INDEPENDENT)
+    else:
+        from_clause.from_clause(scope).keep(_is_current(scope))
+    return _target(scope)
+
+
+def _target(scope: Scope) -> ScanBuilder:
+    targets = [scan for scan in scope.statement.scans if scan.needs_position and not scan.locked]
+    if len(targets) != 1:
+        raise malformed("a change without its target in FROM")
+    return targets[0]
+
+
+def _is_current(scope: Scope) -> Expression:
+    """That the row is the one that the cursor is on."""
+    place = scope.statement.context.current
+    if place is None:
+        raise unsupported("WHERE CURRENT OF in this place")
+    target = _target(scope)
+    return and_(
+        exp.EQ(this=column(target.alias, "_file"), expression=string(place[0])),
+        exp.EQ(this=column(target.alias, "_position"), expression=integer(place[1])),
+    )
+
+
+def current_of(tree: Any) -> str | None:
+    """The cursor that an UPDATE or DELETE names in WHERE CURRENT OF."""
+    quals = single_query(tree).jointree.quals
+    if quals is None or quals.type != CURRENT_OF:
+        return None
+    if text(quals.cursor_name) is None:
+        raise unsupported("WHERE CURRENT OF a parameter")
+    return text(quals.cursor_name)
+
+
+def _returning(scope: Scope, targets: Sequence[Node] | None) -> tuple[list[Expression], tuple[OutputColumn, ...]]:
+    translator = Translator(scope)
+    shown: list[Expression] = []
+    outputs: list[OutputColumn] = []
+    for number, target in enumerate(targets or (), 1):
+        value = translator.value(target.expr)
+        shown.append(exp.alias_(presented(value), f"r{number}", copy=False))
+        outputs.append(OutputColumn(text(target.resname) or "", value.type_oid, value.typmod))
+    return shown, tuple(outputs)
+
+
+def _once_each(scope: Scope, scan: ScanBuilder, shown: list[Expression], may_repeat: bool) -> exp.Select:
+    """One row for each target row: where a join matches it several times, PostgreSQL takes any one of them."""
+    place: list[Expression] = [column(scan.alias, "_file"), column(scan.alias, "_position")]
+    if not may_repeat:
+        return computed(scope, [*place, *shown])
+    names = [item.alias for item in shown]
+    packed = struct(**{item.alias: item.this for item in shown}, _=exp.Boolean(this=True))
+    inner = computed(scope, [*place, exp.alias_(call("any_value", packed), "one", copy=False)])
+    inner.set("group", exp.Group(expressions=[item.copy() for item in place]))
+    alias = scope.statement.fresh("r")
+    unpacked = [exp.alias_(field(column(alias, "one"), name), name, copy=False) for name in names]
+    return select([column(alias, "_file"), column(alias, "_position"), *unpacked], derived(inner, alias))
+
+
+def in_column(value: Value, item: Column) -> Value:
+    """The value as the column stores it. PostgreSQL's assignment casts are in the tree already."""
+    kept = stored(value.sql, item.type_oid, item.typmod)
+    if value.constant is None:
+        return Value(cast(exp.Null(), item.form.spark), item.type_oid, item.typmod, kept.decimal, None)
+    if value.type_oid != item.type_oid:
+        raise malformed(f"a value of type {value.type_oid} for column {item.name}")
+    if item.type_oid != NUMERIC:
+        return Value(value.sql, item.type_oid, item.typmod, None, value.constant)
+    held = kept.held
+    if held.is_text:
+        return Value(numerics.as_text(value), item.type_oid, item.typmod, held)
+    if not numerics.is_static(value) or value.held.scale != held.scale:
+        raise malformed(f"a numeric for column {item.name} that was not brought to its scale")
+    return Value(numerics.widened(value, held.precision, held.scale), item.type_oid, item.typmod, held)
+
+
+def _sequence(node: Node, context: Context) -> int | None:
+    """The sequence whose next value the expression is, with casts around it or none; otherwise None."""
+    while node.type == "FUNCEXPR" and len(node.args or ()) == 1:
+        argument = node.args[0]
+        if context.builtins.signature(node.funcid) == "nextval(regclass)":
+            if argument.type != "CONST":
+                return None
+            found: int = datum.read(_REGCLASS, argument.constvalue)
+            return found
+        node = argument
+    if node.type == "NEXTVALUEEXPR":
+        sequence: int = node.seqid
+        return sequence
+    return None
+
+
+# --- expressions of the table itself: generated columns, CHECK, DEFAULT ---
+
+
+def _generate(
+    statement: Statement,
+    table: Table,
+    values: dict[int, Value],
+    numbered: set[int],
+    is_due: Callable[[int, set[int]], bool] = lambda *_: True,
+) -> set[int]:
+    """Compute the table's generated columns from the other new values; gives their attnums. Which are due, their own
+    attnum and those that they are computed from tell."""
+    generated = statement.context.generated.get(table.oid, {})
+    computed = {}
+    for attnum, source in generated.items():
+        used = columns_used(source)
+        if not is_due(attnum, used):
+            continue
+        if used & numbered:
+            raise unsupported("a generated column computed from a sequence's value")
+        translator = table_translator(statement, table, lambda number: values[number])
+        computed[attnum] = in_column(translator.value(nodes.parse(source)), table.column(attnum))
+    values.update(computed)
+    return set(computed)
+
+
+def columns_used(source: str) -> set[int]:
+    """The attnums of the columns that a generated column, by its expression, is computed from."""
+    return {node.varattno for node in walk(nodes.parse(source)) if node.type == "VAR"}
+
+
+def table_translator(statement: Statement, table: Table, columns: Callable[[int], Value]) -> Translator:
+    """A translator of expressions over one row of the table, which is range table entry 1."""
+    entry = Node("RANGETBLENTRY", {"rtekind": 0, "relid": table.oid})
+    scope = Scope(statement, Node("QUERY", {"rtable": (entry,)}), None)
+    scope.ranges[1] = columns
+    return Translator(scope)
+
+
+def _bare(table: Table) -> Callable[[int], Value]:
+    def column_of(attnum: int) -> Value:
+        item = table.column(attnum)
+        return stored(exp.column(f"c{attnum}"), item.type_oid, item.typmod)
+
+    return column_of
+
+
+def plan_check(source: str, table: Table, context: Context) -> str:
+    """A CHECK constraint (pg_constraint.conbin) as a Spark boolean over `c<attnum>`; a row violates it where false."""
+    translator = table_translator(Statement(context), table, _bare(table))
+    return rendered(translator.value(nodes.parse(source)).sql)
+
+
+def plan_expression(source: str, table: Table, attnum: int, context: Context) -> str:
+    """A default or generated column's expression (pg_attrdef.adbin) in lake form, as Spark SQL over `c<attnum>`."""
+    translator = table_translator(Statement(context), table, _bare(table))
+    return rendered(in_column(translator.value(nodes.parse(source)), table.column(attnum)).sql)

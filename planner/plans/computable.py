@@ -1,0 +1,99 @@
+"""Whether PostgreSQL may compute a query itself, over the rows of lake tables put into their shadows.
+
+It then means what PostgreSQL means by it, whatever its shape. What is left out is what the rows' being copies would
+show through, and what does more than to compute: its effects would be undone together with the rows.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, Final
+
+from catalog.datatypes import FIRST_USER_OID
+from planner.tree.builtins import Builtins
+from planner.tree.nodes import parse, walk
+from planner.tree.references import RUNS_SQL, functions
+from planner.tree.system_attributes import TABLE_OID
+
+# Volatile functions that do nothing that a savepoint undoes.
+_HARMLESS: Final = frozenset(
+    {
+        "array_sample", "array_shuffle", "clock_timestamp", "currval", "gen_random_uuid", "lastval", "nextval",
+        "pg_sleep", "pg_sleep_for", "random", "random_normal", "setseed", "setval", "timeofday", "uuidv4",
+        "uuidv7",
+    }
+)  # fmt: skip
+# Volatile functions that leave something behind, but nothing that has to do with tables.
+LOCKS_AND_NOTICES: Final = frozenset(
+    {"pg_advisory_unlock", "pg_advisory_unlock_all", "pg_advisory_unlock_shared", "pg_notify"}
+    | {
+        f"pg_{how}advisory_{level}lock{mode}"
+        for how in ("", "try_")
+        for level in ("", "xact_")
+        for mode in ("", "_shared")
+    }
+)
+_LASTING: Final = LOCKS_AND_NOTICES | {"set_config"}
+
+# Of those, what nothing undoes that undoes a transaction's work: locks of the session itself.
+_OF_SESSION: Final = frozenset(
+    {f"pg_{how}advisory_lock{mode}" for how in ("", "try_") for mode in ("", "_shared")}
+    | {"pg_advisory_unlock", "pg_advisory_unlock_all", "pg_advisory_unlock_shared"}
+)
+assert _OF_SESSION <= _LASTING, "a function of the session's locks is not listed"
+
+
+def is_computable(tree: Any, builtins: Builtins, *, made_by_users: bool = False, locked: bool = False) -> bool:
+    """Whether the answer does not depend on where the rows are, and nothing else comes of the query.
+
+    With `made_by_users` that is to be seen for the functions of users and those whose effects have to last: see
+    `functions_of_users` and `lasting_functions`. With `locked`, whoever asks has locked the rows that the query locks.
+    """
+    for oid in functions(tree):
+        if oid >= FIRST_USER_OID:
+            if not made_by_users:
+                return False
+            continue
+        known = builtins.functions.get(oid)
+        if known is None or known.name in RUNS_SQL:
+            return False
+        if known.volatility == "v" and known.name not in (_HARMLESS | _LASTING if made_by_users else _HARMLESS):
+            return False
+    for node in walk(tree):
+        if node.type == "ROWMARKCLAUSE" and not locked:
+            return False
+        # A copy of a row is elsewhere and from another transaction, but of the same table.
+        if node.type == "VAR" and node.varattno < 0 and node.varattno != TABLE_OID:
+            return False
+    return True
+
+
+@lru_cache(maxsize=1000)
+def functions_in(expression: str) -> frozenset[int]:
+    """`functions_of_users` of a default, a generation expression or a CHECK, in node text."""
+    return functions_of_users(parse(expression))
+
+
+def functions_of_users(tree: Any) -> frozenset[int]:
+    """OIDs of the functions made by users that the query calls: they may read tables that are not in it."""
+    return frozenset(oid for oid in functions(tree) if oid >= FIRST_USER_OID)
+
+
+def lasting_functions(tree: Any, builtins: Builtins) -> frozenset[int]:
+    """OIDs of PostgreSQL's own functions in the query that leave something behind: locks, settings, notifications."""
+    return _named(tree, builtins, _LASTING)
+
+
+def session_locking_functions(tree: Any, builtins: Builtins) -> frozenset[int]:
+    """OIDs of those among `lasting_functions` whose effects last though what the query reads is undone."""
+    return _named(tree, builtins, _OF_SESSION)
+
+
+def _named(tree: Any, builtins: Builtins, names: frozenset[str]) -> frozenset[int]:
+    known = ((oid, builtins.functions.get(oid)) for oid in functions(tree))
+    return frozenset(oid for oid, each in known if each is not None and oid < FIRST_USER_OID and each.name in names)
+
+
+def acting_functions(tree: Any, builtins: Builtins) -> frozenset[int]:
+    """OIDs of both: of the functions that may do more than compute."""
+    return functions_of_users(tree) | lasting_functions(tree, builtins)

@@ -1,0 +1,51 @@
+"""What an index is over, as Spark computes it: the keys of a table's rows. Pure."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from sqlglot import exp
+
+from catalog.indexes import IndexForm
+from catalog.model import Column, Table
+from planner.plans.change_plan import in_column, table_translator
+from planner.plans.select import rendered
+from planner.spark.builders import and_, column
+from planner.spark.plan import Context, OutputColumn, SparkQuery
+from planner.spark.relation_output import select
+from planner.spark.values import Value
+from planner.translate import from_clause
+from planner.translate.scope import ScanBuilder, Statement
+from planner.tree.nodes import Node, parse
+from storage.plan import FILE_COLUMN, POSITION_COLUMN
+
+SCAN: Final = "rows"
+
+
+def plan_keys(table: Table, form: IndexForm, keys: tuple[Column, ...], context: Context) -> SparkQuery:
+    """`_file`, `_position` and the keys, in the forms of the columns `keys`, of the rows that meet the predicate.
+
+    0A000 for an expression that Spark cannot compute as PostgreSQL does.
+    """
+    statement = Statement(context)
+    scan = ScanBuilder(SCAN, statement.fresh("r"), table, needs_position=True)
+    statement.scans.append(scan)
+    columns = from_clause.scan_columns(scan)
+    translator = table_translator(statement, table, columns)
+    expressions = iter(_trees(form.expressions))
+    shown: list[Any] = [column(scan.alias, FILE_COLUMN), column(scan.alias, POSITION_COLUMN)]
+    for key, item in zip(form.keys, keys, strict=True):
+        value: Value = columns(key.attnum) if key.attnum else translator.value(next(expressions))
+        shown.append(exp.alias_(in_column(value, item).sql, item.name, copy=False))
+    conditions = [translator.condition(tree) for tree in _trees(form.predicate)]
+    query = select(shown, from_clause.scan_table(scan), and_(*conditions) if conditions else None)
+    outputs = tuple(OutputColumn(item.name, item.type_oid, item.typmod) for item in keys)
+    return SparkQuery(rendered(query), statement.finished_scans(), outputs)
+
+
+def _trees(text: str | None) -> tuple[Node, ...]:
+    """The expressions of an index, or the conjuncts of its predicate."""
+    if text is None:
+        return ()
+    found = parse(text)
+    return found if isinstance(found, tuple) else (found,)

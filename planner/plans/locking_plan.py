@@ -1,0 +1,91 @@
+"""`plan_locking`: SELECT … FOR UPDATE and its kin, whose rows are locked one by one as they come.
+
+PostgreSQL locks rows after ORDER BY and before LIMIT, so Spark gives all rows in order, each with where it is, and
+whoever runs the plan locks them and counts. PostgreSQL itself refuses the clause beside DISTINCT, GROUP BY, aggregates,
+window functions and set operations. A subquery with such a clause is locked before the statement that it stands in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from catalog.errors import unsupported
+from planner.plans.select import presented_query, rendered, single_query
+from planner.spark.plan import Context, OutputColumn, SparkQuery
+from planner.translate import query, row_marks
+from planner.translate.scope import Statement
+from planner.tree.nodes import Node, remembered, walk
+
+# LockClauseStrength and LockWaitPolicy of PostgreSQL's lockoptions.h, in SQL's words.
+STRENGTHS: Final = {1: "KEY SHARE", 2: "SHARE", 3: "NO KEY UPDATE", 4: "UPDATE"}
+WAITS: Final = {0: "", 1: "SKIP LOCKED", 2: "NOWAIT"}
+
+
+@dataclass(frozen=True, slots=True)
+class LockedTable:
+    """A table whose rows are to be locked: how, and the number of the result's column with its rows' files, from 0; the
+    next column has the positions."""
+
+    table_oid: int
+    strength: str
+    waiting: str
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
+class LockingPlan:
+    """`query` gives the columns that the client sees, then two for each of `tables`; it does not cut.
+
+    Of the rows that are locked, the first `offset` are not shown, and no more than `limit` are (None: all).
+    """
+
+    query: SparkQuery
+    tables: tuple[LockedTable, ...]
+    limit: int | None
+    offset: int
+
+
+def strongest(tree: Any) -> str | None:
+    """How the statement itself locks rows, by its first clause; None where it does not."""
+    marks = single_query(tree).rowMarks
+    return STRENGTHS[marks[0].strength] if marks else None
+
+
+@remembered
+def first_strength(tree: Any) -> str | None:
+    """How the statement locks rows, itself or in a subquery, by its first clause; None where it does not."""
+    nodes = (node for node in walk(single_query(tree)) if node.type == "QUERY" and node.rowMarks)
+    return next((STRENGTHS[node.rowMarks[0].strength] for node in nodes), None)
+
+
+def subqueries(tree: Any) -> list[Node]:
+    """The subqueries that lock rows, innermost first; each can be planned and locked before the statement around it."""
+    top = single_query(tree)
+    found = [node for node in walk(top) if node.type == "QUERY" and node is not top and node.rowMarks]
+    for node in found:
+        if any(mark.pushedDown for mark in node.rowMarks):
+            raise unsupported("FOR UPDATE or FOR SHARE of a subquery or view")
+        if not row_marks.can_go_before(node):
+            raise unsupported(
+                "FOR UPDATE or FOR SHARE in a subquery that reads other than tables or depends on what is around it"
+            )
+    return found[::-1]
+
+
+def plan_locking(tree: Any, context: Context, *, subquery: bool = False) -> LockingPlan:
+    """The plan of a SELECT with a locking clause. That of a subquery tells where its rows are in all of its tables."""
+    node = single_query(tree)
+    statement = Statement(context)
+    statement.locking, statement.locates_all = True, subquery
+    found = query.select(statement, node, None)
+    columns = tuple(OutputColumn(item.label or "", item.type_oid, item.typmod) for item in found.outputs)
+    shown = len(columns) - 2 * len(row_marks.located(node) if subquery else node.rowMarks)
+    tables = tuple(
+        LockedTable(
+            node.rtable[mark.rti - 1].relid, STRENGTHS[mark.strength], WAITS[mark.waitPolicy], shown + 2 * number
+        )
+        for number, mark in enumerate(node.rowMarks)
+    )
+    spark = SparkQuery(rendered(presented_query(found)), statement.finished_scans(), columns)
+    return LockingPlan(spark, tables, *statement.cut)

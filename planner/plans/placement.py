@@ -1,0 +1,101 @@
+"""Who carries a query out: one table, total over what is asked for and what the query is, checked when it is imported.
+
+PostgreSQL computes what needs few rows, over copies of them in the tables' shadows: with all its own meaning, and in
+less time than Spark needs to begin. Spark computes what needs many. What may not be computed over copies, or not twice,
+is Spark's first; what it refuses is PostgreSQL's where that can be (`planner.plans.computable`).
+"""
+
+from __future__ import annotations
+
+from enum import Enum, StrEnum
+from typing import Any, Final, NamedTuple
+
+from catalog.datatypes import FIRST_USER_OID
+from planner.plans.computable import is_computable
+from planner.translate.row_security import restricted_tables
+from planner.tree.builtins import Builtins
+from planner.tree.references import functions
+
+
+class Engine(StrEnum):
+    """What `sluice.engine` asks for."""
+
+    AUTO = "auto"
+    POSTGRES = "postgres"
+    SPARK = "spark"
+
+
+class Place(Enum):
+    """Who begins. Of the two, the other is asked what the one that begins refuses."""
+
+    POSTGRES = "PostgreSQL"
+    SPARK = "Spark"
+
+
+class Kind(Enum):
+    """What a query is, as far as it decides who computes it."""
+
+    FEW = "few rows"
+    MANY = "many rows"
+    ACTING = "functions that may do more than compute"
+    PAST = "rows as of an earlier moment"
+    FOLLOWED = "a change after which each row is followed without a key"
+    POLICIES = "policies on rows"
+    COPIES_TOLD = "what tells a copy of a row from the row"
+
+
+class Placement(NamedTuple):
+    """A place, and why."""
+
+    place: Place
+    why: str
+
+
+PLACEMENTS: Final[dict[tuple[Engine, Kind], Placement]] = {
+    (Engine.AUTO, Kind.FEW): Placement(Place.POSTGRES, "few rows"),
+    (Engine.AUTO, Kind.MANY): Placement(Place.SPARK, "more rows than sluice.small_rows, or large ones"),
+    (Engine.AUTO, Kind.ACTING): Placement(Place.SPARK, Kind.ACTING.value),
+    (Engine.AUTO, Kind.COPIES_TOLD): Placement(Place.SPARK, Kind.COPIES_TOLD.value),
+    (Engine.AUTO, Kind.PAST): Placement(Place.SPARK, Kind.PAST.value),
+    (Engine.AUTO, Kind.FOLLOWED): Placement(Place.SPARK, Kind.FOLLOWED.value),
+    (Engine.AUTO, Kind.POLICIES): Placement(Place.SPARK, Kind.POLICIES.value),
+    (Engine.POSTGRES, Kind.FEW): Placement(Place.POSTGRES, "sluice.engine"),
+    (Engine.POSTGRES, Kind.MANY): Placement(Place.POSTGRES, "sluice.engine"),
+    (Engine.POSTGRES, Kind.ACTING): Placement(Place.SPARK, Kind.ACTING.value),
+    (Engine.POSTGRES, Kind.COPIES_TOLD): Placement(Place.SPARK, Kind.COPIES_TOLD.value),
+    (Engine.POSTGRES, Kind.PAST): Placement(Place.SPARK, Kind.PAST.value),
+    (Engine.POSTGRES, Kind.FOLLOWED): Placement(Place.SPARK, Kind.FOLLOWED.value),
+    (Engine.POSTGRES, Kind.POLICIES): Placement(Place.SPARK, Kind.POLICIES.value),
+    (Engine.SPARK, Kind.FEW): Placement(Place.SPARK, "sluice.engine"),
+    (Engine.SPARK, Kind.MANY): Placement(Place.SPARK, "sluice.engine"),
+    (Engine.SPARK, Kind.ACTING): Placement(Place.SPARK, "sluice.engine"),
+    (Engine.SPARK, Kind.COPIES_TOLD): Placement(Place.SPARK, "sluice.engine"),
+    (Engine.SPARK, Kind.PAST): Placement(Place.SPARK, "sluice.engine"),
+    (Engine.SPARK, Kind.FOLLOWED): Placement(Place.SPARK, "sluice.engine"),
+    (Engine.SPARK, Kind.POLICIES): Placement(Place.SPARK, "sluice.engine"),
+}
+assert PLACEMENTS.keys() == {(engine, kind) for engine in Engine for kind in Kind}, "the table of placements has gaps"
+
+
+# Engines for which it does not matter what the query is.
+DECIDED: Final = {
+    engine: next(iter(every)) for engine in Engine if len(every := {PLACEMENTS[engine, kind] for kind in Kind}) == 1
+}
+
+
+def kind_of(query: Any, builtins: Builtins, *, past: bool) -> Kind:
+    """What a query is, `Kind.FEW` where only the number of its rows decides. It takes time by the query's size.
+
+    `past`: its tables are read as of an earlier moment, when they may have had other columns.
+    """
+    if past:
+        return Kind.PAST
+    if restricted_tables(query):  # those of the role that it was bound by, which may be another by now
+        return Kind.POLICIES
+    if not is_computable(query, builtins, made_by_users=True):
+        return Kind.COPIES_TOLD
+    for oid in functions(query):
+        known = builtins.functions.get(oid)
+        if oid >= FIRST_USER_OID or known is None or known.volatility == "v":
+            return Kind.ACTING
+    return Kind.FEW

@@ -1,0 +1,113 @@
+"""Which rows a query with a locking clause locks, where PostgreSQL is to compute what the query gives of them.
+
+The rows are those that FROM, WHERE, ORDER BY and LIMIT choose; so Spark can find them though it has no form for what
+stands in the target list. PostgreSQL then chooses once more, over copies, and has to come to the same rows:
+
+- Nothing may be chosen by what may be another value when it is asked for again: volatile functions, and subqueries
+  whose rows come in another order.
+- Where all rows are locked that meet the conditions, it does not matter how many others are copied, nor the order.
+- Where the query is cut, or skips what others have locked, those of one table alone are copied that are locked. So the
+  query must read nothing else of that table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from planner.plans.computable import functions_of_users
+from planner.plans.select import single_query
+from planner.translate.scope import RTE_RELATION
+from planner.tree.builtins import Builtins
+from planner.tree.nodes import Node, walk
+from planner.tree.references import functions
+
+_SKIP_LOCKED: Final = 1
+# Another value for each statement, though it is STABLE.
+_OF_STATEMENT: Final = "statement_timestamp"
+
+
+def locking_alone(tree: Any, builtins: Builtins) -> Node | None:
+    """A query that locks the same rows, and gives nothing but their order; None where that is not to be told."""
+    query = single_query(tree)
+    nested = any(node.rowMarks for node in walk(query) if node.type == "QUERY" and node is not query)
+    if not query.rowMarks or nested or any(mark.pushedDown for mark in query.rowMarks):
+        return None
+    if not is_cut(query):
+        alone = query.replaced(targetList=(), sortClause=None)
+    elif reads_one_table_once(query):
+        keys = {clause.tleSortGroupRef for clause in query.sortClause or ()}
+        alone = query.replaced(targetList=tuple(_keys(query, keys)))
+    else:
+        return None
+    return alone if _is_the_same_again(alone, builtins) else None
+
+
+def is_cut(tree: Any) -> bool:
+    """Whether some of the rows that meet the conditions may not be locked."""
+    query = single_query(tree)
+    limited = query.limitCount is not None or query.limitOffset is not None
+    return limited or any(mark.waitPolicy == _SKIP_LOCKED for mark in query.rowMarks)
+
+
+@dataclass(frozen=True, slots=True)
+class LockingClause:
+    """How rows of a table are locked: LockClauseStrength and LockWaitPolicy."""
+
+    table_oid: int
+    strength: int
+    waiting: int
+
+
+def locked_table(tree: Any) -> LockingClause | None:
+    """The one table of which rows are locked, wherever in the query; None where there are more. What others have locked
+    may be skipped where the rows come from that table alone: without them, the same query chooses from the others."""
+    found = {
+        LockingClause(int(node.rtable[mark.rti - 1].relid), int(mark.strength), int(mark.waitPolicy))
+        for node in walk(tree)
+        if node.type == "QUERY"
+        for mark in node.rowMarks or ()
+        if node.rtable[mark.rti - 1].rtekind == RTE_RELATION
+    }
+    clause = found.pop() if len(found) == 1 else None
+    if clause is None or clause.waiting != _SKIP_LOCKED:
+        return clause
+    query = single_query(tree)
+    return clause if query.rowMarks and reads_one_table_once(query) else None
+
+
+def reads_one_table_once(tree: Any) -> bool:
+    """Whether the rows come from one table alone, of which the query reads nothing else."""
+    query = single_query(tree)
+    sources = list(query.jointree.fromlist or ())
+    if [source.type for source in sources] != ["RANGETBLREF"] or functions_of_users(query):
+        return False
+    entry = query.rtable[sources[0].rtindex - 1]
+    if entry.rtekind != RTE_RELATION:
+        return False
+    named = [node for node in walk(query) if node.type == "RANGETBLENTRY" and node.rtekind == RTE_RELATION]
+    return [node.relid for node in named].count(entry.relid) == 1
+
+
+def _keys(query: Node, references: set[int]) -> Iterator[Node]:
+    for target in query.targetList or ():
+        if target.ressortgroupref in references:
+            yield target
+
+
+def _is_the_same_again(query: Node, builtins: Builtins) -> bool:
+    for node in walk(query):
+        if node.type == "QUERY" and node is not query and _depends_on_order(node):
+            return False
+    for oid in functions(query):
+        known = builtins.functions.get(oid)
+        if known is None or known.volatility == "v" or known.name == _OF_STATEMENT:
+            return False
+    return True
+
+
+def _depends_on_order(query: Node) -> bool:
+    """Whether what a subquery gives may depend on the order of the rows that it reads."""
+    cut = query.limitCount is not None or query.limitOffset is not None
+    return bool(cut or query.hasDistinctOn or query.hasWindowFuncs or query.hasAggs)

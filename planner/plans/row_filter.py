@@ -1,0 +1,141 @@
+"""Which rows of a lake table a query can need, where PostgreSQL is to compute it over copies of them.
+
+A condition of WHERE, or of an inner join, that is about one table alone drops rows before anything else is made of
+them. Those conditions that Spark can tell choose the rows; PostgreSQL looks at all conditions again. Not taken are
+conditions on the side of an outer join that may be filled with NULLs, and tables that stand in the query twice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import Any, Final, NamedTuple
+
+from sqlglot import exp
+
+from catalog.errors import SluiceError
+from planner.plans.select import rendered
+from planner.spark.builders import Expression, and_, column
+from planner.spark.plan import Comparison, Context, OutputColumn, SparkQuery
+from planner.spark.relation_output import select
+from planner.translate import from_clause, scan_predicates
+from planner.translate.expressions import Translator
+from planner.translate.scope import RTE_RELATION, Scope, Statement
+from planner.tree import query_levels
+from planner.tree.nodes import Node, walk
+
+# Up to so many keys are looked up one by one.
+_KEYS_MAX: Final = 64
+_INNER: Final = 0
+_LEFT: Final = 1
+_RIGHT: Final = 3
+
+
+def needed_rows(query: Node, table_oid: int, context: Context) -> SparkQuery | None:
+    """The rows of the table that the query can need: all columns, named `c<attnum>`. None where it may need any."""
+    places = [
+        (node, index)
+        for node in walk(query)
+        if node.type == "QUERY"
+        for index, entry in enumerate(node.rtable or (), 1)
+        if entry.rtekind == RTE_RELATION and int(entry.relid) == table_oid
+    ]
+    if len(places) != 1:
+        return None
+    node, index = places[0]
+    if not all(_is_kept(item, index) for item in node.jointree.fromlist or ()):
+        return None
+    statement = Statement(context)
+    scope = Scope(statement, node, None)
+    try:
+        source = from_clause.entry(scope, index, safe=True, whole=False).head
+    except SluiceError:
+        return None
+    scan = scope.scan_ranges[index]
+    conditions: list[Expression] = []
+    for qualifier in _qualifiers(node, index):
+        try:
+            conditions.append(Translator(scope).value(qualifier).sql)
+        except SluiceError:
+            continue  # about other tables too, or not for Spark to tell
+        scan_predicates.derive(scope, qualifier)
+    if not conditions:
+        return None
+    scan.attnums.update(each.attnum for each in scan.table.columns)
+    shown: list[Expression] = [
+        exp.alias_(column(scan.alias, f"c{each.attnum}"), f"c{each.attnum}", copy=False) for each in scan.table.columns
+    ]
+    columns = tuple(OutputColumn(each.name, each.type_oid, each.typmod) for each in scan.table.columns)
+    return SparkQuery(rendered(select(shown, source, and_(*conditions))), statement.finished_scans(), columns)
+
+
+class WantedKeys(NamedTuple):
+    """Columns that are a key of the table, and the values that they have in each row that a query can need."""
+
+    attnums: tuple[int, ...]
+    values: list[tuple[Any, ...]]
+
+
+def wanted_keys(query: Node, table_oid: int, context: Context) -> WantedKeys | None:
+    """By which few keys of the table the query's rows can be found; None where its conditions name none.
+
+    The values are those of `Comparison`. A row that the query needs has one of these keys.
+    """
+    keys = context.tables[table_oid].keys
+    needed = needed_rows(query, table_oid, context) if keys else None
+    if needed is None:
+        return None
+    [scan] = [scan for scan in needed.scans if scan.table_oid == table_oid]
+    equal = _equalities(scan.predicate)
+    for key in keys:
+        columns = [equal.get(attnum) for attnum in key.attnums]
+        named = [values for values in columns if values is not None]
+        if len(named) == len(columns) and math.prod(map(len, named)) <= _KEYS_MAX:
+            return WantedKeys(key.attnums, list(product(*named)))
+    return None
+
+
+def _equalities(predicate: Sequence[Comparison]) -> dict[int, tuple[Any, ...]]:
+    """The values that columns may have, where a condition lists them: of several conditions, the shortest list."""
+    found: dict[int, tuple[Any, ...]] = {}
+    for each in predicate:
+        if each.operator in ("=", "in") and len(each.values) < len(found.get(each.attnum, (None,) * (_KEYS_MAX + 1))):
+            found[each.attnum] = each.values
+    return found
+
+
+def _qualifiers(query: Node, index: int) -> Iterator[Node]:
+    """The conditions that every row of this entry has to meet, as far as they stand above it."""
+    yield from _conjuncts(query.jointree.quals)
+    for item in query.jointree.fromlist or ():
+        yield from _of_joins(item, index)
+
+
+def _of_joins(item: Node, index: int) -> Iterator[Node]:
+    if item.type != "JOINEXPR" or not _holds(item, index):
+        return
+    left = _holds(item.larg, index)
+    if item.jointype == _INNER:
+        yield from _conjuncts(item.quals)
+    yield from _of_joins(item.larg if left else item.rarg, index)
+
+
+def _is_kept(item: Node, index: int) -> bool:
+    """Whether no outer join may put NULLs in place of a row of this entry."""
+    if item.type != "JOINEXPR" or not _holds(item, index):
+        return True
+    left = _holds(item.larg, index)
+    if item.jointype not in (_INNER, _LEFT if left else _RIGHT):
+        return False
+    return _is_kept(item.larg if left else item.rarg, index)
+
+
+def _holds(item: Node, index: int) -> bool:
+    if item.type == "RANGETBLREF":
+        return bool(item.rtindex == index)
+    return item.type == "JOINEXPR" and (_holds(item.larg, index) or _holds(item.rarg, index))
+
+
+def _conjuncts(node: Node | None) -> list[Node]:
+    return [part for part in query_levels.conjuncts(node) if not query_levels.has_sublink(part)]

@@ -1,0 +1,1 @@
+"""Spark's side: expressions, values with their PostgreSQL types, literals, and the plan's vocabulary."""

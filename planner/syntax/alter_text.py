@@ -1,0 +1,113 @@
+"""ALTER TABLE and ALTER SEQUENCE, as far as their text is needed: by which expressions columns get other values, and
+whether sequences do nothing but begin anew.
+
+Pure. What a statement does is PostgreSQL's to say; these are in none of its catalogs.
+Source: PostgreSQL documentation, "ALTER TABLE", "ALTER SEQUENCE".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from planner.syntax.lexer import Kind, Token, tokens
+from planner.tree.nodes import Node, text, walk
+
+# What stands before the expression in a clause that goes on with these words after the column's name.
+_BEFORE: Final = {("type",): "using", ("set", "data"): "using", ("set", "expression"): "as"}
+
+
+def using_expressions(statement: str) -> dict[str, str]:
+    """By the column's name, what its values are computed by anew, whatever its type: the expression in `ALTER [COLUMN]
+    name [SET DATA] TYPE … USING expression` and in `ALTER [COLUMN] name SET EXPRESSION AS (expression)`."""
+    found = {}
+    for clause in _clauses(_without_end(statement)):
+        words = [token.text if token.kind is Kind.WORD else "" for token in clause]
+        place = 2 if words[1:2] == ["column"] and words[2:3] != ["type"] else 1
+        follows = next((_BEFORE[key] for n in (1, 2) if (key := tuple(words[place + 1 :][:n])) in _BEFORE), None)
+        if words[:1] != ["alter"] or follows is None:
+            continue
+        for token in clause[place + 2 :]:
+            if token.kind is Kind.WORD and token.text == follows and token.depth == clause[0].depth:
+                found[clause[place].text] = statement[token.end : clause[-1].end].strip()
+                break
+    return found
+
+
+def past_guards(statement: str) -> str:
+    """The statement with USER in place of ALL in `{ENABLE | DISABLE} TRIGGER ALL`."""
+    items = [(token.text if token.kind is Kind.WORD else "", token) for token in tokens(statement)]
+    changed, end = "", 0
+    for (first, _), (second, _), (third, last) in zip(items, items[1:], items[2:], strict=False):
+        if first in {"enable", "disable"} and second == "trigger" and third == "all":
+            changed += statement[end : last.start] + "USER"
+            end = last.end
+    return changed + statement[end:]
+
+
+def refers(statement: str) -> bool:
+    """Whether a change of a schema may add a foreign key."""
+    return any(token.kind is Kind.WORD and token.text == "references" for token in tokens(statement))
+
+
+def numbered_later(utility: Node) -> list[str]:
+    """The columns that one clause of ALTER TABLE adds and another one makes an identity: rows that are there get no
+    number, as the identity comes after the column's values."""
+    added, numbered = set(), []
+    for command in walk(utility):
+        definition = command.fields.get("def") if command.type == "ALTERTABLECMD" else None
+        if not isinstance(definition, Node):
+            continue
+        if definition.type == "COLUMNDEF":
+            added.add(text(definition.fields.get("colname")))
+        elif definition.type == "CONSTRAINT" and command.fields.get("name"):  # ADD GENERATED … AS IDENTITY
+            numbered.append(str(text(command.name)))
+    return [name for name in numbered if name in added]
+
+
+def restarts_columns(statement: str) -> bool:
+    """Whether all that an ALTER TABLE does is `ALTER [COLUMN] name RESTART [[WITH] number]`, of one column or more."""
+    for clause in _clauses(_without_end(statement)):
+        words = [token.text for token in clause]
+        place = 3 if words[1:2] == ["column"] and words[2:3] != ["restart"] else 2
+        if words[:1] != ["alter"] or not _restarts(clause[place:]):
+            return False
+    return True
+
+
+def restarts_sequence(statement: str) -> bool:
+    """Whether all that an ALTER SEQUENCE does is `RESTART [[WITH] number]`."""
+    items = _without_end(statement)[2:]
+    if [token.text for token in items[:2]] == ["if", "exists"]:
+        items = items[2:]
+    place = 1
+    while [token.text for token in items[place : place + 1]] == ["."]:
+        place += 2
+    return _restarts(items[place:])
+
+
+def _without_end(statement: str) -> list[Token]:
+    return [token for token in tokens(statement) if token.text != ";" or token.kind is not Kind.SYMBOL]
+
+
+def _restarts(items: Sequence[Token]) -> bool:
+    words = [token.text for token in items]
+    if words[:1] != ["restart"] or items[0].kind is not Kind.WORD:
+        return False
+    number = words[2:] if words[1:2] == ["with"] else words[1:]
+    return number == words[1:] == [] or "".join(number).lstrip("+-").isdigit()
+
+
+def _clauses(items: Sequence[Token]) -> Iterator[list[Token]]:
+    """What stands between the commas of ALTER TABLE, the first one without what precedes it."""
+    clause: list[Token] = []
+    for token in items:
+        if token.kind is Kind.SYMBOL and token.text == "," and token.depth == items[0].depth:
+            yield clause
+            clause = []
+            continue
+        clause.append(token)
+        # The first clause begins at the first key word of a clause after the table's name.
+        if len(clause) > 3 and clause[0] is items[0] and token.kind is Kind.WORD and token.text == "alter":
+            clause = [token]
+    yield clause

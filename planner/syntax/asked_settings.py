@@ -1,0 +1,34 @@
+"""Which settings of a client's own a statement asks for (`current_setting('app.tenant')`), as policies often do. Pure.
+
+Settings of PostgreSQL's own are not among them: the gateway may have changed these for its own work.
+Source of the functions' numbers: pg_proc.dat.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from catalog.datatypes import TEXT
+from planner.tree import datum
+from planner.tree.nodes import walk
+
+_FUNCTIONS: Final = frozenset({2077, 3294})
+_CALLED: Final = re.compile(r":funcid (?:2077|3294)\b")
+# Two names with a dot between them, which is how PostgreSQL tells a setting that is not its own.
+_OF_CLIENTS: Final = re.compile(r"\w+\.\w+")
+_SLUICE: Final = "sluice."
+
+
+def asked_settings(written: str, tree: Any) -> frozenset[str]:
+    """Their names, in lower case, from an analysed tree; `written` is its text."""
+    if _CALLED.search(written) is None:
+        return frozenset()
+    found = set()
+    for node in walk(tree):
+        if node.type != "FUNCEXPR" or node.funcid not in _FUNCTIONS:
+            continue
+        name = node.args[0]
+        if name.type == "CONST" and name.consttype == TEXT and not name.constisnull:
+            found.add(str(datum.read(TEXT, name.constvalue)).lower())
+    return frozenset(name for name in found if _OF_CLIENTS.fullmatch(name) and not name.startswith(_SLUICE))

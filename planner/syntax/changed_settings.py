@@ -1,0 +1,116 @@
+"""Which of PostgreSQL's settings a statement changes, where it says so plainly: SET, RESET, SELECT set_config(…).
+
+Names are as PostgreSQL compares them, in lower case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import Final
+
+from catalog.datatypes import TEXT
+from planner.syntax.lexer import Kind, Token, tokens
+from planner.syntax.source_statement import known
+from planner.syntax.statements import Statement
+from planner.tree import datum
+from planner.tree.builtins import Builtins
+from planner.tree.nodes import Node, walk
+from planner.tree.references import relations
+
+_NOTHING: Final = frozenset[str]()
+# SET and RESET in words of their own, and the setting that is meant.
+_SPELLED: Final = {
+    ("time", "zone"): frozenset({"timezone"}),
+    ("names",): frozenset({"client_encoding"}),
+    ("schema",): frozenset({"search_path"}),
+    ("xml", "option"): frozenset({"xmloption"}),
+    ("role",): frozenset({"role"}),
+    ("session", "characteristics"): _NOTHING,  # of the transactions to come
+    ("seed",): _NOTHING,
+}
+# What can be set and not read, is no setting, or is another statement's matter.
+_OTHERS: Final = frozenset({
+    "all", "constraints", "seed", "session_authorization", "transaction", "transaction_deferrable",
+    "transaction_isolation", "transaction_read_only", "transaction_snapshot",
+})  # fmt: skip
+_OF_SESSION: Final = (["authorization"], ["characteristics"])
+_FUNCTION: Final = "set_config"
+
+
+class Resetting(Enum):
+    """Statements that take back what a session has set or kept, without naming it."""
+
+    SETTINGS = "RESET ALL"
+    NUMBERS = "DISCARD SEQUENCES"
+    TEMPORARY = "DISCARD TEMP"
+
+
+_DISCARDED: Final = {
+    "sequences": Resetting.NUMBERS,
+    "temp": Resetting.TEMPORARY,
+    "temporary": Resetting.TEMPORARY,
+}
+
+
+@known
+def resetting(statement: Statement) -> Resetting | None:
+    """Which of these it is; None for any other statement."""
+    if statement.first_word not in {"reset", "discard"}:
+        return None
+    items = list(tokens(statement.text))[1:]
+    if len(items) != 1 or items[0].kind is not Kind.WORD:
+        return None
+    if statement.first_word == "discard":
+        return _DISCARDED.get(items[0].text)
+    return Resetting.SETTINGS if items[0].text == "all" else None
+
+
+@known
+def changed_settings(statement: Statement) -> frozenset[str] | None:
+    """What SET or RESET changes. None for other statements, and where what comes of it cannot be told from a name."""
+    if statement.first_word not in {"set", "reset"}:
+        return None
+    items = list(tokens(statement.text))[1:]
+    words = [item.text for item in items]
+    if words[:1] == ["local"] or (words[:1] == ["session"] and words[1:2] not in _OF_SESSION):
+        items, words = items[1:], words[1:]
+    for spelled, names in _SPELLED.items():
+        if tuple(words[: len(spelled)]) == spelled:
+            return names
+    name = _name(items)
+    return frozenset({name}) if name is not None and _can_be_read(name) else None
+
+
+def _can_be_read(name: str) -> bool:
+    return name not in _OTHERS
+
+
+def _name(items: Sequence[Token]) -> str | None:
+    """The setting's name, which begins there: up to the sign, or of RESET, to the end."""
+    parts: list[str] = []
+    for place, item in enumerate(items):
+        is_point = item.kind is Kind.SYMBOL and item.text == "."
+        if is_point != bool(place % 2):
+            return "".join(parts) if item.text in {"=", "to"} and parts else None
+        parts.append(item.text.lower())
+    return "".join(parts) or None
+
+
+def configured_settings(query: Node, builtins: Builtins) -> frozenset[str] | None:
+    """What an analysed SELECT changes that reads no relation and calls set_config. None for others, and where a name is
+    not a constant."""
+    if relations(query):
+        return None
+    names = set()
+    for node in walk(query):
+        if node.type != "FUNCEXPR":
+            continue
+        known = builtins.functions.get(int(node.funcid))
+        if known is None or known.name != _FUNCTION:
+            continue
+        name = node.args[0]
+        if name.type != "CONST" or name.constisnull:
+            return None
+        names.add(str(datum.read(TEXT, name.constvalue)).lower())
+    return frozenset(names) if names and all(map(_can_be_read, names)) else None

@@ -1,0 +1,47 @@
+"""CREATE and DROP DATABASE: a lake is one database. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from itertools import islice
+from typing import Final
+
+from catalog.errors import SluiceError, SqlState
+from planner.syntax.lexer import Kind, Token, tokens
+
+# Whatever the client's rights are: PostgreSQL would say that he lacks CREATEDB, which helps nobody.
+_HINT: Final = (
+    "A lake is one database. Use a schema of it in place of another database (SET search_path), have test runners "
+    "use the database that there is, or start another gateway with its own --data-dir."
+)
+# DROP DATABASE IF EXISTS name, and one more.
+_TOKENS_MAX: Final = 6
+
+
+def no_databases(command: str) -> SluiceError:
+    """The refusal of a command that would make or drop one."""
+    return SluiceError(SqlState.FEATURE_NOT_SUPPORTED, f"{command} is not supported", hint=_HINT)
+
+
+def refused(text: str, lake: str, others: Collection[str]) -> SluiceError | None:
+    """What is said to a statement, of a client that is not connected to the `lake`, where it is not PostgreSQL's to
+    answer: it makes a database, or drops that one. `others` are databases that there are too."""
+    items = list(islice(tokens(text), _TOKENS_MAX))
+    command = " ".join(item.text.upper() for item in items[:2] if item.kind is Kind.WORD)
+    if command == "CREATE DATABASE":
+        name = items[2].text if len(items) > 2 else None
+        if name == lake or name in others:
+            return SluiceError("42P04", f'database "{name}" already exists')
+        return no_databases(command)
+    if command == "DROP DATABASE" and not _drops_another(items[2:], lake, text):
+        return no_databases(command)
+    return None
+
+
+def _drops_another(items: list[Token], lake: str, text: str) -> bool:
+    if [item.text for item in items[:2]] == ["if", "exists"]:
+        items = items[2:]
+    if items and items[-1].text == ";":
+        items = items[:-1]
+    is_plain = len(items) == 1 and items[0].kind in (Kind.WORD, Kind.NAME) and "u&" not in text.lower()
+    return is_plain and items[0].text != lake

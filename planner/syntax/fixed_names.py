@@ -1,0 +1,119 @@
+"""Whether a statement means the same whatever the session's search path is.
+
+A client sets the path, and may put types, functions and operators of its own before PostgreSQL's: where a statement of
+the gateway's names one without its schema, the client's code is what runs. PostgreSQL's grammar itself stands for
+pg_catalog where key words make a type or a call (`bigint`, `coalesce(…)`), and elsewhere for an operator that is looked
+up by the path (IN, BETWEEN, LIKE, NULLIF, CASE … WHEN, IS DISTINCT FROM, JOIN … USING).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
+
+from planner.syntax.lexer import Kind, Token, tokens
+
+# Types that the grammar itself puts into pg_catalog.
+_TYPES: Final = frozenset(
+    {
+        "bigint", "bit", "boolean", "char", "character", "dec", "decimal", "double", "float", "int", "integer",
+        "interval", "json", "numeric", "real", "smallint", "time", "timestamp", "varchar",
+    }
+)  # fmt: skip
+# Words before a bracket that call nothing that the path finds.
+_NO_CALLS: Final = frozenset(
+    {
+        "all", "and", "any", "array", "as", "by", "case", "coalesce", "cursor", "distinct", "else", "except", "exists",
+        "extract", "filter", "from", "greatest", "least", "limit", "materialized", "not", "on", "only",
+        "operator", "or", "over", "returning", "row", "select", "some", "substring", "then", "trim", "union", "values",
+        "when", "where", "with",
+    }
+)  # fmt: skip
+# Words that stand for an operator of that name in the path.
+_OPERATORS: Final = frozenset(
+    {"between", "collate", "ilike", "in", "like", "natural", "nullif", "overlaps", "similar", "using"}
+)
+_PUNCTUATION: Final = frozenset("(),.;[]")
+# What stands between one of these and a relation.
+_BEFORE_RELATIONS: Final = frozenset({"from", "join", "into", "update"})
+_PLAIN: Final = frozenset({"select", "lateral", "only"})
+
+
+@lru_cache(4096)
+def loose_name(sql: str) -> str | None:
+    """The first thing in the statement that the search path, or a temporary object, may give another meaning."""
+    read = list(tokens(sql))
+    common = _common_names(read)
+    for place, token in enumerate(read):
+        found = _loose(read, place, common)
+        if found:
+            return f"{token.text} at {token.start} of {sql}"
+    return None
+
+
+def _loose(read: Sequence[Token], place: int, common: frozenset[str]) -> bool:
+    token, before, after = read[place], _text(read, place - 1), _text(read, place + 1)
+    if token.kind is Kind.SYMBOL:
+        return _is_loose_symbol(read, place)
+    if before == "case" and token.text != "when":
+        return True
+    if token.kind not in (Kind.WORD, Kind.NAME):
+        return False
+    if before == ":" and _text(read, place - 2) == ":":
+        return token.kind is Kind.NAME or not (token.text in _TYPES or (token.text == "pg_catalog" and after == "."))
+    if before == ".":
+        return False
+    if token.kind is Kind.WORD and token.text in _OPERATORS:
+        return True
+    if token.kind is Kind.WORD and (token.text, before) in (("distinct", "is"), ("distinct", "not")):
+        return True
+    if before in _BEFORE_RELATIONS and not _is_of_extract(read, place - 1):
+        plain = token.text in _PLAIN or (token.text, after) == ("rows", "from")
+        return not (plain or after == "." or token.text in common or (before == "into" and after == ""))
+    if after == "(":
+        return not (token.kind is Kind.WORD and token.text in _NO_CALLS) and not _is_alias(read, place, common)
+    return False
+
+
+def _is_loose_symbol(read: Sequence[Token], place: int) -> bool:
+    symbol, before, after = read[place].text, _text(read, place - 1), _text(read, place + 1)
+    if symbol in _PUNCTUATION:
+        return False
+    if symbol == ":":
+        return ":" not in (before, after)
+    if symbol == "*" and before in ("select", ".", "("):
+        return False
+    return not _is_named_operator(read, place)
+
+
+def _is_named_operator(read: Sequence[Token], place: int) -> bool:
+    """Whether it is (a part of) OPERATOR(pg_catalog.…)."""
+    while place >= 0 and read[place].kind is Kind.SYMBOL and read[place].text not in _PUNCTUATION:
+        place -= 1
+    return [_text(read, place - back) for back in (3, 2, 1, 0)] == ["operator", "(", "pg_catalog", "."]
+
+
+def _is_of_extract(read: Sequence[Token], place: int) -> bool:
+    """EXTRACT(field FROM …)."""
+    return _text(read, place - 2) == "(" and _text(read, place - 3) in ("extract", "substring", "trim")
+
+
+def _is_alias(read: Sequence[Token], place: int, common: frozenset[str]) -> bool:
+    """What columns are named of: `AS u (a, b)`, `WITH u (a, b) AS`."""
+    return _text(read, place - 1) == "as" or read[place].text in common
+
+
+def _common_names(read: Sequence[Token]) -> frozenset[str]:
+    """The names of WITH queries."""
+    found = set()
+    for place, token in enumerate(read):
+        if token.kind is Kind.WORD and token.text in ("with", "recursive") and _text(read, place + 1) != "recursive":
+            found.add(_text(read, place + 1))
+        if token.text == ")" and _text(read, place + 1) == "," and _text(read, place + 3) in ("as", "("):
+            found.add(_text(read, place + 2))
+    return frozenset(found)
+
+
+def _text(read: Sequence[Token], place: int) -> str:
+    return read[place].text if 0 <= place < len(read) else ""

@@ -1,0 +1,40 @@
+"""UNLOGGED tables, which the lake has none of: what is not logged is lost in a crash, and the lake's files are not."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from planner.syntax.lexer import Kind, Token, tokens
+
+_UNLOGGED: Final = "unlogged"
+_LOGGED: Final = "LOGGED  "
+assert len(_LOGGED) == len(_UNLOGGED), "what stands behind it would be at another position"
+
+
+def as_logged(text: str, *, standard_strings: bool = True) -> str | None:
+    """The same statements of ordinary tables, each word where it was; None where none is UNLOGGED."""
+    if _UNLOGGED not in text.lower():
+        return None
+    pieces, place = list[str](), 0
+    two, one = "", ""  # the words before
+    first = ""
+    for token in tokens(text, standard_strings=standard_strings):
+        word = token.text if token.kind is Kind.WORD else ""
+        instead: str | None = None
+        if one == _UNLOGGED and word == "table" and two in {"create", "into"}:
+            instead = " " * len(_UNLOGGED)
+        elif word == _UNLOGGED and one == "set" and first == "alter":
+            instead, last = _LOGGED, token
+        if instead is not None:
+            pieces += [text[place : last.start], instead]
+            place = last.end
+        first = _first(first, token)
+        two, one, last = one, word, token
+    return "".join([*pieces, text[place:]]) if pieces else None
+
+
+def _first(first: str, token: Token) -> str:
+    """The first word of the statement that the token is in."""
+    if token.kind is Kind.SYMBOL and token.text == ";":
+        return ""
+    return first or token.text

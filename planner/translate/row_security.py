@@ -1,0 +1,148 @@
+"""Row-level security: the conditions that PostgreSQL's rewriter has put into the analysed tree (rowsecurity.c).
+
+A range table entry's `securityQuals` say which rows of a table are seen; a change's `withCheckOptions`, which it may
+make. The rows that are seen are a derived table with a barrier above it: nothing that the client's statement computes
+comes below it, so that no error tells of a row which is not seen. The barrier is a condition that is always true and
+that Spark takes to be another one each time: its optimizer neither moves a condition past it nor joins one to it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from sqlglot import exp
+
+from catalog.errors import SluiceError, SqlState, unsupported
+from planner.spark.builders import Expression, boolean, call, case, integer
+from planner.spark.relation_output import derived, select
+from planner.translate import query
+from planner.translate.correlation.domain import INDEPENDENT
+from planner.translate.expressions import Translator
+from planner.translate.scope import RTE_RELATION, Scope
+from planner.tree.nodes import Node, malformed, text, walk
+
+# WCOKind of nodes/parsenodes.h.
+_INSERT_CHECK: Final = 1
+_UPDATE_CHECK: Final = 2
+# The column in which `violated` stands beside the rows of a change.
+VIOLATED: Final = "violated"
+
+
+def visible_rows(scope: Scope, index: int, entry: Node) -> Expression:
+    """The rows of a table that its policies let through, as a relation under its scan's alias."""
+    alone = scope.query.replaced(
+        commandType=query.CMD_SELECT,
+        resultRelation=0,
+        rtable=tuple(
+            entry.replaced(securityQuals=None) if number == index else each
+            for number, each in enumerate(scope.query.rtable, 1)
+        ),
+        jointree=Node(
+            "FROMEXPR",
+            {
+                "fromlist": (Node("RANGETBLREF", {"rtindex": index}),),
+                "quals": Node("BOOLEXPR", {"boolop": "and", "args": tuple(entry.securityQuals)}),
+            },
+        ),
+        cteList=None,
+        rowMarks=None,
+    )
+    level = Scope(scope.statement, alone, None)
+    query.read_rows(level, INDEPENDENT)
+    scan = level.scan_ranges[index]
+    every = exp.Column(this=exp.Star(), table=exp.to_identifier(scan.alias))
+    # One column more, for a scan of which no column is used has none.
+    rows = query.computed(level, [every, exp.alias_(boolean(True), "seen")])
+    scan.restricted = True
+    scope.scan_ranges[index] = scope.row_scans[index] = scan
+    scan.alias = scope.statement.fresh("r")
+    return behind_barrier(scope, rows, scan.alias)
+
+
+def behind_barrier(scope: Scope, rows: Expression, alias: str) -> exp.Subquery:
+    """The query's rows as a relation, of which nothing else is computed than what the query itself computes."""
+    within = derived(rows, scope.statement.fresh("r"))
+    always = exp.GTE(this=call("spark_partition_id"), expression=integer(0))
+    return derived(select([exp.Star()], within, always), alias)
+
+
+def violations(change: Node) -> tuple[SluiceError, ...]:
+    """The errors for what new rows may break, in PostgreSQL's order."""
+    return tuple(_violation(option) for option in change.withCheckOptions or ())
+
+
+def violated(scope: Scope) -> list[Expression]:
+    """Which of `violations` is the first that a new row breaks, counted from 1, or 0, as a column; nothing where there
+    is none to break. A condition that is NULL is broken, too. The level's ranges give the new row."""
+    options = scope.query.withCheckOptions or ()
+    if not options:
+        return []
+    translator = Translator(scope)
+    broken = [
+        (exp.Not(this=call("coalesce", translator.value(option.qual).sql, boolean(False))), integer(number))
+        for number, option in enumerate(options, 1)
+    ]
+    return [exp.alias_(case(*broken, default=integer(0)), VIOLATED, copy=False)]
+
+
+def restricted_tables(tree: Node) -> frozenset[int]:
+    """OIDs of the tables of which policies hide rows, wherever they stand in the tree."""
+    return frozenset(
+        int(node.relid)
+        for node in walk(tree)
+        if node.type == "RANGETBLENTRY" and node.fields.get("securityQuals") and node.rtekind == RTE_RELATION
+    )
+
+
+def conditions(change: Node) -> tuple[object, ...]:
+    """All conditions of policies on the rows that a change reads of its target, and on those that it makes."""
+    return change.withCheckOptions, _target(change).fields.get("securityQuals")
+
+
+def with_conditions_of(change: Node, other: Node) -> Node:
+    """The change over those rows of its target that the other one sees."""
+    if change.resultRelation != other.resultRelation:
+        raise malformed("a target in another place")
+    return _over(change, _target(other).fields.get("securityQuals"))
+
+
+def without_conditions(change: Node) -> Node:
+    """The change of all rows, whatever policies its target has: as when PostgreSQL itself writes a table anew."""
+    return _over(change, None).replaced(withCheckOptions=None)
+
+
+def past_policies(tree: Any) -> Any:
+    """The tree over all rows of its tables: as PostgreSQL itself looks at them for a constraint."""
+    if isinstance(tree, tuple):
+        return tuple(past_policies(each) for each in tree)
+    if not isinstance(tree, Node) or tree.type == "CONST":
+        return tree
+    fields = {name: past_policies(value) for name, value in tree.fields.items() if isinstance(value, Node | tuple)}
+    if tree.type == "RANGETBLENTRY":
+        fields["securityQuals"] = None
+    return tree.replaced(**fields)
+
+
+def _over(change: Node, conditions: object) -> Node:
+    target = _target(change).replaced(securityQuals=conditions)
+    return change.replaced(
+        rtable=tuple(
+            target if number == change.resultRelation else each for number, each in enumerate(change.rtable, 1)
+        )
+    )
+
+
+def _target(change: Node) -> Node:
+    target: Node = change.rtable[change.resultRelation - 1]
+    return target
+
+
+def _violation(option: Node) -> SluiceError:
+    if option.kind not in (_INSERT_CHECK, _UPDATE_CHECK):
+        raise unsupported("a change through a view WITH CHECK OPTION")
+    policy = text(option.polname)
+    named = "" if policy is None else f' "{policy}"'
+    return SluiceError(
+        SqlState.INSUFFICIENT_PRIVILEGE,
+        f'new row violates row-level security policy{named} for table "{text(option.relname)}"',
+    )

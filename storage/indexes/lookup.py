@@ -1,0 +1,208 @@
+"""Reads by index: which of the rows that a scan has to look at are in which files, by the sidecars of these.
+
+Contract: `look_up` gives, of the files that statistics leave, those that must be read whole and those of which a few
+positions are enough. It errs on the side of reading: a file without a sidecar, a condition that the keys cannot be
+compared by, or a look that would find much of a file, leave the file whole. Rows found may still be deleted, or not
+meet the query's condition. Blocking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as pads
+from cachetools import LRUCache, cached
+
+from catalog.errors import SluiceError
+from catalog.indexes import Index
+from catalog.model import Column, DataFile, Sidecar, Table
+from storage.indexes.pruning import comparable, prune
+from storage.indexes.sidecars import POSITION, key_table
+from storage.parquet.arrow_types import arrow_type
+from storage.parquet.file_identity import Expected, expected
+from storage.parquet.files import LakeFiles, corrupt_file
+from storage.plan import BoundScan, Comparison
+
+# A look that may find more rows of a file is given up: to read the file whole costs less.
+FOUND_MAX: Final = 100_000
+_FRAGMENTS_MAX: Final = 512
+# Of a longer list, the row groups of a sidecar are chosen by the least and the greatest.
+_LISTED_MAX: Final = 64
+_EQUAL: Final = ("=", "in", "is null")
+
+
+@dataclass(frozen=True, slots=True)
+class LookUp:
+    """`index` is the one that was used, if any. `whole` are files to be read as they are, `rows` the positions
+    (ascending) of the rows to be read of others, by path; those `skipped` have none."""
+
+    index: Index | None
+    whole: tuple[DataFile, ...]
+    rows: Mapping[str, npt.NDArray[np.int64]] = field(default_factory=dict)
+    skipped: tuple[DataFile, ...] = ()
+
+    @property
+    def row_count(self) -> int:
+        """How many rows were found by the index."""
+        return sum(len(each) for each in self.rows.values())
+
+
+def look_up(data_path: str, bound: BoundScan) -> LookUp:
+    """What has to be read for a scan."""
+    scan, version = bound.scan, bound.version
+    kept, skipped = prune(version.files, version.table, scan.predicate)
+    chosen = _chosen(bound) if bound.sidecars else None
+    if chosen is None:
+        return LookUp(None, kept, skipped=skipped)
+    index, conditions = chosen
+    keys = key_table(version.table, index.form)
+    tests = [_Test(keys.column(each.attnum), each) for each in conditions]
+    if all(test.filter is None for test in tests):
+        return LookUp(None, kept, skipped=skipped)
+    files = LakeFiles(data_path)
+    whole, passed = [], list(skipped)
+    rows: dict[str, npt.NDArray[np.int64]] = {}
+    for file in kept:
+        sidecar = None if file.data_file_id is None else bound.sidecars.get((index.index_id, file.data_file_id))
+        found = None if sidecar is None else _positions(files, keys, sidecar, conditions, tests)
+        if found is None:
+            whole.append(file)
+        elif len(found):
+            rows[file.path] = found
+        else:
+            passed.append(file)
+    return LookUp(index, tuple(whole), rows, tuple(passed))
+
+
+def _chosen(bound: BoundScan) -> tuple[Index, list[Comparison]] | None:
+    """The index by which least has to be read, as far as its keys and the conditions on them tell."""
+    scan, best, most = bound.scan, None, 0
+    for index in bound.version.table.indexes:
+        if not index.is_used or (index.form.predicate is not None and index.oid not in scan.implied):
+            continue
+        conditions = list(_conditions(bound, index))
+        worth = _worth(index, conditions)
+        if worth > most:
+            best, most = (index, conditions), worth
+    return best
+
+
+def _conditions(bound: BoundScan, index: Index) -> Iterable[Comparison]:
+    """The conditions on the index's keys, as comparisons of the columns of its sidecars."""
+    for place, key in enumerate(index.form.keys, 1):
+        for each in bound.scan.predicate:
+            if key.attnum and each.attnum == key.attnum and each.operator != "is not null":
+                yield Comparison(place, each.operator, each.values)
+    for of in bound.scan.keys:
+        if of.index == index.oid and of.operator != "is not null":
+            yield Comparison(of.place, of.operator, of.values)
+
+
+def _worth(index: Index, conditions: Sequence[Comparison]) -> int:
+    """2 for each leading key that is compared for equality, 1 for one that follows them and is compared otherwise; an
+    index over part of the rows is worth a little more."""
+    worth = 0
+    for place in range(1, len(index.form.keys) + 1):
+        operators = {each.operator for each in conditions if each.attnum == place}
+        if not operators:
+            break
+        if operators.isdisjoint(_EQUAL):
+            worth += 2
+            break
+        worth += 4
+    return worth + (index.form.predicate is not None) if worth else 0
+
+
+class _Test:
+    """A condition as Arrow takes it: `filter` is its meaning, `coarse` one that statistics can judge. None for none."""
+
+    def __init__(self, column: Column, condition: Comparison) -> None:
+        self.coarse: pads.Expression | None = None
+        self.filter: pads.Expression | None = None
+        field_, kind = pc.field(column.name), arrow_type(column.form)
+        if condition.operator == "is null":
+            self.filter = self.coarse = field_.is_null()
+            return
+        try:
+            if not all(comparable(column, value) for value in condition.values):
+                return
+            values = [pa.scalar(str(v) if pa.types.is_string(kind) else v, kind) for v in condition.values]
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError):
+            return  # no value of the column's type
+        match condition.operator:
+            case "in":
+                self.filter = field_.isin(pa.array(values, kind))
+                listed = [field_ == value for value in values]
+                if len(values) > _LISTED_MAX:
+                    ends = pc.min_max(pa.array(values, kind))
+                    listed = [(field_ >= ends["min"]) & (field_ <= ends["max"])]
+                self.coarse = _any(listed)
+            case "=":
+                self.filter = self.coarse = field_ == values[0]
+            case "<":
+                self.filter = self.coarse = field_ < values[0]
+            case "<=":
+                self.filter = self.coarse = field_ <= values[0]
+            case ">":
+                self.filter = self.coarse = field_ > values[0]
+            case ">=":
+                self.filter = self.coarse = field_ >= values[0]
+
+
+def _any(listed: Sequence[Any]) -> Any:
+    if not listed:
+        return pc.scalar(False)
+    found = listed[0]
+    for each in listed[1:]:
+        found |= each
+    return found
+
+
+def _all(listed: Iterable[Any]) -> Any:
+    found = None
+    for each in listed:
+        if each is not None:
+            found = each if found is None else found & each
+    return found
+
+
+def _positions(
+    files: LakeFiles, keys: Table, sidecar: Sidecar, conditions: Sequence[Comparison], tests: Sequence[_Test]
+) -> npt.NDArray[np.int64] | None:
+    """The positions of the rows that meet the conditions, ascending; None where they are not to be told so."""
+    kept, _ = prune([sidecar.file], keys, conditions)
+    if not kept or not sidecar.file.record_count:
+        return np.empty(0, np.int64)
+    coarse, condition = _all(test.coarse for test in tests), _all(test.filter for test in tests)
+    if condition is None:
+        return None
+    try:
+        of = expected("", sidecar.file)
+        files.confirm([of])
+        fragment = _fragment(files, of)
+        chosen = fragment.subset(filter=coarse)
+        if sum(group.num_rows for group in chosen.row_groups) > max(FOUND_MAX, sidecar.file.record_count // 4):
+            return None
+        found = chosen.to_table(filter=condition, columns=[POSITION]).column(POSITION)
+    except SluiceError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            return None  # the file itself has all that it had; `sluice check` tells of it
+        raise
+    except (pa.ArrowException, OSError) as error:
+        raise corrupt_file(sidecar.file.path, str(error).splitlines()[0]) from error
+    if len(found) > FOUND_MAX:
+        return None
+    return np.sort(found.to_numpy())
+
+
+@cached(LRUCache(_FRAGMENTS_MAX), key=lambda files, of: (files.data_path, of.path), lock=Lock())
+def _fragment(files: LakeFiles, of: Expected) -> pads.ParquetFileFragment:
+    """A sidecar with its footer. Sidecars never change."""
+    return files.fragment(of)

@@ -1,0 +1,131 @@
+"""Which data files of a table are worth being written anew, and writing them: fewer, larger, without what nobody reads.
+
+A file is due that is small, together with others of about its size; or that has lost many of its rows; or much of which
+is columns that the table has no more. New files have the live rows of the old ones, in their order. Sizes go in tiers,
+so that a row is written anew once for each tier that its file grows through, however small the files are that come.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from catalog.errors import SluiceError, SqlState
+from catalog.model import Column, DataFile, Table, TableVersion
+from storage.indexes.keys import read_rows
+from storage.parquet.arrow_types import leaf_types
+from storage.parquet.files import LakeFiles
+from storage.parquet.parquet_writer import FILE_BYTES, ParquetWriter
+from storage.parquet.positions import deleted_positions
+
+# The smallest tier is of files below this size; each next one is so many times as large.
+_FIRST_TIER_BYTES: Final = 64 * 2**10
+_TIER_FACTOR: Final = 8
+# So many files at most become one at a time: what a merge that is given up has cost is bounded.
+GROUP_FILES_MAX: Final = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """`min_files` small files of a tier are due, those below `small_bytes`, with all of lower tiers; so is a file of
+    which the share `waste` is deleted rows or dropped columns. With `all_files`, every file is."""
+
+    min_files: int
+    small_bytes: int
+    waste: float
+    all_files: bool = False
+
+
+def due(version: TableVersion, policy: Policy) -> list[tuple[DataFile, ...]]:
+    """Groups of files to be written anew, each to become one file or a few. Pure."""
+    known = frozenset(field_id for column in version.table.columns for field_id, _ in leaf_types(column))
+    files = [file for file in version.files if _can_be_read(version.table, file, known)]
+    if policy.all_files:
+        return _groups(files, known)
+    wasted = {file.path for file in files if _waste(file, known) >= policy.waste}
+    small = [file for file in files if _live_bytes(file, known) < policy.small_bytes]
+    tiers = {file.path: _tier(_live_bytes(file, known)) for file in small}
+    full = [tier for tier, count in Counter(tiers.values()).items() if count >= max(policy.min_files, 2)]
+    merged = {path for path, tier in tiers.items() if full and tier <= max(full)}
+    return _groups([file for file in files if file.path in wasted or file.path in merged], known)
+
+
+def _groups(files: Iterable[DataFile], known: frozenset[int]) -> list[tuple[DataFile, ...]]:
+    groups: list[tuple[DataFile, ...]] = []
+    group: list[DataFile] = []
+    size = 0.0
+    for file in files:
+        live = _live_bytes(file, known)
+        if group and (size + live > FILE_BYTES or len(group) == GROUP_FILES_MAX):
+            groups.append(tuple(group))
+            group, size = [], 0.0
+        group.append(file)
+        size += live
+    return [*groups, tuple(group)] if group else groups
+
+
+def _can_be_read(table: Table, file: DataFile, known: frozenset[int]) -> bool:
+    """A file is left alone that has none of the table's columns, or lacks one whose default no file can be given."""
+    if not known.intersection(file.statistics):
+        return False
+    return not any(_lacks(column, file) and column.form.children for column in table.columns)
+
+
+def _lacks(column: Column, file: DataFile) -> bool:
+    return column.initial_default is not None and not any(
+        field_id in file.statistics for field_id, _ in leaf_types(column)
+    )
+
+
+def _deleted_share(file: DataFile) -> float:
+    return (file.record_count - file.live_count) / max(file.record_count, 1)
+
+
+def _dropped_share(file: DataFile, known: frozenset[int]) -> float:
+    """The share of a file's bytes that are of columns which the table has no more."""
+    total = sum(each.size_bytes for each in file.statistics.values())
+    dropped = sum(each.size_bytes for field_id, each in file.statistics.items() if field_id not in known)
+    return dropped / total if total else 0.0
+
+
+def _live_bytes(file: DataFile, known: frozenset[int]) -> float:
+    return file.size_bytes * (1.0 - _deleted_share(file)) * (1.0 - _dropped_share(file, known))
+
+
+def _waste(file: DataFile, known: frozenset[int]) -> float:
+    return max(_deleted_share(file), _dropped_share(file, known))
+
+
+def _tier(size: float) -> int:
+    return 0 if size < _FIRST_TIER_BYTES else 1 + int(math.log(size / _FIRST_TIER_BYTES, _TIER_FACTOR))
+
+
+def merged(data_path: str, table: Table, old: Sequence[DataFile], stopped: Callable[[], bool]) -> tuple[DataFile, ...]:
+    """Write the live rows of these files anew; none where there are none. Blocking.
+
+    57014 once `stopped` says so, between two batches; then nothing is left.
+    """
+    files = LakeFiles(data_path)
+    writer = ParquetWriter(data_path, table)
+    try:
+        for file in old:
+            alive = np.ones(file.record_count, np.bool_)
+            if file.delete_file is not None:
+                alive[deleted_positions(files, table.path, file.delete_file)] = False
+            if not alive.any():
+                continue
+            for first, batch in read_rows(files, table, file, table.columns):
+                if stopped():
+                    raise SluiceError(SqlState.QUERY_CANCELED, "canceling statement due to user request")
+                mask = alive[first : first + batch.num_rows]
+                writer.write(batch if mask.all() else batch.filter(pa.array(mask)))
+        return writer.finish()
+    except BaseException:
+        writer.abort()
+        raise

@@ -1,0 +1,230 @@
+"""The lake's file system: a local folder or an object store, through pyarrow; and its faults as SluiceErrors.
+
+Blocking; call it in threads. Paths given here are relative to the data path.
+
+Whoever reads rows says what the catalog knows of the file (`Expected`), and has XX001 where that is not so. When a file
+is opened, its size, the size of its footer and its number of rows are compared, which costs nothing beside reading it.
+Where it is not opened, since Spark reads it or what was read of it is kept here, `confirm` compares the size, again
+for each look, as a file may be damaged at any time: 1,000 files of a local folder take some milliseconds.
+
+An object store replaces objects as a whole or not at all, and would be asked over the network for each: its files are
+compared when they are opened here, and (`all_of`) when Spark is first told of them. What is not told: other bytes in a
+file of the same size, whose footer is as long, and which has as many rows or is read by Spark, as long as they can be
+unpacked.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.dataset as pads
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+from catalog.errors import SluiceError, SqlState
+from storage.parquet import layout
+from storage.parquet.file_identity import Expected
+
+_NO_SPACE: Final = (errno.ENOSPC, errno.EDQUOT)
+# An object store is asked about so many files at a time.
+_ASKERS: Final = 16
+_ERRNO: Final = re.compile(r"\[[Ee]rrno (\d+)\]")
+
+
+def file_error(error: OSError, path: str) -> SluiceError:
+    """The error a client sees when the operating system refuses: 53100 for a full disk, else 58030; names the file."""
+    number = error.errno
+    if number is None and (match := _ERRNO.search(str(error))):
+        number = int(match[1])
+    if number in _NO_SPACE:
+        return SluiceError(SqlState.DISK_FULL, f'could not write file "{path}": {os.strerror(number)}')
+    reason = os.strerror(number) if number is not None else str(error).splitlines()[0]
+    return SluiceError(SqlState.IO_ERROR, f'could not access file "{path}": {reason}')
+
+
+def corrupt_file(path: str, reason: str) -> SluiceError:
+    """The error a client sees when a file of the lake is not the Parquet that it should be."""
+    return SluiceError(SqlState.DATA_CORRUPTED, f'file "{path}" of the lake cannot be read: {reason}')
+
+
+class LakeFiles:
+    """Files below `data_path`."""
+
+    def __init__(self, data_path: str) -> None:
+        self.data_path = data_path
+        self.local = layout.is_local(data_path)
+        if self.local:
+            self._system: pafs.FileSystem = pafs.LocalFileSystem()
+            self._root = layout.local_path(data_path)
+        else:
+            self._system, self._root = pafs.FileSystem.from_uri(data_path)
+
+    def full_path(self, path: str) -> str:
+        """The path as pyarrow's file system takes it."""
+        return layout.join(self._root, path)
+
+    def create_folder(self, path: str) -> None:
+        """Make the folder and those above it; does nothing where it is, or where the store has no folders."""
+        with self._guard(path):
+            self._system.create_dir(self.full_path(path), recursive=True)
+
+    @contextmanager
+    def output(self, path: str) -> Iterator[pa.NativeFile]:
+        """A new file for writing."""
+        with self._guard(path), self._system.open_output_stream(self.full_path(path)) as stream:
+            yield stream
+
+    def open_output(self, path: str) -> pa.NativeFile:
+        """A new file for writing; the caller closes it."""
+        with self._guard(path):
+            return self._system.open_output_stream(self.full_path(path))
+
+    def sync(self, paths: Iterable[str]) -> None:
+        """Make files and their names survive a loss of power. Object stores do so when a file is closed."""
+        if not self.local:
+            return
+        folders = set()
+        for path in paths:
+            with self._guard(path):
+                _sync(self.full_path(path))
+            folders.add(str(Path(self.full_path(path)).parent))
+        for folder in folders:
+            with self._guard(folder):
+                _sync(folder)
+
+    def remove(self, paths: Iterable[str]) -> None:
+        """Delete files; one that is not there is fine."""
+        for path in paths:
+            with self._guard(path):
+                if self._system.get_file_info(self.full_path(path)).type is not pafs.FileType.NotFound:
+                    self._system.delete_file(self.full_path(path))
+
+    def remove_folder(self, path: str) -> None:
+        """Delete a folder and all that is in it; one that is not there is fine."""
+        with self._guard(path):
+            if self._system.get_file_info(self.full_path(path)).type is pafs.FileType.Directory:
+                self._system.delete_dir(self.full_path(path))
+
+    def move(self, source: str, target: str) -> None:
+        """Rename a file (an object store copies it)."""
+        with self._guard(source):
+            self._system.move(self.full_path(source), self.full_path(target))
+
+    def list(self, folder: str = "") -> dict[str, int]:
+        """Every file below the folder: its path (relative to the data path) and its size in bytes."""
+        selector = pafs.FileSelector(self.full_path(folder), allow_not_found=True, recursive=True)
+        with self._guard(folder):
+            found = self._system.get_file_info(selector)
+        prefix = self._root.rstrip("/") + "/"
+        return {info.path.removeprefix(prefix): info.size for info in found if info.type is pafs.FileType.File}
+
+    def footer(self, path: str) -> pq.FileMetaData:
+        """The Parquet footer. XX001 where the file is not Parquet, 58030 where it is missing."""
+        with self._guard(path), self._system.open_input_file(self.full_path(path)) as source:
+            try:
+                return pq.read_metadata(source)
+            except (pa.ArrowInvalid, OSError) as error:
+                raise corrupt_file(path, str(error).splitlines()[0]) from error
+
+    @contextmanager
+    def parquet(self, of: Expected) -> Iterator[pq.ParquetFile]:
+        """A Parquet file to be read in portions. Errors as `footer`, also those of reading it; XX001 where it is not as
+        it is expected."""
+        with self._guard(of.path), self._system.open_input_file(self.full_path(of.path)) as source:
+            try:
+                _compare_size(of, source.size())
+                found = pq.ParquetFile(source)
+                _compare_footer(of, found.metadata)
+                yield found
+            except (pa.ArrowException, OSError) as error:
+                # What Arrow itself finds wrong has no number of the operating system's.
+                if isinstance(error, OSError) and (error.errno is not None or _ERRNO.search(str(error))):
+                    raise
+                raise corrupt_file(of.path, str(error).splitlines()[0]) from error
+
+    def fragment(self, of: Expected) -> pads.ParquetFileFragment:
+        """A Parquet file to be read by conditions, and its footer, which is read once. Errors as `parquet`."""
+        with self.parquet(of):
+            found = pads.ParquetFileFormat().make_fragment(self.full_path(of.path), filesystem=self._system)
+            found.ensure_complete_metadata()
+            return found
+
+    def read_column(self, of: Expected, column: str) -> pa.ChunkedArray:
+        """One column of a Parquet file, whole. Errors as `parquet`."""
+        with self.parquet(of) as found:
+            if column not in found.schema_arrow.names:
+                raise corrupt_file(of.path, f'it has no column "{column}"')
+            return found.read(columns=[column]).column(0)
+
+    def confirm(self, files: Iterable[Expected], *, all_of: bool = False) -> None:
+        """XX001 where a file has another size than is expected, 58030 where it is missing. With `all_of`, also where
+        its footer has another size, and in an object store, too."""
+        if self.local:
+            for of in files:
+                with self._guard(of.path):
+                    _compare_size(of, os.stat(self.full_path(of.path)).st_size)  # noqa: PTH116  Path takes longer
+                    if all_of and of.footer_size:
+                        _compare_footer_size(of, _footer_size(self.full_path(of.path)))
+        elif all_of:
+            asked = list(files)
+            with ThreadPoolExecutor(_ASKERS) as askers:
+                for of, size in zip(asked, askers.map(lambda of: self.size(of.path), asked), strict=True):
+                    _compare_size(of, size)
+
+    def size(self, path: str) -> int:
+        """The file's size in bytes."""
+        with self._guard(path):
+            info = self._system.get_file_info(self.full_path(path))
+        if info.type is not pafs.FileType.File:
+            raise file_error(FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)), path)
+        return int(info.size)
+
+    @contextmanager
+    def _guard(self, path: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise file_error(error, path) from error
+
+
+def _compare_size(of: Expected, size: int) -> None:
+    if size != of.size_bytes:
+        raise corrupt_file(of.path, f"it has {size} bytes, but {of.size_bytes} by the catalog")
+
+
+def _compare_footer(of: Expected, footer: pq.FileMetaData) -> None:
+    if footer.num_rows != of.row_count:
+        raise corrupt_file(of.path, f"it has {footer.num_rows} rows, but {of.row_count} by the catalog")
+    if of.footer_size:
+        _compare_footer_size(of, footer.serialized_size)
+
+
+def _compare_footer_size(of: Expected, size: int) -> None:
+    if size != of.footer_size:
+        raise corrupt_file(of.path, f"its footer has {size} bytes, but {of.footer_size} by the catalog")
+
+
+def _footer_size(path: str) -> int:
+    """Of a Parquet file, by its last bytes: the size, and then the magic number."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        end = os.lseek(descriptor, 0, os.SEEK_END)
+        return int.from_bytes(os.pread(descriptor, 4, max(end - 8, 0)), "little")
+    finally:
+        os.close(descriptor)
+
+
+def _sync(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

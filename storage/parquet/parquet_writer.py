@@ -1,0 +1,222 @@
+"""Parquet files written without Spark: rows of literal INSERTs, of COPY, and what Spark hands back to be written.
+
+Row groups are small enough for Spark to share one file out among tasks, and a file ends where it is large enough for
+a task to be worth its while. Files are whole, and synced to the disk, when `finish` returns; until the catalog names
+them they mean nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from catalog.errors import SluiceError, SqlState
+from catalog.model import DataFile, Table
+from storage.parquet import layout
+from storage.parquet.arrow_types import FIELD_ID, arrow_schema
+from storage.parquet.files import LakeFiles, file_error
+from storage.parquet.statistics import column_statistics
+
+ROW_GROUP_ROWS: Final = 250_000
+ROW_GROUP_BYTES: Final = 32 * 2**20
+FILE_BYTES: Final = 192 * 2**20
+
+_WRITE_OPTIONS: Final[dict[str, Any]] = {
+    "compression": "zstd",
+    "compression_level": 1,
+    "store_schema": False,
+    "store_decimal_as_integer": True,
+}
+
+
+class ParquetWriter:
+    """Writes the rows of one statement to new files of a table. Memory is bounded by one row group.
+
+    `write` takes batches whose columns are the table's, in order, in lake form
+    (`storage.parquet.arrow_types.arrow_schema`); `finish` syncs and returns the files; `abort` removes them. Blocking:
+    call it in a thread. A full disk is 53100.
+    """
+
+    def __init__(self, data_path: str, table: Table, *, file_bytes: int = FILE_BYTES) -> None:
+        self._files = LakeFiles(data_path)
+        self._table = table
+        self._schema = arrow_schema(table)
+        self._file_bytes = file_bytes
+        self._pending: list[pa.Table] = []
+        self._pending_rows = 0
+        self._pending_bytes = 0
+        self._open: _OpenFile | None = None
+        self._written: list[DataFile] = []
+        self._paths: list[str] = []
+
+    def write(self, batch: pa.RecordBatch | pa.Table) -> None:
+        """Append rows. Values must be in lake form: a column of another type than its form's is an XX000."""
+        if batch.num_rows == 0:
+            return
+        rows = self._in_lake_form(batch)
+        self._pending.append(rows)
+        self._pending_rows += rows.num_rows
+        self._pending_bytes += rows.nbytes
+        if self._pending_rows >= ROW_GROUP_ROWS or self._pending_bytes >= ROW_GROUP_BYTES:
+            self._write_row_group()
+
+    def finish(self) -> tuple[DataFile, ...]:
+        """Write what is left, sync, and describe the files; none where there were no rows. On failure, `abort`."""
+        self._write_row_group()
+        self._close_file()
+        self._files.sync(self._paths)
+        return tuple(self._written)
+
+    def abort(self) -> None:
+        """Remove everything written so far."""
+        if self._open is not None:
+            self._open.discard()
+            self._open = None
+        self._pending.clear()
+        self._written.clear()
+        paths, self._paths = self._paths, []
+        self._files.remove(paths)
+
+    def _in_lake_form(self, batch: pa.RecordBatch | pa.Table) -> pa.Table:
+        if batch.num_columns != len(self._schema):
+            raise SluiceError(
+                SqlState.INTERNAL_ERROR, f"{batch.num_columns} columns were given for {len(self._schema)} of a table"
+            )
+        columns = []
+        for column, field in zip(batch.columns, self._schema, strict=True):
+            if column.type == field.type:
+                columns.append(column)
+            elif _same_shape(column.type, field.type):
+                columns.append(column.cast(field.type))
+            else:
+                raise SluiceError(
+                    SqlState.INTERNAL_ERROR,
+                    f'column "{field.name}" came as {column.type}, but is stored as {field.type}',
+                )
+        return pa.Table.from_arrays(columns, schema=self._schema)
+
+    def _write_row_group(self) -> None:
+        if not self._pending:
+            return
+        rows = pa.concat_tables(self._pending)
+        self._pending.clear()
+        self._pending_rows = self._pending_bytes = 0
+        if self._open is None:
+            name = layout.new_data_file()
+            self._files.create_folder(self._table.path)
+            self._paths.append(layout.join(self._table.path, name).lstrip("/"))
+            self._open = _OpenFile(self._files, self._paths[-1], name, self._schema)
+        self._open.write(rows)
+        if self._open.size >= self._file_bytes:
+            self._close_file()
+
+    def _close_file(self) -> None:
+        if self._open is not None:
+            self._written.append(self._open.close(self._table))
+            self._open = None
+
+
+class _OpenFile:
+    """One Parquet file being written, and which of its float leaves have a NaN so far."""
+
+    def __init__(self, files: LakeFiles, path: str, name: str, schema: pa.Schema) -> None:
+        self._files = files
+        self._path = path
+        self._name = name
+        self._sink = files.open_output(path)
+        try:
+            self._writer = pq.ParquetWriter(self._sink, schema, **_WRITE_OPTIONS)  # which writes the first bytes
+        except OSError as error:
+            _close_anyhow(self._sink)
+            raise file_error(error, path) from error
+        self._nan: dict[int, bool] = {}
+        self._rows = 0
+
+    @property
+    def size(self) -> int:
+        return int(self._sink.tell())
+
+    def write(self, rows: pa.Table) -> None:
+        for field_id, values in _float_leaves(rows):
+            self._nan[field_id] = self._nan.get(field_id, False) or bool(pc.any(pc.is_nan(values)).as_py())
+        try:
+            self._writer.write_table(rows, row_group_size=max(rows.num_rows, 1))
+        except OSError as error:
+            raise file_error(error, self._path) from error
+        self._rows += rows.num_rows
+
+    def close(self, table: Table) -> DataFile:
+        try:
+            self._writer.close()
+            size = self.size
+            self._sink.close()
+        except OSError as error:
+            raise file_error(error, self._path) from error
+        metadata = self._files.footer(self._path)
+        return DataFile(
+            path=self._name,
+            record_count=self._rows,
+            size_bytes=size,
+            footer_size=metadata.serialized_size,
+            statistics=column_statistics(metadata, table.columns, self._nan),
+        )
+
+    def discard(self) -> None:
+        """Close without caring for what becomes of the file."""
+        _close_anyhow(self._writer, self._sink)
+
+
+def _close_anyhow(*files: pq.ParquetWriter | pa.NativeFile) -> None:
+    for each in files:
+        try:
+            each.close()
+        except (OSError, pa.ArrowException):
+            continue
+
+
+def _float_leaves(rows: pa.Table) -> Iterator[tuple[int, pa.ChunkedArray]]:
+    """(field ID, values) of every float leaf."""
+    for field, column in zip(rows.schema, rows.columns, strict=True):
+        yield from _float_leaves_of(field, column)
+
+
+def _float_leaves_of(field: pa.Field, column: pa.ChunkedArray) -> Iterator[tuple[int, pa.ChunkedArray]]:
+    if pa.types.is_floating(field.type):
+        yield int(field.metadata[FIELD_ID]), column
+    elif pa.types.is_list(field.type):
+        yield from _float_leaves_of(field.type.value_field, pc.list_flatten(column))
+    elif pa.types.is_struct(field.type):
+        for index in range(field.type.num_fields):
+            yield from _float_leaves_of(field.type.field(index), pc.struct_field(column, [index]))
+
+
+def _same_shape(given: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether two types differ only in what does not change a value: names and metadata of nested fields, time zone
+    labels, the width of offsets, a time's unit. A column of nothing but NULLs has any."""
+    if pa.types.is_null(given):
+        return True
+    if pa.types.is_list(wanted):
+        lists = pa.types.is_list(given) or pa.types.is_large_list(given)
+        return bool(lists and _same_shape(given.value_type, wanted.value_type))
+    if pa.types.is_struct(wanted):
+        return (
+            pa.types.is_struct(given)
+            and [given.field(i).name for i in range(given.num_fields)]
+            == [wanted.field(i).name for i in range(wanted.num_fields)]
+            and all(_same_shape(given.field(i).type, wanted.field(i).type) for i in range(wanted.num_fields))
+        )
+    if pa.types.is_timestamp(wanted):
+        return bool(
+            pa.types.is_timestamp(given) and given.unit == wanted.unit and (given.tz is None) == (wanted.tz is None)
+        )
+    if pa.types.is_string(wanted):
+        return bool(pa.types.is_string(given) or pa.types.is_large_string(given))
+    if pa.types.is_binary(wanted):
+        return bool(pa.types.is_binary(given) or pa.types.is_large_binary(given))
+    if pa.types.is_time64(wanted):
+        return bool(pa.types.is_time64(given))
+    return bool(given == wanted)

@@ -1,0 +1,156 @@
+"""Rows deleted by position: which, each once, and the delete files that say so.
+
+A delete file is Parquet with the columns `file_path` and `pos` under the field IDs that DuckLake took from Iceberg
+("Position Delete Files": 2147483546 and 2147483545 there; DuckLake 1.0 writes 2147483646 and 2147483645). It holds
+every deleted position of one data file, those of the delete file before it included, and replaces that.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from catalog.errors import SluiceError, SqlState
+from catalog.model import DataFile, DeleteFile, TableVersion
+from storage.parquet import layout
+from storage.parquet.arrow_types import FIELD_ID
+from storage.parquet.file_identity import expected
+from storage.parquet.files import LakeFiles
+from storage.parquet.read_cache import KeptReads
+
+_SCHEMA: Final = pa.schema(
+    [
+        pa.field("file_path", pa.string(), metadata={FIELD_ID: b"2147483646"}),
+        pa.field("pos", pa.int64(), metadata={FIELD_ID: b"2147483645"}),
+    ]
+)
+_KEPT_BYTES_MAX: Final = 16 * 2**20
+_WRITE_OPTIONS: Final[dict[str, Any]] = {"compression": "zstd", "store_schema": False}
+
+_Mask = npt.NDArray[np.bool_]
+_kept: Final = KeptReads[npt.NDArray[np.int64]](_KEPT_BYTES_MAX, lambda positions: positions.nbytes)
+
+
+class DeletedPositions:
+    """Collects positions by data file. Memory: one byte per row of each file that loses a row."""
+
+    def __init__(self, version: TableVersion) -> None:
+        self._version = version
+        self._files = {file.path: file for file in version.files}
+        self._deleted: dict[str, _Mask] = {}
+        self.count = 0
+
+    def add(self, files: pa.Array, positions: pa.Array) -> _Mask:
+        """Mark rows as deleted; True for each that was not marked before, the first of equals within the batch."""
+        encoded = files.dictionary_encode()
+        codes = encoded.indices.to_numpy(zero_copy_only=False)
+        numbers = positions.to_numpy(zero_copy_only=False)
+        fresh = np.zeros(len(files), dtype=np.bool_)
+        for code, path in enumerate(encoded.dictionary.to_pylist()):
+            deleted = self._of(path)
+            rows = np.flatnonzero(codes == code)
+            distinct, first = np.unique(numbers[rows], return_index=True)
+            unmarked = ~deleted[distinct]
+            deleted[distinct] = True
+            fresh[rows[first[unmarked]]] = True
+        self.count += int(fresh.sum())
+        return fresh
+
+    def marked(self) -> dict[str, npt.NDArray[np.int64]]:
+        """The positions that were marked here, ascending, by the path of their data file."""
+        return {path: np.flatnonzero(deleted) for path, deleted in self._deleted.items()}
+
+    def write(self, files: LakeFiles) -> dict[str, DeleteFile]:
+        """Write and sync a delete file for every data file that lost a row; on failure none is left."""
+        written: dict[str, DeleteFile] = {}
+        try:
+            for path, deleted in self._deleted.items():
+                written[path] = self._write(files, self._files[path], np.flatnonzero(deleted))
+            files.sync(self._paths(written))
+        except BaseException:
+            files.remove(self._paths(written))
+            raise
+        return written
+
+    def _of(self, path: str) -> _Mask:
+        if path not in self._deleted:
+            file = self._files.get(path)
+            if file is None:
+                raise SluiceError(SqlState.INTERNAL_ERROR, f'rows of "{path}" are to be deleted, which was not scanned')
+            self._deleted[path] = np.zeros(file.record_count, dtype=np.bool_)
+        return self._deleted[path]
+
+    def _write(self, files: LakeFiles, file: DataFile, positions: npt.NDArray[np.int64]) -> DeleteFile:
+        folder = self._version.table.path
+        before = file.delete_file
+        if before is not None:
+            positions = np.union1d(positions, deleted_positions(files, folder, before))
+        return write_delete_file(files, folder, file, positions, None if before is None else before.published_id)
+
+    def _paths(self, written: dict[str, DeleteFile]) -> list[str]:
+        return [layout.join(self._version.table.path, delete.path) for delete in written.values()]
+
+
+def deleted_positions(files: LakeFiles, folder: str, delete_file: DeleteFile) -> npt.NDArray[np.int64]:
+    """The positions in a delete file, ascending."""
+    of = expected(folder, delete_file)
+
+    def read() -> npt.NDArray[np.int64]:
+        positions: npt.NDArray[np.int64] = files.read_column(of, "pos").to_numpy()
+        positions.flags.writeable = False  # all who ask are given the same
+        return positions
+
+    return _kept.get(files, of, read)
+
+
+def merged(  # noqa: PLR0917
+    files: LakeFiles, folder: str, file: DataFile, own: DeleteFile, live: DeleteFile | None, common: int
+) -> DeleteFile:
+    """Write a delete file that replaces `live` and deletes what either does.
+
+    `common` is how many positions the delete file has that both have replaced; with more in common, a row was deleted
+    twice: 40001.
+    """
+    positions = deleted_positions(files, folder, own)
+    if live is not None:
+        others = deleted_positions(files, folder, live)
+        both = np.union1d(positions, others)
+        if len(positions) + len(others) - len(both) != common:
+            raise SluiceError(SqlState.SERIALIZATION_FAILURE, "could not serialize access due to concurrent update")
+        positions = both
+    written = write_delete_file(files, folder, file, positions, None if live is None else live.delete_file_id)
+    files.sync([layout.join(folder, written.path)])
+    return written
+
+
+def write_delete_file(
+    files: LakeFiles, folder: str, file: DataFile, positions: npt.NDArray[np.int64], replaces: int | None
+) -> DeleteFile:
+    """Write the delete file of a data file that has these positions, ascending. Not synced."""
+    name = layout.new_delete_file()
+    path = layout.join(folder, name)
+    data_file = layout.join(files.data_path, folder, file.path)
+    rows = pa.table(
+        [
+            pa.DictionaryArray.from_arrays(np.zeros(len(positions), np.int32), [data_file]).cast(pa.string()),
+            positions,
+        ],
+        schema=_SCHEMA,
+    )
+    try:
+        with files.output(path) as sink:
+            pq.write_table(rows, sink, **_WRITE_OPTIONS)
+        return DeleteFile(
+            path=name,
+            delete_count=len(positions),
+            size_bytes=files.size(path),
+            footer_size=files.footer(path).serialized_size,
+            replaces=replaces,
+        )
+    except BaseException:
+        files.remove([path])
+        raise

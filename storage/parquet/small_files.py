@@ -1,0 +1,71 @@
+"""The rows of small data files, kept in memory once they were read: a table that many write to has many, and each would
+be opened again by every look at the table. `storage.parquet.read_cache` says why what is kept is true.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from catalog.model import DataFile
+from storage.parquet.arrow_types import FIELD_ID
+from storage.parquet.file_identity import Expected
+from storage.parquet.files import LakeFiles
+from storage.parquet.read_cache import KeptReads
+
+# A file of more bytes or rows is read from where it is.
+FILE_BYTES_MAX: Final = 64 * 1024
+FILE_ROWS_MAX: Final = 2_000
+# A row of few columns takes some kilobytes, by Arrow's padding and Python's objects.
+_COLUMN_BYTES: Final = 512
+_KEPT_BYTES_MAX: Final = 64 * 2**20
+
+
+class FileRows(NamedTuple):
+    """All rows of a data file as they are in it; and by what names its columns go, by their IDs."""
+
+    rows: pa.RecordBatch
+    names: dict[int, str]
+
+
+class SmallFiles:
+    """What `read` has read, up to so many bytes of memory. Safe in threads."""
+
+    def __init__(self, bytes_max: int = _KEPT_BYTES_MAX) -> None:
+        self._kept = KeptReads[FileRows](bytes_max, _size)
+
+    def read(self, files: LakeFiles, of: Expected) -> FileRows:
+        """The rows of a file. Errors as `LakeFiles.parquet`, also where they are kept but the file is not. Blocking."""
+
+        def read() -> FileRows:
+            with files.parquet(of) as parquet:
+                rows = parquet.read(use_threads=False).combine_chunks()
+                batches = rows.to_batches()
+                batch = batches[0] if batches else pa.RecordBatch.from_pylist([], rows.schema)
+                return FileRows(batch, names_by_id(parquet))
+
+        return self._kept.get(files, of, read)
+
+
+def is_small(file: DataFile) -> bool:
+    """Whether the file is one whose rows are kept."""
+    return file.size_bytes <= FILE_BYTES_MAX and file.record_count <= FILE_ROWS_MAX
+
+
+def names_by_id(parquet: pq.ParquetFile) -> dict[int, str]:
+    """The names of a Parquet file's columns by the IDs that they carry."""
+    found = {}
+    for field in parquet.schema_arrow:
+        identity = (field.metadata or {}).get(FIELD_ID)
+        if identity is not None:
+            found[int(identity)] = field.name
+    return found
+
+
+def _size(found: FileRows) -> int:
+    return int(found.rows.nbytes) + _COLUMN_BYTES * int(found.rows.num_columns)
+
+
+small_files: Final = SmallFiles()

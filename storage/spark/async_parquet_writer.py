@@ -1,0 +1,52 @@
+"""A ParquetWriter for the event loop: its work is done in threads, one piece after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+
+from catalog.model import Table
+from storage.parquet.parquet_writer import ParquetWriter
+from storage.spark.write import WriteResult
+from storage.thread_offload import aside
+
+
+class WriterAside:
+    """`async with WriterAside(…) as writer: await writer.write(…); result = await writer.finish()`.
+
+    Where that fails or is cancelled, nothing of it is left.
+    """
+
+    def __init__(self, data_path: str, table: Table) -> None:
+        self._writer = ParquetWriter(data_path, table)
+
+    async def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows in lake form."""
+        await aside(partial(self._writer.write, batch))
+
+    async def write_made(self, make: Callable[[], Iterable[pa.RecordBatch]]) -> None:
+        """Append the rows that `make` makes, in lake form; it runs in the thread too."""
+
+        def write() -> None:
+            for batch in make():
+                self._writer.write(batch)
+
+        await aside(write)
+
+    async def finish(self) -> WriteResult:
+        """The files, whole and synced."""
+        files = await aside(self._writer.finish)
+        return WriteResult(data_files=files, row_count=sum(file.record_count for file in files))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            await aside(self._writer.abort)

@@ -1,0 +1,484 @@
+"""The Spark engine: every statement that scans the lake goes through here.
+
+One JVM, started by the first statement that needs it and again after its death, or that of Spark's context in it; a
+statement that was running then fails with 57P02. Each statement has a thread, a job group by which it is cancelled, and
+a Spark session of its own while it runs: sessions are pooled, and hold nothing but the statement's time zone (Spark
+keeps that per session, and reads it both when a query is analysed and when it runs) and what light queries need. Views
+of tables are global, so every session sees them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Collection, Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Final, TypeVar
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from py4j.java_gateway import JavaObject
+from py4j.protocol import Py4JError, Py4JJavaError
+
+from catalog.errors import SluiceError, SqlState
+from catalog.model import DataFile, DeleteFile, Table
+from storage.parquet import layout
+from storage.parquet.files import LakeFiles
+from storage.parquet.positions import deleted_positions, merged
+from storage.plan import RunnableDelete, RunnableInsert, RunnableQuery, RunnableUpdate
+from storage.spark import write
+from storage.spark.jvm import EngineSettings, SparkJvm
+from storage.spark.results import ArrowRows
+from storage.spark.scan import ScanViews, View
+from storage.spark.shuffled_blocks import Shuffle
+from storage.spark.small_query import SETTINGS, Weight, weight_of
+from storage.spark.spark_errors import from_spark, jvm_died
+from storage.spark.statement import Statement, cancelled
+from storage.spark.turns import Turns
+from storage.spark.write import WriteResult
+from storage.spool.batch_channel import Channel, ChannelClosedError
+from storage.spool.spill import Spill
+from storage.spool.spool_file import KeptFile
+from storage.spool.unread_rows import UnreadSpace
+
+__all__ = ["EngineSettings", "ResultStream", "SparkEngine"]
+
+_THREADS: Final = 64
+_CLOSE_SECONDS_MAX: Final = 2.0
+_T = TypeVar("_T")
+
+
+class ResultStream:
+    """The rows of one statement: `schema` is known first, then batches as they come, bounded in memory.
+
+    `async for batch in stream` gives pyarrow.RecordBatches in the query's order; a consumer that does not ask has the
+    producer pause, after a moment, and what was made until then wait on disk. `await stream.close()` ends the statement
+    early and stops its jobs; closing twice is fine. Errors are SluiceErrors raised by iteration. Use it as an async
+    context manager, or close it.
+    """
+
+    def __init__(
+        self, schema: pa.Schema, channel: Channel, stop: Callable[[], None], done: asyncio.Future[None]
+    ) -> None:
+        self.schema = schema
+        self._channel = channel
+        self._stop = stop
+        self._done = done
+
+    def __aiter__(self) -> AsyncIterator[pa.RecordBatch]:
+        return self
+
+    async def __anext__(self) -> pa.RecordBatch:
+        batch = await self._channel.get()
+        if batch is None:
+            raise StopAsyncIteration
+        return batch
+
+    async def __aenter__(self) -> ResultStream:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Stop what still runs, and wait a little for its end.
+
+        Spark's tasks look whether they are cancelled between batches of rows; one in the midst of a long join is not
+        waited for, and ends by itself when it looks.
+        """
+        self._channel.close()
+        if not self._done.done():
+            self._stop()
+            await asyncio.wait([self._done], timeout=_CLOSE_SECONDS_MAX)
+
+
+class _Spark:
+    """A JVM with what belongs to it alone: its views and its idle sessions."""
+
+    def __init__(self, settings: EngineSettings, data_path: str) -> None:
+        self.jvm = SparkJvm(settings)
+        self.views = ScanViews(self.jvm, data_path)
+        self.shuffled = settings.shuffled
+        self._idle: dict[Weight, list[tuple[JavaObject, str]]] = {weight: [] for weight in Weight}
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def session(self, time_zone: str, weight: Weight) -> Iterator[JavaObject]:
+        """A Spark session that nobody else uses meanwhile."""
+        idle = self._idle[weight]
+        with self._lock:
+            session, set_to = idle.pop() if idle else (None, "")
+        if session is None:
+            session = self.jvm.session.newSession()
+            for name, value in SETTINGS[weight].items():
+                session.conf().set(name, value)
+        if set_to != time_zone:
+            session.conf().set("spark.sql.session.timeZone", time_zone)
+        # Plan nodes that are made here rather than by the session's planner belong to the thread's active session.
+        self.jvm.view.org.apache.spark.sql.classic.SparkSession.setActiveSession(session)
+        try:
+            yield session
+        finally:
+            with self._lock:
+                idle.append((session, time_zone))
+
+    @contextmanager
+    def scanned(self, query: RunnableQuery) -> Iterator[list[View]]:
+        """The views of its scans, in their order, as long as it is analysed."""
+        views: list[View] = []
+        with ExitStack() as acquired:
+            for bound in query.scans:
+                view = self.views.acquire(bound)
+                acquired.callback(self.views.release, view.name)
+                views.append(view)
+            yield views
+
+
+class SparkEngine:
+    """All coroutines belong to one event loop; Spark's work happens in threads of the engine's own."""
+
+    def __init__(self, data_path: str, settings: EngineSettings | None = None) -> None:
+        """`data_path` is the lake's DATA_PATH, a local folder or a URL, to which table paths are relative."""
+        local = layout.is_local(data_path)
+        self._data_path = str(Path(layout.local_path(data_path)).absolute()) if local else data_path
+        self._settings = settings or EngineSettings()
+        self.unread = KeptFile.space = UnreadSpace(self._settings.unread_folder, self._settings.unread_limit)
+        Spill.limit_bytes = self._settings.temp_file_limit
+        self._workers = ThreadPoolExecutor(_THREADS, thread_name_prefix="spark")
+        # Beside the workers: a worker waits for these, so they must not wait for workers.
+        self._prefetch = ThreadPoolExecutor(_THREADS, thread_name_prefix="spark-ahead")
+        self._control = ThreadPoolExecutor(_THREADS, thread_name_prefix="spark-control")
+        self._starting = threading.Lock()
+        self._spark: _Spark | None = None
+        self._stopped = False
+        self._running: set[Statement] = set()
+        self._channels: WeakKeyDictionary[Channel, str] = WeakKeyDictionary()  # with the statements' tags
+        self._running_lock = threading.Lock()
+
+    @property
+    def process_id(self) -> int | None:
+        """The JVM's process number, where one runs."""
+        spark = self._spark
+        return spark.jvm.process_id if spark is not None and spark.jvm.alive else None
+
+    async def start(self) -> None:
+        """Start the JVM and warm it. Not needed: the first statement does it. SluiceError 57P03 where it cannot."""
+        await self._run("start", "UTC", lambda work: work.frame(RunnableQuery("SELECT 1")).collectAsList())
+
+    async def stop(self) -> None:
+        """End every statement (57P01), then the JVM; returns when it is gone."""
+        self._stopped = True
+        reason = SluiceError(SqlState.ADMIN_SHUTDOWN, "terminating statement due to shutdown of the gateway")
+        with self._running_lock:
+            running = list(self._running)
+        loop = asyncio.get_running_loop()
+        for statement in running:
+            await loop.run_in_executor(self._control, statement.stop, reason)
+        spark, self._spark = self._spark, None
+        if spark is not None:
+            await loop.run_in_executor(self._control, spark.jvm.stop)
+        for executor in (self._workers, self._prefetch, self._control):
+            executor.shutdown(wait=False, cancel_futures=True)
+
+    async def stream(self, query: RunnableQuery, tag: str) -> ResultStream:
+        """Run a query. Returns when the schema is known (analysis errors are raised here)."""
+        self._check_open()
+        loop = asyncio.get_running_loop()
+        known: asyncio.Future[pa.Schema] = loop.create_future()
+        done: asyncio.Future[None] = loop.create_future()
+        statement = Statement(tag)
+
+        def stop(reason: SluiceError | None = None) -> None:
+            self._cancel_soon(statement, reason)
+
+        channel = Channel(self.unread, stop)
+        with self._running_lock:
+            self._channels[channel] = tag
+
+        def produce() -> Generator[None, None, None]:
+            with self._working(statement, query.time_zone) as work:
+                rows = work.rows(work.frame(query))
+                loop.call_soon_threadsafe(_resolve, known, rows.schema)
+                for batch in rows.in_turns(lambda: channel.has_enough):
+                    if batch is not None:
+                        channel.put(batch)
+                    else:
+                        yield
+                        work.go_on()
+                        channel.renew()
+
+        def steps() -> Generator[None, None, None]:
+            try:
+                yield from produce()
+            except ChannelClosedError:
+                channel.finish()
+            except SluiceError as error:
+                _tell(loop, _fail, known, error)
+                channel.finish(error, at_once=statement.failure is not None)
+            else:
+                channel.finish()
+
+        def submit(turn: Callable[[], None]) -> None:
+            if statement.failure is None:
+                self._workers.submit(turn)
+            else:
+                turn()  # which only ends it
+
+        turns = Turns(steps(), submit, lambda: _tell(loop, _resolve, done, None))
+        statement.stopped = channel.wanted = turns.go_on
+        turns.go_on()
+
+        try:
+            schema = await known
+        except BaseException:
+            channel.close()
+            stop()
+            raise
+        return ResultStream(schema, channel, stop, done)
+
+    async def insert(self, insert: RunnableInsert, tag: str) -> WriteResult:
+        """Write the rows as new data files. Nothing is published: that is the catalog's."""
+        data_path, threshold = self._data_path, self._settings.spark_writes_from
+        return await self._write(
+            tag,
+            insert.source.time_zone,
+            lambda work: write.insert(work, data_path, insert, threshold),
+            insert.table.path,
+        )
+
+    async def delete(self, delete: RunnableDelete, tag: str) -> WriteResult:
+        """Write new delete files."""
+        return await self._write(
+            tag,
+            delete.source.time_zone,
+            lambda work: write.delete(work, self._data_path, delete),
+            delete.version.table.path,
+        )
+
+    async def update(self, update: RunnableUpdate, tag: str) -> WriteResult:
+        """Write new delete files and new data files."""
+        return await self._write(
+            tag,
+            update.source.time_zone,
+            lambda work: write.update(work, self._data_path, update),
+            update.version.table.path,
+        )
+
+    async def discard(self, result: WriteResult, table_path: str) -> None:
+        """Remove the files of a result that is not going to be published."""
+        await self.remove(result.paths(table_path))
+
+    async def remove(self, paths: Collection[str]) -> None:
+        """Remove files by their path below the data path."""
+        await asyncio.get_running_loop().run_in_executor(self._control, LakeFiles(self._data_path).remove, list(paths))
+
+    async def merge_deletes(
+        self, table: Table, file: DataFile, own: DeleteFile, live: DeleteFile | None, common: int
+    ) -> DeleteFile:
+        """Write a delete file of a data file's that replaces `live`, and deletes what either of the two does; see
+        storage.parquet.positions."""
+        return await asyncio.get_running_loop().run_in_executor(
+            self._control, merged, LakeFiles(self._data_path), table.path, file, own, live, common
+        )
+
+    async def deletes_any(self, table: Table, delete_file: DeleteFile, positions: npt.NDArray[np.int64]) -> bool:
+        """Whether a delete file has any of these positions."""
+
+        def look() -> bool:
+            deleted = deleted_positions(LakeFiles(self._data_path), table.path, delete_file)
+            return bool(np.isin(positions, deleted, assume_unique=True).any())
+
+        return await asyncio.get_running_loop().run_in_executor(self._control, look)
+
+    async def explain(self, query: RunnableQuery, tag: str) -> str:
+        """Spark's physical plan, as text; runs nothing."""
+        return await self._run(
+            tag, query.time_zone, lambda work: str(work.frame(query).queryExecution().executedPlan().toString())
+        )
+
+    def cancel(self, tag: str) -> None:
+        """Stop the statement running under `tag`: it fails with 57014. Any thread may call it; no such tag is fine."""
+        with self._running_lock:
+            found = [statement for statement in self._running if statement.tag == tag]
+            unread = [channel for channel, its in self._channels.items() if its == tag]
+        for statement in found:
+            self._cancel_soon(statement)
+        for channel in unread:
+            channel.cancel(cancelled())
+
+    async def rows_read(self, tag: str) -> int:
+        """How many rows of files the statement running under `tag` has read so far; 0 where there is none."""
+        with self._running_lock:
+            found = [statement for statement in self._running if statement.tag == tag]
+        loop = asyncio.get_running_loop()
+        return sum([await loop.run_in_executor(self._control, statement.rows_read) for statement in found])
+
+    def _check_open(self) -> None:
+        if self._stopped:
+            raise SluiceError(SqlState.CANNOT_CONNECT_NOW, "the gateway is shutting down")
+
+    def _cancel_soon(self, statement: Statement, reason: SluiceError | None = None) -> None:
+        if not self._stopped:
+            self._control.submit(statement.cancel, reason)
+
+    async def _write(
+        self, tag: str, time_zone: str, work: Callable[[Work], WriteResult], table_path: str
+    ) -> WriteResult:
+        """Run a statement that writes; where nobody is left to take its result, its files are removed."""
+
+        def undo(result: WriteResult) -> None:
+            LakeFiles(self._data_path).remove(result.paths(table_path))
+
+        return await self._run(tag, time_zone, work, undo)
+
+    async def _run(
+        self, tag: str, time_zone: str, work: Callable[[Work], _T], undo: Callable[[_T], None] | None = None
+    ) -> _T:
+        """Run `work` in a thread. Where the awaiting task is cancelled, the statement is too, and is waited for."""
+        self._check_open()
+        statement = Statement(tag)
+        loop = asyncio.get_running_loop()
+        done = loop.run_in_executor(self._workers, self._work, statement, time_zone, work)
+        try:
+            return await asyncio.shield(done)
+        except asyncio.CancelledError:
+            self._cancel_soon(statement)
+            await asyncio.wait([done])
+            if undo is not None and done.exception() is None:
+                await loop.run_in_executor(self._control, undo, done.result())
+            raise
+
+    def _work(self, statement: Statement, time_zone: str, work: Callable[[Work], _T]) -> _T:
+        with self._working(statement, time_zone) as given:
+            return work(given)
+
+    @contextmanager
+    def _working(self, statement: Statement, time_zone: str) -> Iterator[Work]:
+        """Around a statement's work, whose failures become what its client is told."""
+        with self._running_lock:
+            self._running.add(statement)
+        spark: _Spark | None = None
+        try:
+            spark = self._ready(statement, time_zone)
+            with ExitStack() as sessions:
+                yield Work(spark, statement, sessions, time_zone, self._prefetch)
+        except ChannelClosedError:
+            statement.stop()
+            raise
+        except Exception as error:
+            if statement.failure is not None:
+                raise statement.failure from error
+            if spark is not None and _is_over(spark.jvm, error):
+                raise jvm_died() from error
+            raise from_spark(error) from error
+        finally:
+            statement.end()
+            with self._running_lock:
+                self._running.discard(statement)
+
+    def _ready(self, statement: Statement, time_zone: str) -> _Spark:
+        """Spark, with the calling thread bound to the statement. A JVM found dead here has harmed no statement."""
+        spark = self._started()
+        try:
+            statement.bind(spark.jvm, time_zone)
+        except Exception as error:
+            if not _is_over(spark.jvm, error):
+                raise
+            spark = self._started()
+            statement.bind(spark.jvm, time_zone)
+        return spark
+
+    def _started(self) -> _Spark:
+        with self._starting:
+            self._check_open()
+            if self._spark is not None and not self._spark.jvm.alive:
+                self._spark.jvm.stop()
+                self._spark = None
+            if self._spark is None:
+                self._spark = _Spark(self._settings, self._data_path)
+            return self._spark
+
+
+class Work:
+    """What a statement's thread works with."""
+
+    def __init__(
+        self, spark: _Spark, statement: Statement, sessions: ExitStack, time_zone: str, prefetch: ThreadPoolExecutor
+    ) -> None:
+        """`sessions` has the Spark sessions that are taken here, until the work is done."""
+        self.jvm = spark.jvm
+        self.statement = statement
+        self._spark = spark
+        self._sessions = sessions
+        self._time_zone = time_zone
+        self._prefetch = prefetch
+        self._session: JavaObject | None = None
+
+    def go_on(self) -> None:
+        """After a pause: the present thread works for the statement now."""
+        self.statement.bind(self.jvm, self._time_zone)
+        if self._session is not None:
+            self.jvm.view.org.apache.spark.sql.classic.SparkSession.setActiveSession(self._session)
+
+    def frame(self, query: RunnableQuery) -> JavaObject:
+        """The query, analysed, as a (Java) DataFrame."""
+        with self._spark.scanned(query) as views:
+            weight = weight_of(query, [view.row_count for view in views])
+            self.statement.weigh(self.jvm, weight)
+            session = self._sessions.enter_context(self._spark.session(self._time_zone, weight))
+            self._session = session
+            rows = _as_they_are
+            if self._spark.shuffled is not None:
+                shuffle = Shuffle.of(self._spark.shuffled, query.sql)
+                for name, value in shuffle.settings.items():
+                    session.conf().set(name, value)
+                rows = shuffle.rows
+            parts = [
+                f"{_quoted(bound.scan.name)} AS ({rows(f'global_temp.{view.name}')})"
+                for bound, view in zip(query.scans, views, strict=True)
+            ]
+            return session.sql(f"WITH {', '.join(parts)} ({query.sql}\n)" if parts else query.sql)
+
+    def rows(self, frame: JavaObject) -> ArrowRows:
+        """The rows of an analysed query."""
+        return ArrowRows(self.jvm, self.statement, frame, self._time_zone, self._prefetch)
+
+
+def _lost_contact(error: Exception) -> bool:
+    """Whether the error may be the JVM's death: it is not an exception of Java's, and not one of ours."""
+    return isinstance(error, (Py4JError, EOFError, ConnectionError)) and not isinstance(error, Py4JJavaError)
+
+
+def _is_over(jvm: SparkJvm, error: Exception) -> bool:
+    """Whether the error comes from the end of the JVM, or of Spark's context in it. Blocking."""
+    if isinstance(error, Py4JJavaError):
+        return jvm.context_ended()
+    return _lost_contact(error) and jvm.died()
+
+
+def _as_they_are(relation: str) -> str:
+    return f"SELECT * FROM {relation}"
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _tell(loop: asyncio.AbstractEventLoop, told: Callable[..., None], *arguments: object) -> None:
+    # RuntimeError: the loop is closed, so there is nobody left to tell.
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(told, *arguments)
+
+
+def _resolve(future: asyncio.Future[Any], value: object) -> None:
+    if not future.done():
+        future.set_result(value)
+
+
+def _fail(future: asyncio.Future[Any], error: BaseException) -> None:
+    if not future.done():
+        future.set_exception(error)

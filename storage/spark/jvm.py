@@ -1,0 +1,264 @@
+"""The Java process that Spark runs in: started as our child, ended with us, and known to be alive or not.
+
+PySpark's launcher is used as it is; of PySpark's Python classes only the gateway to the JVM, for their class-level
+singletons could not be given a second JVM after the first one was killed. The child reads a pipe that this process
+holds, and exits when the pipe closes, so it ends with its parent however that ends.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark.conf import SparkConf
+from pyspark.errors import PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
+
+from catalog.errors import SluiceError, SqlState
+from storage.spark.class_archive import archive_path
+from storage.spark.heap_share import HeapShare
+from storage.spark.java_names import JavaNames
+from storage.spark.spark_conf import chosen_settings
+from storage.spool.spill import TEMP_FILE_LIMIT_BYTES
+from storage.spool.unread_rows import LIMIT_BYTES
+
+# Results so large that each of their tasks keeps its slot while its rows come (storage.spark.partition_stream): so many
+# at a time.
+RELAYS: Final = 4
+_STOP_SECONDS_MAX: Final = 10.0
+_DEATH_SECONDS_MAX: Final = 0.5
+_LOG_TAIL_BYTES: Final = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSettings:
+    """`url` is Spark's master ("local[*]", "spark://host:7077").
+
+    `log` receives what the JVM prints (nothing is kept where it is None); `scratch` is the folder of shuffle and spill
+    files (a temporary one where it is None); with `ui`, Spark shows its jobs on a port of its own; `spark` are the
+    user's settings of Spark, by name (see `storage.spark.spark_conf`). An INSERT of `spark_writes_from` bytes or more,
+    by Spark's estimate, is written by Spark's tasks rather than here (see `storage.spark.write`). Rows that clients
+    have not read yet take `unread_limit` bytes of disk at most, in `unread_folder` (see `storage.spool.unread_rows`);
+    those of one statement that are kept until it is over, `temp_file_limit` (see `storage.spool.spill`). `shuffled` is
+    the seed of blocks out of order (see `storage.spark.shuffled_blocks`), None for none.
+    """
+
+    url: str = "local[*]"
+    driver_memory: str = "2g"
+    log: Path | None = None
+    scratch: Path | None = None
+    ui: bool = False
+    spark_writes_from: int = 256 * 2**20
+    spark: Mapping[str, str] | None = None
+    shuffled: int | None = None
+    unread_folder: Path | None = None
+    unread_limit: int = LIMIT_BYTES
+    temp_file_limit: int = TEMP_FILE_LIMIT_BYTES
+
+
+# A plan nests as deeply as its SQL, and Spark goes down into it: where it plans, and in tasks, which are handed it. The
+# memory is taken as it is used.
+_STACK: Final = "-Xss128m"
+# What every session has. Those under spark.sql decide what SQL means and are part of the planner's contract.
+_SETTINGS: Final[dict[str, str]] = {
+    "spark.app.name": "sluice",
+    # Who looks at jobs does not end them: that is for PostgreSQL's rights to say.
+    "spark.ui.killEnabled": "false",
+    # Hadoop gives its files and folders modes of its own, whatever the process's umask is.
+    "spark.hadoop.fs.permissions.umask-mode": "077",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "WARN",
+    "spark.driver.maxResultSize": "1g",
+    "spark.rdd.limit.initialNumPartitions": "1000000",  # see storage.spark.results
+    "spark.driver.extraJavaOptions": f"{_STACK} -XX:+UseParallelGC -Duser.timezone=UTC -Djava.awt.headless=true",
+    "spark.executor.extraJavaOptions": f"{_STACK} -Duser.timezone=UTC",
+    "spark.cleaner.periodicGC.interval": "5min",  # shuffle files of finished statements go when their objects do
+    # By itself Spark takes pages of 16 MB of such a heap, and each sort, join and aggregate of a few rows takes one.
+    "spark.buffer.pageSize": "1m",
+    "spark.task.maxFailures": "1",
+    # A statement of a few tasks does not wait until the last task of a long one has begun (storage/spark/statement.py).
+    "spark.scheduler.mode": "FAIR",
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.sql.variable.substitute": "false",  # ${…} in a client's text is not to be read as a setting of the JVM's
+    "spark.sql.analyzer.maxIterations": "10000",  # one for each WITH query that reads the one before it
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.groupByOrdinal": "false",
+    "spark.sql.orderByOrdinal": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.timestampType": "TIMESTAMP_NTZ",
+    "spark.sql.timeType.enabled": "true",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "false",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m",
+    # PostgreSQL's limit on recursion is the machine's, not a number.
+    "spark.sql.cteRecursionLevelLimit": "-1",
+    "spark.sql.cteRecursionRowLimit": "-1",
+    "spark.sql.files.maxPartitionBytes": "8m",
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000",
+    "spark.sql.parquet.fieldId.read.enabled": "true",
+    "spark.sql.parquet.fieldId.write.enabled": "true",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.compression.codec": "zstd",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+}
+
+
+def spark_settings(settings: EngineSettings, scratch: Path) -> dict[str, str]:
+    """Every Spark setting, by name. 22023 where the user's choose what is not theirs to choose."""
+    chosen = {
+        **_SETTINGS,
+        "spark.master": settings.url,
+        "spark.driver.memory": settings.driver_memory,
+        "spark.ui.enabled": str(settings.ui).lower(),
+        "spark.local.dir": str(scratch),
+        # Looking up any name makes the folder of Spark's own tables, by default where the gateway was started.
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+    }
+    if settings.url.startswith("local"):
+        cores = _local_cores(settings.url)
+        chosen["spark.master"] = f"local[{cores + RELAYS}]"
+        chosen["spark.default.parallelism"] = str(cores)
+        chosen["spark.sql.shuffle.partitions"] = str(2 * cores)
+        chosen["spark.driver.host"] = chosen["spark.driver.bindAddress"] = "127.0.0.1"
+    return {**chosen, **chosen_settings((settings.spark or {}).items(), chosen)}
+
+
+def check_settings(settings: EngineSettings) -> None:
+    """22023 where a Spark of these settings would not be started."""
+    spark_settings(settings, Path())
+
+
+def _local_cores(url: str) -> int:
+    """The cores that a master "local", "local[N]" or "local[*]" names."""
+    count = url.removeprefix("local").strip("[]")
+    return (os.cpu_count() or 1) if count == "*" else int(count or 1)
+
+
+class SparkJvm:
+    """A running JVM with a Spark context: `view` names Java classes, `context` is the SparkContext, `session` its root.
+
+    The calls are Py4J's: each Python thread has a Java thread of its own, whose local properties (job group, settings)
+    are therefore the Python thread's.
+    """
+
+    def __init__(self, settings: EngineSettings) -> None:
+        """Start it: some seconds. 57P03 where Java or Spark does not come up."""
+        _check_java()
+        self.lost = False  # set by whoever finds that it does not answer any more
+        self._own_scratch = settings.scratch is None
+        self.scratch = settings.scratch or Path(tempfile.mkdtemp(prefix="sluice-spark-"))
+        self.settings = spark_settings(settings, self.scratch)
+        conf = SparkConf(loadDefaults=False)
+        conf.setAll(list(self.settings.items()))
+        if settings.ui and settings.url.startswith("local"):
+            # By itself the page is there for every machine, with everybody's statements, and asks for no password.
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        archive = archive_path()
+        if archive is not None and archive.exists():
+            options = conf.get("spark.driver.extraJavaOptions", "")
+            conf.set("spark.driver.extraJavaOptions", f"-XX:SharedArchiveFile={archive} {options}")
+        try:
+            with (settings.log or Path(os.devnull)).open("ab") as log:
+                self._gateway: Any = launch_gateway(  # type: ignore[no-untyped-call]
+                    conf, {"stdout": log, "stderr": subprocess.STDOUT, "start_new_session": True}
+                )
+        except (PySparkRuntimeError, OSError) as error:
+            self._remove_scratch()
+            raise _did_not_start(settings.log, error) from error
+        self._process: subprocess.Popen[bytes] = self._gateway.proc
+        self.view = JavaNames(self._gateway.jvm)
+        self.relays = threading.BoundedSemaphore(RELAYS)
+        try:
+            builder = self.view.org.apache.spark.sql.classic.SparkSession.builder()
+            self.session: Any = builder.getOrCreate()
+            self.context: Any = self.session.sparkContext()
+            self.parallelism = int(self.context.defaultParallelism())
+            self.heap_share = HeapShare(int(self.view.java.lang.Runtime.getRuntime().maxMemory()))
+            self.relay_host = str(self.context.conf().get("spark.driver.host"))
+        except Py4JError as error:
+            self.stop()
+            raise _did_not_start(settings.log, error) from error
+
+    @property
+    def process_id(self) -> int:
+        """The JVM's process number."""
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process still runs and answers."""
+        return not self.lost and self._process.poll() is None
+
+    def died(self) -> bool:
+        """Whether a call that failed without an exception of Java's failed because the process is gone.
+
+        Its sockets close some moments before the system counts it as ended. Blocking, half a second at most.
+        """
+        if not self.lost:
+            try:
+                self._process.wait(_DEATH_SECONDS_MAX)
+            except subprocess.TimeoutExpired:
+                return False
+            self.lost = True
+        return True
+
+    def context_ended(self) -> bool:
+        """Whether Spark has ended its context, as it does where its own threads run out of memory: nothing runs in the
+        process any more, though it answers."""
+        if not self.lost:
+            try:
+                self.lost = bool(self.context.isStopped())
+            except Py4JNetworkError:
+                return self.died()
+        return self.lost
+
+    def stop(self, seconds_max: float = _STOP_SECONDS_MAX) -> None:
+        """End the process and wait for it; an end that takes longer than that is a kill. Blocking."""
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        if self.lost:
+            self._process.kill()
+        try:
+            self._process.wait(seconds_max)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._gateway.shutdown()
+        self._remove_scratch()
+
+    def _remove_scratch(self) -> None:
+        if self._own_scratch:
+            shutil.rmtree(self.scratch, ignore_errors=True)
+
+
+def _check_java() -> None:
+    """Raise 57P03 where Spark's launcher would find no Java: it looks in JAVA_HOME, else on the PATH."""
+    home = os.environ.get("JAVA_HOME")
+    if home and not os.access(Path(home) / "bin" / "java", os.X_OK):
+        reason = f"there is no Java in JAVA_HOME={home}"
+    elif not home and shutil.which("java") is None:
+        reason = "no Java was found (install Java 17, or set JAVA_HOME)"
+    else:
+        return
+    raise SluiceError(SqlState.CANNOT_CONNECT_NOW, f"Spark did not start: {reason}")
+
+
+def _did_not_start(log: Path | None, error: Exception) -> SluiceError:
+    reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    hint = None if log is None else f"See the log {log}."
+    return SluiceError(SqlState.CANNOT_CONNECT_NOW, f"Spark did not start: {reason}", hint=hint)

@@ -1,0 +1,132 @@
+"""One statement on Spark: its job group, its session, and whether it was cancelled.
+
+Every thread that works for a statement is *bound* to it first: the Java thread behind it then carries the job group, by
+which exactly this statement's jobs are cancelled, and the SQL settings, which tasks read from there. It also has a pool
+of Spark's scheduler to itself, or nearly: pools share the cores, while within one jobs wait for those before them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable
+from typing import Final
+
+from py4j.protocol import Py4JError
+
+from catalog.errors import SluiceError, SqlState
+from storage.spark.jvm import SparkJvm
+from storage.spark.small_query import SETTINGS, WEIGHED, Weight
+
+_numbers: Final = itertools.count(1)
+_bound = threading.local()
+_pools: Final = itertools.cycle([f"pool-{number}" for number in range(64)])
+_CANCEL_AGAIN_SECONDS: Final = 0.1
+
+
+def _nobody() -> None:
+    return
+
+
+def cancelled() -> SluiceError:
+    """What a statement says that was cancelled without another reason."""
+    return SluiceError(SqlState.QUERY_CANCELED, "canceling statement due to user request")
+
+
+class Statement:
+    """`tag` is the caller's name for it; `group` its Spark job group, unique for ever.
+
+    `stopped` is called when it was stopped, and may be called again: one that pauses has no thread to learn of it.
+    """
+
+    def __init__(self, tag: str) -> None:
+        self.tag = tag
+        self.group = f"{tag}/{next(_numbers)}"
+        self.stopped: Callable[[], None] = _nobody
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self._failure: SluiceError | None = None
+        self._jvm: SparkJvm | None = None
+        self._weight: Weight | None = None
+
+    def cancel(self, failure: SluiceError | None = None) -> None:
+        """Stop its jobs, those running and those to come; it fails with `failure` (57014 where none is given).
+
+        Blocks until the statement has ended; any thread but the statement's own may call it, and more than once: the
+        first reason stays. Spark stops future jobs of a cancelled group, but not future map stages, of which adaptive
+        execution makes a job each (DAGScheduler, handleMapStageSubmitted): so it is told again until nothing runs.
+        """
+        while not self._ended.is_set():
+            self.stop(failure)
+            self._ended.wait(_CANCEL_AGAIN_SECONDS)
+
+    def stop(self, failure: SluiceError | None = None) -> None:
+        """`cancel` for who cannot wait for its end: it fails, and what runs now is stopped."""
+        with self._lock:
+            if self._failure is None:
+                self._failure = failure or cancelled()
+            jvm = self._jvm
+        if jvm is not None and jvm.alive:
+            jvm.context.cancelJobGroupAndFutureJobs(self.group)
+        self.stopped()
+
+    def rows_read(self) -> int:
+        """How many rows its jobs have read of files so far, as far as Spark can say. Blocking."""
+        jvm = self._jvm
+        if jvm is None or not jvm.alive:
+            return 0
+        try:
+            tracker, store = jvm.context.statusTracker(), jvm.context.statusStore()
+            jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self.group)]
+            stages = {int(stage) for job in jobs if job.isDefined() for stage in job.get().stageIds()}
+            found = [store.asOption(store.lastStageAttempt(stage)) for stage in stages]
+        except (Py4JError, OSError):
+            return 0  # a stage that Spark has not begun to count, or a JVM that is about to be found dead
+        return sum(int(stage.get().inputRecords()) for stage in found if stage.isDefined())
+
+    def end(self) -> None:
+        """Nothing of it runs any more."""
+        self._ended.set()
+
+    @property
+    def failure(self) -> SluiceError | None:
+        """Why it was cancelled, or None."""
+        return self._failure
+
+    def check(self) -> None:
+        """Raise where the statement was cancelled."""
+        if self._failure is not None:
+            raise self._failure
+
+    def bind(self, jvm: SparkJvm, time_zone: str) -> None:
+        """Make the calling thread work for this statement until it is bound to another."""
+        with self._lock:
+            self._jvm = jvm
+        self.check()
+        context = jvm.context
+        if getattr(_bound, "jvm", None) is not jvm:
+            for name, value in jvm.settings.items():
+                if name.startswith("spark.sql."):
+                    context.setLocalProperty(name, value)
+            context.setLocalProperty("spark.scheduler.pool", next(_pools))
+            _bound.jvm, _bound.weight = jvm, Weight.USUAL
+        if self._weight is not None:
+            self._set_weight(jvm, self._weight)
+        context.setLocalProperty("spark.sql.session.timeZone", time_zone)
+        context.setJobGroup(self.group, self.tag, True)
+
+    @property
+    def is_light(self) -> bool:
+        """Whether all that it does is light (see storage.spark.small_query)."""
+        return self._weight is Weight.LIGHT
+
+    def weigh(self, jvm: SparkJvm, weight: Weight) -> None:
+        """Of which weight is what it does from now on, in the calling thread and in those bound later."""
+        self._weight = weight
+        self._set_weight(jvm, weight)
+
+    def _set_weight(self, jvm: SparkJvm, weight: Weight) -> None:
+        if _bound.weight is not weight:
+            for name in WEIGHED:
+                jvm.context.setLocalProperty(name, SETTINGS[weight].get(name, jvm.settings.get(name)))
+            _bound.weight = weight

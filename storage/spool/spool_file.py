@@ -1,0 +1,73 @@
+"""A temporary file of what is kept for a client, within the limit of all that clients have not read."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+from typing import ClassVar
+
+from catalog.errors import SluiceError
+from storage.parquet.files import file_error
+from storage.spool.unread_rows import UnreadSpace, write_all
+
+
+class KeptFile:
+    """Bytes that any thread may write and read again. `space`, which the engine sets, has the limit for all of them.
+
+    Where others need the space, this one is given up: from then on, whoever uses it has 53400.
+    """
+
+    space: ClassVar[UnreadSpace] = UnreadSpace()
+
+    def __init__(self) -> None:
+        """53100 where there is no room for a file."""
+        self._space = KeptFile.space
+        self._lock = threading.Lock()
+        self._reason: SluiceError | None = None
+        try:
+            self._file = self._space.open_file()
+        except OSError as error:
+            raise self._error(error) from error
+
+    def write(self, data: bytes | bytearray | memoryview, place: int) -> None:
+        """Put the bytes there. 53100 where the disk is full, 53400 where the limit is reached."""
+        self._check()
+        self._space.take(self, len(data))
+        with self._lock:
+            if self._reason is not None:
+                self._space.give_back(self)
+                raise self._reason
+            try:
+                write_all(self._file.fileno(), memoryview(data), place)
+            except OSError as error:
+                raise self._error(error) from error
+
+    def read(self, place: int, size: int) -> bytes:
+        """The bytes from that place on, so many as there are up to `size`."""
+        with self._lock:
+            self._check()
+            try:
+                return os.pread(self._file.fileno(), size, place)
+            except OSError as error:
+                raise self._error(error) from error
+
+    def give_up(self, reason: SluiceError) -> None:
+        """Others need the space: it is given back at once."""
+        with self._lock:
+            if not self._file.closed:
+                self._reason = reason
+                os.ftruncate(self._file.fileno(), 0)
+
+    def close(self) -> None:
+        """Give the space back; closing twice is fine."""
+        with self._lock:
+            self._file.close()
+        self._space.give_back(self)
+
+    def _check(self) -> None:
+        if self._reason is not None:
+            raise self._reason
+
+    def _error(self, error: OSError) -> SluiceError:
+        return file_error(error, str(self._space.folder or tempfile.gettempdir()))
