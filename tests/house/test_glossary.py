@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.house.test_layout import FILES, ROOT
+from tests.house.test_layout import FILES, FLOORS, ROOT
 
 ROWS = re.findall(
     r"^\| (?!term \|)([^|]*[^| -]) \| (\S[^|]*) \| `([\w.]+)`(?: \((\w+)\))? \|$",
@@ -37,6 +37,11 @@ def test_a_term_of_two_meanings_says_which() -> None:
 
 def test_modules_are_there() -> None:
     assert [row for row in ROWS if (row[2], row[3]) not in _PLACES] == []
+
+
+def test_a_module_of_several_floors_says_which() -> None:
+    floors = {name: {path.parts[0] for path in FILES if path.name == name} & set(FLOORS) for _, _, name, _ in ROWS}
+    assert [name for _, _, name, floor in ROWS if not floor and len(floors[name]) > 1] == []
 
 
 def test_what_docs_introduce_is_a_term() -> None:
