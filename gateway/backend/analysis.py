@@ -24,7 +24,7 @@ from catalog.errors import SluiceError, SqlState, unsupported
 from gateway.backend import statement_timeout
 from gateway.backend.connection import Backend, Statement
 from gateway.backend.encoded_statement import CLOSES, encode_statement
-from gateway.backend.own_names import OWN
+from gateway.backend.savepoints import TRIAL
 from gateway.client.encoding import client_encoding
 from gateway.wire.framing import HEADER_BYTES, Frame
 from gateway.wire.messages import backend as answers
@@ -55,8 +55,6 @@ _OFF: Final = Statement(
     " pg_catalog.set_config('client_encoding', pg_sluice.backend_setting('sluice.client_encoding'), true),"
     f" {statement_timeout.ASKED}, pg_sluice.schema_mark()"
 )
-SAVEPOINT: Final = Statement(f"SAVEPOINT {OWN}")
-UNDO: Final = (Statement(f"ROLLBACK TO SAVEPOINT {OWN}"), Statement(f"RELEASE SAVEPOINT {OWN}"))
 # Characters that take a millisecond to copy.
 _LARGE: Final = 1 << 20
 _TREE: Final = "rewritten parse tree:"
@@ -120,7 +118,7 @@ async def analyse(  # noqa: C901  one case for each kind of answer
     Without `sync` the implicit transaction stays open, and after an error the backend waits for Sync.
     """
     in_block = backend.status == b"T"
-    before, after = ((SAVEPOINT, _ON), (_OFF, *UNDO)) if in_block else ((_ON,), (_OFF,))
+    before, after = ((TRIAL.begin, _ON), (_OFF, *TRIAL.undo)) if in_block else ((_ON,), (_OFF,))
     parse = frontend.Parse(name, sql, parameter_types)
     parsing = parse.encode() if len(sql) < _LARGE else await asyncio.to_thread(parse.encode)
     backend.send(

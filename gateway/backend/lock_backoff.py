@@ -14,11 +14,10 @@ from typing import Final, TypeVar
 
 from catalog.errors import SluiceError, SqlState
 from gateway.backend.connection import Backend, Statement
-from gateway.backend.own_names import OWN
+from gateway.backend.savepoints import PATIENCE
 
 _T = TypeVar("_T")
 
-_BEGIN: Final = Statement(f"SAVEPOINT {OWN}_patience")
 _LIMIT: Final = (
     "SELECT (extract(epoch FROM pg_sluice.backend_setting('lock_timeout')::interval)"
     " OPERATOR(pg_catalog.*) 1000)::bigint,"
@@ -27,11 +26,7 @@ _LIMIT: Final = (
 )
 _DONE: Final = (
     Statement("SELECT pg_catalog.set_config('lock_timeout', pg_sluice.backend_setting('sluice.lock_timeout'), true)"),
-    Statement(f"RELEASE SAVEPOINT {OWN}_patience"),
-)
-_UNDO: Final = (
-    Statement(f"ROLLBACK TO SAVEPOINT {OWN}_patience"),
-    Statement(f"RELEASE SAVEPOINT {OWN}_patience"),
+    PATIENCE.release,
 )
 _PAUSE: Final = Statement("SELECT pg_catalog.pg_sleep(0.05)")
 _IS_WAITED_FOR: Final = Statement(
@@ -56,7 +51,7 @@ async def patiently(backend: Backend, carry_out: Callable[[], Awaitable[_T]], ch
     started = time.monotonic()
     milliseconds = _MOMENT_MILLISECONDS
     while True:
-        _, asked = await backend.run(_BEGIN, Statement(_LIMIT, (str(milliseconds),)))
+        _, asked = await backend.run(PATIENCE.begin, Statement(_LIMIT, (str(milliseconds),)))
         limit = int(asked.rows[0][0] or 0)
         try:
             result = await carry_out()
@@ -69,5 +64,5 @@ async def patiently(backend: Backend, carry_out: Callable[[], Awaitable[_T]], ch
         else:
             await backend.run(*_DONE)
             return result
-        *_, waited_for, _ = await backend.run(*_UNDO, _IS_WAITED_FOR, _PAUSE)
+        *_, waited_for, _ = await backend.run(*PATIENCE.undo, _IS_WAITED_FOR, _PAUSE)
         milliseconds = _DEADLOCK_MILLISECONDS if waited_for.rows[0][0] == b"t" else _MOMENT_MILLISECONDS

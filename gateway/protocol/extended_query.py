@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from catalog.errors import SluiceError, SqlState
-from gateway.backend.analysis import SAVEPOINT, UNDO
 from gateway.backend.bind_parameters import bind_in_utf8, canonical_parameters
 from gateway.backend.connection import Backend, BackendLostError, Item
 from gateway.backend.connection import Statement as OwnStatement
 from gateway.backend.own_names import OWN, refuse_own_savepoint
+from gateway.backend.savepoints import TRIAL
 from gateway.client.connection import Client
 from gateway.execution.changes.select_locking import locks_rows
 from gateway.execution.cursors.cursor_commands import ExecutedCursorPortal, bind_portal, present_cursor
@@ -317,7 +317,7 @@ class ExtendedQuery(SessionContext):
                 self.client.send(answers.DataRow((level.encode(),)), answers.CommandComplete("SHOW"))
         elif isinstance(command, Preparing) and self.backend.status == b"T":
             if await self._settle():  # a portal that was bound outside of the savepoint would keep its locks
-                await self.backend.run(SAVEPOINT, OwnStatement(command.sql), *UNDO)
+                await self.backend.run(TRIAL.begin, OwnStatement(command.sql), *TRIAL.undo)
                 self.client.send(answers.CommandComplete("PREPARE"))
         elif command is None or isinstance(command, Resetting | Shown | Preparing | Apart):
             check_relayed(self, command)

@@ -12,8 +12,9 @@ from typing import Final
 
 from catalog.datatypes import TEXT
 from catalog.errors import SluiceError, SqlState
-from gateway.backend.analysis import SAVEPOINT, UNDO, Analysis
+from gateway.backend.analysis import Analysis
 from gateway.backend.own_names import OWN, refuse_own_savepoint
+from gateway.backend.savepoints import TRIAL
 from gateway.client.message_thread import aside
 from gateway.execution.dispatch import open_portal
 from gateway.protocol.schema_retry import run_retrying
@@ -126,7 +127,7 @@ async def _check_syntax(session: SessionContext, frame: Frame) -> None:
     """
     backend, in_block = session.backend, session.backend.status == b"T"
     if in_block:
-        await backend.run(SAVEPOINT)
+        await backend.run(TRIAL.begin)
     # Without a name and types, and in the client's encoding, as it came.
     query = memoryview(frame.data)[HEADER_BYTES:]
     parse = HEADER.pack(frontend.Parse.type, len(query) + 7)
@@ -140,7 +141,7 @@ async def _check_syntax(session: SessionContext, frame: Frame) -> None:
         if item.type == ErrorResponse.type:
             refusal = (await session.encoding.read(ErrorResponse, item)).to_error()
     if in_block:
-        await backend.run(*UNDO)
+        await backend.run(*TRIAL.undo)
     if refusal is not None and (refusal.sqlstate != SqlState.SYNTAX_ERROR or "P" in refusal.fields):
         raise refusal
 
@@ -232,10 +233,10 @@ async def _relay(session: SessionContext, statement: Statement, sent: Sent) -> b
         return await relay_reset_all(session, lambda: session.relay_query(sent.raw, sent.offset))
     if not (isinstance(command, Preparing) and in_block):
         return await session.relay_query(sent.raw, sent.offset)
-    await session.backend.run(SAVEPOINT)
+    await session.backend.run(TRIAL.begin)
     good = await session.relay_query(sent.raw, sent.offset)
     if good:
-        await session.backend.run(*UNDO)
+        await session.backend.run(*TRIAL.undo)
     return good
 
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError
-from gateway.backend.analysis import UNDO
 from gateway.backend.connection import Backend, BackendLostError, Statement
+from gateway.backend.savepoints import TRIAL
 
 if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
@@ -22,7 +22,7 @@ async def fail(backend: Backend) -> None:
 
 async def give_locks_back(session: SessionContext) -> None:
     """In a transaction that has failed: PostgreSQL would have given all of the statement's locks back at once."""
-    undone = await _succeeds(session.backend, *UNDO)
+    undone = await _succeeds(session.backend, *TRIAL.undo)
     if await session.transaction.deferred.abandon() or undone:
         await fail(session.backend)
 

@@ -11,10 +11,11 @@ from catalog.errors import SluiceError, SqlState
 from catalog.model import DeleteFile, Table, TableVersion
 from catalog.publish import RowChange, applied, change_from_json
 from catalog.store import TableRules, rules_from_description, table_from_description
-from gateway.backend.analysis import SAVEPOINT, UNDO, SchemaMark
+from gateway.backend.analysis import SchemaMark
 from gateway.backend.arrays import number_array
 from gateway.backend.connection import Result, Statement
 from gateway.backend.own_message import own
+from gateway.backend.savepoints import TRIAL
 from gateway.transaction.enlistment import SchemaChangedError, hold_schema
 from planner.plans.computable import functions_in
 from storage.indexes.keys import LiveFile
@@ -185,7 +186,7 @@ def holding(session: SessionContext, oid: int) -> list[Statement]:
     """Begin a savepoint in which a table's schema stays as it is. `hold` takes the answers."""
     transaction = session.transaction
     own = [uncommitted([oid])] if transaction.open and not transaction.fresh else []
-    return [SAVEPOINT, hold_schema([oid]), *own]
+    return [TRIAL.begin, hold_schema([oid]), *own]
 
 
 async def hold(
@@ -197,7 +198,7 @@ async def hold(
         found = await versions(session, [oid], own, unread=oid)
         await use(session, [oid], found, analysed_at, now, {})
     except SchemaChangedError:
-        await session.backend.run(*UNDO)
+        await session.backend.run(*TRIAL.undo)
         raise
     return found[oid]
 

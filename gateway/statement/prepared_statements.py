@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError
-from gateway.backend.analysis import SAVEPOINT, UNDO, Analysis
+from gateway.backend.analysis import Analysis
 from gateway.backend.connection import Backend, Statement
 from gateway.backend.encoded_statement import CLOSES, encode_messages, encode_statement
 from gateway.backend.own_names import OWN
+from gateway.backend.savepoints import TRIAL
 from gateway.session.statement_analysis import analysed
 from gateway.statement.routed import Routed
 from gateway.statement.routing import prepared_text, route
@@ -175,8 +176,8 @@ async def _exchange(
     """
     sent = await encode_messages(messages)
     if undone:
-        sent = [encode_statement(SAVEPOINT), *sent, *map(encode_statement, UNDO)]
-        ends += CLOSES * (1 + len(UNDO))
+        sent = [encode_statement(TRIAL.begin), *sent, *map(encode_statement, TRIAL.undo)]
+        ends += CLOSES * (1 + len(TRIAL.undo))
     ends += CLOSES * sum(map(bool, backend.switching))
     backend.send_in_utf8(sent, frontend.Sync() if sync else frontend.Flush())
     descriptions: list[Message] = []

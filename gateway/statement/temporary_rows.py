@@ -12,10 +12,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError
-from gateway.backend.analysis import UNDO
 from gateway.backend.arrays import number_array
 from gateway.backend.connection import BackendLostError, Statement
 from gateway.backend.own_names import OWN
+from gateway.backend.savepoints import TRIAL
 from gateway.session.statement_analysis import analysed
 from gateway.statement.range_variable import resolve
 from planner.plans.computable import acting_functions
@@ -111,7 +111,7 @@ async def step_out(session: SessionContext, analysis: Analysis, routed: Routed) 
     except BackendLostError:
         raise
     except SluiceError:  # it has a meaning in the window alone
-        await session.backend.run(*UNDO)
+        await session.backend.run(*TRIAL.undo)
         return False
     return outside.tree == analysis.tree
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import Final
 
 from gateway.backend.connection import Backend, Statement
-from gateway.backend.own_names import OWN
+from gateway.backend.savepoints import READ_ONLY
 from planner.syntax.source_statement import Statement as SourceStatement
 from planner.syntax.source_statement import known
 from planner.syntax.transaction_commands import TransactionCommand
@@ -26,8 +26,6 @@ from planner.tree.long_text import holds_word
 SHOWN: Final = Statement("SHOW transaction_read_only")
 # For a statement of the client's within a savepoint of the gateway's own, whose end is this one's too.
 SET: Final = Statement("SET LOCAL transaction_read_only = on")
-_SAVEPOINT: Final = Statement(f"SAVEPOINT {OWN}_read_only")
-_RELEASE: Final = Statement(f"RELEASE SAVEPOINT {OWN}_read_only")
 _READ_WRITE: Final = Statement("SET TRANSACTION READ WRITE")
 _READ_ONLY: Final = Statement("SET TRANSACTION READ ONLY")
 # PostgreSQL does that outside of savepoints only.
@@ -68,13 +66,13 @@ class ReadOnlyBlock:
     async def lift(self) -> None:
         """What the backend carries out next may write."""
         if self._is_open:
-            await self._backend.run(_RELEASE)
+            await self._backend.run(READ_ONLY.release)
             self._is_open = False
 
     async def restore(self) -> None:
         """What the backend carries out next may not write, where the block is READ ONLY."""
         if self.stands and not self._is_open:
-            await self._backend.run(_SAVEPOINT, SET)
+            await self._backend.run(READ_ONLY.begin, SET)
             self._is_open = True
 
     async def before(self, command: TransactionCommand, *, may_begin: bool) -> None:
@@ -91,7 +89,7 @@ class ReadOnlyBlock:
             return
         elif command is TransactionCommand.SET_READ_ONLY:
             if may_begin and not self._is_open:
-                await self._backend.run(_SAVEPOINT)
+                await self._backend.run(READ_ONLY.begin)
                 self._is_open = True
         elif command in {TransactionCommand.SET_TRANSACTION, TransactionCommand.SET_ISOLATION}:
             await self.lift()  # the level is set outside of savepoints

@@ -24,9 +24,9 @@ from catalog.indexes import SIDECAR_ROWS_MIN
 from catalog.model import DataFile, DeleteFile, Table, TableVersion
 from catalog.postgres.pool import log_fault
 from catalog.publish import Deletion, RowChange, deletion_from_json
-from gateway.backend.analysis import UNDO
 from gateway.backend.connection import Backend, BackendLostError, Result, Statement
 from gateway.backend.own_message import own
+from gateway.backend.savepoints import TRIAL
 from gateway.node.gateway_context import GatewayContext
 from gateway.node.unresolved_commit import remove_abandoned
 from gateway.transaction.enlistment import Enlistment, hold_schema
@@ -159,7 +159,7 @@ class Transaction:
             self.implicit = self.fresh = True
             self.isolation = _isolation(past.rows[0][1])
             if then and self.isolation is not Isolation.READ_COMMITTED:  # what is told within goes with the savepoint
-                await self._backend.run(*UNDO)
+                await self._backend.run(*TRIAL.undo)
             await self._tell_level()
             if then and self.isolation is not Isolation.READ_COMMITTED:
                 answers = await self._backend.run(*then)

@@ -30,7 +30,7 @@ from gateway.backend.arrays import number_array
 from gateway.backend.connection import Backend, BackendLostError, Statement
 from gateway.backend.lock_backoff import patiently
 from gateway.backend.own_message import own
-from gateway.backend.own_names import OWN
+from gateway.backend.savepoints import WINDOW
 from gateway.backend.shadow_truncate import past_guard
 from gateway.transaction.ddl_change import DeferredChange, Demands, NoDemands
 from gateway.transaction.ddl_sequences import OwnedSequence, Owner, SequencesOfChanges
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from gateway.transaction.enlistment import Enlistment
 
 NAME: Final = "sluice.deferred"
-_BEGIN: Final = Statement(f"SAVEPOINT {OWN}_window")
-_END: Final = (Statement(f"ROLLBACK TO SAVEPOINT {OWN}_window"), Statement(f"RELEASE SAVEPOINT {OWN}_window"))
 _KEEP: Final = f"SELECT pg_catalog.set_config('{NAME}', $1, true)"
 _KEPT: Final = Statement(f"SELECT pg_sluice.backend_setting('{NAME}', true)")
 _VOUCH_COLUMNS: Final = own("SELECT pg_sluice.vouch_columns($1::bigint::pg_catalog.oid)")
@@ -189,7 +187,7 @@ class DeferredChanges:
 
     async def _begin(self, *statements: Statement) -> None:
         self._backend.repeated, self._open, self._needed = [], True, False
-        await self._backend.run(_BEGIN)
+        await self._backend.run(WINDOW.begin)
         self._backend.savepoints.clear()
         if statements:
             await self._run(*statements)
@@ -244,7 +242,7 @@ class DeferredChanges:
             await self._sequences.note(counting, go=True)
         lasting, self._backend.repeated = self._backend.repeated or [], None
         self._open = False
-        await self._backend.run(*_END, *lasting, *self._keep())
+        await self._backend.run(*WINDOW.undo, *lasting, *self._keep())
 
     def _keep(self) -> list[Statement]:
         return [Statement(_KEEP, (f"{len(self._made)} {self._settled}",))]
@@ -256,7 +254,7 @@ class DeferredChanges:
             return False
         self._open, self._backend.repeated = False, None
         if self._backend.status != b"I":
-            await self._backend.run(*_END)
+            await self._backend.run(*WINDOW.undo)
         return True
 
     @asynccontextmanager

@@ -51,6 +51,14 @@ def test_a_package_is_one_room(package: Path) -> None:
     assert ast.get_docstring(ast.parse((ROOT / package / "__init__.py").read_text())), "nothing says what it is for"
 
 
+def test_savepoints_have_one_home() -> None:
+    home = Path("gateway/backend/savepoints.py")
+    written = re.compile(r"[\"'](?:SAVEPOINT|ROLLBACK TO SAVEPOINT|RELEASE SAVEPOINT) ?\{")
+    assert written.search((ROOT / home).read_text()) is not None
+    others = [path for path in MODULES if path.parts[0] == "gateway" and path != home]
+    assert not [str(path) for path in others if written.search((ROOT / path).read_text())]
+
+
 def test_packages_hold_only_what_belongs_to_a_floor() -> None:
     """A floor's folders are packages, so that import-linter and mypy see every module."""
     for module in MODULES:

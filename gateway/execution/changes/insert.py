@@ -11,12 +11,11 @@ all of it is undone and carried out once more, one by one, so that the client he
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from catalog.errors import SluiceError
-from gateway.backend.analysis import UNDO
-from gateway.backend.connection import BackendLostError, Statement
-from gateway.backend.own_names import OWN
+from gateway.backend.connection import BackendLostError
+from gateway.backend.savepoints import REPEATED, TRIAL
 from gateway.execution.changes.combined_files import combine_files
 from gateway.execution.changes.row_changes import Changing
 from gateway.execution.shadow.function_guard import guarding_functions, relay_repetitions, relay_rows, send_statement
@@ -38,12 +37,6 @@ if TYPE_CHECKING:
     from gateway.statement.portal import Binding
     from gateway.statement.routed import Routed
 
-_SAVEPOINT: Final = Statement(f"SAVEPOINT {OWN}_repeated")
-_UNDO: Final = (
-    Statement(f"ROLLBACK TO SAVEPOINT {OWN}_repeated"), Statement(f"RELEASE SAVEPOINT {OWN}_repeated"),
-)  # fmt: skip
-_RELEASE: Final = Statement(f"RELEASE SAVEPOINT {OWN}_repeated")
-
 
 def target_oid(query: Node) -> int:
     """The OID of the table that the statement changes."""
@@ -64,7 +57,7 @@ class InsertRowsPortal(StatementPortal):
         assert self.routed.query is not None
         target = target_oid(self.routed.query)
         repeated = self._may_repeat()
-        outer = [_SAVEPOINT] if repeated else []
+        outer = [REPEATED.begin] if repeated else []
         async with Changing(self, "INSERT", target, then=[*outer, *holding(session, target)]) as changing:
             answers = changing.begun
             if repeated:
@@ -78,7 +71,7 @@ class InsertRowsPortal(StatementPortal):
                 await send_statement(session, self.binding)
                 tag = await relay_rows(session, kept)
             async with ShadowWriter(session, version.table) as writer:
-                await writer.take(*UNDO)
+                await writer.take(*TRIAL.undo)
                 result = await writer.finish()
             await combine_files(session, version, result)
             await changing.wrote(result, version)
@@ -111,14 +104,14 @@ class InsertRowsPortal(StatementPortal):
         except BackendLostError:
             raise
         except SchemaChangedError:
-            await session.backend.run(*_UNDO)
+            await session.backend.run(*REPEATED.undo)
             raise
         except SluiceError:
             check(session)  # a statement that was cancelled is not begun once more
             tag = None
         if tag is None:
             kept.close()
-            await session.backend.run(*_UNDO)
+            await session.backend.run(*REPEATED.undo)
             return False
         session.ends_with_statement = ends
         await changing.finish()
@@ -136,9 +129,9 @@ class InsertRowsPortal(StatementPortal):
             return None
         tag = await relay_repetitions(session, self.binding, self.repetitions, kept)
         async with ShadowWriter(session, table) as writer:
-            await writer.take(*UNDO)
+            await writer.take(*TRIAL.undo)
             result = await writer.finish()
         await combine_files(session, version, result)
         await changing.wrote(result, version)
-        await session.backend.run(_RELEASE)
+        await session.backend.run(REPEATED.release)
         return tag

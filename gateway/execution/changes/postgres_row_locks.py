@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from catalog.errors import SluiceError
 from catalog.model import TableVersion
-from gateway.backend.analysis import UNDO
 from gateway.backend.own_message import LOCKED
+from gateway.backend.savepoints import TRIAL
 from gateway.execution.changes.shadow_execution import begin, chosen_positions, rows_of
 from gateway.execution.locks.row_locks import Strength, Waiting, check_may_look_again, lock_positions, unharmed
 from gateway.execution.reading.postgres_query import Computing, Locked, is_small
@@ -95,5 +95,5 @@ async def _choose(  # noqa: PLR0917
         await begin(session, table, columns, loaded)
         await send_statement(session, binding)
         tag = await relay_rows(session, kept)
-        [rows, *_] = await session.backend.run(shadow_rows(table, LOCKED), *UNDO)
+        [rows, *_] = await session.backend.run(shadow_rows(table, LOCKED), *TRIAL.undo)
     return Chosen(kept, int(tag.removeprefix("SELECT "))), rows_of(table, rows.bodies)

@@ -16,7 +16,7 @@ import pyarrow as pa
 from catalog.errors import SluiceError, unsupported
 from catalog.model import Column, Table, TableVersion
 from catalog.store import TableRules
-from gateway.backend.analysis import UNDO
+from gateway.backend.savepoints import TRIAL
 from gateway.execution.changes.shadow_execution import Outcome, gone_rows, has_key, paired, rehearse
 from gateway.execution.reading.handed_rows import Placed, not_computed, placed
 from gateway.execution.reading.postgres_query import SMALL_ROWS, Computing, is_small
@@ -120,7 +120,7 @@ async def placed_change(
             except SchemaChangedError:
                 raise  # its savepoint is undone
             except SluiceError:
-                await session.backend.run(*UNDO)
+                await session.backend.run(*TRIAL.undo)
                 raise
     except SluiceError as error:
         if computing.gives_up(error):

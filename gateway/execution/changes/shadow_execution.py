@@ -22,10 +22,10 @@ import pyarrow.compute as pc
 
 from catalog.errors import SluiceError, unsupported
 from catalog.model import Column, Table, TableVersion
-from gateway.backend.analysis import UNDO
 from gateway.backend.connection import Statement
 from gateway.backend.own_message import LOCKED, of_shadow, own, shadow_view
 from gateway.backend.own_names import OWN
+from gateway.backend.savepoints import STATEMENT, TRIAL
 from gateway.execution.constraints.foreign_key_referenced import follows_rows, referring
 from gateway.execution.locks.row_locks import Strength
 from gateway.execution.shadow.function_guard import changes_beside, count_of, relay_rows, send_messages, send_query
@@ -56,8 +56,6 @@ if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
     from storage.spark.write import WriteResult
 
-_STATEMENT: Final = Statement(f"SAVEPOINT {OWN}_statement")
-AGAIN: Final = Statement(f"ROLLBACK TO SAVEPOINT {OWN}_statement")
 _NOTE: Final = own("SELECT pg_sluice.note_updates($1::bigint::pg_catalog.oid)")
 _NOTED: Final = own("SELECT * FROM pg_sluice.noted_updates()")
 _PAIRS: Final = pa.schema([("before", pa.binary()), ("after", pa.binary())])
@@ -101,7 +99,7 @@ async def begin(
     are set within the savepoint that it begins."""
     count = loaded.rows.num_rows
     loading = [*past_triggers([table]), Statement(_MAY_INSERT, (str(table.oid),)), suspending(table)]
-    loading = loading if count else [_STATEMENT]
+    loading = loading if count else [STATEMENT.begin]
     answers = await begin_shadow(session, table, *limits, *([] if noting else loading))
     if noting:  # first, for its lock is stronger than that of who puts rows there
         await _note(session, table)
@@ -140,7 +138,7 @@ async def loaded_mark(session: SessionContext, table: Table, *then: Statement) -
     """The mark of the rows that are in the shadow now; those that are `made` from here on have another. `then` is to be
     done before these."""
     loaded = of_shadow(table.oid, f"SELECT pg_catalog.min(xmin::pg_catalog.text) FROM {shadow_view(table.oid)}")
-    [result, *_] = await session.backend.run(Statement(loaded), *then, _STATEMENT)
+    [result, *_] = await session.backend.run(Statement(loaded), *then, STATEMENT.begin)
     [[number]] = result.rows
     return _NO_MARK if number is None else number.decode()
 
@@ -166,19 +164,19 @@ async def rehearse(  # noqa: PLR0917
     conditions = (made(mark), there, f"{there} AND {LOCKED}")
     reads = [shadow_rows(table, each, placed=noting and not place) for place, each in enumerate(conditions)]
     if not noting:
-        results = await session.backend.run(*reads, *UNDO)
+        results = await session.backend.run(*reads, *TRIAL.undo)
         fresh, kept, locked = (rows_of(table, result.bodies) for result in results[: len(conditions)])
         session.gateway.store.undone_rows.left(table.oid, fresh.num_rows)
         return Outcome(answers, tag, fresh, kept, locked)
     noted = Statement(_NOTED, result_format=1, bodies_only=True)
-    made_now, *rest, updates, _ = await session.backend.run(*reads, noted, AGAIN)
+    made_now, *rest, updates, _ = await session.backend.run(*reads, noted, STATEMENT.again)
     kept, locked = (rows_of(table, result.bodies) for result in rest)
     fresh, places = _placed(table, made_now.bodies)
     session.gateway.store.undone_rows.left(table.oid, fresh.num_rows)
     pairs = pa.Table.from_batches(rows_of_bodies(["before", "after"], updates.bodies), _PAIRS)
     # The statement is undone, and what it has replaced is there again, at its place.
     replaced = f"ctid OPERATOR(pg_catalog.=) ANY ('{{{_listed(pairs)}}}'::pg_catalog.tid[])"
-    [found, *_] = await session.backend.run(shadow_rows(table, replaced, placed=True), *UNDO)
+    [found, *_] = await session.backend.run(shadow_rows(table, replaced, placed=True), *TRIAL.undo)
     old, old_places = _placed(table, found.bodies)
 
     def origins() -> pa.Array:

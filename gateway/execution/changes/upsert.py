@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from catalog.errors import SluiceError, SqlState, unsupported
 from catalog.model import Column, Table, TableVersion
-from gateway.backend.analysis import UNDO
 from gateway.backend.connection import Statement
+from gateway.backend.savepoints import TRIAL
 from gateway.execution.changes.conflict_arbiter import conflicts
 from gateway.execution.changes.insert import target_oid
 from gateway.execution.changes.insert_query import insert_batches
@@ -179,9 +179,9 @@ class UpsertPortal(StatementPortal):
             self.analysis.parameter_types,
             binding.parameter_formats,
         )
-        await session.backend.run(*UNDO)
+        await session.backend.run(*TRIAL.undo)
         mark = await begin(session, table, columns, loaded)
-        _, fresh, *_ = await session.backend.run(statement, shadow_rows(table, made(mark)), *UNDO)
+        _, fresh, *_ = await session.backend.run(statement, shadow_rows(table, made(mark)), *TRIAL.undo)
         return rows_of(table, fresh.bodies)
 
     async def _propose(self, version: TableVersion, columns: Sequence[Column]) -> None:

@@ -23,6 +23,7 @@ from catalog.errors import SluiceError, unsupported
 from gateway.backend.connection import BackendLostError, Statement
 from gateway.backend.copies import copy_in
 from gateway.backend.own_names import OWN
+from gateway.backend.savepoints import WITH
 from gateway.execution.locks.row_locks import RowsChangedError
 from gateway.execution.reading.plan_context import session_values
 from gateway.execution.reading.returning_rows import Returned
@@ -51,9 +52,6 @@ if TYPE_CHECKING:
     from planner.tree.nodes import Node
 
 Opener = Callable[["SessionContext", "Analysis", "Routed", Binding], Awaitable[Portal]]
-_SAVEPOINT: Final = Statement(f"SAVEPOINT {OWN}_with")
-_AGAIN: Final = Statement(f"ROLLBACK TO SAVEPOINT {OWN}_with")
-_RELEASE: Final = Statement(f"RELEASE SAVEPOINT {OWN}_with")
 _RECORDS: Final = (2249, 2287)  # record, record[]
 NUMBERS: Final = itertools.count(1)
 
@@ -78,7 +76,7 @@ class WithChangesPortal(StatementPortal):
         try:
             while True:
                 await transaction.deferred.close()
-                await session.backend.run(_SAVEPOINT)
+                await session.backend.run(WITH.begin)
                 await transaction.deferred.see()
                 session.client = answers = HeldAnswers(client)
                 try:
@@ -90,7 +88,7 @@ class WithChangesPortal(StatementPortal):
                     transaction.parts = None
                     await answers.close()
                     await transaction.deferred.close()
-                    await session.backend.run(_AGAIN)
+                    await session.backend.run(WITH.again)
         finally:
             session.client = client
             transaction.parts = None
@@ -98,7 +96,7 @@ class WithChangesPortal(StatementPortal):
         try:
             await transaction.deferred.close()
             dropped = [Statement(f"DROP TABLE pg_temp.{name}") for name in self.tables]
-            await session.backend.run(*dropped, _RELEASE)
+            await session.backend.run(*dropped, WITH.release)
             if transaction.implicit and ends:
                 await transaction.commit()
             await answers.release()

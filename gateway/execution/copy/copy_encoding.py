@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from catalog.datatypes import BYTEA
 from catalog.errors import SluiceError
-from gateway.backend.analysis import SAVEPOINT, UNDO
 from gateway.backend.connection import BackendLostError, Statement
+from gateway.backend.savepoints import TRIAL
 from gateway.execution.shadow.shadow import rows_of_bodies
 from gateway.values.binary import binary_array
 
@@ -90,11 +90,11 @@ class Decoder:
         statement = Statement(_DECODE, (block, self._encoding), parameter_formats=(1, 0), result_format=1)
         async with self._backend:
             try:
-                [_, result, *_] = await backend.run(SAVEPOINT, statement, *UNDO)
+                [_, result, *_] = await backend.run(TRIAL.begin, statement, *TRIAL.undo)
             except BackendLostError:
                 raise
             except SluiceError:
-                await backend.run(*UNDO)
+                await backend.run(*TRIAL.undo)
                 raise
         return result.rows[0][0] or b""
 

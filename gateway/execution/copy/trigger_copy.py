@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from catalog.errors import unsupported
-from gateway.backend.analysis import SAVEPOINT, UNDO
 from gateway.backend.copies import copy_pieces, try_copy
+from gateway.backend.savepoints import TRIAL
 from gateway.copy_format import CopyFormat
 from gateway.execution.copy.copy_columns import copied_columns
 from gateway.execution.copy.copy_encoding import LOOK
@@ -48,7 +48,7 @@ class TriggeredCopyPortal(TriggeredPortal):
         if statement.filename is not None:
             raise unsupported("COPY from or to a file of the server or a program")
         table = (await latest(session, self.routed.lake[0])).table
-        refusal = await try_copy(session.backend, self.analysis.sql, [SAVEPOINT, *past_triggers([table])], UNDO)
+        refusal = await try_copy(session.backend, self.analysis.sql, [TRIAL.begin, *past_triggers([table])], TRIAL.undo)
         columns = copied_columns(table, statement.attlist, (await rules(session, table)).generated)
         options = options_of(self.routed, [column.name for column in columns])
         if options.freeze:

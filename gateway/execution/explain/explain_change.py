@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 from catalog.errors import SluiceError, SqlState, unsupported
 from catalog.schema.compatibility import SchemaStep
 from catalog.schema.states import Element, State
-from gateway.backend.analysis import SAVEPOINT, UNDO
 from gateway.backend.arrays import number_array
 from gateway.backend.connection import Result, Statement
 from gateway.backend.own_message import own
+from gateway.backend.savepoints import TRIAL
 from gateway.execution.schema.table_rewrite import Reorganisation, recompute
 from gateway.session.cancel_listener import check
 from gateway.session.session_context import shift
@@ -104,7 +104,7 @@ class ExplainChangePortal(StatementPortal):
             # Whether the values can be computed; it undoes the savepoint.
             await Reorganisation.plan(session, lake[0], using, before[lake[0]])
         else:
-            await session.backend.run(*UNDO)
+            await session.backend.run(*TRIAL.undo)
         [steps] = await session.backend.run(Statement(_STEPS, (json.dumps(found["shapes"]),)))
         gone, made = dropped_and_made(await self._indexes(changed), after)
         changes = gone + [
@@ -151,7 +151,7 @@ class ExplainChangePortal(StatementPortal):
         changing = self._changing.sql
         if self._query is not None and concurrent_command(self._query.utilityStmt) is not None:
             changing = plainly(changing)
-        statements = [SAVEPOINT, _LOCK_TIMEOUT, Statement(changing)]
+        statements = [TRIAL.begin, _LOCK_TIMEOUT, Statement(changing)]
         if using:
             statements.append(recompute(self.routed.lake[0], using))
         statements.append(Statement(_EXPLAINED, (str(self._changing.mark.own),)))
@@ -162,7 +162,7 @@ class ExplainChangePortal(StatementPortal):
                 if error.sqlstate != SqlState.LOCK_NOT_AVAILABLE:
                     shift(error, explained(self.analysis.sql)[0])
                     raise
-            await session.backend.run(*UNDO)
+            await session.backend.run(*TRIAL.undo)
             await asyncio.sleep(_RETRY_SECONDS)
             check(session)
 

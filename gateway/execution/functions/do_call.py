@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from catalog.errors import SluiceError, SqlState, unsupported
 from gateway.backend.connection import BackendLostError, Result, Statement
 from gateway.backend.own_names import OWN
+from gateway.backend.savepoints import GUARDED
 from gateway.execution.changes.row_changes import Changing
 from gateway.execution.constraints.constraint_validation import meet, obligations
 from gateway.execution.functions.filled_shadows import TOUCHES, FilledShadows, Touch, too_large, touches
@@ -28,10 +29,7 @@ from gateway.execution.reading.postgres_query import is_small
 from gateway.execution.shadow.function_guard import (
     NEWEST,
     REFUSE_REWRITING,
-    RELEASE,
-    SAVEPOINT,
     SCANS,
-    UNDO,
     UNWATCHED,
     WATCHED,
     relay_rows,
@@ -107,7 +105,9 @@ class GuardedPortal(StatementPortal):
         session.cursors.check_unread()
         session.ran_functions = session.names_by_sql = True
         counts = written(())
-        newest, cursors, scanned, wrote, _, _ = await backend.run(NEWEST, CURSORS, SCANS, counts, WATCHED, SAVEPOINT)
+        newest, cursors, scanned, wrote, _, _ = await backend.run(
+            NEWEST, CURSORS, SCANS, counts, WATCHED, GUARDED.begin
+        )
         number = newest.rows[0][0]
         questions = scans(number), counts
         if not cursors.rows:
@@ -131,7 +131,7 @@ class GuardedPortal(StatementPortal):
                 await self._give(answers)
                 raise
             error = raised
-            _, *after = await backend.run(UNDO, *questions)
+            _, *after = await backend.run(GUARDED.again, *questions)
         else:
             *after, now_open = await backend.run(*questions, CURSORS)
             opened = _opened(cursors, now_open)
@@ -139,7 +139,7 @@ class GuardedPortal(StatementPortal):
             if error is not None:
                 await self._give(answers)
                 raise error
-            await backend.run(RELEASE, UNWATCHED, KEEP_OWN)
+            await backend.run(GUARDED.release, UNWATCHED, KEEP_OWN)
             return tag, None, set()
         if at_once:
             session.cursors.read_unseen()
@@ -147,10 +147,10 @@ class GuardedPortal(StatementPortal):
         [now] = await backend.run(Statement(TOUCHES, (number,)))
         touched = {oid for oid, each in touches(now).items() if each != before.get(oid) and not each.made}
         if self._fetches(cursors, touched):
-            await backend.run(RELEASE, UNWATCHED, KEEP_OWN)
+            await backend.run(GUARDED.release, UNWATCHED, KEEP_OWN)
             return tag, None, set()
         self.check_repeatable(cursors, settled=False)
-        await backend.run(UNDO, RELEASE)
+        await backend.run(GUARDED.again, GUARDED.release)
         return tag, FilledShadows(session, self.analysis.sql, number, before), touched
 
     def _fetches(self, cursors: Result, touched: set[int]) -> bool:

@@ -21,7 +21,7 @@ from gateway.backend.analysis import SchemaMark
 from gateway.backend.arrays import number_array, text_array
 from gateway.backend.connection import Result, Statement
 from gateway.backend.own_message import LOCKED, of_shadow, own, shadow_view
-from gateway.backend.own_names import OWN
+from gateway.backend.savepoints import FILLED, STATEMENT
 from gateway.execution.changes.shadow_execution import made, rows_of
 from gateway.execution.locks.table_locks import ACCESS_SHARE, lock_tables
 from gateway.execution.reading.handed_rows import rows_by_keys
@@ -39,12 +39,6 @@ if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
     from planner.plans.row_filter import WantedKeys
 
-_SAVEPOINT: Final = Statement(f"SAVEPOINT {OWN}_filled")
-_UNDO: Final = Statement(f"ROLLBACK TO SAVEPOINT {OWN}_filled")
-_RELEASE: Final = Statement(f"RELEASE SAVEPOINT {OWN}_filled")
-_STATEMENT: Final = Statement(f"SAVEPOINT {OWN}_statement")
-_AGAIN: Final = Statement(f"ROLLBACK TO SAVEPOINT {OWN}_statement")
-_DONE: Final = Statement(f"RELEASE SAVEPOINT {OWN}_statement")
 _SET_FILLED: Final = own("SELECT pg_sluice.set_filled($1)")
 TOUCHES: Final = "SELECT relid, scans, added, replaced, made FROM pg_sluice.shadow_touches($1::bigint)"
 _MAY_INSERT: Final = (
@@ -184,7 +178,7 @@ class FilledShadows:
         listed = number_array(table.oid for table in tables)
         held = (hold_schema([table.oid]) for table in tables)
         asked = [
-            _SAVEPOINT,
+            FILLED.begin,
             NOT_IDLE,
             Statement(TOUCHES, (self._newest,)),
             copying_role(tables),
@@ -215,7 +209,7 @@ class FilledShadows:
             Statement(_SET_FILLED, ("true",)),
             Statement(_SET, (self._settings[0], "0", "on" if unchecked else "")),
             beside,
-            _STATEMENT,
+            STATEMENT.begin,
         )
         self._marks = {
             table.oid: (each.rows[0][0] or _NO_MARK.encode()).decode()
@@ -284,7 +278,7 @@ class FilledShadows:
 
     async def look(self, *, failed: bool) -> set[int]:
         """The statement is over, or has `failed`: the tables that it has touched and that are not filled."""
-        end = _AGAIN if failed else _DONE
+        end = STATEMENT.again if failed else STATEMENT.release
         _, counts = await self._session.backend.run(end, Statement(TOUCHES, (self._newest,)))
         now = touches(counts)
         self._touched = {oid: each for oid, each in now.items() if each != self._counts.get(oid)}
@@ -346,7 +340,7 @@ class FilledShadows:
     async def undo(self) -> None:
         """Everything since `fill` is undone."""
         if self._begun:
-            await self._session.backend.run(_UNDO, _RELEASE)
+            await self._session.backend.run(FILLED.again, FILLED.release)
             self._begun = False
 
     async def take(self) -> list[Taken]:
@@ -374,7 +368,7 @@ class FilledShadows:
         )
         counted, acts, *results = await backend.run(*asked, *reads, *locks)
         if counted.rows == self._beside.rows and acts.rows[0][0] == b"f":
-            await backend.run(_UNDO)  # others, who fill the shadows too, need not wait for the transaction's end
+            await backend.run(FILLED.again)  # others, who fill the shadows too, need not wait for the transaction's end
         else:
             unfilled = Statement(_SET_FILLED, ("false",)), Statement(_SET, (*self._settings, ""))
             past = copying_role(known[oid].table for oid in known)
@@ -411,7 +405,7 @@ class FilledShadows:
 
     async def keep(self) -> None:
         """All is taken and staged."""
-        await self._session.backend.run(_RELEASE)
+        await self._session.backend.run(FILLED.release)
         self._begun = False
         await self._session.transaction.read_only.restore()
 

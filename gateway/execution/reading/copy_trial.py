@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError
-from gateway.backend.analysis import SAVEPOINT, UNDO
 from gateway.backend.connection import Statement
 from gateway.backend.copies import try_copy
+from gateway.backend.savepoints import TRIAL
 from gateway.client.encoding import UNCHANGED
 from gateway.client.response_encoding import Copies
 from gateway.copy_format import CopyFormat, CopyOptions
@@ -31,7 +31,7 @@ async def try_statement(session: SessionContext, sql: str) -> SluiceError | None
     """Raises what PostgreSQL refuses; returns what it would refuse once it had asked the client for data."""
     around: tuple[Sequence[Statement], Sequence[Statement]] = ((), ())
     if session.transaction.open:
-        around = ((SAVEPOINT,), UNDO)
+        around = ((TRIAL.begin,), TRIAL.undo)
     return await try_copy(session.backend, sql, *around)
 
 

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
 from catalog.errors import SluiceError, SqlState
 from catalog.model import Sidecar, Table, TableVersion
-from gateway.backend.analysis import SAVEPOINT, UNDO, SchemaMark
+from gateway.backend.analysis import SchemaMark
 from gateway.backend.arrays import number_array
 from gateway.backend.connection import BackendLostError, Result, Statement
+from gateway.backend.savepoints import TRIAL
 from gateway.execution.locks.table_locks import ACCESS_SHARE, lock_tables
 from gateway.execution.reading.statement_rights import missing, refuse_missing
 from gateway.session import as_of, session_timeouts
@@ -113,7 +114,7 @@ async def read(
             binding.parameter_formats,
         )
         # Nobody who changes a schema is to wait for this transaction: EXPLAIN's locks are given back.
-        statements += [SAVEPOINT, explaining, *UNDO] if session.transaction.open else [explaining]
+        statements += [TRIAL.begin, explaining, *TRIAL.undo] if session.transaction.open else [explaining]
         # Last, for EXPLAIN says it in PostgreSQL's own words.
         asked = len(statements)
         statements.append(missing(analysis.demands))

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from catalog.model import DataFile, Table, TableVersion
-from gateway.backend.analysis import SAVEPOINT, UNDO
 from gateway.backend.arrays import number_array
 from gateway.backend.connection import BackendLostError, Statement
 from gateway.backend.own_names import OWN
+from gateway.backend.savepoints import TRIAL
 from gateway.execution.shadow.function_guard import guarding
 from gateway.execution.shadow.shadow import binary_to_lake_form, copy_rows, kept_value, rows_of_bodies
 from gateway.session.cancel_listener import check
@@ -141,8 +141,8 @@ async def temporary_tables(session: SessionContext, *making: Statement) -> Async
     """What these statements make, until it is undone."""
     backend = session.backend
     alone = backend.status == b"I"
-    undo = [_ROLLBACK] if alone else UNDO
-    await backend.run(BEGIN if alone else SAVEPOINT)
+    undo = [_ROLLBACK] if alone else TRIAL.undo
+    await backend.run(BEGIN if alone else TRIAL.begin)
     try:
         await backend.run(*making)
         yield

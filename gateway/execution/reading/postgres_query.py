@@ -24,10 +24,10 @@ import pyarrow as pa
 
 from catalog.errors import SluiceError, SqlState, unsupported
 from catalog.model import Column, TableVersion
-from gateway.backend.analysis import SAVEPOINT, UNDO
 from gateway.backend.arrays import number_array
 from gateway.backend.connection import BackendLostError, Result, Statement
 from gateway.backend.own_message import own
+from gateway.backend.savepoints import TRIAL
 from gateway.execution.locks.table_locks import ROW_EXCLUSIVE, lock_relations
 from gateway.execution.reading.plan_context import Reading, runnable
 from gateway.execution.reading.volatile_effects import LastingEffects
@@ -245,11 +245,11 @@ class Computing:
             *_, may = await backend.run(*beginning, may_load)
             self._check_loading(may, wanted)
             self._begun = True
-            asked = [SAVEPOINT, *limits, *holding, *(preparing if self._effects is None else [])]
+            asked = [TRIAL.begin, *limits, *holding, *(preparing if self._effects is None else [])]
             answers = (await backend.run(*asked))[1 + len(limits) :]
         else:  # what it may do decides nothing that is asked before
             self._begun = True
-            asked = [*beginning, SAVEPOINT, *limits, may_load, *holding, *preparing]
+            asked = [*beginning, TRIAL.begin, *limits, may_load, *holding, *preparing]
             may, *answers = (await backend.run(*asked))[len(beginning) + 1 + len(limits) :]
             self._check_loading(may, wanted)
         held, others = answers[: len(versions)], answers[len(versions) :]
@@ -411,7 +411,7 @@ class Computing:
             if error is None and self._effects is not None:
                 await self._effects.keep()
             elif not self._alone and self._begun:
-                await backend.run(*UNDO)
+                await backend.run(*TRIAL.undo)
             if self._alone:  # a COMMIT of nothing would wait for the disk all the same
                 await backend.run(Statement("ROLLBACK" if self._effects is None else "COMMIT"))
         if backend.status == b"T":

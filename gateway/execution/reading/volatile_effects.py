@@ -22,7 +22,7 @@ from catalog.model import TableVersion
 from gateway.backend.arrays import number_array
 from gateway.backend.connection import Statement
 from gateway.backend.own_message import LOCKED, of_shadow, shadow_view
-from gateway.backend.own_names import OWN
+from gateway.backend.savepoints import EFFECTS, TRIAL
 from gateway.execution.shadow.function_guard import REFUSE_REWRITING, check_written, written
 from gateway.execution.shadow.trigger_bypass import copying_role, role_again
 from gateway.session.visibility import versions
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from gateway.backend.connection import Result
     from gateway.session.session_context import SessionContext
 
-_BEGIN: Final = Statement(f"SAVEPOINT {OWN}_effects")
-_END: Final = Statement(f"RELEASE SAVEPOINT {OWN}_effects")
-_KEEP: Final = Statement(f"RELEASE SAVEPOINT {OWN}")
 _SETTINGS: Final = Statement(
     "SELECT pg_sluice.backend_setting('idle_in_transaction_session_timeout'),"
     " pg_sluice.backend_setting('max_parallel_workers_per_gather')"
@@ -66,13 +63,13 @@ class LastingEffects:
         """All rows are copied, the client's statement is next."""
         role = role_again(self._role)
         idle = Statement(_IDLE, (self._settings[0],))
-        _, _, *before, _ = await self._session.backend.run(role, idle, *self._changes, _BEGIN)
+        _, _, *before, _ = await self._session.backend.run(role, idle, *self._changes, EFFECTS.begin)
         self._before = tuple(before)
 
     async def take_copies(self) -> None:
         """The statement is over. 0A000 where its functions have done what cannot last."""
         session = self._session
-        _, changed, wrote = await session.backend.run(_END, *self._changes)
+        _, changed, wrote = await session.backend.run(EFFECTS.release, *self._changes)
         if changed.rows != self._before[0].rows:
             raise unsupported("a function that changes a lake table of its query")
         check_written(self._before[1], wrote)
@@ -87,7 +84,7 @@ class LastingEffects:
 
     async def keep(self) -> None:
         """All is done: what the gateway has set is as it was, and the savepoint is no more."""
-        await self._session.backend.run(Statement(_WORKERS, (self._settings[1],)), _KEEP)
+        await self._session.backend.run(Statement(_WORKERS, (self._settings[1],)), TRIAL.release)
 
 
 def _is_locked(relation: int) -> Statement:

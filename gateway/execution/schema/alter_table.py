@@ -21,11 +21,10 @@ from catalog.errors import SluiceError, SqlState
 from catalog.schema.schema_change_progress import Progress
 from catalog.schema.schema_changes import ChangingElement, Origin, SchemaChange, element_from_json
 from catalog.schema.states import RULE_OF, Element, State, path
-from gateway.backend.analysis import SAVEPOINT, UNDO
 from gateway.backend.connection import Statement
 from gateway.backend.lock_backoff import patiently
 from gateway.backend.own_message import own
-from gateway.backend.own_names import OWN
+from gateway.backend.savepoints import TRIAL
 from gateway.execution.changes.shadow_execution import send_own
 from gateway.execution.constraints.constraint_validation import Obligation, look, meet, nulls_found, obligations, vouch
 from gateway.execution.constraints.expression_keys import check_computable
@@ -65,7 +64,6 @@ _VOUCH_COLUMNS: Final = own("SELECT pg_sluice.vouch_columns($1::bigint::pg_catal
 # Where rows have come since, to a table that had none: 40001, and the statement is carried out anew.
 _VOUCH_FOR_NO_ROWS: Final = own("SELECT pg_sluice.vouch_for_no_rows($1::bigint::pg_catalog.oid)")
 _SETTINGS: Final = Statement(f"SELECT {STATEMENT_TIMEOUT}, pg_sluice.backend_setting('client_min_messages')")
-RELEASE: Final = Statement(f"RELEASE SAVEPOINT {OWN}")
 
 
 class AlterPortal(StatementPortal):
@@ -114,11 +112,11 @@ class AlterPortal(StatementPortal):
         await self._begin(alone=False)
         before = (await latest(session, self._relid)).table
         owned = await owned_sequences(session.backend, [self._relid])
-        await session.backend.run(SAVEPOINT)
+        await session.backend.run(TRIAL.begin)
         await self._relay()
         counted = Counted(owned, await owned_sequences(session.backend, [self._relid]))
         if deferred.makes(counted.begun_anew):
-            await session.backend.run(*UNDO)
+            await session.backend.run(*TRIAL.undo)
             await deferred.settle()
             return False
         if self._makes_index:
@@ -127,7 +125,7 @@ class AlterPortal(StatementPortal):
         columns = await Reorganisation.plan(session, self._relid, self._using, before)
         if columns is not None:
             return await self._defer_rewriting(columns, counted)
-        await session.backend.run(RELEASE, self._vouch_columns())
+        await session.backend.run(TRIAL.release, self._vouch_columns())
         restarted = [counted.after[owner] for owner in counted.begun_anew] if self._only_restarts else []
         await defer(
             session,
@@ -188,7 +186,7 @@ class AlterPortal(StatementPortal):
         alone = not transaction.open and session.ends_with_statement
         await self._begin(alone=alone)
         before = (await latest(session, self._relid)).table
-        await session.backend.run(SAVEPOINT)
+        await session.backend.run(TRIAL.begin)
         await self._relay()
         if self._makes_index:
             check_computable(session, (await latest(session, self._relid)).table)
@@ -200,7 +198,7 @@ class AlterPortal(StatementPortal):
             await self._change(elements, wanted, columns)
         else:
             if columns is None:
-                await session.backend.run(RELEASE, self._vouch_columns())
+                await session.backend.run(TRIAL.release, self._vouch_columns())
             else:
                 try:
                     await until_little_is_left(columns.catch_up)

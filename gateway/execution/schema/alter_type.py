@@ -19,11 +19,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from catalog.model import Column, DataFile, Table, TableVersion
-from gateway.backend.analysis import SAVEPOINT, UNDO
 from gateway.backend.connection import Statement
 from gateway.backend.own_message import own
+from gateway.backend.savepoints import TRIAL
 from gateway.execution.constraints.constraint_validation import meet, obligations
-from gateway.execution.schema.alter_table import RELEASE, order_changes
+from gateway.execution.schema.alter_table import order_changes
 from gateway.execution.schema.catch_up import until_little_is_left
 from gateway.execution.schema.deferred_validation import defer
 from gateway.execution.schema.metadata_change import SchemaOnlyPortal
@@ -130,16 +130,16 @@ class AlterTypePortal(SchemaOnlyPortal):
         so that nobody waits."""
         session = self.session
         while True:
-            await session.backend.run(SAVEPOINT)
+            await session.backend.run(TRIAL.begin)
             tag = await self._patiently()
             found = {}
             for oid in await _tables_to_write_anew(session):
                 if oid not in written:
                     found[oid] = await column_obligations(session, oid)
             if not found:
-                await session.backend.run(RELEASE)
+                await session.backend.run(TRIAL.release)
                 return tag
-            await session.backend.run(*UNDO)
+            await session.backend.run(*TRIAL.undo)
             for oid, (columns, new) in found.items():
                 await order_changes(session, oid)
                 old = (await latest(session, oid)).table

@@ -11,11 +11,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from gateway.backend.analysis import SAVEPOINT, UNDO
 from gateway.backend.connection import Statement
 from gateway.backend.own_message import own
+from gateway.backend.savepoints import TRIAL
 from gateway.execution.reading.postgres_column import column_types
-from gateway.execution.schema.alter_table import RELEASE, order_changes
+from gateway.execution.schema.alter_table import order_changes
 from gateway.execution.schema.catch_up import until_little_is_left
 from gateway.execution.schema.table_rewrite import Plan, Reorganisation, column_obligations
 from gateway.session.visibility import latest
@@ -65,12 +65,12 @@ async def _carry(session: SessionContext, unheld: UnheldArrayError) -> None:
     change = Statement(_CARRY, (str(unheld.relid), json.dumps(unheld.names)))
     await order_changes(session, unheld.relid)
     old = (await latest(session, unheld.relid)).table
-    await session.backend.run(SAVEPOINT, change)
+    await session.backend.run(TRIAL.begin, change)
     columns, new = await column_obligations(session, unheld.relid)
     if not columns:
-        await session.backend.run(RELEASE)
+        await session.backend.run(TRIAL.release)
         return
-    await session.backend.run(*UNDO)
+    await session.backend.run(*TRIAL.undo)
     places = {column.attnum: column.attnum for column in columns}
     expressions = {column.attnum: quoted(column.name) for column in columns}
     types = await column_types(session, unheld.relid)

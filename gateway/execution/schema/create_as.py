@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState
-from gateway.backend.analysis import SAVEPOINT, UNDO
 from gateway.backend.connection import BackendLostError, Statement
-from gateway.backend.own_names import OWN
+from gateway.backend.savepoints import TRIAL
 from gateway.execution.schema.deferred_validation import defer
 from gateway.session.visibility import latest
 from planner.syntax.lexer import quoted
@@ -61,7 +60,6 @@ WHERE c.relname OPERATOR(pg_catalog.=) $2::pg_catalog.name
 """
 # Classes of what PostgreSQL says where a name is not there, or is taken.
 _NAMING: Final = frozenset({"0A", "2B", "3F", "42"})
-_RELEASE: Final = Statement(f"RELEASE SAVEPOINT {OWN}")
 _TRUE: Final = str(True)
 # Of a name, before what makes it another's.
 _NAME_BYTES: Final = 40
@@ -97,7 +95,7 @@ async def make(
         [created, made] = await run(statement, look)
         return Made(_oid(made.rows), created.notices)
     await deferred.open()
-    [_, created, wanted, *_] = await run(SAVEPOINT, statement, look, *UNDO)
+    [_, created, wanted, *_] = await run(TRIAL.begin, statement, look, *TRIAL.undo)
     oid = await _Making(session, analysis, statement, target, wanted.rows).make()
     if oid is None:
         await deferred.settle()
@@ -160,7 +158,7 @@ class _Making:
         """Make it under that name; `then` is to be done in each window."""
         deferred, run = self._session.transaction.deferred, self._session.backend.run
         await deferred.close()
-        await run(SAVEPOINT)
+        await run(TRIAL.begin)
         try:
             oid = await self._tried(name, then)
         except BackendLostError:
@@ -170,7 +168,7 @@ class _Making:
                 raise
             await deferred.abandon()
             oid = None
-        await run(*(UNDO if oid is None else (_RELEASE,)))
+        await run(*(TRIAL.undo if oid is None else (TRIAL.release,)))
         return oid
 
     async def _tried(self, name: str, then: Sequence[Statement]) -> int | None:

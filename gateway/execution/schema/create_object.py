@@ -11,9 +11,8 @@ from __future__ import annotations
 from typing import Final
 
 from catalog.errors import SluiceError
-from gateway.backend.analysis import SAVEPOINT, UNDO
 from gateway.backend.connection import BackendLostError, Statement
-from gateway.execution.schema.alter_table import RELEASE
+from gateway.backend.savepoints import TRIAL
 from gateway.execution.schema.metadata_change import SchemaOnlyPortal
 from gateway.transaction.ddl_settings import under
 from planner.tree.object_references import mentioned
@@ -38,13 +37,13 @@ class MadeBesidePortal(SchemaOnlyPortal):
     async def _is_made(self) -> bool:
         """Make it. Not where it cannot be made as long as what was deferred is not there: then it was not tried."""
         backend = self.session.backend
-        await backend.run(SAVEPOINT)
+        await backend.run(TRIAL.begin)
         try:
             await backend.run(*under(_UNCHECKED, [Statement(self.analysis.sql)]))
         except BackendLostError:
             raise
         except SluiceError:  # which is raised where it still fails once all is settled
-            await backend.run(*UNDO)
+            await backend.run(*TRIAL.undo)
             return False
-        await backend.run(RELEASE)
+        await backend.run(TRIAL.release)
         return True

@@ -11,9 +11,10 @@ from typing import Final
 from catalog.errors import SluiceError, SqlState, unsupported
 from catalog.model import TableVersion
 from catalog.store import TableRules, table_from_description
-from gateway.backend.analysis import SAVEPOINT, UNDO, analyse
+from gateway.backend.analysis import analyse
 from gateway.backend.connection import Statement
 from gateway.backend.own_names import OWN
+from gateway.backend.savepoints import TRIAL
 from gateway.execution.changes.insert_query import insert_rows
 from gateway.execution.changes.locked_rows import with_subqueries_locked
 from gateway.execution.changes.postgres_insert import computed_insert
@@ -127,7 +128,7 @@ class TableAsPortal(StatementPortal):
             raise unsupported("CREATE TABLE AS over this statement")
         # PostgreSQL computes the rows, into the shadow, inside a savepoint that is undone.
         backend = session.backend
-        await backend.run(SAVEPOINT)
+        await backend.run(TRIAL.begin)
         statement = Statement(
             f"INSERT INTO {name} {query}",
             binding.parameters,
@@ -142,5 +143,5 @@ class TableAsPortal(StatementPortal):
             error.fields.pop("P", None)
             raise
         async with ShadowWriter(session, table) as writer:
-            await writer.take(*UNDO)
+            await writer.take(*TRIAL.undo)
             return await writer.finish()

@@ -19,11 +19,12 @@ from catalog.errors import SluiceError, SqlState, unsupported
 from catalog.model import Table, TableVersion
 from catalog.publish import RowChange
 from catalog.store import TableRules, table_from_description
-from gateway.backend.analysis import SAVEPOINT, UNDO, Analysis
+from gateway.backend.analysis import Analysis
 from gateway.backend.arrays import number_array
 from gateway.backend.connection import BackendLostError, Result, Statement
 from gateway.backend.own_message import own
 from gateway.backend.own_names import OWN
+from gateway.backend.savepoints import TRIAL
 from gateway.execution.changes.insert_query import insert_rows
 from gateway.execution.changes.row_changes import Changing
 from gateway.execution.constraints.duplicate_rows import duplicate_row
@@ -250,13 +251,13 @@ async def _computed(session: SessionContext, version: TableVersion) -> WriteResu
 
 async def _stored_query(session: SessionContext, table: Table) -> tuple[str, Analysis]:
     """The view's owner, who may run its query, and the analysis of an INSERT of that, for Spark to carry out."""
-    [_, made] = await session.backend.run(SAVEPOINT, Statement(_QUERY, (str(table.oid),)))
+    [_, made] = await session.backend.run(TRIAL.begin, Statement(_QUERY, (str(table.oid),)))
     query, name, owner = (b"" if value is None else value for value in made.rows[0])
     sql = f"INSERT INTO {qualified(table)} SELECT * FROM {name.decode()}"
     insert = await analysed(session, sql, name=OWN, sync=True)
     tree = await thought(session, insert.tree.size, parse, insert.tree)
     await _plainly(session, Statement(own(_CHECK, int(query)), (query.decode(),)))
-    await session.backend.run(*UNDO)
+    await session.backend.run(*TRIAL.undo)
     insert.views = {oid: called for oid, called in views(tree).items() if oid != int(query)}
     return owner.decode(), insert
 
@@ -275,11 +276,11 @@ async def _alone(session: SessionContext, table: Table, tree: Any) -> WriteResul
         session.ran_functions = session.names_by_sql = True
     acting = Statement(_VOLATILE, (number_array(acting_functions(tree, builtins)),))
     async with ShadowWriter(session, table) as writer:
-        [_, _, volatile, before] = await session.backend.run(SAVEPOINT, IN_ONE_PROCESS, acting, SCANS)
+        [_, _, volatile, before] = await session.backend.run(TRIAL.begin, IN_ONE_PROCESS, acting, SCANS)
         if volatile.rows[0][0]:
             raise unsupported(f"the volatile function {volatile.rows[0][0].decode()}")
         twin = await _twin(session, table)
-        [after, *_] = await writer.take(SCANS, *UNDO, shadow=twin)
+        [after, *_] = await writer.take(SCANS, *TRIAL.undo, shadow=twin)
         if after.rows != before.rows:
             session.cursors.read_unseen()
             raise unsupported("a function that reads a lake table")

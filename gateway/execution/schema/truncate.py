@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState
 from catalog.publish import RowChange
-from gateway.backend.analysis import SAVEPOINT, UNDO, SchemaMark
+from gateway.backend.analysis import SchemaMark
 from gateway.backend.arrays import number_array
 from gateway.backend.connection import Result, Statement
 from gateway.backend.lock_backoff import patiently
-from gateway.backend.own_names import OWN
+from gateway.backend.savepoints import TRIAL
 from gateway.backend.shadow_truncate import past_guard
 from gateway.execution.changes.row_changes import Changing
 from gateway.execution.locks.table_locks import ACCESS_EXCLUSIVE, lock_tables, may
@@ -43,7 +43,6 @@ WITH RECURSIVE truncated (oid) AS (
           WHERE k.contype OPERATOR(pg_catalog.=) 'f')
 SELECT oid::pg_catalog.int8 FROM truncated
 """
-_RELEASE: Final = Statement(f"RELEASE SAVEPOINT {OWN}")
 
 
 class TruncatePortal(StatementPortal):
@@ -60,16 +59,16 @@ class TruncatePortal(StatementPortal):
             if defers:
                 await deferred.open()
             run = self.session.backend.run
-            await run(SAVEPOINT)
+            await run(TRIAL.begin)
             truncate = partial(self._truncate, locks=not defers)
             truncated, closure = await patiently(self.session.backend, truncate, partial(check, self.session))
             try:
                 for oid in self.routed.lake:
                     await used(self.session, oid, self.analysis.mark, changing.mark, read=False)
             except SchemaChangedError:
-                await run(*UNDO)
+                await run(*TRIAL.undo)
                 raise
-            await run(_RELEASE)
+            await run(TRIAL.release)
             self.session.client.send(*truncated.notices)
             if defers:
                 await self._defer(closure)

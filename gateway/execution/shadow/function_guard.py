@@ -16,7 +16,7 @@ from catalog.errors import SluiceError, SqlState, unsupported
 from gateway.backend.arrays import number_array
 from gateway.backend.connection import Statement
 from gateway.backend.encoded_statement import encode_messages
-from gateway.backend.own_names import OWN
+from gateway.backend.savepoints import GUARDED
 from gateway.client.encoding import read
 from gateway.session.constraint_modes import KEEP_OWN
 from gateway.session.response_spool import KeptAnswers
@@ -56,9 +56,6 @@ WHERE relkind OPERATOR(pg_catalog.=) 'r' AND oid OPERATOR(pg_catalog.<>) $1::big
     AND relnamespace OPERATOR(pg_catalog.<>) ALL ('{pg_sluice,pg_ducklake}'::pg_catalog.regnamespace[])
 """
 
-SAVEPOINT: Final = Statement(f"SAVEPOINT {OWN}_guarded")
-UNDO: Final = Statement(f"ROLLBACK TO SAVEPOINT {OWN}_guarded")
-RELEASE: Final = Statement(f"RELEASE SAVEPOINT {OWN}_guarded")
 
 # What answers the gateway's own messages around the client's statement.
 _UNTOLD: Final = (
@@ -85,7 +82,7 @@ async def guarding(session: SessionContext, *filled: int, undone_in: int | None 
     session.own_changes = None if undone_in is None else 0
     try:
         # What is made from here on has been scanned by nobody: what is asked first need not leave it out.
-        questions = [NEWEST, Statement(_SCANS, (oids, None)), changes, WATCHED, SAVEPOINT]
+        questions = [NEWEST, Statement(_SCANS, (oids, None)), changes, WATCHED, GUARDED.begin]
         begun = [BEGIN, TELL_DEFAULT] if alone else []
         newest, *before, _, _ = (await backend.run(*begun, *questions))[len(begun) :]
         questions = [Statement(_SCANS, (oids, newest.rows[0][0])), changes]
@@ -95,10 +92,10 @@ async def guarding(session: SessionContext, *filled: int, undone_in: int | None 
             # What was not found in a shadow may be its reason; not of what may be tried again for a lock
             # (gateway.backend.lock_backoff), or is refused already, with what was refused.
             if backend.status == b"E" and error.sqlstate not in _OF_NO_SHADOW:
-                _, after_error = await backend.run(UNDO, questions[0])
+                _, after_error = await backend.run(GUARDED.again, questions[0])
                 _check_scans(session, before[0], after_error)
             raise
-        _, *after, _, _ = await backend.run(RELEASE, *questions, UNWATCHED, KEEP_OWN)
+        _, *after, _, _ = await backend.run(GUARDED.release, *questions, UNWATCHED, KEEP_OWN)
         _check_scans(session, before[0], after[0])
         if undone_in is None:
             check_written(before[1], after[1])

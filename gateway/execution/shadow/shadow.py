@@ -17,12 +17,12 @@ import pyarrow.compute as pc
 from catalog.datatypes import BY_ARRAY_OID, BY_OID, CARRIED, CHECKED_TEXTS, TEXT, element_type, is_enumeration
 from catalog.errors import unsupported
 from catalog.model import Column, Table
-from gateway.backend.analysis import SAVEPOINT, UNDO
 from gateway.backend.arrays import number_array
 from gateway.backend.connection import Result, Statement
 from gateway.backend.copies import copy_in
 from gateway.backend.own_message import of_shadow, own, shadow_view
 from gateway.backend.own_text import own_text
+from gateway.backend.savepoints import TRIAL
 from gateway.copy_format import BinaryReader, CopyFormat, CopyOptions, CopyWriter
 from gateway.statement.array_shapes import UnheldArrayError
 from gateway.transaction.enlistment import SchemaChangedError, hold_schema
@@ -59,11 +59,11 @@ def qualified(table: Table) -> str:
 async def begin_shadow(session: SessionContext, table: Table, *more: Statement) -> list[Result]:
     """Begin the savepoint, and keep the table's schema as it is until that is undone. `more` is carried out within it,
     in the same round trip; its answers are returned."""
-    _, held, *answers = await session.backend.run(SAVEPOINT, hold_schema([table.oid]), *more)
+    _, held, *answers = await session.backend.run(TRIAL.begin, hold_schema([table.oid]), *more)
     try:
         session.transaction.enlistment.confirm_held(table, held)
     except SchemaChangedError:
-        await session.backend.run(*UNDO)
+        await session.backend.run(*TRIAL.undo)
         raise
     return answers
 
@@ -84,7 +84,7 @@ async def take_shadow_rows(session: SessionContext, table: Table) -> list[pa.Rec
     """The rows in the shadow, in lake form; afterwards the shadow is empty again (the savepoint undone)."""
     if not table.columns:
         raise unsupported("a row without columns")
-    [result, *_] = await session.backend.run(shadow_rows(table), *UNDO)
+    [result, *_] = await session.backend.run(shadow_rows(table), *TRIAL.undo)
     session.gateway.store.undone_rows.left(table.oid, len(result.bodies))
     return await asyncio.to_thread(to_lake_form, table, result.bodies)
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState
-from gateway.backend.analysis import SAVEPOINT, UNDO, analyse
+from gateway.backend.analysis import analyse
 from gateway.backend.connection import BackendLostError, Statement
 from gateway.backend.own_names import OWN
+from gateway.backend.savepoints import TRIAL
 from gateway.execution.reading.plan_context import read
 from gateway.execution.reading.query_rows import spark_rows
 from gateway.execution.shadow.shadow import copy_values
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from gateway.statement.routed import Routed
 
 _NAME: Final = f"{OWN}_inserted"
-_RELEASE: Final = (Statement(f"DROP TABLE pg_temp.{_NAME}"), Statement(f"RELEASE SAVEPOINT {OWN}"))
+_RELEASE: Final = (Statement(f"DROP TABLE pg_temp.{_NAME}"), TRIAL.release)
 
 
 async def inserted(session: SessionContext, analysis: Analysis, routed: Routed, binding: Binding) -> Result | None:
@@ -67,7 +68,7 @@ async def _insert(session: SessionContext, sql: str, source: Analysis, stream: R
     backend, columns = session.backend, source.columns or ()
     names = [f"c{number}" for number, _ in enumerate(columns, 1)]
     types = [ResultColumn(field.type_oid, field.typmod) for field in columns]
-    await backend.run(SAVEPOINT)
+    await backend.run(TRIAL.begin)
     await create_temporary(session, f"pg_temp.{_NAME}", names, columns)
     try:
         await analyse(backend, sql, name=OWN, sync=True)
@@ -75,7 +76,7 @@ async def _insert(session: SessionContext, sql: str, source: Analysis, stream: R
         raise
     except SluiceError:
         # A constant without a type, which PostgreSQL takes for one of the column's, is a text here.
-        await backend.run(*UNDO)
+        await backend.run(*TRIAL.undo)
         return None
     async for batch in stream:
         await copy_values(session, f"pg_temp.{_NAME}", names, types, batch)
