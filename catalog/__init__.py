@@ -1,6 +1,6 @@
-"""The truth: what tables exist, which files hold them, and how a commit makes both visible at once.
+"""The catalog: which tables exist, which files hold their rows, and the commit that publishes both at once.
 
-Floor plan, bottom first: `errors` (SQLSTATEs), `datatypes` (PostgreSQL types and their lake forms), `model`
-(immutable descriptions of tables and files), `embedded` (the supervised PostgreSQL), `bootstrap` (what the
-catalog database must hold), `store` (reads, over asyncpg) and `publish` (the commit's vocabulary).
+Modules, bottom first: `errors` (SQLSTATEs), `datatypes` (PostgreSQL types and their lake forms), `model` (immutable
+descriptions of tables and files), `postgres.embedded` (the supervised PostgreSQL), `bootstrap` (the contents of a
+catalog database), `store` (reads, over asyncpg) and `publish` (the arguments of the commit).
 """

@@ -1,4 +1,4 @@
-"""Work that goes on beside statements, in tasks of its own, until whoever began it ends it."""
+"""Background tasks: how to end one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 async def end(task: asyncio.Task[Any] | None) -> None:
-    """Cancel a task, where there is one, and wait until it has ended. How it ended is not told."""
+    """Cancel a task, if there is one, and wait until it has ended. Its outcome is not reported."""
     if task is not None:
         task.cancel()
         await asyncio.wait([task])

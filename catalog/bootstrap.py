@@ -1,7 +1,7 @@
-"""What a PostgreSQL must hold to be Sluice's catalog, and putting it there.
+"""Make a PostgreSQL database Sluice's catalog.
 
-Contract: `bootstrap` is safe to repeat and safe to kill: the whole of it is one transaction. A catalog that
-another version of Sluice, or another lake, has made is refused in one line.
+Contract: `bootstrap` may be repeated and killed, because it is one transaction. It refuses, with a message of one line,
+a catalog that another version of Sluice or another lake has made.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from catalog.schema.synchronisation import Settings
 # Raised whenever catalog/sql changes in a way that an existing catalog does not fit.
 CATALOG_VERSION: Final = "22"
 DUCKLAKE_VERSION: Final = "1.0"
-# catalog/sql, in the order in which they are run.
+# The files of catalog/sql, in the order in which they run.
 _FILES: Final = (
     "roles.sql",
     "ducklake.sql",
@@ -67,18 +67,18 @@ SELECT rolsuper OR (rolname = $1 AND pg_catalog.to_regnamespace('pg_sluice') IS 
 FROM pg_catalog.pg_roles WHERE rolname = current_user
 """
 _IS_EMPTY: Final = "SELECT pg_catalog.to_regnamespace('pg_sluice') IS NULL"
-# There is no table of ours yet. This is one of PostgreSQL's for the whole cluster, which hardly ever changes; the owner
-# of a database has no right on it, and the mode stops nothing but VACUUM, ANALYZE and itself.
+# Sluice has no table yet. This one is PostgreSQL's, shared by the whole cluster, and hardly ever changes. The owner of
+# a database has no right on it; the mode stops nothing but VACUUM, ANALYZE and itself.
 _ONE_AT_A_TIME: Final = "LOCK TABLE pg_catalog.pg_tablespace IN SHARE UPDATE EXCLUSIVE MODE"
 CLIENT_ROLE: Final = "sluice"
 CLIENT_DATABASE: Final = "sluice"
 
 
 async def create_client_database(dsn: str) -> None:
-    """In an embedded catalog: the role and the database that clients use by default. Safe to repeat.
+    """Create the role and the database that clients of an embedded catalog use by default. Safe to repeat.
 
-    The role is no superuser: a superuser's SQL could reach the gateway's own metadata. It administers other roles, so
-    it has the last connections of each gateway, and may give them to others.
+    The role is no superuser: the SQL of a superuser could reach the gateway's metadata. It administers other roles, so
+    it may use the last connections of each gateway, and may grant this to others.
     """
     connection = await connect(dsn, SAFE_SETTINGS)
     try:
@@ -94,9 +94,10 @@ async def create_client_database(dsn: str) -> None:
 
 async def bootstrap(dsn: str, data_path: str) -> str:
     """Make the database that `dsn` names a catalog for the lake at `data_path`; return the nonce of mock
-    authentication: what the salt of a role that there is not is made of, as in PostgreSQL.
+    authentication.
 
-    `data_path` is the root of the lake's files, with a trailing slash, as DuckDB is to see it.
+    As in PostgreSQL, the salt of a missing role is made of this nonce. `data_path` is the root of the lake's files,
+    with a trailing slash, as DuckDB is to see it.
     """
     connection = await connect(dsn, SAFE_SETTINGS)
     try:
@@ -184,9 +185,9 @@ async def _create(connection: asyncpg.Connection, data_path: str) -> None:
             VALUES (0, 'created_schema:"main",created_schema:"public"', NULL, NULL, NULL);
         """
     )
-    # The analysed tree of a statement is asked for at level LOG: it is for the session, not for the server's log. The
-    # embedded catalog's has nothing of the kind (catalog/postgres/embedded.py), and needs no setting that clients would
-    # see.
+    # Sluice asks for the analysed tree of a statement at level LOG: the session needs it, the server's log does not.
+    # The log of the embedded catalog leaves it out by settings of the server (catalog/postgres/embedded.py), so no
+    # setting that clients would see is needed there.
     if await connection.fetchval("SHOW log_min_messages") not in ("fatal", "panic"):
         database = await connection.fetchval("SELECT quote_ident(current_database())")
         await connection.execute(f"ALTER DATABASE {database} SET log_min_messages = 'fatal'")

@@ -1,4 +1,4 @@
-"""One connection of the gateway's own to the catalog."""
+"""A connection of the gateway to the catalog."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from catalog.postgres.pool import UNREACHABLE
 
 
 async def connect(dsn: str, settings: Mapping[str, str] = OWN_SETTINGS) -> asyncpg.Connection:
-    """A connection of the gateway's own; raises 57P03, in one line, where the catalog cannot be reached."""
+    """Open a connection of the gateway. Raises 57P03, with a message of one line, if the catalog cannot be reached."""
     try:
         return await asyncpg.connect(dsn, server_settings=dict(settings))
     except (*UNREACHABLE, ValueError, asyncpg.PostgresError) as error:

@@ -1,5 +1,6 @@
-"""Keys and references of lake tables: what PRIMARY KEY, UNIQUE and FOREIGN KEY demand. Pure data, from the shadow's own
-constraints; who enforces them is `gateway.execution.dispatch`.
+"""Keys and references of lake tables: the demands of PRIMARY KEY, UNIQUE and FOREIGN KEY. Pure data.
+
+They are read from the shadow's constraints. `gateway.execution.constraints` enforces them.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 
 
 class Action(StrEnum):
-    """What a FOREIGN KEY does when the row that it refers to goes or gets another key (pg_constraint.confdeltype)."""
+    """The action of a FOREIGN KEY when the referenced row is deleted or its key changes (pg_constraint.confdeltype)."""
 
     NO_ACTION = "a"
     RESTRICT = "r"
@@ -22,10 +23,10 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A PRIMARY KEY or UNIQUE constraint over the columns `attnums`, in its own order.
+    """A PRIMARY KEY or UNIQUE constraint over the columns `attnums`, in the constraint's order.
 
-    With `nulls_distinct` a row with a NULL in any of them has no key. One that is not
-    `public` is kept by new rows only.
+    With `nulls_distinct`, a row with a NULL in any of them has no key. If the key is not `public`, only new rows
+    satisfy it.
     """
 
     oid: int
@@ -37,16 +38,17 @@ class Key:
     public: bool = True
 
     def is_over(self, other: Key) -> bool:
-        """Whether both demand the same, whatever their names."""
+        """Whether both keys demand the same, whatever their names."""
         return self.attnums == other.attnums and self.nulls_distinct == other.nulls_distinct
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignKey:
-    """The columns `attnums` of the table `child` refer to `parent_attnums`, a key of the table `parent` (OIDs).
+    """A foreign key: the columns `attnums` of the table `child` refer to the key `parent_attnums` of the table `parent`
+    (OIDs).
 
-    A row with a NULL among them refers to nothing. `set_attnums` are the columns that ON DELETE SET NULL or SET DEFAULT
-    sets. One that is not `public` is kept by new rows only.
+    A row with a NULL among them refers to nothing. ON DELETE SET NULL and SET DEFAULT set the columns `set_attnums`. If
+    the foreign key is not `public`, only new rows satisfy it.
     """
 
     oid: int
@@ -64,7 +66,7 @@ class ForeignKey:
 
 
 def key_from_json(key: Mapping[str, Any]) -> Key:
-    """One of the `keys` in what `pg_sluice.describe` returns."""
+    """Read one of the `keys` in the result of `pg_sluice.describe`."""
     return Key(
         oid=key["oid"],
         name=key["name"],
@@ -77,7 +79,7 @@ def key_from_json(key: Mapping[str, Any]) -> Key:
 
 
 def foreign_key_from_json(foreign_key: Mapping[str, Any]) -> ForeignKey:
-    """One of the `foreign_keys` in what `pg_sluice.describe` returns, or what `pg_sluice.referring` does."""
+    """Read one of the `foreign_keys` of `pg_sluice.describe`, or one that `pg_sluice.referring` returns."""
     attnums = tuple(foreign_key["attnums"])
     return ForeignKey(
         oid=foreign_key["oid"],

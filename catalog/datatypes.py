@@ -1,8 +1,7 @@
-"""PostgreSQL's types and the form each takes in the lake: one row per type.
+"""PostgreSQL's types and the lake form of each: one row per type.
 
-A *lake form* is what a column is in DuckLake, in Parquet and in Spark. It is chosen so that nothing of the
-PostgreSQL value is lost and its order survives. Sources: `pg_type.dat` for OIDs, DuckLake specification 1.0,
-"Data Types", for the names of column types.
+A *lake form* is the form of a column in DuckLake, in Parquet and in Spark. It keeps all of the PostgreSQL value and its
+order. Sources: `pg_type.dat` for OIDs, DuckLake specification 1.0, "Data Types", for the names of column types.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from catalog.errors import unsupported
 
 @dataclass(frozen=True, slots=True)
 class DataType:
-    """One scalar PostgreSQL type. `length` is pg_type.typlen (-1 for variable)."""
+    """A scalar PostgreSQL type. `length` is pg_type.typlen (-1 for variable)."""
 
     oid: int
     name: str
@@ -29,7 +28,7 @@ class DataType:
 
 @dataclass(frozen=True, slots=True)
 class LakeForm:
-    """How a column is stored: DuckLake's type name, Spark's type, and the fields nested in it.
+    """The stored form of a column: DuckLake's type name, Spark's type, and the nested fields.
 
     `children` holds (name, form) of a list's `element` or a struct's fields; empty for scalars.
     """
@@ -40,7 +39,7 @@ class LakeForm:
 
     @property
     def field_count(self) -> int:
-        """How many DuckLake columns (field IDs) the form takes, itself included."""
+        """The number of DuckLake columns (field IDs) that the form takes, itself included."""
         return 1 + sum(child.field_count for _, child in self.children)
 
 
@@ -67,18 +66,17 @@ NUMERIC: Final = 1700
 UUID: Final = 2950
 ANYENUM: Final = 3500
 JSONB: Final = 3802
-# "any" stands for every type that is carried: kept as PostgreSQL's text of the value, and PostgreSQL's to compute with.
+# "any" stands for every carried type: files hold PostgreSQL's text of the value, and PostgreSQL alone computes with it.
 CARRIED: Final = 2276
-# Its typmod where equal values have equal texts.
+# A carried type whose equal values have equal texts has this typmod.
 EQUAL_TEXTS: Final = 1
-# And where to make a value of a text checks domains inside, which is code of their owners.
+# A carried type has this typmod if its input checks domains inside, which runs code of their owners.
 CHECKED_TEXTS: Final = -2
 
-# OIDs from here on are of what users have made (access/transam.h: FirstNormalObjectId).
+# OIDs from here on belong to objects that users have created (access/transam.h: FirstNormalObjectId).
 FIRST_USER_OID: Final = 16384
 
-# The form of numeric depends on its typmod (see `lake_form`), that of interval is a struct: here are their names
-# without either.
+# The form of numeric depends on its typmod (see `lake_form`); that of interval is a struct. Here are the names alone.
 DATATYPES: Final = (
     DataType(BOOL, "bool", "boolean", 1000, 1, "boolean", "BOOLEAN"),
     DataType(BYTEA, "bytea", "bytea", 1001, -1, "blob", "BINARY"),
@@ -100,15 +98,15 @@ DATATYPES: Final = (
     DataType(UUID, "uuid", "uuid", 2951, 16, "uuid", "STRING"),
     DataType(JSONB, "jsonb", "jsonb", 3807, -1, "json", "STRING"),
 )
-# What stands for every enumeration: their values are the texts of their labels. The lake has no arrays of them.
+# The stand-in for every enumeration: their values are the texts of their labels. The lake has no arrays of them.
 ENUMERATION: Final = DataType(ANYENUM, "anyenum", "anyenum", 0, 4, "varchar", "STRING")
 
-# What stands for all other types of PostgreSQL, those of extensions and users among them (pg_sluice.kept_type). Its
-# array type, anyarray, is no column's: an array of such a type is carried as a whole.
+# The stand-in for all other types, those of extensions and users included (pg_sluice.kept_type). No column has its
+# array type, anyarray: an array of such a type is carried as a whole.
 CARRIED_TYPE: Final = DataType(CARRIED, "any", "any", 2277, -1, "varchar", "STRING")
-# Carried types whose values are equal exactly where their texts are: these may be columns of keys, and so may arrays of
-# them. Of others PostgreSQL alone can tell: `[1.0,2)` is `[1.00,2)` in numrange. Of the first two lines, arrays alone
-# are carried, those that are declared with several dimensions.
+# Carried types whose values are equal exactly if their texts are. These, and arrays of them, may be columns of keys. Of
+# other types, PostgreSQL alone can tell: `[1.0,2)` equals `[1.00,2)` in numrange. Of the types in the first two lines,
+# the lake carries only arrays, those declared with several dimensions.
 EQUAL_BY_TEXT: Final = (
     "boolean", "bytea", "smallint", "integer", "bigint", "date", "time", "timestamp", "timestamptz", "uuid",
     "text", "varchar",
@@ -122,7 +120,7 @@ BY_OID: Final = {row.oid: row for row in DATATYPES}
 BY_ARRAY_OID: Final = {row.array_oid: row for row in DATATYPES}
 assert len(BY_OID) == len(BY_ARRAY_OID) == len(DATATYPES), "a type is listed twice"
 
-# Spark's and DuckDB's decimals hold at most this many digits.
+# Decimals of Spark and DuckDB hold at most this many digits.
 DECIMAL_DIGITS_MAX: Final = 38
 
 INTERVAL_FORM: Final = LakeForm(
@@ -137,7 +135,7 @@ INTERVAL_FORM: Final = LakeForm(
 
 
 def numeric_precision_scale(typmod: int) -> tuple[int, int] | None:
-    """(precision, scale) that a numeric's typmod declares; None for plain `numeric`.
+    """Return (precision, scale) that a numeric's typmod declares; None for plain `numeric`.
 
     The scale is an 11-bit two's complement number (`numeric_typmod_scale` in PostgreSQL's numeric.c).
     """
@@ -152,10 +150,10 @@ _FORMS_KEPT_MAX: Final = 4096
 
 @lru_cache(_FORMS_KEPT_MAX)
 def lake_form(type_oid: int, typmod: int) -> LakeForm:
-    """The lake form of a column of this type. Raises 0A000 for a type that lake tables cannot hold.
+    """Return the lake form of a column of this type. Raises 0A000 for a type that lake tables cannot hold.
 
-    numeric(p, s) with p ≤ 38 and 0 ≤ s ≤ p is a decimal; every other numeric is kept as PostgreSQL's text,
-    which alone carries any number of digits, the display scale of each value, NaN and the infinities.
+    numeric(p, s) with p ≤ 38 and 0 ≤ s ≤ p is a decimal. Every other numeric is stored as PostgreSQL's text, which
+    alone carries any number of digits, the display scale of each value, NaN and the infinities.
     """
     element = BY_ARRAY_OID.get(type_oid)
     if element is not None:
@@ -179,21 +177,23 @@ def lake_form(type_oid: int, typmod: int) -> LakeForm:
 
 
 def element_type(array_oid: int) -> DataType | None:
-    """The element's type where `array_oid` is the OID of an array type that the lake knows."""
+    """Return the element type if `array_oid` is the OID of an array type that the lake knows."""
     return BY_ARRAY_OID.get(array_oid)
 
 
 def known_type(type_oid: int) -> int:
-    """The type by which a column's texts are written: CARRIED for what is PostgreSQL's alone."""
+    """Return the type by which a column's texts are written: CARRIED for a carried type."""
     return type_oid if type_oid in BY_OID or type_oid in BY_ARRAY_OID else CARRIED
 
 
 def is_enumeration(type_oid: int) -> bool:
-    """Whether a type that a lake column or a computed value has is an enumeration: of those that users make, the lake
-    has no others (pg_sluice.column_type). Of domains it has what they are over."""
+    """Whether the type of a lake column or of a computed value is an enumeration.
+
+    The lake has no other types of users (pg_sluice.column_type); in place of a domain it has the domain's base type.
+    """
     return type_oid >= FIRST_USER_OID
 
 
 def kind_of(type_oid: int) -> int:
-    """The type by which tables of types go: anyenum for an enumeration, any other itself."""
+    """Return the type under which tables of types list it: anyenum for an enumeration, any other type itself."""
     return ANYENUM if is_enumeration(type_oid) else type_oid

@@ -1,4 +1,4 @@
-"""What transactions have deleted of one data file, one after another, and whether rows may have come in their place."""
+"""The history of deletions from one data file: its delete files in order, and which transactions also added rows."""
 
 from __future__ import annotations
 
@@ -21,15 +21,18 @@ WHERE f.table_id = $1 AND f.path = $2 ORDER BY d.begin_snapshot
 
 @dataclass(frozen=True, slots=True)
 class FileDeletions:
-    """`files` are the delete files that the data file has had, each with all positions of the one before; with `adds`
-    where the same transaction has added rows to the table. The data file is `live` while the table has it."""
+    """The deletions of a data file. `files` are its delete files in order, each with all positions of the one before.
+
+    `adds` marks those whose transaction also added rows to the table. `live` says whether the table still has the data
+    file.
+    """
 
     live: bool
     files: tuple[tuple[DeleteFile, bool], ...]
 
 
 async def deletions_of(store: Store, table: Table, path: str) -> FileDeletions | None:
-    """Those of the data file with this path in the table's folder; None where it is not committed."""
+    """Return the deletions of the data file with this path in the table's folder; None if it is not committed."""
     rows = await store.fetch(_DELETIONS, table.table_id, path)
     if not rows:
         return None

@@ -1,7 +1,7 @@
-"""The one exception that a client may see, with the fields of PostgreSQL's ErrorResponse.
+"""The one exception that clients see, with the fields of PostgreSQL's ErrorResponse.
 
-Source of the codes: PostgreSQL documentation, appendix "PostgreSQL Error Codes"; of the fields: chapter
-"Error and Notice Message Fields" of the protocol description.
+Source of the codes: PostgreSQL documentation, appendix "PostgreSQL Error Codes"; of the fields: chapter "Error and
+Notice Message Fields" of the protocol description.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from enum import StrEnum
 
 
 class SqlState(StrEnum):
-    """The SQLSTATEs that Sluice raises by itself; all others are relayed from PostgreSQL as they come."""
+    """The SQLSTATEs that Sluice raises; all others come from PostgreSQL and are relayed."""
 
     SUCCESSFUL_COMPLETION = "00000"
     PROTOCOL_VIOLATION = "08P01"
@@ -70,7 +70,7 @@ class SqlState(StrEnum):
 class SluiceError(Exception):
     """An error with PostgreSQL's fields. `fields` maps a protocol field code (one letter) to its text.
 
-    `position` counts characters of the statement from 1, as the protocol does; None where there is none.
+    `position` counts characters of the statement from 1, as the protocol does; None if there is none.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class SluiceError(Exception):
 
 
 def too_deep() -> SluiceError:
-    """What PostgreSQL says where its own stack has no room for a statement."""
+    """Return PostgreSQL's error for a statement that its stack has no room for."""
     return SluiceError(
         SqlState.STATEMENT_TOO_COMPLEX,
         "stack depth limit exceeded",
@@ -116,7 +116,7 @@ def too_deep() -> SluiceError:
 
 
 def unsupported(construct: str, *, hint: str | None = None, position: int | None = None) -> SluiceError:
-    """The refusal of a construct, by name: Sluice never answers wrongly or emptily in its place."""
+    """Return the refusal (0A000) that names a construct. A refusal replaces a wrong or empty answer."""
     return SluiceError(
         SqlState.FEATURE_NOT_SUPPORTED,
         f"{construct} is not supported on lake tables",

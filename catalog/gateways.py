@@ -1,11 +1,11 @@
-"""This gateway among those that share the catalog: its number, its heartbeats, and the end of those that are gone.
+"""This gateway among those of the catalog: its number, its heartbeats, and the removal of dead gateways.
 
-The catalog's side is catalog/sql/gateways.sql and synchronisation.sql; what is decided here, and why, is in
+The catalog's side is catalog/sql/gateways.sql and synchronisation.sql. The decisions and their reasons are in
 catalog/schema/synchronisation.py.
 
-The number is this gateway's as long as the backend of a connection of its own is there. Over the same connection go the
-heartbeats, at once where there is word of something (words.py). Where it is lost, others may hold the gateway to be
-gone: then it takes another number, and what it wrote under the old one is not published.
+A gateway keeps its number while the backend of one connection lives. The same connection carries the heartbeats, and
+one is sent at once after a notification (notifications.py). If the connection is lost, other gateways may declare this
+one dead. It then takes another number, and files written under the old number are not published.
 """
 
 from __future__ import annotations
@@ -41,23 +41,23 @@ _STEPS: Final = {Step.ACTIVATE: "SELECT pg_sluice.activate($1)", Step.SETTLE: "S
 _END_OWN: Final = "UPDATE pg_sluice.gateway SET ended = now(), granted = 0 WHERE gateway_id = $1 AND ended IS NULL"
 _ENDED: Final = "SELECT gateway_id FROM pg_sluice.gateway WHERE ended IS NOT NULL"
 _CLEANED: Final = "UPDATE pg_sluice.gateway SET cleaned = true WHERE NOT cleaned AND gateway_id = ANY ($1)"
-# A straggler of a gateway's, such as a task on another machine, may write for a while after its end.
+# A task of the gateway on another machine may write for a while after the gateway's end.
 _FORGET: Final = "DELETE FROM pg_sluice.gateway WHERE ended < now() - interval '1 day' AND gateway_id = ANY ($1)"
 _FORGET_SESSIONS: Final = """
 DELETE FROM pg_sluice.session s WHERE NOT EXISTS (
     SELECT FROM pg_stat_activity a WHERE a.pid = s.process_id AND a.backend_start = s.backend_start)
 """
-# Rows that are written with every heartbeat, oftener than autovacuum comes.
+# Every heartbeat writes these rows, more often than autovacuum runs.
 _TIDY: Final = "VACUUM (SKIP_LOCKED) pg_sluice.clock, pg_sluice.gateway, pg_sluice.session, pg_sluice.schema_update"
 
 
 class Gateways:
-    """`start` registers this one; `close` takes it back.
+    """The registration of this gateway: `start` registers it, `close` ends that.
 
-    `numbered` is called with each number that this gateway gets; `clean` with the numbers of those that have ended,
-    whenever there are new ones: it is to remove what they left. `lost` is called when the lease has run out: what waits
-    for the catalog waits in vain. `address` is where clients reach this gateway, `count` counts its sessions,
-    None while it takes none yet.
+    `numbered` is called with each number that this gateway gets. `clean` is called with the numbers of dead gateways,
+    whenever there are new ones; it removes their files. `lost` is called when the lease has run out: waits for the
+    catalog are in vain then. `address` is where clients reach this gateway. `count` returns the number of its sessions,
+    None before it accepts any.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Gateways:
         self._reported = asyncio.Condition()
         self._reports = 0
         self._unsettled: frozenset[int] = frozenset()
-        self._given_up: set[int] = set()  # numbers of its own, whose backends may be there still
+        self._given_up: set[int] = set()  # own earlier numbers, whose backends may still live
         self._lost_at: float | None = None
         self._steady_since = 0.0
         self._last_report = 0.0
@@ -97,7 +97,7 @@ class Gateways:
         return Replica(self.settings, HybridClock(physical_microseconds(time.time_ns)))
 
     async def start(self) -> None:
-        """Register, and clean up after those that are gone."""
+        """Register, and remove what dead gateways have left."""
         connection = await connect(self._dsn)
         try:
             self.settings = Settings(**{row["name"]: row["value"] for row in await connection.fetch(_SETTINGS)})
@@ -111,10 +111,10 @@ class Gateways:
         self._keeping.add_done_callback(_say_why)
         await self._look_again()
 
-    # ── what sessions ask ───────────────────────────────────────────────────────────────────────────────
+    # ── for sessions ────────────────────────────────────────────────────────────────────────────────────────
 
     async def serve(self) -> None:
-        """Returns when a statement may be served now; 57P03 where that takes longer than DD."""
+        """Return when a statement may be served; raise 57P03 if that takes longer than DD."""
         asked = self._replica.clock.now()
         if self._replica.serve(asked) is not None:
             return
@@ -127,11 +127,11 @@ class Gateways:
             raise lost_catalog() from None
 
     async def settled(self, version: int) -> bool:
-        """Returns when no gateway serves by what was before that update any more; false where it cannot be known."""
+        """Return true when no gateway serves by the version before that update; false if this cannot be known."""
         patience = 3 * (self.settings.delay + self.settings.clock_skew)
         try:
             async with asyncio.timeout(patience), self._reported:
-                since = self._reports  # a report that was under way may not have seen the update
+                since = self._reports  # a report that has begun may not have seen the update
                 while self._reports < since + 2 or version in self._unsettled:
                     self._poked.set()
                     await self._reported.wait()
@@ -141,7 +141,7 @@ class Gateways:
 
     @property
     def lag(self) -> float:
-        """For how many seconds nothing has been heard."""
+        """The seconds since the catalog was last heard."""
         return max(0.0, seconds(self._replica.clock.now() - self._replica.safe))
 
     # ── heartbeats ──────────────────────────────────────────────────────────────────────────────────────
@@ -185,7 +185,7 @@ class Gateways:
                 self._looking = asyncio.create_task(self._look_again())
 
     def _note_fault(self, fault: BaseException) -> None:
-        """The catalog is restarting, or cannot be reached: the lease tells what may still be served."""
+        """Log that the catalog restarts or cannot be reached. The lease decides what may still be served."""
         if self._holder is not None and not self._holder.is_closed():
             _LOG.warning("a heartbeat has failed: %s", " ".join(str(fault).split()) or type(fault).__name__)
             self._holder.terminate()
@@ -195,7 +195,7 @@ class Gateways:
             self._on_lost()
 
     async def _report(self) -> None:
-        """One heartbeat, and what is to be done for updates that it tells of; again as long as there is news."""
+        """Send a heartbeat and act on the updates in its answer; repeat while there is news."""
         again = True
         while again:
             begun = time.monotonic()
@@ -219,7 +219,7 @@ class Gateways:
             await asyncio.sleep(_PUBLISHING_SECONDS)
 
     def _hear(self, told: dict[str, Any], begun: float) -> bool:
-        """Whether there is something to be confirmed at once."""
+        """Take in the answer to a heartbeat; return whether something is to be confirmed at once."""
         updates = [_update(each) for each in told["updates"]]
         news = any(max(each.written, each.made_active or 0) > told["since"] for each in updates)
         self._replica.hear(Word(told["since"], told["safe"], updates))
@@ -235,7 +235,7 @@ class Gateways:
         return news and bool(self._unsettled)
 
     def _is_overdue(self, peer: dict[str, Any], safe: int) -> bool:
-        """Whether another gateway has been silent for two leases, though this one was heard all the while."""
+        """Whether another gateway was silent for two leases while this one heard the catalog all the time."""
         bound = 2 * self.settings.delay + self.settings.clock_skew
         return (
             not peer["gone"]
@@ -249,7 +249,7 @@ class Gateways:
         return time.monotonic() - self._steady_since > 2 * self.settings.delay + self.settings.clock_skew
 
     async def _attend(self, told: dict[str, Any]) -> bool:
-        """Take the next step for updates of this gateway's sessions, and for those that others have left alone."""
+        """Take the next step for updates of this gateway's sessions, and for updates that no other gateway advances."""
         assert self._holder is not None
         peers = [Peer(each["number"], each["granted"], each["confirmed"]) for each in told["peers"]]
         taken = False
@@ -262,7 +262,7 @@ class Gateways:
                 taken = await self._holder.fetchval(_STEPS[step], each["version"]) or taken
         return taken
 
-    # ── those that are gone ─────────────────────────────────────────────────────────────────────────────
+    # ── dead gateways ───────────────────────────────────────────────────────────────────────────────────────
 
     async def _look(self) -> None:
         async with asyncio.timeout(LOOK_SECONDS):
@@ -282,14 +282,14 @@ class Gateways:
                 connection.terminate()
 
     async def _look_again(self) -> None:
-        """A look that may fail: what is left can wait."""
+        """Look for dead gateways, and log a failure: the next look does the rest."""
         try:
             await self._look()
         except FAULTS as fault:
             _LOG.warning("what gateways that are gone have left is left to the next look: %r", fault)
 
     async def close(self) -> None:
-        """Be registered no more: nothing is written from here on."""
+        """End the registration. This gateway writes nothing afterwards."""
         for task in (self._keeping, self._looking):
             await end(task)
         self._words.close()
@@ -299,12 +299,12 @@ class Gateways:
                 async with asyncio.timeout(self.settings.delay):
                     await self._holder.execute(_END_OWN, self.number)
                     await self._holder.close()
-            except FAULTS:  # the next to look finds the backend gone
+            except FAULTS:  # the next look finds the backend gone
                 self._holder.terminate()
 
 
 def _say_why(keeping: asyncio.Task[None]) -> None:
-    """Heartbeats have ended: a fault that nobody thought of is not to be one that nobody sees."""
+    """Log why the heartbeats have ended, so that an unexpected fault is seen."""
     if not keeping.cancelled() and (fault := keeping.exception()) is not None:
         _LOG.critical("heartbeats have ended, nothing is served any more", exc_info=fault)
 
@@ -314,7 +314,7 @@ def _update(told: dict[str, Any]) -> Update:
 
 
 def lost_catalog() -> SluiceError:
-    """What a gateway says that has no lease: it may not know what others have changed."""
+    """Return the error of a gateway without a lease: it may not know the schema changes of others."""
     return SluiceError(
         SqlState.CANNOT_CONNECT_NOW,
         "the gateway does not hear its catalog",

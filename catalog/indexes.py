@@ -1,8 +1,7 @@
-"""Indexes of lake tables, as readers and writers know them. Pure data; the catalog's side is catalog/sql/indexes.sql.
+"""Indexes of lake tables for readers and writers. Pure data; the catalog's side is catalog/sql/indexes.sql.
 
-An index is over *keys*: columns, or expressions that stand as PostgreSQL's node text; with a predicate, over some rows
-only. What it is made of are sidecars (storage/indexes/sidecars.py), which data files of `SIDECAR_ROWS_MIN` rows or more
-have.
+An index is over *keys*: columns, or expressions as PostgreSQL's node text. With a predicate it is over some rows only.
+It consists of sidecars (storage/indexes/sidecars.py), one for each data file of `SIDECAR_ROWS_MIN` rows or more.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-# To read a smaller file whole takes about as long as to look it up.
+# Reading a smaller file whole takes about as long as a lookup.
 SIDECAR_ROWS_MIN: Final = 16_384
 
 
@@ -28,9 +27,8 @@ class IndexKey:
 
 @dataclass(frozen=True, slots=True)
 class IndexForm:
-    """What an index is over. `expressions` are those of the keys with attnum 0, in their order; `attnums` are all
-    columns that it depends on.
-    """
+    """The keys of an index. `expressions` are those of the keys with attnum 0, in order; `attnums` are all columns that
+    it depends on."""
 
     method: str
     keys: tuple[IndexKey, ...]
@@ -40,13 +38,13 @@ class IndexForm:
 
     @property
     def is_computed(self) -> bool:
-        """Whether more than columns has to be read for it."""
+        """Whether building it takes more than reading columns."""
         return self.expressions is not None or self.predicate is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """An index that readers may use. `unused` says why it has no sidecars, where it can have none."""
+    """An index that readers may use. `unused` says why it has no sidecars, if it can have none."""
 
     oid: int
     index_id: int
@@ -64,8 +62,8 @@ class Index:
 class ComputedKey:
     """A UNIQUE index over expressions, or over some rows only. `labels` are its keys as PostgreSQL's errors spell them.
 
-    With `nulls_distinct` a row with a NULL in any of them has no key. One that is not `public` is kept by new rows
-    only.
+    With `nulls_distinct`, a row with a NULL in any of them has no key. If the index is not `public`, only new rows
+    satisfy it.
     """
 
     oid: int
@@ -82,7 +80,7 @@ class ComputedKey:
 
 
 def form_from_json(form: Mapping[str, Any]) -> IndexForm:
-    """What `pg_sluice.index_form` returns."""
+    """Read the result of `pg_sluice.index_form`."""
     return IndexForm(
         method=form["method"],
         keys=tuple(IndexKey(key["attnum"], key["type"], key["typmod"], key["plain"]) for key in form["keys"]),
@@ -93,18 +91,18 @@ def form_from_json(form: Mapping[str, Any]) -> IndexForm:
 
 
 def index_from_json(index: Mapping[str, Any]) -> Index:
-    """One of the `indexes` in what `pg_sluice.describe` returns."""
+    """Read one of the `indexes` in the result of `pg_sluice.describe`."""
     form = form_from_json(index["form"])
     return Index(index["oid"], index["index_id"], index["name"], form, index["unused"])
 
 
 def index_from_row(index_id: int, oid: int, name: str, form: str) -> Index:
-    """A row of pg_sluice.lake_index that is not unused."""
+    """Read a row of pg_sluice.lake_index that is not unused."""
     return Index(oid, index_id, name, form_from_json(json.loads(form)), None)
 
 
 def computed_key_from_json(key: Mapping[str, Any]) -> ComputedKey:
-    """One of the `computed_keys` in what `pg_sluice.describe` returns."""
+    """Read one of the `computed_keys` in the result of `pg_sluice.describe`."""
     return ComputedKey(
         oid=key["oid"],
         index_id=key["index_id"],

@@ -1,6 +1,6 @@
-"""Immutable descriptions of what the lake holds at one snapshot: tables, columns, files, statistics.
+"""Immutable descriptions of the lake at one snapshot: tables, columns, files, statistics.
 
-Built by `catalog.store`, read by every floor above. Nothing here knows how to fetch or change anything.
+`catalog.store` builds them, and every floor above reads them. Nothing here fetches or changes anything.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from catalog.indexes import ComputedKey, Index
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A value of an enumeration: its OID (pg_enum.oid), its text, and whether it may be used: not by the transaction
-    that has added it to a type that was there."""
+    """A value of an enumeration: its OID (pg_enum.oid), its text, and whether it is usable.
+
+    The transaction that has added it to an existing type may not use it.
+    """
 
     oid: int
     text: str
@@ -25,8 +27,8 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """A domain that a column is of. `rules` are what its values keep, in PostgreSQL's order: the name and node text of
-    a CHECK, or neither for NOT NULL."""
+    """The domain of a column. `rules` are its constraints, in PostgreSQL's order: the name and node text of a CHECK, or
+    neither for NOT NULL."""
 
     oid: int
     schema: str
@@ -37,7 +39,7 @@ class Domain:
 
 @dataclass(frozen=True, slots=True)
 class UserArray:
-    """An array type of an enumeration or a domain that a column is of: its OID, and its elements'."""
+    """An array type of an enumeration or a domain, as the type of a column: its OID, and its elements'."""
 
     oid: int
     element_oid: int
@@ -45,9 +47,9 @@ class UserArray:
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """The type of a column whose values are kept as texts, below its domains: its OID and typmod.
+    """The carried type of a column, below its domains: its OID and typmod.
 
-    `by_number` is that of one whose values are kept as the OIDs that they are, for their names may change.
+    `by_number`: files hold values as OIDs, because the names of the objects may change.
     """
 
     oid: int
@@ -59,13 +61,13 @@ class Carried:
 class Column:
     """A column of a lake table.
 
-    `type_oid` and `typmod` are its type, of a `domain` those that it is over; `labels` are an enumeration's, in its
-    order. Of a `user_array` it is an array of texts, or of what domains are over: planners do not take it for that.
-    Of one that is `carried` it is CARRIED.
+    `type_oid` and `typmod` are its type; for a column of a `domain`, the domain's base type. `labels` are an
+    enumeration's, in its order. A column of a `user_array` is an array of texts, or of the domains' base type; planners
+    do not treat it as such an array. A `carried` column has the type CARRIED.
 
-    `attnum` is its number in the shadow table (pg_attribute.attnum), `column_id` its DuckLake column ID, which
-    is also its Parquet field ID; the fields nested in its form take the IDs that follow, depth first. One that is not
-    `nullable` takes no NULL from now on; one that is `not_null` has none.
+    `attnum` is its number in the shadow (pg_attribute.attnum). `column_id` is its DuckLake column ID and its Parquet
+    field ID; the fields nested in its form take the IDs that follow, depth first. A column that is not `nullable`
+    accepts no new NULL; one that is `not_null` has none.
     """
 
     attnum: int
@@ -83,7 +85,7 @@ class Column:
 
     @property
     def form(self) -> LakeForm:
-        """What the column is in DuckLake, Parquet and Spark."""
+        """The form of the column in DuckLake, Parquet and Spark."""
         return lake_form(self.type_oid, self.typmod)
 
 
@@ -92,8 +94,8 @@ class Table:
     """A lake table: its shadow's OID in PostgreSQL, its DuckLake ID, and its columns in the order of attnum.
 
     `path` is the folder of its files, relative to the lake's data path, with a trailing slash. `schema_version` is the
-    last published step of its schema. A materialized view is a table too; it can be read when it is `populated`. It is
-    `triggered` where there are triggers of users on it, disabled or not.
+    last published step of its schema. A materialized view is a table too; it can be read when it is `populated`.
+    `triggered`: it has triggers of users, disabled or not.
     """
 
     oid: int
@@ -112,7 +114,7 @@ class Table:
     triggered: bool = False
 
     def column(self, attnum: int) -> Column:
-        """The column numbered `attnum`; KeyError where there is none."""
+        """Return the column numbered `attnum`; KeyError if there is none."""
         for column in self.columns:
             if column.attnum == attnum:
                 return column
@@ -121,7 +123,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class ColumnStatistics:
-    """What a data file says of one column. Bounds are DuckLake's texts; None where they are not known."""
+    """A data file's statistics of one column. Bounds are DuckLake's texts; None if unknown."""
 
     value_count: int
     null_count: int
@@ -135,7 +137,8 @@ class ColumnStatistics:
 class DeleteFile:
     """A file of positions deleted from one data file; it replaces the delete file before it.
 
-    `delete_file_id` is None until it is published; `replaces` is then the ID of the published one that it takes in.
+    `delete_file_id` is None until it is published; until then `replaces` is the ID of the published one that it
+    includes.
     """
 
     path: str
@@ -147,7 +150,7 @@ class DeleteFile:
 
     @property
     def published_id(self) -> int | None:
-        """The published delete file that it is, or takes in."""
+        """The ID of this delete file if it is published, else of the published one that it includes."""
         return self.replaces if self.delete_file_id is None else self.delete_file_id
 
 
@@ -155,8 +158,8 @@ class DeleteFile:
 class DataFile:
     """A Parquet file with rows of one table. Paths are relative to the table's folder.
 
-    `statistics` maps column (field) IDs to what is known; `data_file_id` is None until it is published, and so is its
-    `place` among the files, in whose order rows are read.
+    `statistics` maps column (field) IDs to statistics. `data_file_id` is None until it is published. So is its `place`
+    among the files: rows are read in this order.
     """
 
     path: str
@@ -171,7 +174,7 @@ class DataFile:
 
     @property
     def live_count(self) -> int:
-        """How many of its rows are not deleted."""
+        """The number of rows that are not deleted."""
         return self.record_count - (self.delete_file.delete_count if self.delete_file else 0)
 
 
@@ -180,7 +183,7 @@ class Sidecar:
     """The keys of a data file's rows, sorted, in `file`, whose path is below the data path
     (storage/indexes/sidecars.py).
 
-    Rows that were deleted by `since_snapshot` may be lacking.
+    Rows that were deleted by `since_snapshot` may be missing.
     """
 
     index_id: int
@@ -191,7 +194,7 @@ class Sidecar:
 
 @dataclass(frozen=True, slots=True)
 class TableVersion:
-    """A table at a snapshot: immutable for ever, so whatever is made of it may be kept."""
+    """A table at a snapshot: it never changes, so anything derived from it may be kept."""
 
     table: Table
     snapshot_id: int
@@ -199,5 +202,5 @@ class TableVersion:
 
     @property
     def row_count(self) -> int:
-        """Live rows: those written less those deleted."""
+        """The number of live rows: those written less those deleted."""
         return sum(file.live_count for file in self.files)

@@ -1,9 +1,8 @@
-"""Words that gateways send each other by NOTIFY: each says that there may be news, and nothing else.
+"""Notifications among gateways, by NOTIFY: each says that there may be news, and has no content.
 
-NOTIFY is free for all clients. So the channels have names that no client is told, a word has no content, and to hear
-one is no more than to look earlier than by the next heartbeat: at once for a few, later together for many. Nobody
-depends on a word. Where a client has filled PostgreSQL's queue of them, none is sent, for that would fail a commit
-(catalog/sql/words.sql).
+All clients may use NOTIFY. So the channels have names that no client is told. A notification only makes a gateway look
+earlier than at its next heartbeat: at once for a few, later together for many. Nothing depends on one. If a client has
+filled PostgreSQL's queue, none is sent, because that would fail a commit (catalog/sql/words.sql).
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ import asyncpg
 
 _CHANNEL: Final = "SELECT pg_sluice.channel($1)"
 _SAY: Final = "SELECT pg_sluice.say('{}')"
-# So many words that come together are each acted upon at once; of more, one in so many seconds.
+# This many notifications in a row are acted on at once; further ones, one per this many seconds.
 _AT_ONCE: Final = 50
 _SECONDS: Final = 0.01
 
 
 class About(StrEnum):
-    """What there may be news of. SCHEMA: a commit has changed one. CONFIRMED: a gateway has heard of that, or all have.
-    READERS: who cleans up asks how far everybody is."""
+    """The kinds of news. SCHEMA: a commit has changed a schema. CONFIRMED: a gateway, or all, has heard of that.
+    READERS: expiry asks for the oldest snapshots in use."""
 
     SCHEMA = "schema"
     CONFIRMED = "confirmed"
@@ -32,12 +31,12 @@ class About(StrEnum):
 
     @property
     def say(self) -> str:
-        """The statement that sends the word, when it is committed."""
+        """Return the statement that sends the notification when it is committed."""
         return _SAY.format(self.value)
 
 
 class Paced:
-    """Calls `act` after every word, but for many words together once. `close` ends that."""
+    """Calls `act` after every notification, but once for many together. `close` ends that."""
 
     def __init__(self, act: Callable[[], None]) -> None:
         self._act = act
@@ -46,7 +45,7 @@ class Paced:
         self._later: asyncio.TimerHandle | None = None
 
     def hear(self) -> None:
-        """There was a word."""
+        """Take in a notification."""
         if self._later is not None:
             return
         loop = asyncio.get_running_loop()
@@ -54,7 +53,7 @@ class Paced:
         self._allowed = min(_AT_ONCE, self._allowed + (now - self._asked_at) / _SECONDS)
         self._asked_at = now
         at_once = self._allowed >= 1
-        self._allowed -= 1  # a later look is paid for as well: there are no two in one pause
+        self._allowed -= 1  # a later look counts too, so that no pause has two
         if at_once:
             self._act()
         else:
@@ -65,16 +64,16 @@ class Paced:
         self._act()
 
     def close(self) -> None:
-        """Words that are not acted upon yet are not any more."""
+        """Drop notifications that were not acted on."""
         if self._later is not None:
             self._later.cancel()
             self._later = None
 
 
 async def listen(connection: asyncpg.Connection, paced: Paced, *about: About) -> None:
-    """From now on, `paced` hears the words about these."""
+    """Have `paced` hear the notifications about these."""
     for each in about:
         channel: str = await connection.fetchval(_CHANNEL, each.value)
         await connection.add_listener(channel, lambda *_: paced.hear())
-    # pg_stat_activity shows the last statement: that is not to be one with a channel's name.
+    # pg_stat_activity shows the last statement: it must not be one with a channel's name.
     await connection.execute("SELECT")

@@ -1,4 +1,4 @@
-"""The commit's vocabulary: what a transaction did to the rows of one table, as `pg_sluice.stage` takes it.
+"""The row changes that a transaction stages for one table, as `pg_sluice.stage` takes them.
 
 Pure. The catalog's side, with the JSON's shape, is `publish_rows` in catalog/sql/publish.sql.
 """
@@ -16,7 +16,7 @@ from catalog.model import ColumnStatistics, DataFile, DeleteFile, TableVersion
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """The delete file that a data file is to have; `data_file_id` is None for an unpublished data file."""
+    """The new delete file of a data file; `data_file_id` is None for an unpublished data file."""
 
     data_path: str
     data_file_id: int | None
@@ -27,8 +27,8 @@ class Deletion:
 class RowChange:
     """Files added to a table and positions deleted from it.
 
-    With `truncate`, everything that was there before is removed first. The rows of the data files `combined`, which the
-    transaction has staged before, by their paths, are in the new one.
+    With `truncate`, all earlier rows are removed first. `combined` are the paths of data files that the transaction has
+    staged before; the new data file has their rows.
     """
 
     relation_oid: int
@@ -38,7 +38,7 @@ class RowChange:
     combined: Sequence[str] = ()
 
     def to_json(self) -> str:
-        """The argument of `pg_sluice.stage`."""
+        """Return the argument of `pg_sluice.stage`."""
         return json.dumps(
             {
                 "relid": self.relation_oid,
@@ -71,7 +71,7 @@ class RowChange:
 
 
 def change_from_json(change: Mapping[str, Any]) -> RowChange:
-    """What `pg_sluice.squashed` returns."""
+    """Read the result of `pg_sluice.squashed`."""
     return RowChange(
         change["relid"],
         [
@@ -90,7 +90,7 @@ def change_from_json(change: Mapping[str, Any]) -> RowChange:
 
 
 def deletion_from_json(deletion: Mapping[str, Any]) -> Deletion:
-    """One of a change's delete files."""
+    """Read one of a change's delete files."""
     file = DeleteFile(
         path=deletion["path"],
         delete_count=deletion["delete_count"],
@@ -102,10 +102,11 @@ def deletion_from_json(deletion: Mapping[str, Any]) -> Deletion:
 
 
 def applied(version: TableVersion, change: RowChange) -> tuple[TableVersion, list[tuple[DataFile, DeleteFile]]]:
-    """The version as the transaction sees it that staged `change` upon it.
+    """Return the version as the transaction that staged `change` on it sees it, and the stale data files.
 
-    Beside it the data files whose committed delete file is no longer the one that the transaction's own replaces: each
-    with its committed delete file, and with the transaction's own, which the version shows; both have to become one.
+    A data file is stale if its committed delete file is no longer the one that the transaction's own replaces. Each
+    comes with its committed delete file. The version shows the transaction's own, so both must be merged. 40001 if a
+    data file that lost rows is gone.
     """
     own = {deletion.data_path: deletion.file for deletion in change.deleted}
     files, stale = [], []

@@ -1,8 +1,7 @@
-"""The rows of `pg_sluice.row_lock`: put there before somebody locks them, and swept away when nobody has them locked.
+"""The rows of `pg_sluice.row_lock` and `row_move`: inserted before a lock, and removed when they are unlocked.
 
-Those of `row_move` are swept away when every transaction is younger than they are.
-
-Any gateway may sweep at any time; who meets a row that has just gone puts it there again (catalog/sql/row_locks.sql).
+Rows of `row_move` are removed when every transaction is younger than they are. Any gateway may remove rows at any time;
+a session that misses a removed row inserts it again (catalog/sql/row_locks.sql).
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _PUT: Final = "SELECT pg_sluice.put_row_locks($1, $2, $3, $4)"
 _SWEEP: Final = """
 DELETE FROM pg_sluice.row_lock WHERE ctid = ANY (ARRAY(SELECT ctid FROM pg_sluice.row_lock FOR UPDATE SKIP LOCKED))
 """
-# Two steps: what is seen now was committed before, at a time that nobody knows.
+# Two steps: rows visible now were committed earlier, at an unknown time.
 _SEE_MOVES: Final = "UPDATE pg_sluice.row_move SET seen = clock_timestamp() WHERE seen IS NULL"
 _SWEEP_MOVES: Final = """
 DELETE FROM pg_sluice.row_move WHERE seen < (SELECT min(xact_start) FROM pg_stat_activity)
@@ -30,7 +29,7 @@ _SWEEP_SECONDS: Final = 5.0
 
 
 class RowLocks:
-    """`put` rows for the taking; a task of its own sweeps for as long as any may be there. `close` ends it."""
+    """Inserts lockable rows by `put`; a background task removes unlocked ones while any may exist. `close` ends it."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -43,14 +42,13 @@ class RowLocks:
         constraint_oid: int = 0,
         keys: Sequence[bytes] = (),
     ) -> None:
-        """Make rows that can be locked, for rows of the lake and for keys that a foreign key refers to, where there are
-        none."""
+        """Insert missing lockable rows, for rows of the lake and for keys that a foreign key refers to."""
         await self._pool.execute(_PUT, files, positions, constraint_oid, keys)
         if self._sweeper is None or self._sweeper.done():
             self._sweeper = asyncio.create_task(self._sweep())
 
     async def sweep(self) -> bool:
-        """Take away what nobody has locked, and what nobody needs any more; whether that was all."""
+        """Remove unlocked rows and moves that are no longer needed; return whether none is left."""
         for statement in (_SWEEP, _SWEEP_MOVES, _SEE_MOVES):
             await self._pool.execute(statement)
         left: bool = await self._pool.fetchval(_LEFT)
@@ -67,6 +65,6 @@ class RowLocks:
                 return
 
     async def close(self) -> None:
-        """No sweeping any more."""
+        """Stop removing."""
         sweeper, self._sweeper = self._sweeper, None
         await end(sweeper)

@@ -1,11 +1,11 @@
-"""What this gateway reads of the past, so that nobody takes it away (catalog/sql/maintenance.sql).
+"""Snapshot pins of this gateway, which keep expiry from files that its sessions read (catalog/sql/maintenance.sql).
 
-Contract: from `begin` to `end` a reading is safe that looks for the newest snapshot after `begin`: no file that it
-finds is removed. That costs no question to the catalog: each reading counts as one of the newest snapshot known
-when it began, and the least of these is told to the catalog now and then, and whenever somebody who cleans up asks. A
-snapshot that a session has chosen is older than that; it is kept by `pin` until `unpin`.
+Contract: from `begin` to `end`, a reading that looks for the newest snapshot after `begin` is safe: no file that it
+finds is removed. A reading costs no request to the catalog. It counts as one of the newest snapshot known when it
+began; the least of these is reported to the catalog now and then, and whenever expiry asks. A snapshot that a session
+has chosen is older; `pin` keeps it until `unpin`.
 
-The gateway counts as a reader as long as the backend of a connection of its own is there.
+The gateway counts as a reader while the backend of its own connection lives.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _LEAVE: Final = "DELETE FROM pg_sluice.reader WHERE reader_id = $1"
 
 @dataclass(eq=False, slots=True)
 class Reading:
-    """Something that reads the lake: no snapshot before this one."""
+    """A reading of the lake: it reads no snapshot before this one."""
 
     snapshot: int
 
 
 class Readers:
-    """`start` registers this gateway; `close` takes it back."""
+    """The pins: `start` registers this gateway; `close` ends that."""
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
@@ -64,17 +64,17 @@ class Readers:
         self._keeping = asyncio.create_task(self._keep())
 
     def begin(self) -> Reading:
-        """Something is going to read the newest snapshot."""
+        """Begin to read the newest snapshot."""
         reading = Reading(self._newest)
         self._readings.add(reading)
         return reading
 
     def end(self, reading: Reading) -> None:
-        """It reads no more; ending it twice is fine."""
+        """End a reading; ending it twice is allowed."""
         self._readings.discard(reading)
 
     async def pin(self, snapshot: int) -> None:
-        """Keep a snapshot; 22023 where it is no longer there."""
+        """Keep a snapshot; 22023 if it is gone."""
         async with self._telling:
             with reaching():
                 if not self._pins[snapshot] and not await self._held().fetchval(_PIN, self._number, snapshot):
@@ -82,7 +82,7 @@ class Readers:
             self._pins[snapshot] += 1
 
     async def unpin(self, snapshot: int) -> None:
-        """One of those who kept it needs it no more."""
+        """Release one pin of a snapshot."""
         async with self._telling:
             self._pins[snapshot] -= 1
             if self._pins[snapshot] <= 0:
@@ -93,7 +93,7 @@ class Readers:
                     _LOG.debug("the catalog is away, and with it what was pinned")
 
     async def tell(self) -> None:
-        """Tell the catalog how far this gateway is."""
+        """Report this gateway's oldest snapshot to the catalog."""
         async with self._telling:
             with reaching():
                 await self._tell(self._held())
@@ -101,7 +101,7 @@ class Readers:
     async def _tell(self, connection: asyncpg.Connection) -> None:
         newest = await connection.fetchval(_NEWEST)
         floor = min([newest, *(reading.snapshot for reading in self._readings)])
-        self._newest = newest  # in one go with the line above: whoever begins from here on is not below the floor
+        self._newest = newest  # in one go with the line above: a later reading is not below the floor
         await connection.execute(_TELL, self._number, floor)
 
     def _held(self) -> asyncpg.Connection:
@@ -143,7 +143,7 @@ class Readers:
                 each.cancel()
 
     async def close(self) -> None:
-        """Nothing is read from here on."""
+        """End the registration. This gateway reads nothing afterwards."""
         keeping, self._keeping = self._keeping, None
         await end(keeping)
         self._words.close()
@@ -151,5 +151,5 @@ class Readers:
             try:
                 await self._connection.execute(_LEAVE, self._number)
                 await self._connection.close()
-            except FAULTS:  # whoever cleans up next finds the backend gone
+            except FAULTS:  # expiry finds the backend gone
                 self._connection.terminate()

@@ -1,7 +1,6 @@
-"""Snapshots by number and by time, and what the catalog says of tables at one of them.
+"""Snapshots by number and by time, and the tables of a snapshot.
 
-Contract: the snapshot of a time is the same whenever it is asked for: a commit that is under way is waited for where it
-might still come before that time.
+Contract: the snapshot of a time never changes. A running commit is waited for if it might still come before that time.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ SELECT type_oid::bigint, typmod, pg_sluice.column_type(type_oid::oid, typmod) AS
 FROM unnest($1::bigint[], $2::integer[]) AS t (type_oid, typmod)
 """
 _SCHEDULED: Final = "SELECT path FROM pg_ducklake.ducklake_files_scheduled_for_deletion"
-# Files that some snapshot has, without the rows of the catalog by which it would find or understand them.
+# Files of a snapshot without the catalog rows by which it would find or understand them.
 _UNREADABLE: Final = """
 WITH oldest AS (SELECT min(snapshot_id) AS id FROM pg_ducklake.ducklake_snapshot)
 SELECT d.path, 'a delete file that outlives its data file' AS message
@@ -62,9 +61,9 @@ WHERE NOT EXISTS (SELECT FROM pg_ducklake.ducklake_table t
 
 @dataclass(frozen=True, slots=True)
 class PastTable:
-    """A table as a snapshot has it; `columns` maps column IDs to name and DuckLake type.
+    """A table of a snapshot; `columns` maps column IDs to name and DuckLake type.
 
-    A materialized view could be read then if it was `populated`.
+    A materialized view was readable then if it was `populated`.
     """
 
     schema: str
@@ -74,7 +73,7 @@ class PastTable:
 
 
 async def snapshot_of_number(store: Store, number: int) -> int:
-    """That snapshot; 22023 where there is none."""
+    """Return that snapshot; 22023 if there is none."""
     exists, newest = False, None
     if number < 2**63:
         [(exists, newest)] = await store.fetch(_BY_NUMBER, number)
@@ -88,11 +87,11 @@ async def snapshot_of_number(store: Store, number: int) -> int:
 
 
 async def snapshot_of_time(store: Store, instant: datetime) -> int:
-    """The last snapshot that was committed until then; 22023 before the first one, and in the future."""
+    """Return the last snapshot committed until then; 22023 before the first one, and in the future."""
     async with store.pool.acquire() as connection:
         [found] = await connection.fetch(_BY_TIME, instant)
         if not found["is_past"] and not found["is_future"]:
-            # Nobody can be committing a snapshot of an earlier time once this lock is had.
+            # Under this lock, no session can commit a snapshot of an earlier time.
             async with connection.transaction():
                 await connection.execute("LOCK TABLE pg_sluice.head IN SHARE MODE")
                 [found] = await connection.fetch(_BY_TIME, instant)
@@ -105,7 +104,7 @@ async def snapshot_of_time(store: Store, instant: datetime) -> int:
 
 
 async def tables_at(store: Store, relation_oids: Iterable[int], snapshot: int) -> dict[int, PastTable]:
-    """Those of the lake tables that the snapshot has, whatever they are called today."""
+    """Return those of the lake tables that the snapshot has, whatever their names today."""
     found: dict[int, PastTable] = {}
     columns: dict[int, dict[int, tuple[str, str]]] = {}
     rows = await store.fetch(_TABLES, list(relation_oids), snapshot)
@@ -118,17 +117,17 @@ async def tables_at(store: Store, relation_oids: Iterable[int], snapshot: int) -
 
 
 async def ducklake_types(store: Store, types: Iterable[tuple[int, int]]) -> dict[tuple[int, int], str]:
-    """DuckLake's name of each type, given as PostgreSQL's OID and typmod."""
+    """Return DuckLake's name of each type, given as PostgreSQL's OID and typmod."""
     pairs = sorted(set(types))
     rows = await store.fetch(_TYPES, [oid for oid, _ in pairs], [typmod for _, typmod in pairs])
     return {(oid, typmod): ducklake for oid, typmod, ducklake in rows}
 
 
 async def scheduled_files(store: Store) -> list[str]:
-    """The files, by their path below the data path, that are about to be removed."""
+    """Return the paths, below the data path, of files that are about to be removed."""
     return [row["path"] for row in await store.fetch(_SCHEDULED)]
 
 
 async def unreadable(store: Store) -> list[tuple[str, str]]:
-    """What is wrong with the snapshots that are kept, as far as the catalog can tell: a file, and why."""
+    """Return the faults of kept snapshots that the catalog can see: a file and the fault."""
     return [(row["path"], row["message"]) for row in await store.fetch(_UNREADABLE)]

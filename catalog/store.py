@@ -1,7 +1,7 @@
-"""The gateway's own reads of the catalog, over a pool of its own superuser connections.
+"""The gateway's reads of the catalog, over a pool of superuser connections.
 
-Contract: `versions` gives the committed state of several tables at one snapshot. A table's version is loaded
-once and kept until a commit changes the table (`relation.changed_snapshot`).
+Contract: `versions` gives the committed state of several tables at one snapshot. A table's version is loaded once and
+kept until a commit changes the table (`relation.changed_snapshot`).
 """
 
 from __future__ import annotations
@@ -47,8 +47,7 @@ SELECT EXISTS (SELECT FROM pg_class WHERE oid = $1::bigint::oid AND relkind IN (
 """
 _SHARED_TYPE: Final = "SELECT EXISTS (SELECT FROM pg_type WHERE oid = $1::bigint::oid)"
 
-# The tables' last snapshots, and what each has become since the one that is kept (NULL for none). Since one that has
-# expired, nobody knows.
+# The tables' last snapshots, and the changes since the kept one (NULL for none). They are unknown since an expired one.
 _CHANGED: Final = """
 SELECT r.relid::bigint, r.changed_snapshot,
        r.changed_snapshot > k.snapshot AND k.snapshot < (SELECT min(snapshot_id) FROM pg_ducklake.ducklake_snapshot)
@@ -85,7 +84,7 @@ _COLUMNS_MADE: Final = """
 SELECT table_id, step_id, kind, subject FROM pg_sluice.schema_step
 WHERE table_id = ANY ($1) AND snapshot_id > $2 AND kind IN ('rewrite column', 'add computed column') ORDER BY step_id
 """
-# Every table that some snapshot has, and every snapshot that changed its files; dropped tables have no relation.
+# Every table of some snapshot, and every snapshot that changed its files; dropped tables have no relation.
 _HISTORY: Final = """
 SELECT DISTINCT t.table_id, r.relid::bigint, t.table_name, s.schema_name,
        CASE WHEN t.path_is_relative THEN s.path || t.path ELSE substr(t.path, length(m.value) + 1) END AS folder,
@@ -129,9 +128,9 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class TableRules:
-    """What every way into a table must respect, beyond the types and NOT NULLs of its columns.
+    """The rules for every write to a table, beyond the types and NOT NULLs of its columns.
 
-    `defaults` maps attnum to the node text of the column's default or generation expression. They are those of the
+    `defaults` maps attnum to the node text of the column's default or generation expression. The rules are those of the
     table's schema in version `schema_version`.
     """
 
@@ -143,7 +142,7 @@ class TableRules:
 
 
 def table_from_description(description: Mapping[str, Any]) -> Table:
-    """The model of a table from what `pg_sluice.describe` returns for it."""
+    """Return the model of a table from its `pg_sluice.describe`."""
     return Table(
         oid=description["relid"],
         table_id=description["table_id"],
@@ -184,7 +183,7 @@ def _domain(found: Mapping[str, Any]) -> Domain:
 
 
 def rules_from_description(description: Mapping[str, Any]) -> TableRules:
-    """The rules of a table from what `pg_sluice.describe` returns for it."""
+    """Return the rules of a table from its `pg_sluice.describe`."""
     columns = description["columns"] or ()
     return TableRules(
         checks=tuple(Check(check["name"], check["expression"]) for check in description["checks"] or ()),
@@ -196,7 +195,7 @@ def rules_from_description(description: Mapping[str, Any]) -> TableRules:
 
 
 def steps_from_json(text: str) -> dict[int, list[SchemaStep]]:
-    """What `pg_sluice.steps_since` returns: each table's steps in order, by the table's ID."""
+    """Read the result of `pg_sluice.steps_since`: each table's steps in order, by the table's ID."""
     found: dict[int, list[SchemaStep]] = {}
     for step in json.loads(text):
         taken = SchemaStep(step["step_id"], step["kind"], step["subject"], step["detail"])
@@ -213,7 +212,7 @@ class Store:
         self._kept: dict[int, TableVersion] = {}
         self._rules: LRUCache[int, TableRules] = LRUCache(_VERSIONS_KEPT_MAX)
         self._lake_relations: LRUCache[int, bool] = LRUCache(_VERSIONS_KEPT_MAX)
-        self.gateway_number: int | None = None  # whose changes of schemas these are (catalog/gateways.py)
+        self.gateway_number: int | None = None  # recorded in its schema changes (catalog/gateways.py)
         self.row_locks = RowLocks(self.pool)
         self.undone_rows = UndoneRows(self.pool)
         self.sidecars = Sidecars(self.pool)
@@ -221,7 +220,7 @@ class Store:
         self.readers = Readers(dsn)
 
     async def open(self) -> None:
-        """Connect; raises 57P03 where the catalog cannot be reached."""
+        """Connect; raises 57P03 if the catalog cannot be reached."""
         await self.pool.open()
 
     async def close(self) -> None:
@@ -232,19 +231,21 @@ class Store:
         await self.pool.close()
 
     async def renew(self) -> None:
-        """Give up whatever is waited for: the catalog does not answer."""
+        """Give up all waits, because the catalog does not answer."""
         await self.pool.renew()
 
     async def lake_relations(self, relation_oids: Iterable[int]) -> frozenset[int]:
-        """Which of these relations are lake tables."""
+        """Return those of these relations that are lake tables."""
         wanted = list(relation_oids)
         if not wanted:
             return frozenset()
         return frozenset(row["relid"] for row in await self.pool.fetch(_LAKE, wanted))
 
     async def found_lake_relations(self, relation_oids: Iterable[int]) -> frozenset[int]:
-        """Which of these relations, which are there, are lake tables. What is one stays one until it is dropped, so
-        those that were found are not asked for again."""
+        """Return those of these existing relations that are lake tables.
+
+        A lake table stays one until it is dropped, so known ones are not asked for again.
+        """
         wanted = set(relation_oids)
         known = {oid for oid in wanted if oid in self._lake_relations}
         found = await self.lake_relations(wanted - known)
@@ -252,7 +253,7 @@ class Store:
         return found | known
 
     async def is_shared(self, relation_oid: int) -> bool:
-        """Whether it is a view or a sequence that is committed, and no session's own."""
+        """Whether it is a committed view or sequence, not a session's own."""
         shared: bool = await self.pool.fetchval(_SHARED, relation_oid)
         return shared
 
@@ -262,12 +263,12 @@ class Store:
         return shared
 
     async def newest_snapshot(self) -> int:
-        """The last snapshot that was committed."""
+        """Return the last committed snapshot."""
         snapshot: int = await self.pool.fetchval("SELECT max(snapshot_id) FROM pg_ducklake.ducklake_snapshot")
         return snapshot
 
     async def delete_count(self, delete_file_id: int) -> int:
-        """How many rows a delete file has, live or not; 40001 where it is so old that nobody knows any more."""
+        """Return the number of rows of a delete file, live or not; 40001 if it is too old to be known."""
         count: int | None = await self.pool.fetchval(
             "SELECT delete_count FROM pg_ducklake.ducklake_delete_file WHERE delete_file_id = $1", delete_file_id
         )
@@ -276,7 +277,7 @@ class Store:
         return count
 
     async def versions_at(self, relation_oids: Iterable[int], snapshot: int) -> dict[int, TableVersion]:
-        """The rows of each lake table among these relations as they were at `snapshot`, in today's columns."""
+        """Return the rows of each lake table among these relations as of `snapshot`, in today's columns."""
         found = {}
         for oid, version in (await self.versions(relation_oids)).items():
             if version.snapshot_id <= snapshot:
@@ -287,7 +288,7 @@ class Store:
         return found
 
     async def columns_made_since(self, table_ids: Sequence[int], snapshot: int) -> dict[int, list[SchemaStep]]:
-        """The steps since a snapshot that gave tables columns which the files of that time have no values of.
+        """Return the steps since a snapshot that added columns for which the files of that time have no values.
 
         By table ID; tables without such steps are left out.
         """
@@ -297,7 +298,7 @@ class Store:
         return found
 
     async def versions(self, relation_oids: Iterable[int]) -> dict[int, TableVersion]:
-        """The committed version of each lake table among these relations, all at one snapshot.
+        """Return the committed version of each lake table among these relations, all at one snapshot.
 
         Relations that are no lake tables are left out.
         """
@@ -316,7 +317,8 @@ class Store:
     async def _changed(
         self, connection: asyncpg.pool.PoolConnectionProxy, wanted: Sequence[int]
     ) -> dict[int, TableVersion | None]:
-        """The lake tables among these relations, by what is kept of them and has become of it; None where none is."""
+        """Return the lake tables among these relations: the kept version with all changes since, None if it must be
+        loaded anew."""
         kept = {oid: self._kept.get(oid) for oid in wanted}
         snapshots = [None if version is None else version.snapshot_id for version in kept.values()]
         schemas = [None if version is None else version.table.schema_version for version in kept.values()]
@@ -331,19 +333,19 @@ class Store:
         return found
 
     async def published(self, paths: Collection[str]) -> set[str]:
-        """Which of these files, by their path below the data path, some snapshot has."""
+        """Return those of these files, by their path below the data path, that some snapshot has."""
         names = {path.rpartition("/")[2]: path for path in paths}
         return {names[row["path"]] for row in await self.pool.fetch(_PUBLISHED, list(names))}
 
     async def is_gone(self, backend: BackendId) -> bool:
-        """Whether that backend is there no more; false too while the catalog cannot be asked."""
+        """Whether that backend has ended; false too while the catalog cannot be asked."""
         try:
             return bool(await self.pool.fetchval(GONE, backend.process_id, backend.started))
         except SluiceError:
             return False
 
     async def rules(self, relation_oid: int, schema_version: int) -> TableRules:
-        """The constraints and defaults of a lake table: those of its schema in that version, or in a later one."""
+        """Return the constraints and defaults of a lake table, of its schema in that version or a later one."""
         kept = self._rules.get(relation_oid)
         if kept is None or kept.schema_version != schema_version:
             kept = rules_from_description(json.loads(await self.pool.fetchval(_DESCRIBE, [relation_oid])))
@@ -351,14 +353,14 @@ class Store:
         return kept
 
     async def steps_since(self, enlisted: Mapping[int, int]) -> dict[int, list[SchemaStep]]:
-        """What happened to the schemas of tables since a version of each; tables go by their DuckLake IDs."""
+        """Return the schema steps of tables since a version of each; the keys are DuckLake IDs."""
         keyed = json.dumps({str(table_id): version for table_id, version in enlisted.items()})
         return steps_from_json(await self.pool.fetchval("SELECT pg_sluice.steps_since($1::text::jsonb)", keyed))
 
     async def history(self) -> list[TableVersion]:
-        """Every table at every snapshot that changed it, as far back as snapshots reach.
+        """Return every table at every snapshot that changed it, as far back as snapshots reach.
 
-        Tables dropped since have OID 0 and no columns: PostgreSQL has forgotten their types.
+        Dropped tables have OID 0 and no columns: PostgreSQL has forgotten their types.
         """
         found = []
         async with (
@@ -388,7 +390,7 @@ class Store:
         return version
 
     async def begin_change(self, origin: Origin, elements: Sequence[ChangingElement]) -> SchemaChange:
-        """Begin a change of a table's schema that takes steps of its own."""
+        """Begin a change of a table's schema in steps."""
         return await SchemaChange.begin(self._dsn, origin, elements, self.gateway_number)
 
     async def undo_abandoned(self, relid: int) -> None:
@@ -396,23 +398,23 @@ class Store:
         await undo_abandoned(self._dsn, relid)
 
     async def take_turn(self, relid: int) -> Turn | None:
-        """The turn to replace files of a table; None while somebody else has it."""
+        """Take the turn to replace files of a table; None while another session has it."""
         return await Turn.take(self._dsn, relid)
 
     async def report(self, change_id: int, progress: Progress) -> bool:
-        """Tell everybody how far a change is; whether somebody has asked for its end."""
+        """Publish the progress of a change; return whether its end was asked for."""
         done = (progress.step, progress.files_done, progress.files_total, progress.rows_done, progress.rows_total)
         canceled: bool = await self.pool.fetchval(_REPORT, change_id, *done)
         return canceled
 
     async def fetch(self, sql: str, *arguments: object) -> Sequence[asyncpg.Record]:
-        """Rows of a query of the gateway's own."""
+        """Return the rows of a query of the gateway."""
         rows: Sequence[asyncpg.Record] = await self.pool.fetch(sql, *arguments)
         return rows
 
 
 def _since(kept: TableVersion, snapshot: int, since: Mapping[str, Any]) -> TableVersion:
-    """The table at `snapshot` from what is kept of it and what `pg_sluice.version_since` says."""
+    """Return the table at `snapshot` from its kept version and the result of `pg_sluice.version_since`."""
     deletes = {each.pop("data_file_id"): DeleteFile(**each) for each in since["deletes"]}
     ended = set(since["ended"])
     files = kept.files
@@ -445,7 +447,7 @@ def _place(file: DataFile) -> tuple[int, int]:
 
 
 async def _files(connection: asyncpg.pool.PoolConnectionProxy, table: Table, snapshot: int) -> tuple[DataFile, ...]:
-    """The table's files at a snapshot, with their statistics."""
+    """Return the table's files at a snapshot, with their statistics."""
     files = await connection.fetch(_FILES, table.table_id, snapshot)
     statistics: dict[int, dict[int, ColumnStatistics]] = {}
     rows = await connection.fetch(_STATISTICS, table.table_id, [row["data_file_id"] for row in files])

@@ -1,1 +1,1 @@
-"""Compaction, expiry and sidecars as the catalog knows them."""
+"""The catalog's side of compaction, expiry and sidecars."""

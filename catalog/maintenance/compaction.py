@@ -1,6 +1,6 @@
-"""New files in place of a table's old ones: whose turn it is, and the commit, which gives way to everybody else.
+"""Compaction in the catalog: a turn per table, and the commit that replaces files, which yields to all other work.
 
-A table is compacted by one at a time: whose turn it is, a row says, which names the backend of a connection of his own
+One session at a time compacts a table. A row holds the turn; it names the backend of that session's own connection
 (catalog/sql/maintenance.sql).
 """
 
@@ -34,12 +34,12 @@ WHERE EXISTS (SELECT FROM pg_ducklake.ducklake_data_file f WHERE f.table_id = r.
 
 
 class TurnLostError(SluiceError):
-    """The connection failed in the midst of a commit: nobody can tell from here whether it went through."""
+    """The connection failed during a commit, so its outcome is unknown here."""
 
 
 @dataclass(slots=True)
 class Turn:
-    """A table whose files one may replace; `close` gives it up, as does the loss of the connection."""
+    """The right to replace a table's files. `close` gives it up, and so does the loss of the connection."""
 
     backend: BackendId
     _relid: int
@@ -47,7 +47,7 @@ class Turn:
 
     @classmethod
     async def take(cls, dsn: str, relid: int) -> Self | None:
-        """None while it is somebody else's turn."""
+        """Take the turn of a table; None while another session has it."""
         connection = await connect(dsn)
         try:
             with reaching():
@@ -62,8 +62,8 @@ class Turn:
         return None
 
     async def publish(self, table: Table, replaced: Sequence[DataFile], new: Sequence[DataFile]) -> str | None:
-        """Put `new` in place of `replaced`, as they were read. None where that is done; else why not now: nothing has
-        happened then."""
+        """Replace the files `replaced`, as they were read, by `new`. Return None if done, else the reason; then nothing
+        has changed."""
         listed = [
             {
                 "data_file_id": file.data_file_id,
@@ -85,14 +85,14 @@ class Turn:
             raise TurnLostError(SqlState.CANNOT_CONNECT_NOW, f"compaction has lost the catalog: {error}") from error
 
     async def close(self) -> None:
-        """It is the next one's turn."""
+        """Give up the turn."""
         try:
             await self._connection.execute(_GIVE, self._relid)
             await self._connection.close()
-        except FAULTS:  # with the backend, the turn ends by itself
+        except FAULTS:  # the turn ends with the backend
             self._connection.terminate()
 
 
 async def tables_with_files(pool: Pool) -> dict[int, int]:
-    """Lake tables that have files: the last snapshot that changed each."""
+    """Return the lake tables that have files, each with the last snapshot that changed it."""
     return {row["relid"]: row["changed_snapshot"] for row in await pool.fetch(_LAKE_TABLES)}

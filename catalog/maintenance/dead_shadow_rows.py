@@ -1,7 +1,8 @@
-"""What undone savepoints leave in the shadows' files: nobody sees it, but whoever scans a shadow reads past it.
+"""Vacuum of shadows: dead rows of undone savepoints, which are invisible but slow down each scan of a shadow.
 
-Autovacuum is off, and a shadow is empty at all times, so VACUUM takes no time to speak of. Who undoes rows tells how
-many; of those that nobody has told of (a statement failed, a gateway died) the file is large, which `look` finds.
+Autovacuum is off, and a shadow is always empty, so VACUUM takes hardly any time. Code that undoes rows reports their
+number. Rows that were never reported (a statement failed, a gateway died) make the shadow's file large; `look` finds
+them by that.
 """
 
 from __future__ import annotations
@@ -19,22 +20,22 @@ _NAME: Final = """
 SELECT c.oid::regclass::text AS name, n.nspname::text AS schema, c.relname::text AS table, c.relpages, c.reltuples
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $1
 """
-# What ANALYZE has said of the lake is not to become what VACUUM says of the shadow.
+# VACUUM of the shadow must not overwrite what ANALYZE has found in the lake.
 _KEEP_SIZE: Final = """
 SELECT pg_restore_relation_stats('schemaname', $1::text, 'relname', $2::text, 'relpages', $3::int4,
                                  'reltuples', $4::real)
 """
-# Shadows that are larger than so many bytes are swept whoever filled them.
+# Shadows of more bytes than this are vacuumed.
 _LARGE: Final = """
 SELECT t.relid FROM pg_sluice.published_shape t JOIN pg_class c ON c.oid = t.relid WHERE pg_relation_size(c.oid) > $1
 """
 _BYTES_MAX: Final = 1 << 20
-# A scan reads so many undone rows in a fraction of a millisecond.
+# A scan reads this many undone rows in a fraction of a millisecond.
 _SWEPT_FROM: Final = 2_000
 
 
 class UndoneRows:
-    """`left` is told of rows; a task of its own sweeps where there are many. `close` ends it."""
+    """Counts undone rows: `left` reports some, and a background task vacuums shadows with many. `close` ends it."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -42,13 +43,13 @@ class UndoneRows:
         self._sweeper: asyncio.Task[None] | None = None
 
     def left(self, relation_oid: int, rows: int) -> None:
-        """So many rows were undone in a shadow."""
+        """Report that so many rows were undone in a shadow."""
         self._rows[relation_oid] += rows
         if self._rows[relation_oid] >= _SWEPT_FROM and (self._sweeper is None or self._sweeper.done()):
             self._sweeper = asyncio.create_task(self._sweep())
 
     async def look(self) -> None:
-        """Sweep the shadows that are large, whoever filled them."""
+        """Vacuum large shadows, whichever gateway has filled them."""
         for row in await self._pool.fetch(_LARGE, _BYTES_MAX):
             self.left(row["relid"], _SWEPT_FROM)
 
@@ -66,6 +67,6 @@ class UndoneRows:
                 return
 
     async def close(self) -> None:
-        """No sweeping any more."""
+        """Stop vacuuming."""
         sweeper, self._sweeper = self._sweeper, None
         await end(sweeper)

@@ -1,7 +1,7 @@
-"""The end of snapshots that are older than the retention and read by nobody, and of the files that only these had.
+"""Expiry: remove snapshots that are older than the retention and unread, and the files that only they had.
 
-Safe to kill and to repeat: in one transaction the catalog lets go of snapshots and notes the names of their files;
-the files noted are removed, and then the notes (catalog/sql/maintenance.sql).
+It may be killed and repeated. One transaction removes snapshots and notes the names of their files; then the noted
+files are removed, and then the notes (catalog/sql/maintenance.sql).
 """
 
 from __future__ import annotations
@@ -19,22 +19,21 @@ _NOW: Final = "SELECT clock_timestamp()"
 _BEHIND: Final = "SELECT EXISTS (SELECT FROM pg_sluice.reader WHERE refreshed <= $1)"
 _SCHEDULED: Final = "SELECT path FROM pg_ducklake.ducklake_files_scheduled_for_deletion LIMIT 1000"
 _DONE: Final = "DELETE FROM pg_ducklake.ducklake_files_scheduled_for_deletion WHERE path = ANY ($1)"
-# How long to wait for what other gateways read; one that says nothing counts as it last said.
+# The time to wait for other gateways' pins. For one that does not answer, its last report counts.
 _ANSWER_SECONDS_MAX: Final = 2.0
 _POLL_SECONDS: Final = 0.02
 
 
 @dataclass(frozen=True, slots=True)
 class Expired:
-    """What has gone."""
+    """The snapshots and files that were removed."""
 
     snapshots: int
     files: int
 
 
 async def expire(pool: Pool, retention: str, remove: Callable[[Sequence[str]], Awaitable[None]]) -> Expired:
-    """Let go of what is older than `retention`, an interval; `remove` removes files by their path below the data
-    path."""
+    """Remove what is older than `retention`, an interval; `remove` removes files by their path below the data path."""
     await _ask_readers(pool)
     snapshots: int = await pool.fetchval(_EXPIRE, retention)
     files = 0
@@ -46,7 +45,7 @@ async def expire(pool: Pool, retention: str, remove: Callable[[Sequence[str]], A
 
 
 async def _ask_readers(pool: Pool) -> None:
-    """Wait a little for every reader to say how far it is."""
+    """Wait a little until each gateway has reported the oldest snapshot that it reads."""
     asked = await pool.fetchval(_NOW)
     await pool.execute(About.READERS.say)
     try:

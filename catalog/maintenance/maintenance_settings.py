@@ -1,7 +1,7 @@
-"""The settings of maintenance, by name: for the whole lake, whichever gateway works.
+"""The settings of maintenance, by name: for the whole lake and all gateways.
 
-They are PostgreSQL's own to keep: `ALTER DATABASE … SET sluice.retention = '30 days'` holds for all gateways from then
-on. What a session sets for itself has no effect. `pg_sluice.maintenance_settings` shows them.
+PostgreSQL keeps them: `ALTER DATABASE … SET sluice.retention = '30 days'` holds for all gateways from then on. A
+session's own SET has no effect. `pg_sluice.maintenance_settings` shows them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 from catalog.errors import SluiceError, SqlState
 from catalog.postgres.pool import Pool
 
-# name → type in PostgreSQL, default, what it is. Rows of `pg_sluice.maintenance_setting` are made of these.
+# name → type in PostgreSQL, default, description. The rows of `pg_sluice.maintenance_setting` are made of these.
 SETTINGS: Final[tuple[tuple[str, str, str, str], ...]] = (
     ("sluice.retention", "interval", "7 days", "How long the lake can be read as it was."),
     ("sluice.maintenance_interval", "interval", "1 minute", "How often a gateway looks for what is due; 0 for never."),
@@ -28,7 +28,7 @@ _SECONDS: Final = "SELECT extract(epoch FROM $1::text::interval)::float8"
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceSettings:
-    """What holds now. `retention` is PostgreSQL's text of an interval."""
+    """The settings in force. `retention` is PostgreSQL's text of an interval."""
 
     retention: str
     interval_seconds: float
@@ -39,7 +39,7 @@ class MaintenanceSettings:
 
 
 async def maintenance_settings(pool: Pool) -> MaintenanceSettings:
-    """Ask the catalog; 22023 for a value that is none."""
+    """Read the settings from the catalog; 22023 for an invalid value."""
     found = {row["name"].removeprefix("sluice."): row["value"] for row in await pool.fetch(_VALUES)}
     try:
         await pool.fetchval(_SECONDS, found["retention"])

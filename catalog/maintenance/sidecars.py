@@ -1,7 +1,7 @@
-"""Sidecars in the catalog: which there are, which are lacking, and which have outlived what they were made for.
+"""Sidecars in the catalog: which exist, which are missing, and which are superseded.
 
-Contract: `Sidecars.of` gives those of a table's files that a reader may use; what it does not know is read whole, so a
-sidecar that is made meanwhile is never missed wrongly. Nothing here is of a snapshot.
+Contract: `Sidecars.of` returns the sidecars of a table's files that a reader may use. A file without a known sidecar is
+read whole, so results never depend on a new sidecar. Sidecars belong to no snapshot.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from catalog.indexes import SIDECAR_ROWS_MIN, Index, index_from_row
 from catalog.model import ColumnStatistics, DataFile, Sidecar, TableVersion
 from catalog.postgres.pool import Pool
 
-# What may come of asking for the catalog while it restarts.
+# Faults of a request while the catalog restarts.
 _KEPT_MAX: Final = 65_536
 _OF: Final = """
 SELECT s.index_id, s.data_file_id, s.path, s.record_count, s.size_bytes, s.footer_size, s.statistics, s.since_snapshot
@@ -34,7 +34,7 @@ _FIND: Final = """
 SELECT x.index_id, x.index_oid::bigint, x.name, x.form::text FROM pg_sluice.lake_index x
 WHERE x.relid = $1::bigint::oid AND x.name = $2 AND x.unused IS NULL
 """
-# Indexes that are valid: those on their way are filled by whoever makes them.
+# Valid indexes only: the sidecars of an index under construction are written by the change that adds it.
 _ALL: Final = """
 SELECT x.relid::bigint, x.index_id, x.index_oid::bigint, x.name, x.form::text FROM pg_sluice.lake_index x
 JOIN pg_index i ON i.indexrelid = x.index_oid
@@ -47,14 +47,14 @@ _PATHS: Final = "SELECT path, size_bytes FROM pg_sluice.sidecar"
 
 
 class Sidecars:
-    """What one gateway knows of sidecars. A sidecar never changes, so it is kept."""
+    """The sidecars that one gateway knows. A sidecar never changes, so it is kept."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
         self._kept: dict[tuple[int, int], Sidecar] = {}
 
     async def of(self, version: TableVersion, indexes: Sequence[Index]) -> Mapping[tuple[int, int], Sidecar]:
-        """By index and data file, those that a reader of this version may use."""
+        """Return the sidecars that a reader of this version may use, by index and data file."""
         wanted = [
             (index.index_id, file.data_file_id)
             for index in indexes
@@ -72,17 +72,17 @@ class Sidecars:
         return {each: sidecar for each, sidecar in found.items() if sidecar.since_snapshot <= version.snapshot_id}
 
     async def lacking(self, index: Index) -> list[int]:
-        """The data files, by ID, that are to get a sidecar."""
+        """Return the IDs of the data files that need a sidecar."""
         return [row["data_file_id"] for row in await self._pool.fetch(_LACKING, index.index_id, SIDECAR_ROWS_MIN)]
 
     async def total(self, relid: int) -> int:
-        """How many files of a table are worth a sidecar."""
+        """Return how many files of a table are large enough for a sidecar."""
         [row] = await self._pool.fetch(_TOTAL, relid, SIDECAR_ROWS_MIN)
         count: int = row["count"]
         return count
 
     async def add(self, sidecar: Sidecar) -> bool:
-        """Readers may use it from now on; false where nobody ever will, so that its file may go."""
+        """Let readers use the sidecar; false if no reader ever will, so that its file may be removed."""
         file = sidecar.file
         statistics = {str(key): asdict(value) for key, value in file.statistics.items()}
         added: bool = await self._pool.fetchval(
@@ -99,32 +99,32 @@ class Sidecars:
         return added
 
     async def refuse(self, index: Index, reason: str) -> None:
-        """The index can have no sidecars."""
+        """Record why the index can have no sidecars."""
         await self._pool.execute(_UNUSED, index.index_id, reason)
 
     async def find(self, relid: int, name: str) -> Index | None:
-        """The index of that name, whatever its state; None where it has no sidecars."""
+        """Return the index of that name, in any state; None if it has no sidecars."""
         rows = await self._pool.fetch(_FIND, relid, name)
         found = [index_from_row(row["index_id"], row["index_oid"], row["name"], row["form"]) for row in rows]
         return found[0] if found else None
 
     async def incomplete(self) -> list[tuple[int, Index]]:
-        """Indexes of the whole lake that lack sidecars, each with its table."""
+        """Return the indexes of the whole lake that lack sidecars, each with its table."""
         rows = await self._pool.fetch(_ALL, SIDECAR_ROWS_MIN)
         return [
             (row["relid"], index_from_row(row["index_id"], row["index_oid"], row["name"], row["form"])) for row in rows
         ]
 
     async def superseded(self) -> list[tuple[tuple[int, int], str]]:
-        """Those of indexes and data files that are no more, by index and data file: each with its path."""
+        """Return the sidecars of removed indexes and data files: index and data file, and the sidecar's path."""
         return [((row["index_id"], row["data_file_id"]), row["path"]) for row in await self._pool.fetch(_SUPERSEDED)]
 
     async def forget(self, gone: Collection[tuple[int, int]]) -> None:
-        """The files of these have been removed."""
+        """Remove the records of sidecars whose files have been removed."""
         await self._pool.executemany(_FORGET, list(gone))
 
     async def paths(self) -> dict[str, int | None]:
-        """Every sidecar that the catalog names: its path, and its size, None for one that is being removed."""
+        """Return every sidecar that the catalog names: its path, and its size, None while it is being removed."""
         gone = {path for _, path in await self.superseded()}
         rows = await self._pool.fetch(_PATHS)
         return {row["path"]: None if row["path"] in gone else row["size_bytes"] for row in rows}

@@ -1,9 +1,9 @@
-"""What PostgreSQL's own ANALYZE says of sampled values.
+"""Statistics of sampled values, computed by PostgreSQL's ANALYZE.
 
-They are put into a temporary table of the gateway's, a column at a time, analysed there, and the table is gone again.
-Its column is of PostgreSQL's own types: of what domains are over, and of numbers for the labels of an enumeration, in
-its order. So neither a CHECK nor a cast of a user's is run here. To put values into the catalog, PostgreSQL reads them
-as the column's own type, and would run such CHECKs as whoever asks for ANALYZE, which it does not do itself.
+The gateway puts the values into a temporary table, one column at a time, analyses it and drops it. The table's column
+is of PostgreSQL's own types: the base type of a domain, and numbers for the labels of an enumeration, in its order. So
+no CHECK and no cast of a user runs here. To store values in the catalog, PostgreSQL reads them as the column's type,
+and would run such CHECKs as the role that asks for ANALYZE, which PostgreSQL's ANALYZE does not do.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SELECT {", ".join(f"{name}::text" for name, _ in STATISTICS)} FROM pg_stats
 WHERE schemaname = (SELECT nspname FROM pg_namespace WHERE oid = pg_my_temp_schema()) AND tablename = 'pg_sluice_sample'
 """
 _FIRST_OF_USERS: Final = 16384  # FirstNormalObjectId of transam.h
-# What tells of values, and so would be read as the column's type.
+# Statistics with values in them, which would be read as the column's type.
 _OF_VALUES: Final = (
     "most_common_vals",
     "most_common_freqs",
@@ -42,7 +42,7 @@ _OF_VALUES: Final = (
     "most_common_elem_freqs",
     "elem_count_histogram",
 )
-# Whether what these types' values keep, or those that they are over, has anything of a user's in it.
+# Whether the constraints of these types, or of their base types, contain anything of a user's.
 _RUNS_CODE: Final = """
 SELECT EXISTS (
     SELECT FROM unnest($1::bigint[]) u CROSS JOIN LATERAL pg_sluice.domains_of(u::oid) d
@@ -56,10 +56,10 @@ _TYPE: Final = "SELECT format_type($1::bigint::oid, $2)"
 
 
 async def column_statistics(pool: Pool, column: Column, values: Sequence[str | None]) -> dict[str, str | None]:
-    """The statistics of a column's sampled values, given as PostgreSQL's text; none where it finds none.
+    """Return the statistics of a column's sampled values, given as PostgreSQL's text; none if ANALYZE finds none.
 
-    Of an enumeration, they are given as the places of its labels. Without any values where these would have users'
-    code run.
+    The values of an enumeration are given as the places of its labels. Statistics that would run users' code are
+    without any values.
     """
     own_types = [
         *([] if column.domain is None else [column.domain.oid]),
@@ -84,11 +84,11 @@ async def column_statistics(pool: Pool, column: Column, values: Sequence[str | N
     found = {} if row is None else dict(row)
     if column.labels:
         found |= {name: _labelled(found[name], column.labels) for name in _LISTS if found.get(name) is not None}
-    hidden = runs_code or column.carried  # whose texts are no values, and have another order
+    hidden = runs_code or column.carried  # its texts are no values, and have another order
     return {name: None if hidden and name in _OF_VALUES else value for name, value in found.items()}
 
 
 def _labelled(places: str, labels: Sequence[Label]) -> str:
-    """An array of labels, as text, for one of their places."""
+    """Return an array of labels, as text, for one of their places."""
     found = [labels[int(place)].text for place in places.strip("{}").split(",")]
     return "{" + ",".join('"{}"'.format(text.replace("\\", r"\\").replace('"', r"\"")) for text in found) + "}"

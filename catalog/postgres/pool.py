@@ -1,7 +1,7 @@
-"""Connections of the gateway's own to the catalog, of which several statements share a few.
+"""A pool of the gateway's connections to the catalog, shared by statements.
 
-Contract: where the catalog cannot be reached, or ends a connection, that is 57P03, which clients may try again; what it
-refuses is a SluiceError with its own SQLSTATE.
+Contract: if the catalog cannot be reached or ends a connection, the error is 57P03, after which clients may retry. An
+error of the catalog is a SluiceError with its own SQLSTATE.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from catalog.errors import SluiceError, SqlState
 from catalog.postgres.own_settings import OWN_SETTINGS
 
 _CONNECTIONS_MAX: Final = 8
-# What the catalog, or the way to it, says of itself: whatever was asked may be asked again.
+# Errors of the catalog's state or of the connection: the request may be repeated.
 UNREACHABLE: Final = (
     OSError,
     EOFError,
     asyncpg.InterfaceError,
-    asyncpg.InternalClientError,  # a connection that was given up in the midst of something
+    asyncpg.InternalClientError,  # a connection that was given up during an operation
     asyncpg.PostgresConnectionError,
     asyncpg.CannotConnectNowError,
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
     asyncpg.TooManyConnectionsError,
 )
-# What may go wrong with work in the background, which is done again later.
+# Errors after which background work is repeated later.
 FAULTS: Final = (SluiceError, *UNREACHABLE, asyncpg.PostgresError)
-# The class of what operators do, and of connections.
+# The classes "operator intervention" and "connection exception".
 _INTERVENTIONS: Final = frozenset({"57", "08"})
 
 
 def log_fault(log: logging.Logger, what: str, fault: BaseException) -> None:
-    """A catalog that restarts, or cannot be reached, is told of in a line; whatever else, with where it came from."""
+    """Log a fault: in one line if the catalog restarts or cannot be reached, else with its traceback."""
     if isinstance(fault, UNREACHABLE) or (isinstance(fault, SluiceError) and fault.sqlstate[:2] in _INTERVENTIONS):
         log.warning("%s: %s", what, fault)
     else:
@@ -45,7 +45,7 @@ def log_fault(log: logging.Logger, what: str, fault: BaseException) -> None:
 
 @contextmanager
 def reaching() -> Iterator[None]:
-    """What asyncpg raises, as a SluiceError."""
+    """Turn what asyncpg raises into a SluiceError."""
     try:
         yield
     except UNREACHABLE as error:
@@ -56,23 +56,23 @@ def reaching() -> Iterator[None]:
 
 
 class Pool:
-    """`open` it before use; `close` it. `renew` gives up whatever it waits for, and begins anew."""
+    """A pool: `open` it before use, `close` it after. `renew` gives up all waits and connects again."""
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
         self._opened: asyncpg.Pool | None = None
 
     async def open(self) -> None:
-        """57P03 where the catalog cannot be reached."""
+        """Connect; 57P03 if the catalog cannot be reached."""
         self._opened = await _open(self._dsn)
 
     async def renew(self) -> None:
-        """The catalog is not heard any more: who waits for it meets 57P03 at once."""
+        """Give up all waits: each fails with 57P03 at once."""
         before, self._opened = self._pool, await _open(self._dsn)
         before.terminate()
 
     async def close(self) -> None:
-        """Close every connection. One that is not open stays so."""
+        """Close every connection. A pool that is not open stays closed."""
         if self._opened is not None:
             await self._opened.close()
             self._opened = None
@@ -84,41 +84,41 @@ class Pool:
         return self._opened
 
     async def fetch(self, sql: str, *arguments: object) -> list[asyncpg.Record]:
-        """All rows."""
+        """Return all rows."""
         with reaching():
             rows: list[asyncpg.Record] = await self._pool.fetch(sql, *arguments)
         return rows
 
     async def fetchrow(self, sql: str, *arguments: object) -> asyncpg.Record | None:
-        """The first row."""
+        """Return the first row."""
         with reaching():
             return await self._pool.fetchrow(sql, *arguments)
 
     async def fetchval(self, sql: str, *arguments: object) -> Any:
-        """The first value of the first row."""
+        """Return the first value of the first row."""
         with reaching():
             return await self._pool.fetchval(sql, *arguments)
 
     async def execute(self, sql: str, *arguments: object) -> None:
-        """Carry out a statement without rows."""
+        """Execute a statement without rows."""
         with reaching():
             await self._pool.execute(sql, *arguments)
 
     async def executemany(self, sql: str, arguments: Iterable[Sequence[object]]) -> None:
-        """Carry out a statement for each of these, in one transaction."""
+        """Execute a statement for each of these arguments, in one transaction."""
         with reaching():
             await self._pool.executemany(sql, arguments)
 
     @asynccontextmanager
     async def acquire(self) -> AsyncIterator[asyncpg.pool.PoolConnectionProxy]:
-        """One connection, for several statements."""
+        """Lend one connection, for several statements."""
         with reaching():
             async with self._pool.acquire() as connection:
                 yield connection
 
 
 async def _open(dsn: str) -> asyncpg.Pool:
-    """No connection is kept for its own sake: while PostgreSQL restarts, nobody tries to open one in vain."""
+    """Open a pool without idle connections: while PostgreSQL restarts, it does not try to connect in vain."""
     with reaching():
         settings = dict(OWN_SETTINGS)
         return await asyncpg.create_pool(dsn, min_size=0, max_size=_CONNECTIONS_MAX, server_settings=settings)

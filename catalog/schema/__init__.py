@@ -1,1 +1,1 @@
-"""Changes of schemas: the states, the log of steps, and gateways that agree on a version."""
+"""Schema changes: the states, the log of steps, and the agreement of gateways on a version."""

@@ -1,10 +1,10 @@
-"""Which schema changes a transaction may straddle: the table of forward compatibility, as data, and its judgement.
+"""Forward compatibility: the schema changes that a transaction may straddle, as a table with its judgement.
 
 Pure. A transaction that used a table in one version of its schema may commit under a later version only if each step
-between the two is forward-compatible: what it wrote may exist under the new schema, loses nothing there, and nobody can
-tell that it was written under the old one. Steps are recorded as they are published (catalog/sql/enlistment.sql).
+between is forward-compatible. Then its rows may exist under the new schema and lose nothing there, and no reader can
+tell that they were written under the old one. Steps are recorded as they are published (catalog/sql/enlistment.sql).
 
-Source: IEP-110, "Schema compatibility" and "Basic schema changes"; for constraints and indexes, which come in states,
+Source: IEP-110, "Schema compatibility" and "Basic schema changes"; for constraints and indexes, which pass states,
 "Online, Asynchronous Schema Change in F1": two neighbouring states may be in use at once, more may not.
 """
 
@@ -37,9 +37,9 @@ from catalog.datatypes import (
 class Rule:
     """A kind of change, and whether a transaction may straddle it.
 
-    `unless_after` names kinds: where the same element went through one of those before, within the same transaction's
-    life, it was more than one state away. `phrase` says what happened to the `{subject}`. What an `unseen` change does
-    is not to be told from what statements read and write: a transaction goes on beside it, and COMMIT judges.
+    `unless_after` names kinds: if the same element went through one of them before, during the same transaction, it was
+    more than one state away. `phrase` says what happened to the `{subject}`. The effect of an `unseen` change does not
+    show in what statements read and write: a transaction goes on beside it, and COMMIT judges.
     """
 
     kind: str
@@ -55,10 +55,10 @@ COMPATIBILITY: Final = (
     Rule("drop table", False, 'table "{subject}" was dropped'),
     Rule("rename table", False, 'table "{subject}" was renamed'),
     Rule("move table", False, 'table "{subject}" was moved to another schema'),
-    # what was read and written before it counts as done before it
+    # earlier reads and writes count as done before the change
     Rule("change policies", True, 'the row-level security of table "{subject}" was changed'),
     Rule("change triggers", True, 'the triggers of table "{subject}" were changed'),
-    # views go by the rules of tables; one that is replaced holds no rows that could be lost
+    # views go by the rules of tables; a replaced view holds no rows that could be lost
     Rule("replace view", True, 'view "{subject}" was replaced'),
     # columns; an added one is nullable or has a default, unless it is called required
     Rule("add column", True, 'column "{subject}" was added'),
@@ -106,12 +106,12 @@ WIDER_TYPES: Final[Mapping[int, frozenset[int]]] = {
     FLOAT4: frozenset({FLOAT8}),
 }
 
-# How many characters the longest value of a type has as text, whatever the session's settings are.
+# The length of a type's longest value as text, under any settings of the session.
 TEXT_LENGTHS: Final[Mapping[int, int]] = {BOOL: 5, INT2: 6, INT4: 11, INT8: 20, FLOAT4: 15, FLOAT8: 24, UUID: 36}
 
-# What a typmod is above the length or precision that it declares; a typmod below 0 declares the most there is.
+# The excess of a typmod over the length or precision that it declares; a typmod below 0 declares the maximum.
 _TYPMOD_HEADERS: Final[Mapping[int, int]] = {VARCHAR: 4, BPCHAR: 4, TIME: 0, TIMESTAMP: 0, TIMESTAMPTZ: 0}
-# A longer char(n) pads every value anew: that is no widening.
+# A longer char(n) pads every value anew, so it does not widen.
 _LENGTHENED: Final = frozenset({VARCHAR, TIME, TIMESTAMP, TIMESTAMPTZ})
 
 assert len(RULES) == len(COMPATIBILITY), "a kind of change is listed twice"
@@ -130,7 +130,7 @@ class SchemaStep:
 
     @property
     def rule(self) -> Rule:
-        """The row of the table that it falls under."""
+        """The row of the table that applies to the step."""
         if self.kind == "change type" and widens(tuple(self.detail["from"]), tuple(self.detail["to"])):
             return RULES["widen type"]
         return RULES[self.kind]
@@ -142,7 +142,7 @@ class SchemaStep:
 
 
 def forbidding_step(steps: Sequence[SchemaStep]) -> SchemaStep | None:
-    """The first step that keeps a transaction from before all of them from committing after them; None for none."""
+    """Return the first step over which a transaction from before all of them may not commit; None if there is none."""
     seen: set[tuple[str, str]] = set()
     for step in steps:
         rule = step.rule
@@ -168,7 +168,7 @@ def widens(old: tuple[int, ...], new: tuple[int, ...]) -> bool:
 
 
 def _text_length(type_oid: int, typmod: int) -> int | None:
-    """How many characters the longest value has as text; None where there is no bound."""
+    """Return the length of the longest value as text; None if it has no bound."""
     if type_oid in {VARCHAR, BPCHAR} and typmod >= 0:
         return typmod - _TYPMOD_HEADERS[type_oid]
     if type_oid == NUMERIC:
@@ -182,7 +182,7 @@ def _text_length(type_oid: int, typmod: int) -> int | None:
 
 
 def _numeric_widens(old_typmod: int, new_typmod: int) -> bool:
-    """Neither digits before the point are lost nor places after it, nor does a value show with other places."""
+    """Whether no digits before the point and no places after it are lost, and no value shows other places."""
     old, new = numeric_precision_scale(old_typmod), numeric_precision_scale(new_typmod)
     if new is None or old is None:
         return new is None

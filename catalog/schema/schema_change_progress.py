@@ -1,4 +1,4 @@
-"""How far a change of a schema is, in what takes time. Pure; `Store.report` tells everybody."""
+"""The progress of a schema change in its long steps. Pure; `Store.report` publishes it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Progress:
-    """Of the `step` that the change takes now: files and rows that it has gone through, of all that there are.
+    """Files and rows that the current `step` has processed, of all.
 
-    `looking`: Spark looks at the rows of all files together; how many it has read is its to say, and files are done
-    when it is.
+    `looking`: Spark reads the rows of all files together. It reports how many it has read; the files count as done when
+    it ends.
     """
 
     step: str = "begin"
@@ -21,27 +21,27 @@ class Progress:
     looking: bool = False
 
     def begin(self, step: str, files: int, rows: int, *, looking: bool = False) -> None:
-        """A step begins that goes through so many files with so many rows."""
+        """Begin a step over so many files with so many rows."""
         self.step, self.looking = step, looking
         self.files_total, self.rows_total = files, rows
         self.files_done = self.rows_done = 0
 
     def did(self, files: int, rows: int) -> None:
-        """So many more are done."""
+        """Count so many more as done."""
         self.files_done += files
         self.rows_done += rows
 
     def has_read(self, rows: int) -> None:
-        """So many rows have been read by now; more than there are may be, for deleted ones are read too."""
+        """Record how many rows were read so far; it may exceed the total, because deleted rows are read too."""
         self.rows_done = max(self.rows_done, min(rows, self.rows_total))
 
     def end(self) -> None:
-        """The step is done, with all of them."""
+        """End the step, with all files and rows done."""
         self.files_done, self.rows_done, self.looking = self.files_total, self.rows_total, False
 
     @property
     def text(self) -> str:
-        """In a clause."""
+        """Return the progress in a clause."""
         if not self.files_total:
             return self.step
         return f"{self.step}: {self.files_done} of {self.files_total} files, {self.rows_done} of {self.rows_total} rows"

@@ -1,12 +1,12 @@
-"""Changes of schemas that take time, step by step: each is committed by itself, over a connection of the change's own.
+"""Long schema changes, step by step: each step is its own commit, over the change's own connection.
 
-A change is at work as long as the backend of its connection is there, which its row names: until then nobody else
-changes the table (catalog/sql/schema_changes.sql). What a dead gateway left is undone by the next that changes the same
-table, or that starts: it writes itself down as the one that works on it first.
+A change runs while the backend of its connection lives, which its row names. Until then no other session changes the
+table (catalog/sql/schema_changes.sql). A dead gateway's change is undone by the next gateway that changes the same
+table, or that starts; that gateway first records itself as the worker.
 
-No step ever makes others wait for long: it asks for the shadow's lock for a moment, and again when it did not get it.
+No step makes other sessions wait for long: it asks for the shadow's lock for a moment, and tries again if it fails.
 
-Contract: where the connection to the catalog fails, that is 57P03; what was at work is undone as a dead gateway's is.
+Contract: if the connection to the catalog fails, the error is 57P03; the change is undone like a dead gateway's.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SELECT DISTINCT relid::bigint FROM pg_sluice.schema_change
 WHERE finished IS NULL AND ($1::bigint IS NULL OR relid = $1::bigint::oid)
     AND NOT pg_sluice.lives(worker_id, worker_started)
 """
-# While the table's turn is taken: whatever is not finished has nobody else who works on it.
+# While the table's turn is held, an unfinished change has no other worker.
 _TAKE_OVER: Final = """
 UPDATE pg_sluice.schema_change
 SET worker_id = pg_backend_pid(), worker_started = pg_sluice.backend_started(pg_backend_pid())
@@ -66,7 +66,7 @@ _POLL_SECONDS: Final = 0.1
 
 @dataclass(slots=True)
 class ChangingElement:
-    """An element on its way: `definition` is what makes it, `other_relid` the table that a foreign key refers to."""
+    """An element that changes state. `definition` creates it; `other_relid` is the table a foreign key refers to."""
 
     relid: int
     other_relid: int
@@ -80,7 +80,7 @@ class ChangingElement:
 
 
 def element_from_json(element: Mapping[str, Any]) -> ChangingElement:
-    """One of what `pg_sluice.elements` returns, or a row of the table `element`."""
+    """Read an element of `pg_sluice.elements`, or a row of the table `element`."""
     return ChangingElement(
         relid=element["relid"],
         other_relid=element["other_relid"],
@@ -96,7 +96,7 @@ def element_from_json(element: Mapping[str, Any]) -> ChangingElement:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What a change is of, and whose: the client's session goes by its process number."""
+    """The origin of a change: its table and statement, and the client's session by its process number."""
 
     relid: int
     statement: str
@@ -106,7 +106,7 @@ class Origin:
 
 @dataclass(slots=True)
 class SchemaChange:
-    """One change at work. `begin` makes one; `close` ends it. `canceled`: its own session wants its end."""
+    """A running change. `begin` starts one; `close` ends it. `canceled`: its own session wants its end."""
 
     change_id: int
     elements: list[ChangingElement]
@@ -118,7 +118,7 @@ class SchemaChange:
     async def begin(
         cls, dsn: str, origin: Origin, elements: Sequence[ChangingElement], gateway_number: int | None = None
     ) -> Self:
-        """Wait for other changes of the table, and write this one down. 42P01 where the table is gone."""
+        """Wait for other changes of the table, and record this one. 42P01 if the table is gone."""
         connection = await connect(dsn)
         try:
             with reaching():
@@ -130,11 +130,11 @@ class SchemaChange:
         return cls(change_id, list(elements), connection, steps)
 
     async def close(self) -> None:
-        """Others may change the table."""
+        """Let others change the table."""
         await self._connection.close()
 
     async def proceed(self) -> None:
-        """Wait while the change is paused; 57014 where it is canceled."""
+        """Wait while the change is paused; 57014 if it is canceled."""
         while True:
             paused, canceled, _ = await self._steered()
             if canceled or self.canceled:
@@ -144,7 +144,7 @@ class SchemaChange:
             await asyncio.sleep(_POLL_SECONDS)
 
     async def advance(self, element: ChangingElement, after: State) -> None:
-        """Take one step, when the change may proceed."""
+        """Take one step when the change may proceed."""
         taken = step(element.kind, element.state, after)
         await self.proceed()
         while not await self._take(element, taken):
@@ -152,7 +152,7 @@ class SchemaChange:
             await self.proceed()
 
     async def undo(self, error: str) -> None:
-        """Go back through the states that it came through, unless it has been concluded after all."""
+        """Go back through the states that the element has passed, unless the change has been concluded."""
         _, _, finished = await self._steered()
         if not finished:
             with reaching():
@@ -171,7 +171,7 @@ class SchemaChange:
 
 
 async def undo_abandoned(dsn: str, relid: int | None = None) -> None:
-    """Undo what dead gateways have left, of one table or of all: changes that nobody works on."""
+    """Undo the changes that dead gateways have left, of one table or of all."""
     connection = await connect(dsn)
     try:
         with reaching():
@@ -188,7 +188,7 @@ async def _steps(dsn: str, worker: asyncpg.Connection, gateway_number: int | Non
 async def _begin(
     connection: asyncpg.Connection, steps: Steps, origin: Origin, elements: Sequence[ChangingElement]
 ) -> int:
-    """The change's number; the elements get theirs."""
+    """Record the change and its elements, which get their numbers; return the change's number."""
     while True:
         async with connection.transaction():
             abandoned = await _take_turn(connection, origin.relid)
@@ -229,16 +229,20 @@ async def _undo_dead(connection: asyncpg.Connection, steps: Steps, relid: int | 
 
 
 async def _take_turn(connection: asyncpg.Connection, relid: int) -> list[int] | None:
-    """In a transaction: nobody else changes the table until it ends. Returns the changes that were left behind, which
-    are this connection's from now on; None while another change is at work."""
+    """In a transaction: keep others from changing the table until it ends.
+
+    Returns the abandoned changes, which belong to this connection from now on; None while another change runs.
+    """
     if not await connection.fetchval(_TRY_ORDER, relid):
         return None
     return [row["change_id"] for row in await connection.fetch(_TAKE_OVER, relid)]
 
 
 async def _go_on(connection: asyncpg.Connection, steps: Steps, abandoned: Sequence[int] | None) -> None:
-    """After `_take_turn`: undo what was left behind, or wait a little. No transaction is open meanwhile: a change may
-    take hours, in which others clean up."""
+    """After `_take_turn`: undo abandoned changes, or wait a little.
+
+    No transaction is open meanwhile: a change may take hours, during which others clean up.
+    """
     if abandoned is None:
         await asyncio.sleep(_RETRY_SECONDS)
     for change_id in abandoned or ():

@@ -1,7 +1,7 @@
-"""Word of every commit that has changed a schema, whichever gateway made it, as soon as it is committed.
+"""Notifications of committed schema changes, by whichever gateway made them.
 
-It only hastens what would be found out anyway, at a transaction's next statement: word that is missed while the catalog
-restarts does no harm.
+They only hasten discovery: a transaction's next statement finds the change anyway. A notification that is missed while
+the catalog restarts does no harm.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _AGAIN_SECONDS: Final = 1.0
 
 
 class SchemaNews:
-    """From `start` on, `heard` is called for each word; `close` ends that."""
+    """From `start` on, `heard` is called for each notification; `close` ends that."""
 
     def __init__(self, dsn: str, heard: Callable[[], None]) -> None:
         self._dsn = dsn
@@ -43,13 +43,13 @@ class SchemaNews:
             lost = asyncio.Event()
             connection.add_termination_listener(lambda _: lost.set())
             await listen(connection, self._words, About.SCHEMA)
-            self._words.hear()  # what was said before
+            self._words.hear()  # for notifications sent before
             await lost.wait()
         finally:
             connection.terminate()
 
     async def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         listening, self._listening = self._listening, None
         await end(listening)
         self._words.close()

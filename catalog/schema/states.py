@@ -1,13 +1,13 @@
-"""The states that an element of the schema passes while it is added or removed: one table, checked when it is imported.
+"""The states of a schema element while it is added or removed: one table, checked at import.
 
-Pure. A change of the schema is a sequence of simple changes, each of one element; each of these goes from state to
-state, and every step is committed by itself, so that at any moment at most two neighbouring states are in use. What a
-state lets readers and writers do is such that operations in neighbouring states do each other no harm:
+Pure. A schema change is a sequence of simple changes, each of one element. Each element goes from state to state, and
+every step is a commit of its own, so that at most two neighbouring states are in use at any moment. The rights of
+readers and writers in a state are such that operations in neighbouring states do each other no harm:
 
 - what one of them stores, the other removes when the row goes (no orphan data);
 - what one of them relies on, the other keeps (no anomaly of integrity).
 
-A change that fails goes back through the states that it came through.
+A failing change goes back through the states that it has passed.
 
 Source: "Online, Asynchronous Schema Change in F1"; YugabyteDB, "Online schema migrations", Definitions 1 to 3.
 """
@@ -25,7 +25,7 @@ from catalog.schema.compatibility import SchemaStep as CompatibleStep
 
 
 class State(StrEnum):
-    """How far an element is there."""
+    """How far an element is."""
 
     ABSENT = "absent"
     CREATED = "created"
@@ -38,7 +38,7 @@ class State(StrEnum):
 
 
 class Work(StrEnum):
-    """What has to be done with rows that are there."""
+    """The work that existing rows need."""
 
     SCHEMA_ONLY = "schema only"
     VALIDATION = "data validation"
@@ -46,7 +46,7 @@ class Work(StrEnum):
 
 
 class Direction(StrEnum):
-    """Whether the element comes or goes."""
+    """Whether the element is added or removed."""
 
     ADDING = "adding"
     REMOVING = "removing"
@@ -54,8 +54,10 @@ class Direction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a state lets operations do with an element: readers `rely` on it, writers `keep` it (check new rows, supply
-    its data), and `remove` what it has of rows that go. `works`: meanwhile, rows that are there are gone through.
+    """The rights of operations on an element in a state.
+
+    Readers `rely` on it. Writers `keep` it (check new rows, supply its data), and `remove` its data with deleted rows.
+    `works`: meanwhile, existing rows are processed.
     """
 
     state: State
@@ -88,7 +90,7 @@ PATHS: Final[Mapping[tuple[Work, Direction], tuple[State, ...]]] = {
 
 
 class Element(StrEnum):
-    """What passes states that others see. Tables, columns and views come and go in one commit, CREATED within it."""
+    """Elements with states that others see. Tables, columns and views come and go in one commit, CREATED within it."""
 
     CONSTRAINT = "constraint"  # CHECK, NOT NULL, FOREIGN KEY
     INDEX = "index"  # of UNIQUE and PRIMARY KEY too
@@ -102,9 +104,11 @@ WORK_OF: Final[Mapping[Element, Work]] = {
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An element goes from one state to a neighbouring one: the `kind` of change (compatibility.py) that it is to
-    transactions, and what makes the shadow show it. `statement` is the owner's, over {table}, {schema}, {name} and
-    {definition} (quoted). `ready`: whether those who write rows keep the index from then on; None where that stays.
+    """A step of an element to a neighbouring state.
+
+    `kind` is the change that transactions see (compatibility.py). `statement` makes the shadow show it, as the owner,
+    over {table}, {schema}, {name} and {definition} (quoted). `ready`: whether writers keep the index from then on; None
+    if that does not change.
     """
 
     element: Element
@@ -119,7 +123,7 @@ _ADD: Final = "ALTER TABLE {table} ADD {definition} NOT VALID"
 _DROP: Final = "ALTER TABLE {table} DROP CONSTRAINT IF EXISTS {name}"
 _DROP_INDEX: Final = "DROP INDEX IF EXISTS {schema}.{name}"
 
-# The last step to PUBLIC is the client's own statement, in whose commit everything appears at once.
+# The last step to PUBLIC is the client's own statement, whose commit makes everything appear at once.
 STEPS: Final = (
     Step(Element.CONSTRAINT, State.ABSENT, State.CHECK, "check constraint", _ADD),
     Step(Element.CONSTRAINT, State.CHECK, State.VALIDATE, "validate constraint"),
@@ -142,24 +146,24 @@ _STEP_OF: Final[Mapping[tuple[Element, State, State], Step]] = {
 
 
 def step(element: Element, before: State, after: State) -> Step:
-    """The row of the table; KeyError for states that are no neighbours."""
+    """Return the row of the table; KeyError for states that are no neighbours."""
     return _STEP_OF[element, before, after]
 
 
 def path(element: Element, start: State) -> tuple[State, ...]:
-    """The states through which an element is added that is in state `start`, that one first."""
+    """Return the states through which an element in state `start` is added, that one first."""
     states = PATHS[WORK_OF[element], Direction.ADDING]
     return states[states.index(start) :]
 
 
 def undo_path(element: Element, reached: State, origin: State) -> tuple[State, ...]:
-    """The states through which a change goes back that came from `origin` as far as `reached`, that one first."""
+    """Return the states through which a change from `origin` that reached `reached` goes back, the latter first."""
     came = PATHS[WORK_OF[element], Direction.ADDING]
     return tuple(reversed(came[came.index(origin) : came.index(reached) + 1]))
 
 
 def diagram() -> str:
-    """The table as a Mermaid state diagram: adding downwards, and the ways back."""
+    """Return the table as a Mermaid state diagram: adding downwards, and the ways back."""
     lines = ["stateDiagram-v2"]
     for work in Work:
         name = work.value.replace(" ", "_")
@@ -179,7 +183,7 @@ def diagram() -> str:
 
 
 def _check() -> None:
-    """What has to be true of the table."""
+    """Check the table's invariants."""
     assert set(RULE_OF) == set(State), "a state has no rule"
     assert len(RULE_OF) == len(STATES), "a state has two rules"
     assert len(_STEP_OF) == len(STEPS), "a step is listed twice"
@@ -199,7 +203,8 @@ def _check() -> None:
         kinds = [_STEP_OF[element, *pair].kind for pair in pairwise(adding)]
         for kind in kinds:
             assert _straddles([kind]), f"a transaction may straddle one step: {kind}"
-        # What is relied on was kept by everybody since before the rows that are there were gone through.
+        # A state that readers rely on follows states in which all writers kept the element, before existing rows were
+        # processed.
         working = next(number for number, state in enumerate(adding) if RULE_OF[state].works)
         assert not _straddles(kinds[:working]), f"{element}: who does not keep it must not commit once it is validated"
 

@@ -1,8 +1,8 @@
-"""Taking one step of an element on its way, over a connection that does nothing else.
+"""Take one step of a schema element, over a connection that does nothing else.
 
-In a step the table's owner adds a constraint or makes an index, and PostgreSQL may run users' code to do so: as the
-owner (pg_sluice.as_owner in catalog/sql/superuser.sql). Whatever such code leaves behind in the connection's session,
-settings or statements of any name, nobody uses any more.
+In a step the table's owner adds a constraint or creates an index, and PostgreSQL may run users' code for it, as the
+owner (pg_sluice.as_owner in catalog/sql/superuser.sql). Such code may change the connection's session, settings and
+named statements; nothing uses them afterwards.
 """
 
 from __future__ import annotations
@@ -29,17 +29,16 @@ _TAKE: Final = "SELECT pg_sluice.take_step($1, $2, $3, $4, $5, $6, $7, $8)"
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """`worker` is the backend by which others know that somebody works on the change: where it has gone, no step is
-    taken any more."""
+    """Takes steps. `worker` is the backend that works on the change: if it has gone, no step is taken any more."""
 
     dsn: str
     worker: BackendId
     gateway_number: int | None = None
 
     async def take(self, element_id: int, relid: int, name: str, definition: str, step: Step) -> bool:
-        """Commit a step of the element with this name and definition, unless others hold the shadow's lock: False.
+        """Commit a step of the element with this name and definition; false if others hold the shadow's lock.
 
-        Of a table that is gone, there is nothing to do.
+        If the table is gone, there is nothing to do.
         """
         connection = await connect(self.dsn)
         try:

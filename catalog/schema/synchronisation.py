@@ -1,24 +1,25 @@
-"""Many gateways, one schema: which version of it an operation is served by. No I/O: clock and network are handed in.
+"""Schema synchronisation: which schema version serves an operation at each gateway.
 
-Source: IEP-98, "Schema synchronization", whose names are kept: DD, CSmax, Tm, Tu, Top, safe time.
+No I/O: clock and network are parameters. Source: IEP-98, "Schema synchronization", whose names are kept: DD, CSmax, Tm,
+Tu, Top, safe time.
 
-The catalog keeps a log of updates of schemas. An update is *written* at Tm and *active* from Tu on: an operation at Top
-is served by the last update with Tu <= Top. A gateway's *safe time* says up to when it has heard everything. Then
+The catalog keeps a log of schema updates. An update is *written* at Tm and *active* from Tu on: an operation at Top is
+served by the last update with Tu <= Top. A gateway's *safe time* says up to when it has heard everything. Then
 
-- Tu = Tm + DD, unless it is made active before that;
+- Tu = Tm + DD, unless the update is made active before;
 - a gateway serves an operation at Top once its safe time has reached Top - DD: an update that it has not heard of was
-  written after that, and so is not active at Top. This is a lease: who hears nothing stops serving. An operation that
-  had to wait is served at a later Top, up to the safe time;
-- as long as it knows of an update that is not active yet, only once its safe time has reached Top itself, for the
-  update may have been made active meanwhile;
-- an update is made active before Tm + DD when every gateway either has confirmed that it knows it, or cannot serve any
-  more by what it knew before (`may_activate`);
+written after that, and so is not active at Top. This is a lease: a gateway that hears nothing stops serving. An
+operation that had to wait is served at a later Top, up to the safe time;
+- while the gateway knows of an update that is not active yet, it serves only once its safe time has reached Top itself,
+because the update may have been made active meanwhile;
+- an update is made active before Tm + DD when every gateway either has confirmed that it knows it, or can no longer
+serve by what it knew before (`may_activate`);
 - it is *settled* when in addition every gateway has confirmed that, or has no lease any more, by its own clock, which
-  is wrong by CSmax at most (`may_settle`). Then DDL returns, and only then is the next update of the same object
-  written: so at most two adjacent versions are in use.
+is wrong by CSmax at most (`may_settle`). Then DDL returns, and only then is the next update of the same object written.
+So at most two adjacent versions are in use.
 
-That all gateways give the same answer for the same Top does not depend on any clock's being right; that a client sees
-its own update wherever it goes does, by CSmax. A gateway that is alone waits for nobody.
+No clock must be right for all gateways to give the same answer for the same Top. A client sees its own update at every
+gateway if clocks differ by CSmax at most. A single gateway never waits.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ from catalog.schema.clock import HybridClock, Timestamp, duration
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """In seconds; all gateways of a catalog have the same (`pg_sluice.setting`).
+    """Settings, in seconds; all gateways of a catalog have the same (`pg_sluice.setting`).
 
-    `delay` is DD: how long a gateway that hears nothing may serve, and the most that one which is gone delays a change.
-    `clock_skew` is CSmax: how far any two clocks may differ.
+    `delay` is DD: how long a gateway that hears nothing may serve, and the longest delay that a dead one causes to a
+    change. `clock_skew` is CSmax: the greatest difference of two clocks.
     """
 
     delay: float = 2.0
@@ -61,16 +62,16 @@ class Update:
     settled: bool = False
 
     def active(self, settings: Settings) -> Timestamp:
-        """Tu."""
+        """Return Tu."""
         due = self.written + duration(settings.delay)
         return due if self.made_active is None else min(self.made_active, due)
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """What the catalog tells a gateway: all that has happened to updates after `since` and until `safe`.
+    """The catalog's answer to a gateway: all that has happened to updates after `since` and until `safe`.
 
-    `base`: updates up to this version have been active for so long that they are told no more.
+    Updates up to version `base` have been active for so long that they are left out.
     """
 
     since: Timestamp
@@ -83,7 +84,7 @@ class Word:
 class Peer:
     """A gateway as the catalog knows it: the safe time that it was last told, and the one that it has confirmed.
 
-    `granted` is 0 for one that has not been told any yet, or that has ended by itself: it serves nothing.
+    `granted` is 0 for a gateway that has not been told any yet, or that has ended by itself: it serves nothing.
     """
 
     number: int
@@ -91,13 +92,14 @@ class Peer:
     confirmed: Timestamp
 
     def serves_until(self, update: Update, settings: Settings) -> Timestamp:
-        """By its own clock, it serves no operation later than this without knowing that the update is active."""
+        """Return the time, by its own clock, up to which it may serve operations without knowing that the update is
+        active."""
         known = update.active(settings) if self.confirmed >= update.written else update.written
         return min(self.granted, known) + duration(settings.delay)
 
 
 class Step(StrEnum):
-    """What becomes of an update next."""
+    """The next step of an update."""
 
     WAIT = "wait"
     ACTIVATE = "activate"
@@ -106,7 +108,7 @@ class Step(StrEnum):
 
 
 def may_activate(update: Update, peers: Iterable[Peer], at: Timestamp, settings: Settings) -> bool:
-    """Whether it can be made active at that time, which is later than all that gateways have told of their clocks."""
+    """Whether it can be made active at that time, which is later than all times that gateways have reported."""
     return not _unaware(update, peers, at, settings)
 
 
@@ -115,7 +117,7 @@ def _unaware(update: Update, peers: Iterable[Peer], at: Timestamp, settings: Set
 
 
 def may_settle(update: Update, peers: Iterable[Peer], now: Timestamp, settings: Settings) -> bool:
-    """Whether no gateway can still serve by what was before the update."""
+    """Whether no gateway can still serve by the version before the update."""
     return now > update.active(settings) and not _behind(update, peers, now, settings)
 
 
@@ -125,7 +127,7 @@ def _behind(update: Update, peers: Iterable[Peer], now: Timestamp, settings: Set
 
 
 def next_step(update: Update, peers: Sequence[Peer], now: Timestamp, settings: Settings) -> tuple[Step, list[Peer]]:
-    """What any gateway may do for an update now, or whom it waits for."""
+    """Return the next step that any gateway may take for an update, or the gateways that it waits for."""
     if update.settled:
         return Step.DONE, []
     if now <= update.active(settings):
@@ -140,9 +142,9 @@ _KEPT_DELAYS: Final = 10
 
 
 class Replica:
-    """One gateway's copy of the log. `hear` what the catalog tells; then `serve` operations, each by `version_at`.
+    """One gateway's copy of the log. `hear` the catalog's answers; then `serve` operations, each by `version_at`.
 
-    `safe` is what to confirm to the catalog with the next heartbeat.
+    `safe` is to be confirmed to the catalog with the next heartbeat.
     """
 
     def __init__(self, settings: Settings, clock: HybridClock) -> None:
@@ -155,7 +157,7 @@ class Replica:
         self._base = 0
 
     def hear(self, word: Word) -> bool:
-        """Take it in, in whatever order words come; whether there was news in it. One with a gap before it is none."""
+        """Take in an answer, in any order of arrival; return whether it had news. An answer behind a gap has none."""
         self.clock.hear(word.safe)
         if word.since > self.safe or word.safe <= self.safe:
             return False
@@ -174,7 +176,7 @@ class Replica:
         ]
         self._pending_until = max(pending, default=0)
         if len(self.updates) > _KEPT_MAX:
-            # What was followed by another update of each of its objects long ago serves no operation.
+            # An update whose objects were all updated again long ago serves no operation.
             long_ago = self.safe - _KEPT_DELAYS * self._delay
             followed: set[int] = set()
             for version in sorted(self.updates, reverse=True):
@@ -186,17 +188,17 @@ class Replica:
 
     @property
     def lease(self) -> Timestamp:
-        """No operation later than this is served by what is known now."""
+        """The time up to which operations are served by what is known now."""
         return self.safe + self._delay
 
     def serve(self, top: Timestamp) -> Timestamp | None:
-        """The time at which an operation that was begun at `top` is to be served now; None while it has to wait."""
+        """Return the time at which an operation that began at `top` is served now; None while it must wait."""
         if self.clock.now() > self.lease or (top < self._pending_until and self.safe < top):
             return None
         return max(top, self.safe)
 
     def version_at(self, top: Timestamp, of: int) -> int:
-        """The version of an object's schema that is in force then; only where `serve` has given it."""
+        """Return the version of an object's schema in force at a time that `serve` has returned."""
         versions = [
             update.version
             for update in self.updates.values()
@@ -211,16 +213,16 @@ class Replica:
 
 
 class VersionsError(Exception):
-    """More than two adjacent versions of an object's schema would be in use. It is a fault of Sluice's own."""
+    """More than two adjacent versions of an object's schema would be in use: an internal fault of Sluice."""
 
 
 def check_adjacent(updates: Iterable[Update], objects: frozenset[int]) -> None:
-    """Before another update of these objects is written: all those before it are settled."""
+    """Before another update of these objects is written: check that all those before it are settled."""
     for update in updates:
         if not update.settled and update.objects & objects:
             raise VersionsError(f"update {update.version} of the schema is not known to all gateways yet")
 
 
 def physical_microseconds(time_ns: Callable[[], int]) -> Callable[[], int]:
-    """The machine's time as a `HybridClock` takes it."""
+    """Return the machine's time as a `HybridClock` takes it."""
     return lambda: time_ns() // 1000

@@ -1,6 +1,6 @@
-"""Which changes of which lake tables fire triggers of users, by how far the log of schema steps is known.
+"""The triggers of users that a change of a lake table fires, as of a step of the schema log.
 
-Every analysis of a statement tells how far that is: as long as nobody changes a schema, nothing is asked.
+Every analysis of a statement returns the last step. While no schema changes, nothing is asked.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _NEEDED_MAX: Final = 1024
 
 
 class Event(IntFlag):
-    """What fires triggers, as in pg_trigger.tgtype."""
+    """The events that fire triggers, as in pg_trigger.tgtype."""
 
     INSERT = 4
     DELETE = 8
@@ -27,17 +27,17 @@ class Event(IntFlag):
 
 
 class FiredTriggers:
-    """Those of all tables that are committed."""
+    """The fired events of all committed tables."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
         self._step = -1
         self._fired: Mapping[int, Event] = {}
-        # By the tables that a statement changes, those whose rows it was found to need.
+        # By the tables that a statement changes, the tables whose rows it needs.
         self.needed: LRUCache[frozenset[int], set[int]] = LRUCache(_NEEDED_MAX)
 
     async def at(self, step: int) -> Mapping[int, Event]:
-        """By the OIDs of tables, as of that step of the log, or of a later one."""
+        """Return the events by the OIDs of tables, as of that step of the log or a later one."""
         if self._step < step:
             row = await self._pool.fetchrow(FIRED)
             assert row is not None
@@ -48,5 +48,5 @@ class FiredTriggers:
 
 
 def fired_from_json(text: str | bytes) -> dict[int, Event]:
-    """What `pg_sluice.fired_triggers` says."""
+    """Read the result of `pg_sluice.fired_triggers`."""
     return {int(oid): Event(events) for oid, events in json.loads(text).items()}
