@@ -1,7 +1,6 @@
-"""The bytes: Parquet files of the lake, read and written by Spark jobs and, where no scan is needed, by Arrow.
+"""Storage: Parquet files of the lake, read and written by Spark jobs, or by Arrow if no scan is needed.
 
-Floor plan, bottom first. Pure: `plan` (what may be asked), `raised` (errors raised by our SQL), `layout` (names),
-`arrow_types`, `bounds`, `statistics`, `pruning`. Files: `files`, `parquet_writer`, `positions`, `spill`, `check`.
-Spark: `jvm`, `statement`, `spark_errors`, `heap_share`, `relay`, `results`, `scan`, `write`, and on top `engine`, the
-way in.
+Packages, bottom first. `parquet`: files, their types, bounds and statistics. `indexes`: keys, sidecars and pruning.
+`maintenance`: check, compaction, rewrites. `spool`: rows that wait, on disk. `spark`: the JVM, results, scans and
+writes, with `engine` on top. Beside them, `plan` has the vocabulary of the planner.
 """

@@ -1,4 +1,4 @@
-"""What `sluice check` reports."""
+"""A finding of `sluice check`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One fault of a file: "orphan", "missing", "size", "unreadable", "record count", "field ids", "deletes" or
+    """A fault of a file: "orphan", "missing", "size", "unreadable", "record count", "field ids", "deletes" or
     "scheduled".
 
-    Of what the catalog keeps of snapshots: "snapshot". Of a table's rows (storage.maintenance.consistency): "null",
-    "duplicate key" or "dangling reference", and the table's folder; of its indexes (storage.indexes.sidecars): "index".
+    A fault of the catalog's record of snapshots: "snapshot". Faults of a table's rows
+    (storage.maintenance.consistency), with the table's folder: "null", "duplicate key" or "dangling reference". A fault
+    of its indexes (storage.indexes.sidecars): "index".
     """
 
     kind: str

@@ -1,9 +1,9 @@
-"""What may be asked of storage: the vocabulary that the planner writes and storage carries out.
+"""The vocabulary between planner and storage: queries and changes that storage executes.
 
-Pure data, no Spark in it. A query is Spark SQL over *scans*: each scan stands for one lake table at one snapshot
-and is seen by the SQL as a relation called `scan.name` whose columns are `c<attnum>`, in lake form. The comparisons
-of a scan are a hint: each is a *necessary* condition for a row to matter, so that files in which no row can meet
-them all are not read. They filter nothing; the SQL still says what it wants.
+Pure data, without Spark. A query is Spark SQL over *scans*: each scan stands for one lake table at one snapshot. The
+SQL sees it as a relation called `scan.name` whose columns are `c<attnum>`, in lake form. The comparisons of a scan are
+hints: each is a *necessary* condition for a row to matter, so files in which no row can meet them all are not read.
+They filter nothing; the SQL still has all its conditions.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ OPERATORS: Final[frozenset[str]] = frozenset(get_args(Operator))
 # The columns that a scan with `needs_position` has beside those of the table.
 FILE_COLUMN: Final = "_file"
 POSITION_COLUMN: Final = "_position"
-# And that of a scan with `needs_number`.
+# The column that a scan with `needs_number` has beside those.
 NUMBER_COLUMN: Final = "_number"
 
 
 def column_name(attnum: int) -> str:
-    """The name under which a scan shows the table's column `attnum`."""
+    """Return the name of the table's column `attnum` in a scan."""
     return f"c{attnum}"
 
 
@@ -39,8 +39,8 @@ class Comparison:
     """`column attnum` `operator` `values`: a necessary condition on the rows of a scan.
 
     `values` holds one value for a comparison, none for a null test, any number for `in`. Values are never None: a
-    comparison with NULL is not a condition (drop it, or the whole scan). A datetime is naive for `timestamp` and
-    aware for `timestamptz`; numeric is a Decimal.
+    comparison with NULL is not a condition (drop it, or the whole scan). A datetime is naive for `timestamp` and aware
+    for `timestamptz`; numeric is a Decimal.
     """
 
     attnum: int
@@ -67,13 +67,13 @@ class KeyComparison:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """One reading of a lake table. `attnums` are the columns needed, in any order; `predicate` is a conjunction.
+    """A read of a lake table. `attnums` are the columns needed, in any order; `predicate` is a conjunction.
 
     With `needs_position` the relation also has `_file` (STRING: the data file's path as the catalog has it) and
     `_position` (BIGINT: the row's number in that file, from 0), which together name a row. With `needs_number` it has
-    `_number` (BIGINT: the row's number in the table, see `storage.parquet.row_numbers`). `keys` are as `predicate`,
-    on expressions that indexes are over; `implied` are the partial indexes, by OID, that have every row which matters.
-    `restricted`: policies hide rows of it, of which nothing is to be told.
+    `_number` (BIGINT: the row's number in the table, see `storage.parquet.row_numbers`). `keys` are like `predicate`,
+    on expressions of indexes. `implied` are the partial indexes, by OID, that have every row that matters.
+    `restricted`: policies hide rows of it, and EXPLAIN must not reveal them.
     """
 
     name: str
@@ -89,7 +89,7 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class BoundScan:
-    """A scan of the table as it is at one snapshot, with the sidecars that it may use, by index and data file."""
+    """A scan of the table at one snapshot, with the sidecars that it may use, by index and data file."""
 
     scan: Scan
     version: TableVersion
@@ -113,7 +113,7 @@ class RunnableInsert:
     """Append the rows of `source` to `table`.
 
     The query's first columns are the table's, in the order of `table.columns` and in lake form; names do not matter.
-    Columns that follow are what RETURNING gives back.
+    Further columns are those of RETURNING.
     """
 
     source: RunnableQuery
@@ -124,8 +124,8 @@ class RunnableInsert:
 class RunnableDelete:
     """Delete the rows that `source` names.
 
-    The query's first two columns are `_file` and `_position` of a scan of `version`; columns that follow are what
-    RETURNING gives back. A row named twice is deleted, counted and returned once.
+    The query's first two columns are `_file` and `_position` of a scan of `version`; further columns are those of
+    RETURNING. A row named twice is deleted, counted and returned once.
     """
 
     source: RunnableQuery
@@ -137,9 +137,9 @@ class RunnableUpdate:
     """Replace the rows that `source` names.
 
     The query's columns: `_file`, `_position`, then the table's columns (new values, all of them, in the order of
-    `version.table.columns`, in lake form), then what RETURNING gives back. The query is evaluated once. Of several rows
-    for the same old row one is taken, as PostgreSQL does for an UPDATE … FROM that joins it more than once. Of no more
-    than `sources_max` rows the result says which old one each new one replaces.
+    `version.table.columns`, in lake form), then those of RETURNING. The query is evaluated once. Of several rows for
+    the same old row one is taken, as in PostgreSQL for an UPDATE … FROM that joins it more than once. For at most
+    `sources_max` rows the result says which old row each new one replaces.
     """
 
     source: RunnableQuery

@@ -1,4 +1,4 @@
-"""Work in a thread, for the event loop."""
+"""Blocking work of the event loop, in a thread."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ _T = TypeVar("_T")
 
 
 async def aside(work: Callable[[], _T]) -> _T:
-    """Do it in a thread. Where the awaiting task is cancelled, it is waited for: no thread goes on that nobody knows
-    of, and whoever undoes the work finds all of it."""
+    """Run the work in a thread. If the awaiting task is cancelled, it still waits for the thread.
+
+    So no thread runs on unknown, and code that undoes the work finds all of it.
+    """
     done = asyncio.ensure_future(asyncio.to_thread(work))
     try:
         return await asyncio.shield(done)

@@ -1,1 +1,1 @@
-"""Keys in files, sidecars of indexes, and which files a scan can leave out."""
+"""Keys in files, sidecars of indexes, and the files that a scan can leave out."""

@@ -1,8 +1,8 @@
-"""Keys of large files, kept in memory as numbers: where rows with a few given keys may be, without another look at all.
+"""Fingerprints: numbers for the keys of large files, kept in memory to find rows with given keys without reading again.
 
-A data file never changes and its name is never given to another, so what is kept of it stays true. Different keys may
-have one number: who asks compares the rows that are named. The least recently used go. Blocking, and safe in threads:
-of those that want the keys of one file at the same time, one reads them.
+A data file never changes and its name is never given to another, so kept fingerprints stay true. Different keys may
+have one number: the caller compares the rows found. The least recently used are evicted. Blocking, and safe in threads:
+of threads that want the keys of one file at the same time, one reads them.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from cachetools import LRUCache, cached
 
 _KEPT_BYTES_MAX: Final = 256 * 2**20
 _ROW_BYTES: Final = 12
-# More keys than these are looked for in the file itself.
+# More wanted keys than these are looked for in the file itself.
 WANTED_MAX: Final = 100_000
 _BASE: Final = np.uint64(0x9E3779B97F4A7C15)
-# Bytes of keys are taken so many at a time: each takes three numbers meanwhile.
+# So many bytes of keys are processed at a time: each takes three numbers meanwhile.
 _PIECE_BYTES: Final = 4 * 2**20
 
 
@@ -33,7 +33,7 @@ class Fingerprints(NamedTuple):
     positions: npt.NDArray[np.uint32]
 
     def places(self, wanted: pa.Array) -> npt.NDArray[np.int64]:
-        """Positions, ascending, among which are all rows with one of these keys, none of which is NULL."""
+        """Return positions, ascending, that include all rows with one of these keys, none of which is NULL."""
         numbers = fingerprints(wanted)
         first = np.searchsorted(self.numbers, numbers, "left")
         counts = np.searchsorted(self.numbers, numbers, "right") - first
@@ -55,8 +55,10 @@ def fingerprints_of_file(
     identity: Hashable,  # noqa: ARG001  by which it is found again
     read: Callable[[], Iterable[tuple[npt.NDArray[np.int64], pa.Array]]],
 ) -> Fingerprints:
-    """Of the keys that `read` gives, with their rows' positions; NULL is no key. `identity` names the file and what the
-    keys are made of."""
+    """Return the fingerprints of the keys that `read` gives, with their rows' positions; NULL is no key.
+
+    `identity` names the file and the columns or expressions of the keys.
+    """
     numbers, positions = [np.empty(0, np.uint64)], [np.empty(0, np.uint32)]
     for places, keys in read():
         numbers.append(fingerprints(keys.drop_null()))
@@ -67,7 +69,8 @@ def fingerprints_of_file(
 
 
 def fingerprints(keys: pa.Array) -> npt.NDArray[np.uint64]:
-    """A number for each of these binary values, none of which is NULL: a polynomial of its bytes, modulo 2**64."""
+    """Return a number for each of these binary values, none of which is NULL: a polynomial of its bytes, modulo
+    2**64."""
     _, offsets_buffer, data = keys.buffers()
     if not len(keys):
         return np.empty(0, np.uint64)

@@ -1,9 +1,9 @@
-"""Keys in the lake's files: what rows have as a key, and where rows with given keys are.
+"""Keys in the lake's files: the keys of rows, and the rows with given keys.
 
-A key is one binary value: columns of one class (`pg_sluice.key_class`) are equal in PostgreSQL exactly when these are
-equal, whatever their scale, width or padding. NULL stands for a row that has no key. Files whose statistics exclude the
-wanted keys are not opened. Where few keys are wanted, large files are read once, and from then on only where such rows
-may be (`storage/indexes/fingerprints.py`); else memory holds the wanted keys and one batch of rows.
+A key is one binary value: columns of one class (`pg_sluice.key_class`) are equal in PostgreSQL exactly if these values
+are equal, whatever their scale, width or padding. NULL stands for a row without a key. Files whose statistics exclude
+the wanted keys are not opened. If few keys are wanted, large files are read once, and later only where such rows may be
+(`storage/indexes/fingerprints.py`). Else memory holds the wanted keys and one batch of rows.
 
 Blocking: call it in a thread.
 """
@@ -38,7 +38,7 @@ _MIDNIGHT: Final = 86_400_000_000
 _AS_TEXT: Final = "STRING"
 # New keys are looked up so many at a time.
 _CHUNK_ROWS: Final = 1_000_000
-# Up to so many wanted keys, files are told apart by each of them; beyond, by the least and the greatest.
+# Up to so many wanted keys, pruning compares each of them; beyond, the least and the greatest.
 _COMPARED_MAX: Final = 64
 
 
@@ -52,7 +52,8 @@ class LiveFile:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Rows with wanted keys, in parallel: the file, the row's number in it, and which of the wanted keys it has."""
+    """Rows with wanted keys, in parallel arrays: the file, the row's position in it, and the number of the wanted
+    key."""
 
     files: list[LiveFile]
     file_numbers: npt.NDArray[np.int64]
@@ -65,7 +66,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class KeyChunk:
-    """Some rows that have a key: the keys, and the columns that they are made of."""
+    """Some rows that have a key: the keys, and their columns."""
 
     keys: pa.Array
     columns: pa.RecordBatch
@@ -73,7 +74,8 @@ class KeyChunk:
 
 @dataclass(frozen=True, slots=True)
 class Duplicate:
-    """The key columns of a row (one row) whose key another has: that one's place, where it is not a new row itself."""
+    """The key columns of a row (one row) with a duplicate key, and the place of the other row, unless that is new
+    too."""
 
     columns: pa.RecordBatch
     file: DataFile | None
@@ -81,7 +83,7 @@ class Duplicate:
 
 
 def keys_of(columns: Sequence[Column], arrays: Sequence[pa.Array], *, nulls_distinct: bool = True) -> pa.Array:
-    """The key of each row; NULL where any column is NULL and `nulls_distinct`."""
+    """Return the key of each row; NULL if any column is NULL and `nulls_distinct`."""
     parts = [_canonical(column, array) for column, array in zip(columns, arrays, strict=True)]
     if len(parts) == 1 and nulls_distinct:
         return parts[0]
@@ -93,7 +95,7 @@ def keys_of(columns: Sequence[Column], arrays: Sequence[pa.Array], *, nulls_dist
 
 
 def _canonical(column: Column, array: pa.Array) -> pa.Array:
-    """Equal values as equal bytes."""
+    """Return equal values as equal bytes."""
     text: pa.Array
     if pa.types.is_list(array.type):
         return _list_of_canonical(column, array)
@@ -120,7 +122,7 @@ def _canonical(column: Column, array: pa.Array) -> pa.Array:
 
 
 def _list_of_canonical(column: Column, array: pa.Array) -> pa.Array:
-    """The elements, each with its length before it; a NULL has none."""
+    """Return the elements, each with its length before it; a NULL has none."""
     element = datatypes.element_type(column.type_oid)
     assert element is not None
     parts = _canonical(replace(column, type_oid=element.oid), array.values)
@@ -132,7 +134,8 @@ def _list_of_canonical(column: Column, array: pa.Array) -> pa.Array:
 
 
 def _number_text(array: pa.Array) -> pa.Array:
-    """A numeric's text without its scale; every decimal at one scale first, so that tiny ones are spelled alike."""
+    """Return a numeric's text without its scale; every decimal at one scale first, so that tiny ones are spelled
+    alike."""
     text = array
     if pa.types.is_decimal(array.type):
         text = array.cast(pa.decimal256(76, 38)).cast(pa.string())
@@ -144,7 +147,7 @@ def _number_text(array: pa.Array) -> pa.Array:
 def read_rows(
     files: LakeFiles, table: Table, file: DataFile, columns: Sequence[Column], row_groups: Sequence[int] | None = None
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The columns of a data file in lake form, batch by batch, each with the number of its first row in the file."""
+    """Yield columns of a data file in lake form, batch by batch, each with the position of its first row."""
     of = expected(table.path, file)
     if is_small(file):
         kept = small_files.read(files, of)
@@ -178,14 +181,14 @@ def _in_lake_form(batch: pa.RecordBatch, columns: Sequence[Column], names: dict[
     return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in columns])
 
 
-# Keys that are not in the files themselves: of each, by its path, the rows that have one, as columns and `position`.
+# Keys that are not in the files themselves: by a file's path, its rows with a key, as columns and `position`.
 Given = Mapping[str, pa.Table]
 
 
 def _places(
     files: LakeFiles, table: Table, file: DataFile, columns: Sequence[Column], given: Given | None
 ) -> Iterator[tuple[npt.NDArray[np.int64], pa.RecordBatch]]:
-    """The columns of a file's rows, batch by batch, each with the rows' positions."""
+    """Yield columns of a file's rows, batch by batch, each with the rows' positions."""
     if given is None:
         for first, batch in read_rows(files, table, file, columns):
             yield np.arange(first, first + batch.num_rows), batch
@@ -203,7 +206,7 @@ def key_chunks(
     nulls_distinct: bool,
     given: Given | None = None,
 ) -> Iterator[KeyChunk]:
-    """The keys of all live rows of files, some at a time; rows without one are left out."""
+    """Yield the keys of all live rows of files, some at a time; rows without a key are left out."""
     files = LakeFiles(data_path)
     pending: list[KeyChunk] = []
     count = 0
@@ -229,7 +232,7 @@ def _joined(pending: Sequence[KeyChunk]) -> KeyChunk:
 
 
 def deleted_of(files: LakeFiles, table: Table, each: LiveFile) -> npt.NDArray[np.int64]:
-    """The positions of the rows that its delete files take away."""
+    """Return the positions of the rows that the file's delete files remove."""
     parts = [deleted_positions(files, table.path, delete) for delete in each.deletes]
     return np.concatenate(parts) if parts else np.empty(0, np.int64)
 
@@ -245,7 +248,7 @@ def duplicate(  # noqa: PLR0917
     nulls_distinct: bool,
     given: Given | None = None,
 ) -> Duplicate | None:
-    """The first row of `chunks` whose key an earlier one has, or a row of `others`; None where all are unique.
+    """Return the first row of `chunks` whose key an earlier one has, or a row of `others`; None if all are unique.
 
     The chunks are those of the files `new`.
     """
@@ -262,7 +265,7 @@ def duplicate(  # noqa: PLR0917
             file = found.files[found.file_numbers[first]].file
             row = int(places[found.wanted[first]])
             return Duplicate(chunk.columns.slice(row, 1), file, int(found.positions[first]))
-        if number:  # there is a chunk before it
+        if number:  # an earlier chunk exists
             again = find(data_path, table, columns, new, values, bounds, nulls_distinct=nulls_distinct, given=given)
             counts = np.bincount(again.wanted, minlength=len(values))
             if (counts > 1).any():
@@ -271,7 +274,7 @@ def duplicate(  # noqa: PLR0917
 
 
 def distinct(keys: pa.Array) -> tuple[pa.Array, npt.NDArray[np.int64]]:
-    """The distinct keys, and the row where each is first."""
+    """Return the distinct keys, and the first row of each."""
     encoded = keys.dictionary_encode()
     _, places = np.unique(encoded.indices.to_numpy(zero_copy_only=False), return_index=True)
     return encoded.dictionary, places.astype(np.int64)
@@ -288,9 +291,9 @@ def find(  # noqa: PLR0917
     nulls_distinct: bool = True,
     given: Given | None = None,
 ) -> Found:
-    """The live rows whose key over `columns` is one of `wanted` (distinct, no NULLs).
+    """Return the live rows whose key over `columns` is one of `wanted` (distinct, no NULLs).
 
-    `bounds` are necessary conditions on the rows that have one (`bounds_of`).
+    `bounds` are necessary conditions on these rows (`bounds_of`).
     """
     files = LakeFiles(data_path)
     kept, _ = prune([each.file for each in live], table, bounds)
@@ -298,10 +301,10 @@ def find(  # noqa: PLR0917
     chosen = [each for each in live if each.file.path in names]
     file_numbers, positions, matches = [], [], []
     large = [each.file for each in chosen if not is_small(each.file)]
-    # What would drive out of memory what the next look wants is read as it is.
+    # A file whose fingerprints would evict those of the next lookup is read without keeping them.
     are_kept = given is None and len(wanted) <= WANTED_MAX and can_be_kept(sum(file.record_count for file in large))
     for number, each in enumerate(chosen):
-        deleted: npt.NDArray[np.int64] | None = None  # read where it matters
+        deleted: npt.NDArray[np.int64] | None = None  # read when needed
         if are_kept and not is_small(each.file):
             batches = _places_kept(files, table, each.file, columns, wanted, nulls_distinct=nulls_distinct)
         else:
@@ -330,7 +333,7 @@ def find(  # noqa: PLR0917
 def _places_kept(
     files: LakeFiles, table: Table, file: DataFile, columns: Sequence[Column], wanted: pa.Array, *, nulls_distinct: bool
 ) -> Iterator[tuple[npt.NDArray[np.int64], pa.RecordBatch]]:
-    """`_places` of those rows alone that may have a wanted key."""
+    """Yield `_places` of only those rows that may have a wanted key."""
 
     def read() -> Iterator[tuple[npt.NDArray[np.int64], pa.Array]]:
         for at, batch in _places(files, table, file, columns, None):
@@ -352,8 +355,8 @@ def _runs(
     *,
     nulls_distinct: bool,
 ) -> Iterator[tuple[npt.NDArray[np.int64], pa.Array]]:
-    """The keys of a file, with their positions, in runs of at least so many rows: to look up a run costs a table of all
-    wanted keys."""
+    """Yield the keys of a file, with their positions, in runs of at least so many rows: each lookup costs a table of
+    all wanted keys."""
     places: list[npt.NDArray[np.int64]] = []
     pending: list[pa.Array] = []
     for at, batch in batches:
@@ -367,15 +370,15 @@ def _runs(
 
 
 def bounds_of(columns: Sequence[Column], parents: Sequence[Column], values: Sequence[pa.Array]) -> list[Comparison]:
-    """Necessary conditions on rows whose `parents` columns equal a row of `values`, which are of `columns`."""
+    """Return necessary conditions on rows whose `parents` columns equal a row of `values`, which are of `columns`."""
     found = []
     for column, parent, array in zip(columns, parents, values, strict=True):
         if pa.types.is_list(array.type):
             continue  # files have no bounds of them
         if column.form != parent.form and _AS_TEXT in (column.form.spark, parent.form.spark):
-            continue  # a number, and one that is kept as text
+            continue  # a number, and one that is stored as text
         if (column.type_oid == datatypes.BPCHAR) != (parent.type_oid == datatypes.BPCHAR):
-            continue  # with blanks, and without
+            continue  # one padded with blanks, one not
         chosen = pc.unique(array).drop_null() if len(array) <= _COMPARED_MAX else array
         if len(chosen) > _COMPARED_MAX:
             ends = _ends(column, array)
@@ -394,7 +397,7 @@ def _ends(column: Column, array: pa.Array) -> list[Any] | None:
 
 
 def _python(column: Column, array: pa.Array) -> list[Any] | None:
-    """At most a few values as constants of a comparison; None where one has no such form (an infinite date)."""
+    """Return at most a few values as constants of a comparison; None if one has no such form (an infinite date)."""
     if column.type_oid == datatypes.TIME and pc.any(pc.equal(array.cast(pa.int64()), _MIDNIGHT)).as_py():
         return None  # 24:00, which Python does not have
     try:
@@ -411,8 +414,10 @@ def _python(column: Column, array: pa.Array) -> list[Any] | None:
 def read_positions(
     data_path: str, table: Table, file: DataFile, columns: Sequence[Column], positions: npt.NDArray[np.int64]
 ) -> pa.Table:
-    """These columns of the rows at `positions` (ascending) of a data file, in lake form; row groups without any of them
-    are not read."""
+    """Return these columns of the rows at `positions` (ascending) of a data file, in lake form.
+
+    Row groups without any of them are not read.
+    """
     files, groups = LakeFiles(data_path), None
     if not is_small(file):
         with files.parquet(expected(table.path, file)) as parquet:

@@ -1,9 +1,9 @@
-"""Reads by index: which of the rows that a scan has to look at are in which files, by the sidecars of these.
+"""Index lookups: the rows of each file that a scan needs, found by sidecars.
 
-Contract: `look_up` gives, of the files that statistics leave, those that must be read whole and those of which a few
-positions are enough. It errs on the side of reading: a file without a sidecar, a condition that the keys cannot be
-compared by, or a look that would find much of a file, leave the file whole. Rows found may still be deleted, or not
-meet the query's condition. Blocking.
+Contract: `look_up` returns, of the files that statistics leave, those to be read whole and those of which a few
+positions suffice. If in doubt, it reads: a file stays whole if it has no sidecar, if the keys cannot be compared by a
+condition, or if the lookup would find much of it. Rows found may still be deleted, or not meet the query's condition.
+Blocking.
 """
 
 from __future__ import annotations
@@ -30,18 +30,20 @@ from storage.parquet.file_identity import Expected, expected
 from storage.parquet.files import LakeFiles, corrupt_file
 from storage.plan import BoundScan, Comparison
 
-# A look that may find more rows of a file is given up: to read the file whole costs less.
+# A lookup that may find more rows of a file is given up: reading the file whole costs less.
 FOUND_MAX: Final = 100_000
 _FRAGMENTS_MAX: Final = 512
-# Of a longer list, the row groups of a sidecar are chosen by the least and the greatest.
+# For a longer list, the row groups of a sidecar are chosen by the least and the greatest value.
 _LISTED_MAX: Final = 64
 _EQUAL: Final = ("=", "in", "is null")
 
 
 @dataclass(frozen=True, slots=True)
 class LookUp:
-    """`index` is the one that was used, if any. `whole` are files to be read as they are, `rows` the positions
-    (ascending) of the rows to be read of others, by path; those `skipped` have none."""
+    """The result of a lookup. `index` is the one that was used, if any. `whole` are files to be read whole.
+
+    `rows` are the positions (ascending) to be read of other files, by path; those `skipped` have none.
+    """
 
     index: Index | None
     whole: tuple[DataFile, ...]
@@ -50,12 +52,12 @@ class LookUp:
 
     @property
     def row_count(self) -> int:
-        """How many rows were found by the index."""
+        """The number of rows that the index has found."""
         return sum(len(each) for each in self.rows.values())
 
 
 def look_up(data_path: str, bound: BoundScan) -> LookUp:
-    """What has to be read for a scan."""
+    """Return what a scan must read."""
     scan, version = bound.scan, bound.version
     kept, skipped = prune(version.files, version.table, scan.predicate)
     chosen = _chosen(bound) if bound.sidecars else None
@@ -82,7 +84,7 @@ def look_up(data_path: str, bound: BoundScan) -> LookUp:
 
 
 def _chosen(bound: BoundScan) -> tuple[Index, list[Comparison]] | None:
-    """The index by which least has to be read, as far as its keys and the conditions on them tell."""
+    """Return the index that leaves least to read, judged by its keys and the conditions on them."""
     scan, best, most = bound.scan, None, 0
     for index in bound.version.table.indexes:
         if not index.is_used or (index.form.predicate is not None and index.oid not in scan.implied):
@@ -95,7 +97,7 @@ def _chosen(bound: BoundScan) -> tuple[Index, list[Comparison]] | None:
 
 
 def _conditions(bound: BoundScan, index: Index) -> Iterable[Comparison]:
-    """The conditions on the index's keys, as comparisons of the columns of its sidecars."""
+    """Yield the conditions on the index's keys, as comparisons of its sidecars' columns."""
     for place, key in enumerate(index.form.keys, 1):
         for each in bound.scan.predicate:
             if key.attnum and each.attnum == key.attnum and each.operator != "is not null":
@@ -106,8 +108,11 @@ def _conditions(bound: BoundScan, index: Index) -> Iterable[Comparison]:
 
 
 def _worth(index: Index, conditions: Sequence[Comparison]) -> int:
-    """2 for each leading key that is compared for equality, 1 for one that follows them and is compared otherwise; an
-    index over part of the rows is worth a little more."""
+    """Return the worth of an index: 2 for each leading key with an equality, 1 for a following key with another
+    comparison.
+
+    A partial index is worth a little more.
+    """
     worth = 0
     for place in range(1, len(index.form.keys) + 1):
         operators = {each.operator for each in conditions if each.attnum == place}
@@ -121,7 +126,7 @@ def _worth(index: Index, conditions: Sequence[Comparison]) -> int:
 
 
 class _Test:
-    """A condition as Arrow takes it: `filter` is its meaning, `coarse` one that statistics can judge. None for none."""
+    """A condition for Arrow: `filter` has its meaning; statistics can judge `coarse`. None for no condition."""
 
     def __init__(self, column: Column, condition: Comparison) -> None:
         self.coarse: pads.Expression | None = None
@@ -176,7 +181,7 @@ def _all(listed: Iterable[Any]) -> Any:
 def _positions(
     files: LakeFiles, keys: Table, sidecar: Sidecar, conditions: Sequence[Comparison], tests: Sequence[_Test]
 ) -> npt.NDArray[np.int64] | None:
-    """The positions of the rows that meet the conditions, ascending; None where they are not to be told so."""
+    """Return the positions of the rows that meet the conditions, ascending; None if the file is to be read whole."""
     kept, _ = prune([sidecar.file], keys, conditions)
     if not kept or not sidecar.file.record_count:
         return np.empty(0, np.int64)
@@ -193,7 +198,7 @@ def _positions(
         found = chosen.to_table(filter=condition, columns=[POSITION]).column(POSITION)
     except SluiceError as error:
         if isinstance(error.__cause__, FileNotFoundError):
-            return None  # the file itself has all that it had; `sluice check` tells of it
+            return None  # the data file still has everything; `sluice check` reports the sidecar
         raise
     except (pa.ArrowException, OSError) as error:
         raise corrupt_file(sidecar.file.path, str(error).splitlines()[0]) from error
@@ -204,5 +209,5 @@ def _positions(
 
 @cached(LRUCache(_FRAGMENTS_MAX), key=lambda files, of: (files.data_path, of.path), lock=Lock())
 def _fragment(files: LakeFiles, of: Expected) -> pads.ParquetFileFragment:
-    """A sidecar with its footer. Sidecars never change."""
+    """Open a sidecar with its footer. Sidecars never change."""
     return files.fragment(of)

@@ -1,7 +1,7 @@
-"""Which files a scan must read: those in which a row may meet every comparison. Pure.
+"""Pruning: the files in which a row may meet every comparison of a scan. Pure.
 
-Errs on the side of reading. What is not known (a missing bound, a column that the file does not have, a type whose text
-order is not its own order) keeps the file.
+If in doubt, the file is read. It stays if anything is unknown: a missing bound, a missing column, a type whose order is
+not the order of its texts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NUMBERS: Final = (
     datatypes.FLOAT8,
     datatypes.NUMERIC,
 )
-# An enumeration's bounds are those of its labels as texts, which say nothing of its own order.
+# An enumeration's bounds are those of its labels as texts, which say nothing about its order.
 _STRINGS: Final = (datatypes.TEXT, datatypes.VARCHAR, datatypes.ANYENUM, datatypes.UUID)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -35,8 +35,10 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 def prune(
     files: Iterable[DataFile], table: Table, predicate: Iterable[Comparison]
 ) -> tuple[tuple[DataFile, ...], tuple[DataFile, ...]]:
-    """(files to read, files in which no row can meet the conjunction `predicate`), each in the order given. A file all
-    of whose rows are deleted has none that does."""
+    """Return (files to read, files in which no row can meet the conjunction `predicate`), each in the order given.
+
+    A file all of whose rows are deleted is left out.
+    """
     conditions = [_Condition.of(table.column(comparison.attnum), comparison) for comparison in predicate]
     kept: list[DataFile] = []
     skipped: list[DataFile] = []
@@ -48,8 +50,10 @@ def prune(
 
 @dataclass(frozen=True, slots=True)
 class _Condition:
-    """A comparison, with what is the same for every file: its constants as keys, and, where there are any, how bounds
-    are read. Values of a type with `parts` have no bounds."""
+    """A comparison, prepared for all files: its constants as keys, and how to read bounds, if the column has any.
+
+    Values of a type with `parts` have no bounds.
+    """
 
     column_id: int
     operator: str
@@ -88,7 +92,7 @@ class _Condition:
         low = None if statistics.minimum is None else self.from_text(statistics.minimum)
         high = None if statistics.maximum is None else self.from_text(statistics.maximum)
         operator = "=" if self.operator == "in" else self.operator
-        # NaN is greater than everything, and equal to nothing but NaN.
+        # NaN is greater than everything, and equal only to NaN.
         may_have_nan = self.has_nan and statistics.contains_nan is not False
         below = operator == "=" or (operator in (">", ">=") and not may_have_nan)
         return any(
@@ -98,7 +102,7 @@ class _Condition:
 
 
 def _excludes(low: Key | None, high: Key | None, operator: str, constant: Key) -> bool:
-    """Whether no value from `low` to `high` compares so with the constant."""
+    """Whether no value from `low` to `high` satisfies the comparison with the constant."""
     if high is not None and _less(high, constant, or_equal=operator == ">"):
         return True
     return low is not None and operator in ("=", "<", "<=") and _less(constant, low, or_equal=operator == "<")
@@ -116,7 +120,7 @@ def comparable(column: Column, value: Value) -> bool:
 
 
 def _key(column: Column, value: Value) -> Key | None:
-    """The constant as a key of the column's type; None where the two do not compare by it."""
+    """Return the constant as a key of the column's type; None if the two cannot be compared by one."""
     match value:
         case bool():
             return int(value) if column.type_oid == datatypes.BOOL else None

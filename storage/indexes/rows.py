@@ -1,6 +1,6 @@
-"""The live rows of a table, read without Spark: for tables so small that its latency would be most of the work.
+"""Read the live rows of a table without Spark, for tables so small that Spark's latency would dominate.
 
-`live_rows` blocks: call it in a thread; `live_rows_aside` does.
+`live_rows` blocks: call it in a thread; `live_rows_aside` does so itself.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from storage.indexes.keys import read_rows
 from storage.parquet.files import LakeFiles
 from storage.parquet.positions import deleted_positions
 
-# Each batch costs whoever copies it a statement of its own.
+# Each batch costs its reader a statement.
 _ROWS_TOGETHER: Final = 20_000
 _BYTES_TOGETHER: Final = 4 * 2**20
 
 
 def live_rows(data_path: str, version: TableVersion) -> Iterator[pa.RecordBatch]:
-    """All columns in lake form, under the columns' names; the rows of small files come together."""
+    """Yield all columns in lake form, under the columns' names; the rows of small files come together."""
     parts: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in _live_batches(data_path, version):
@@ -50,7 +50,7 @@ def _live_batches(data_path: str, version: TableVersion) -> Iterator[pa.RecordBa
 
 
 async def live_rows_aside(data_path: str, version: TableVersion) -> AsyncIterator[pa.RecordBatch]:
-    """The same, each batch read in a thread."""
+    """Yield the same, each batch read in a thread."""
     batches = live_rows(data_path, version)
     while (batch := await asyncio.to_thread(_next, batches)) is not None:
         yield batch

@@ -1,9 +1,9 @@
-"""Sidecars of indexes: the keys of one data file's rows, sorted, each with the row's position in that file.
+"""Sidecars: the sorted keys of one data file's rows, each with the row's position in that file.
 
-A sidecar is Parquet in the data files' own forms, with the columns `k1` … `kn` and `position`, in row groups so small
-that a look at a few keys reads little. It has all rows of the file, deleted ones too, or those that meet the index's
-predicate: so it is true of every snapshot. It is sorted by Arrow's order of the values, which need not be
-PostgreSQL's: it only brings equal and neighbouring keys together. Blocking: call it in a thread.
+A sidecar is Parquet in the data files' own forms. It has the columns `k1` … `kn` and `position`, in row groups so small
+that a lookup of a few keys reads little. It has all rows of the file, deleted ones too, or those that meet the index's
+predicate; so it is true of every snapshot. Its order is Arrow's, which need not be PostgreSQL's: it only brings equal
+and neighbouring keys together. Blocking: call it in a thread.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _WRITE_OPTIONS: Final[dict[str, Any]] = {
 
 
 def key_columns(form: IndexForm) -> tuple[Column, ...]:
-    """The keys as columns of a table of their own: numbered from 1, named `k1` ….
+    """Return the keys as columns of a table: numbered from 1, named `k1` ….
 
     0A000 for a type that the lake does not hold.
     """
@@ -52,12 +52,12 @@ def key_columns(form: IndexForm) -> tuple[Column, ...]:
 
 
 def key_table(table: Table, form: IndexForm) -> Table:
-    """The table of the keys, as far as pruning by statistics is concerned."""
+    """Return the table of the keys, for pruning by statistics."""
     return Table(table.oid, table.table_id, table.schema, table.name, table.path, key_columns(form))
 
 
 def why_unused(form: IndexForm) -> str | None:
-    """Why an index of this form can have no sidecars; None where it can. Keys have to be told apart by their bytes."""
+    """Return why an index of this form can have no sidecars; None if it can. Keys must differ in their bytes."""
     for key in form.keys:
         try:
             found = lake_form(key.type_oid, key.typmod)
@@ -75,7 +75,7 @@ def why_unused(form: IndexForm) -> str | None:
 
 
 def column_keys(data_path: str, table: Table, form: IndexForm, file: DataFile) -> pa.Table:
-    """The keys of all rows of a data file, and `position`, of an index over columns alone."""
+    """Return the keys of all rows of a data file, and `position`, for an index over columns alone."""
     columns = [table.column(key.attnum) for key in form.keys]
     names = [column.name for column in key_columns(form)]
     schema = pa.schema([*(pa.field(n, arrow_type(c.form)) for n, c in zip(names, columns, strict=True)), _POSITION])
@@ -92,7 +92,7 @@ _POSITION: Final = pa.field(POSITION, pa.int64())
 def write_sidecar(  # noqa: PLR0917
     data_path: str, table: Table, index: Index, file: DataFile, rows: pa.Table, since_snapshot: int = 0
 ) -> Sidecar:
-    """Write and sync the sidecar of a data file that is published; `rows` are its keys, and `position`."""
+    """Write and sync the sidecar of a published data file; `rows` are its keys, and `position`."""
     files = LakeFiles(data_path)
     columns = key_columns(index.form)
     folder = layout.join(table.path, layout.index_folder(index.index_id))
@@ -120,7 +120,7 @@ def write_sidecar(  # noqa: PLR0917
 
 
 def _one(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Values of a small file in one piece."""
+    """Return values of a small file in one chunk."""
     return column if column.nbytes >= math.pow(2, 31) else pa.chunked_array([column.combine_chunks()], column.type)
 
 
@@ -133,7 +133,7 @@ def _nan(rows: pa.Table, columns: tuple[Column, ...]) -> dict[int, bool]:
 
 
 def check_sidecars(data_path: str, version: TableVersion, there: Mapping[tuple[int, int], Sidecar]) -> list[Finding]:
-    """Indexes that lack a sidecar of a file, or have one that is not true of it."""
+    """Return findings: indexes that lack a sidecar of a file, or have a wrong one."""
     found = []
     for index in version.table.indexes:
         for file in version.files if index.is_used and why_unused(index.form) is None else ():
@@ -163,6 +163,6 @@ def _is_true(data_path: str, table: Table, index: Index, file: DataFile, sidecar
 
 
 def _spelled(rows: pa.Table) -> pa.Table:
-    """Floats as texts, so that NaN is NaN."""
+    """Return floats as texts, so that NaN equals NaN."""
     kinds = [pa.string() if pa.types.is_floating(field.type) else field.type for field in rows.schema]
     return rows.cast(pa.schema(list(zip(rows.schema.names, kinds, strict=True))))

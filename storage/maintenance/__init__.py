@@ -1,1 +1,1 @@
-"""`sluice check`, compaction, files written anew, files that no snapshot names."""
+"""`sluice check`, compaction, rewritten files, orphan files."""

@@ -1,8 +1,8 @@
-"""Does the lake hold what the catalog says?
+"""Check that the lake's files match the catalog.
 
-Every file that some readable version names must be there, of its size, readable, with its rows and field IDs; every
-delete file must delete rows that exist, each once. Every other file is an orphan: left by a killed statement, or, where
-a gateway is at work, being written right now.
+Every file of a readable version must exist with its size, be readable, and have its rows and field IDs. Every delete
+file must delete existing rows, each once. Every other file is an orphan: left by a killed statement, or, beside a
+running gateway, still being written.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _THREADS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class _Published:
-    """A file that the catalog names; `data_file` is the file itself, or that which the delete file belongs to."""
+    """A file that the catalog names; `data_file` is the file itself, or the data file of a delete file."""
 
     path: str
     table: Table
@@ -50,7 +50,7 @@ def check_files(
 ) -> list[Finding]:
     """Compare the files of a lake with what is published (every version that is still readable). Blocking.
 
-    `sidecars` are those of the indexes (path and size, None where that does not matter), `scheduled` the files that are
+    `sidecars` are those of the indexes (path and size, None to ignore the size). `scheduled` are the files that are
     about to be removed: no version may have them.
     """
     files = LakeFiles(data_path)
@@ -69,7 +69,7 @@ def check_files(
 
 
 def named_files(published: Iterable[TableVersion]) -> frozenset[str]:
-    """The paths of all files of these versions."""
+    """Return the paths of all files of these versions."""
     return frozenset(_by_path(published))
 
 
@@ -130,9 +130,9 @@ def _check_data(files: LakeFiles, published: _Published, size: int) -> Iterator[
         yield Finding("record count", published.path, f"{footer.num_rows} rows, but {count} by the catalog")
     ids = leaf_field_ids(footer.schema.to_arrow_schema())
     known = {field_id for column in published.table.columns for field_id, _ in leaf_types(column)}
-    # Those that a file was written with may all have been dropped, or got another type, since.
+    # The columns that a file was written with may all have been dropped since, or got another type.
     known.update(published.data_file.statistics)
-    # Of a table dropped since, nobody knows the columns any more.
+    # The columns of a table that was dropped since are unknown.
     if None in ids or (known and not known.intersection(ids)):
         yield Finding(
             "field ids", published.path, f"the columns have the field IDs {ids}, the table has {sorted(known)}"
@@ -140,7 +140,7 @@ def _check_data(files: LakeFiles, published: _Published, size: int) -> Iterator[
 
 
 def _check_deletes(files: LakeFiles, path: str, data_file: DataFile, delete_file: DeleteFile) -> Iterator[Finding]:
-    # As it is by now: what it should be is compared here.
+    # Its state by now, which is compared here with what it should be.
     found = Expected(path, files.size(path), 0, files.footer(path).num_rows)
     positions = files.read_column(found, "pos")
     if len(positions) != delete_file.delete_count:

@@ -1,8 +1,8 @@
-"""Which data files of a table are worth being written anew, and writing them: fewer, larger, without what nobody reads.
+"""Compaction: choose data files and write them anew as fewer and larger ones, without deleted rows and dropped columns.
 
-A file is due that is small, together with others of about its size; or that has lost many of its rows; or much of which
-is columns that the table has no more. New files have the live rows of the old ones, in their order. Sizes go in tiers,
-so that a row is written anew once for each tier that its file grows through, however small the files are that come.
+A file is due if it is small and there are others of about its size, if many of its rows are deleted, or if dropped
+columns take much of it. New files have the live rows of the old ones, in order. Sizes form tiers, so that a row is
+rewritten once for each tier that its file grows through, however small new files are.
 """
 
 from __future__ import annotations
@@ -24,17 +24,19 @@ from storage.parquet.files import LakeFiles
 from storage.parquet.parquet_writer import FILE_BYTES, ParquetWriter
 from storage.parquet.positions import deleted_positions
 
-# The smallest tier is of files below this size; each next one is so many times as large.
+# The smallest tier has files below this size; each next tier is so many times as large.
 _FIRST_TIER_BYTES: Final = 64 * 2**10
 _TIER_FACTOR: Final = 8
-# So many files at most become one at a time: what a merge that is given up has cost is bounded.
+# At most so many files are merged at a time, which bounds the cost of a merge that is given up.
 GROUP_FILES_MAX: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """`min_files` small files of a tier are due, those below `small_bytes`, with all of lower tiers; so is a file of
-    which the share `waste` is deleted rows or dropped columns. With `all_files`, every file is."""
+    """The rules. `min_files` small files of a tier are due, those below `small_bytes`, with all of lower tiers.
+
+    So is a file with the share `waste` of deleted rows or dropped columns. With `all_files`, every file is.
+    """
 
     min_files: int
     small_bytes: int
@@ -43,7 +45,7 @@ class Policy:
 
 
 def due(version: TableVersion, policy: Policy) -> list[tuple[DataFile, ...]]:
-    """Groups of files to be written anew, each to become one file or a few. Pure."""
+    """Return groups of files to be written anew, each to become one file or a few. Pure."""
     known = frozenset(field_id for column in version.table.columns for field_id, _ in leaf_types(column))
     files = [file for file in version.files if _can_be_read(version.table, file, known)]
     if policy.all_files:
@@ -71,7 +73,8 @@ def _groups(files: Iterable[DataFile], known: frozenset[int]) -> list[tuple[Data
 
 
 def _can_be_read(table: Table, file: DataFile, known: frozenset[int]) -> bool:
-    """A file is left alone that has none of the table's columns, or lacks one whose default no file can be given."""
+    """Whether the file has a column of the table, and the defaults of missing columns are known. Else it is left
+    alone."""
     if not known.intersection(file.statistics):
         return False
     return not any(_lacks(column, file) and column.form.children for column in table.columns)
@@ -88,7 +91,7 @@ def _deleted_share(file: DataFile) -> float:
 
 
 def _dropped_share(file: DataFile, known: frozenset[int]) -> float:
-    """The share of a file's bytes that are of columns which the table has no more."""
+    """Return the share of a file's bytes in dropped columns."""
     total = sum(each.size_bytes for each in file.statistics.values())
     dropped = sum(each.size_bytes for field_id, each in file.statistics.items() if field_id not in known)
     return dropped / total if total else 0.0
@@ -107,9 +110,9 @@ def _tier(size: float) -> int:
 
 
 def merged(data_path: str, table: Table, old: Sequence[DataFile], stopped: Callable[[], bool]) -> tuple[DataFile, ...]:
-    """Write the live rows of these files anew; none where there are none. Blocking.
+    """Write the live rows of these files anew; return no file if there are none. Blocking.
 
-    57014 once `stopped` says so, between two batches; then nothing is left.
+    57014, checked between batches, once `stopped` says so; nothing is left then.
     """
     files = LakeFiles(data_path)
     writer = ParquetWriter(data_path, table)

@@ -1,6 +1,6 @@
-"""Do the rows of the lake keep what its constraints say: NOT NULL, PRIMARY KEY, UNIQUE and FOREIGN KEY?
+"""Check the lake's rows against NOT NULL, PRIMARY KEY, UNIQUE and FOREIGN KEY.
 
-By the newest version of each table; CHECK is for PostgreSQL and Spark to judge, and is not looked at. Blocking.
+It reads the newest version of each table. CHECK is not checked: only PostgreSQL and Spark can evaluate it. Blocking.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from storage.parquet.files import LakeFiles
 
 
 def check_constraints(data_path: str, versions: Iterable[TableVersion]) -> list[Finding]:
-    """What rows of these tables, all at one snapshot, break."""
+    """Return the violations in these tables, all at one snapshot."""
     tables = {version.table.oid: version for version in versions}
     found = []
     for version in tables.values():
@@ -30,7 +30,7 @@ def check_constraints(data_path: str, versions: Iterable[TableVersion]) -> list[
 
 
 def live_files(version: TableVersion) -> list[LiveFile]:
-    """The version's files with what deletes rows of them."""
+    """Return the version's files with what deletes rows of them."""
     return [LiveFile(file, () if file.delete_file is None else (file.delete_file,)) for file in version.files]
 
 

@@ -1,4 +1,4 @@
-"""Files of gateways that are gone, which no snapshot names: nobody ever will."""
+"""Delete orphan files of dead gateways."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ _JOB_PREFIX: Final = "_"
 
 
 def written_by(data_path: str, writers: Collection[int]) -> list[str]:
-    """The files of these gateways that are there, by their path below the data path. Blocking."""
+    """Return the existing files of these gateways, by their path below the data path. Blocking."""
     return [path for path in LakeFiles(data_path).list() if layout.writer_of(path) in writers]
 
 
 def remove_leftovers(data_path: str, written: Iterable[str], published: Collection[str]) -> int:
-    """Remove those of the files that are not published, by their names, and what is left of their jobs; how many files.
+    """Remove those of the files that are not published, by their names, and the folders of their jobs; return the
+    number of files.
 
     `published` must have been asked for after the files were listed, and after their gateways' end. Blocking.
     """

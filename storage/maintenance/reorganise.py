@@ -1,7 +1,7 @@
-"""Data files written anew with other columns, row for row: what is kept is copied, what is new is given.
+"""Table rewrite: write data files with other columns, row for row. Kept columns are copied, new ones are given.
 
-A new file has the rows of one old file, or of several small ones, one after the other: deleted ones too, so that
-whatever names rows by their positions stays true of them. Blocking: call it in a thread.
+A new file has the rows of one old file, or of several small ones in sequence. It includes deleted rows, so that
+positions stay valid. Blocking: call it in a thread.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Rewritten(NamedTuple):
 
 
 def packs(files: Iterable[DataFile]) -> Iterator[list[DataFile]]:
-    """Those that become one file: each by itself, but for small ones that follow each other. Pure."""
+    """Yield groups of files that become one file: each alone, but adjacent small ones together. Pure."""
     for small, run in groupby(files, is_small):
         if small:
             yield list(run)
@@ -47,14 +47,14 @@ def packs(files: Iterable[DataFile]) -> Iterator[list[DataFile]]:
 
 
 def lost_positions(data_path: str, table: Table, file: DataFile) -> npt.NDArray[np.int64]:
-    """The positions of the file's rows that are deleted, ascending."""
+    """Return the positions of the file's deleted rows, ascending."""
     if file.delete_file is None:
         return _EMPTY
     return deleted_positions(LakeFiles(data_path), table.path, file.delete_file)
 
 
 def live_positions(data_path: str, table: Table, file: DataFile) -> npt.NDArray[np.int64]:
-    """The positions of the file's rows that are not deleted, ascending."""
+    """Return the positions of the file's live rows, ascending."""
     alive = np.ones(file.record_count, np.bool_)
     alive[lost_positions(data_path, table, file)] = False
     return np.flatnonzero(alive).astype(np.int64)
@@ -63,7 +63,7 @@ def live_positions(data_path: str, table: Table, file: DataFile) -> npt.NDArray[
 def by_new_file(
     files: Iterable[tuple[DataFile, Rewritten]],
 ) -> list[tuple[DataFile, list[tuple[DataFile, int]]]]:
-    """Each new file with the old ones that it has the rows of, and the positions of their first ones. Pure."""
+    """Return each new file with its old files and the positions of their first rows in it. Pure."""
     found: dict[str, tuple[DataFile, list[tuple[DataFile, int]]]] = {}
     for old, (new, first) in files:
         found.setdefault(new.path, (new, []))[1].append((old, first))
@@ -73,8 +73,10 @@ def by_new_file(
 def lost_since(
     data_path: str, table: Table, new: DataFile, sources: Iterable[tuple[DataFile, int]]
 ) -> npt.NDArray[np.int64]:
-    """The positions of a new file's rows that its sources, of which the first rows are at these positions, do not have
-    by now, ascending: rows are deleted, or a source is gone altogether."""
+    """Return the positions of a new file's rows that its sources have lost by now, ascending.
+
+    The sources' first rows are at these positions. Rows are lost by deletion, or with the whole source.
+    """
     alive = np.zeros(new.record_count, np.bool_)
     for file, first in sources:
         alive[first : first + file.record_count] = True
@@ -90,10 +92,10 @@ def rewritten(  # noqa: PLR0917
     positions: Sequence[npt.NDArray[np.int64]],
     values: Mapping[int, pa.Array],
 ) -> list[Rewritten]:
-    """A new file in place of these of the table `old`, with the columns of `new`, which has the same folder.
+    """Write a new file in place of these of the table `old`, with the columns of `new`, which has the same folder.
 
     `values` are those of new columns, by attnum, in lake form, of the rows at the `positions` (ascending) of each file;
-    other rows have NULL there. Other columns are read, by ID: those that a file lacks have their initial default.
+    other rows get NULL there. Other columns are read, by ID; a column that a file lacks has its initial default.
     """
     firsts = np.cumsum([0, *(file.record_count for file in files)])[:-1].tolist()
     given = np.concatenate([first + each for first, each in zip(firsts, positions, strict=True)])
@@ -102,7 +104,7 @@ def rewritten(  # noqa: PLR0917
     counted = [] if any(column.column_id in known for column in kept) else old.columns[:1]
     writer = ParquetWriter(data_path, new, file_bytes=_ONE_FILE_BYTES)
     try:
-        # Where nothing is in the file, one of its columns is read for the number of rows alone.
+        # If the file has none of the columns, one of its columns is read for the number of rows.
         first = 0
         for batch in _batches(LakeFiles(data_path), old, files, [*kept, *counted]):
             writer.write(_completed(new, batch, first, given, values))
@@ -115,7 +117,7 @@ def rewritten(  # noqa: PLR0917
 
 
 def _batches(files: LakeFiles, table: Table, old: Sequence[DataFile], columns: Sequence[Column]) -> Iterator[pa.Table]:
-    """The columns of all rows of files, in their order. Of no columns, the rows have nothing but their number."""
+    """Yield the columns of all rows of files, in order. Without columns, batches have only a number of rows."""
     if not columns:
         for file in old:
             for first in range(0, file.record_count, _BATCH_ROWS):
@@ -156,8 +158,10 @@ def _completed(
 def with_deletions(
     data_path: str, table: Table, file: DataFile, before: DeleteFile | None, positions: npt.NDArray[np.int64]
 ) -> DeleteFile | None:
-    """The delete file of an unpublished file that is to lose the rows at `positions` too, beside those that it has lost
-    `before`. None where one of them was lost already."""
+    """Write the delete file of an unpublished file that loses the rows at `positions` beside those lost `before`.
+
+    None if one of them was lost before.
+    """
     files = LakeFiles(data_path)
     lost = _EMPTY if before is None else deleted_positions(files, table.path, before)
     if np.isin(positions, lost).any():
@@ -168,7 +172,7 @@ def with_deletions(
 
 
 def of_sources(values: pa.Table, files: Sequence[DataFile]) -> Iterator[tuple[str, pa.Table]]:
-    """Of the values of the live rows of files, one after the other, those of each, by its path."""
+    """Split the values of the live rows of files, which come one file after the other, by file path."""
     first = 0
     for file in files:
         yield file.path, values.slice(first, file.live_count)
@@ -176,7 +180,7 @@ def of_sources(values: pa.Table, files: Sequence[DataFile]) -> Iterator[tuple[st
 
 
 def by_file(computed: pa.Table) -> dict[str, pa.Table]:
-    """The rows of each file, ascending by position. Blocking."""
+    """Return the rows of each file, ascending by position. Blocking."""
     computed = computed.sort_by([(FILE_COLUMN, "ascending"), (POSITION_COLUMN, "ascending")]).combine_chunks()
     runs = pc.run_end_encode(in_one_piece(computed.column(FILE_COLUMN), pa.string()))
     starts = [0, *runs.run_ends.to_pylist()]
@@ -187,7 +191,7 @@ def by_file(computed: pa.Table) -> dict[str, pa.Table]:
 
 
 def in_one_piece(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
-    """A column in one piece, of this type."""
+    """Return a column in one chunk, of this type."""
     whole = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
     if isinstance(whole, pa.ChunkedArray):
         whole = pa.concat_arrays(whole.chunks)

@@ -1,1 +1,1 @@
-"""Files of the lake: where they are, their types, bounds and statistics; written and read without Spark."""
+"""Files of the lake: their places, types, bounds and statistics; written and read without Spark."""

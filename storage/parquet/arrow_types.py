@@ -1,9 +1,9 @@
 """Lake forms as pyarrow and Spark types, with the field IDs that tie Parquet columns to DuckLake's.
 
 A column's Parquet field ID is its DuckLake column ID; nested fields take the IDs that follow it, depth first. Checked
-with DuckDB 1.5.5 and Spark 4.3: what either of them, or pyarrow, writes in these types the others read identically.
+with DuckDB 1.5.5 and Spark 4.3: each of them, and pyarrow, reads these types identically whichever wrote them.
 
-What PostgreSQL can say and these types hold only by convention, the same as DuckDB's: `infinity` is the greatest
+Some values of PostgreSQL exist in these types only by convention, the same as DuckDB's. `infinity` is the greatest
 integer of the column's type (int32 days, int64 microseconds) and `-infinity` its negation; 24:00:00 is 86,400,000,000
 µs. Spark carries all of them unchanged from Parquet to Arrow and to Parquet, and orders them rightly.
 """
@@ -22,7 +22,7 @@ from catalog.model import Column, Table
 FIELD_ID: Final = b"PARQUET:field_id"
 SPARK_FIELD_ID: Final = "parquet.field.id"
 
-# The Arrow type is the physical one of the Parquet file; Spark's name is what its JSON schemas call the type.
+# The Arrow type is the physical one of the Parquet file; Spark's name is the one in its JSON schemas.
 _SCALARS: Final[dict[str, tuple[pa.DataType, str]]] = {
     "boolean": (pa.bool_(), "boolean"),
     "int16": (pa.int16(), "short"),
@@ -43,7 +43,8 @@ _DECIMAL: Final = re.compile(r"decimal\((\d+),(\d+)\)")
 
 
 def arrow_type(form: LakeForm, column_id: int | None = None) -> pa.DataType:
-    """The pyarrow type of a lake form; with `column_id`, nested fields carry the IDs that follow it, depth first."""
+    """Return the pyarrow type of a lake form; with `column_id`, nested fields carry the IDs that follow it, depth
+    first."""
     if form.ducklake == "list":
         ((name, element),) = form.children
         return pa.list_(_nested_field(name, element, None if column_id is None else column_id + 1))
@@ -56,23 +57,24 @@ def arrow_type(form: LakeForm, column_id: int | None = None) -> pa.DataType:
 
 
 def arrow_field(name: str, column: Column) -> pa.Field:
-    """A nullable field with the metadata `PARQUET:field_id`."""
+    """Return a nullable field with the metadata `PARQUET:field_id`."""
     return _nested_field(name, column.form, column.column_id)
 
 
 def arrow_schema(table: Table, columns: Sequence[Column] | None = None) -> pa.Schema:
-    """The schema of the table's data files: columns under their own names, in the order of `table.columns`."""
+    """Return the schema of the table's data files: columns under their own names, in the order of `table.columns`."""
     chosen = table.columns if columns is None else columns
     return pa.schema([arrow_field(column.name, column) for column in chosen])
 
 
 def spark_field(name: str, column: Column) -> dict[str, Any]:
-    """A nullable field of a Spark schema in JSON form (`StructType.fromJson`), with field IDs in its metadata."""
+    """Return a nullable field of a Spark schema in JSON form (`StructType.fromJson`), with field IDs in its
+    metadata."""
     return _spark_field(name, column.form, column.column_id)
 
 
 def leaf_types(column: Column) -> Iterator[tuple[int, LakeForm]]:
-    """(field ID, form) of the column's leaves, which have statistics. A scalar is its own leaf."""
+    """Yield (field ID, form) of the column's leaves, which have statistics. A scalar is its own leaf."""
     yield from _leaves(column.form, column.column_id)
 
 

@@ -1,9 +1,9 @@
-"""The least and greatest value of a column in a file: Parquet's raw form, DuckLake's text, and an order.
+"""Bounds of a column in a file: Parquet's raw form, DuckLake's text, and a Python value with the column's order.
 
 A *key* is a Python value by which bounds and constants compare as the column's values do: an int for integers,
 booleans, dates (days since 1970), times and timestamps (microseconds); Decimal, float, str or bytes for the rest. Texts
-are as DuckDB 1.5.5 writes them into `ducklake_file_column_stats` (`0`, `-10.00`, `2026-11-20`, `infinity`,
-`0044-03-15 (BC)`, `2026-11-20 12:37:58+00`, `AA0062`).
+are as DuckDB 1.5.5 writes them into `ducklake_file_column_stats` (`0`, `-10.00`, `2026-11-20`, `infinity`, `0044-03-15
+(BC)`, `2026-11-20 12:37:58+00`, `AA0062`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Key: TypeAlias = int | float | Decimal | str | bytes
 
 DATE_INFINITY: Final = 2**31 - 1
 TIMESTAMP_INFINITY: Final = 2**63 - 1
-# Longer strings are cut: bounds stay bounds, and the catalog stays small.
+# Longer strings are cut: the result is still a bound, and the catalog stays small.
 TEXT_LENGTH_MAX: Final = 256
 _DAY: Final = 86_400_000_000
 _DATE: Final = re.compile(r"(\d+)-(\d\d)-(\d\d)(?P<bc> \(BC\))?")
@@ -31,7 +31,7 @@ _SURROGATES: Final = range(0xD800, 0xE000)
 
 @dataclass(frozen=True, slots=True)
 class BoundForm:
-    """How the bounds of one DuckLake type are read from Parquet, written as text and read back.
+    """How to read the bounds of one DuckLake type from Parquet, and to write and read their text.
 
     `from_raw` makes a key of pyarrow's physical value (`Statistics.min_raw`); `upper` tells whether it is a maximum.
     """
@@ -43,13 +43,13 @@ class BoundForm:
 
 @lru_cache(1024)
 def bound_form(ducklake: str) -> BoundForm:
-    """The form for a DuckLake scalar type's name; KeyError where it has no bounds."""
+    """Return the form for a DuckLake scalar type's name; KeyError if it has no bounds."""
     decimal = re.fullmatch(r"decimal\((\d+),(\d+)\)", ducklake)
     return _decimal_form(int(decimal[2])) if decimal else _FORMS[ducklake]
 
 
 def truncated(text: str, *, upper: bool) -> str | None:
-    """A bound of at most TEXT_LENGTH_MAX characters that still bounds; None where no such upper bound exists."""
+    """Return a bound of at most TEXT_LENGTH_MAX characters that still bounds; None if no such upper bound exists."""
     if len(text) <= TEXT_LENGTH_MAX:
         return text
     cut = text[:TEXT_LENGTH_MAX]
@@ -65,7 +65,7 @@ def truncated(text: str, *, upper: bool) -> str | None:
 
 
 def date_text(days: int) -> str:
-    """DuckDB's text of a date."""
+    """Return DuckDB's text of a date."""
     if abs(days) == DATE_INFINITY:
         return "infinity" if days > 0 else "-infinity"
     text = str(np.datetime64(days, "D"))
@@ -76,7 +76,7 @@ def date_text(days: int) -> str:
 
 
 def date_days(text: str) -> int:
-    """The days of DuckDB's text of a date."""
+    """Return the days of DuckDB's text of a date."""
     if text in ("infinity", "-infinity"):
         return DATE_INFINITY if text == "infinity" else -DATE_INFINITY
     match = _DATE.fullmatch(text)
@@ -88,21 +88,21 @@ def date_days(text: str) -> int:
 
 
 def time_text(microseconds: int) -> str:
-    """DuckDB's text of a time of day, 24:00:00 included."""
+    """Return DuckDB's text of a time of day, 24:00:00 included."""
     seconds, fraction = divmod(microseconds, 1_000_000)
     text = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
     return f"{text}.{fraction:06}".rstrip("0") if fraction else text
 
 
 def time_microseconds(text: str) -> int:
-    """The microseconds since midnight of DuckDB's text of a time."""
+    """Return the microseconds since midnight of DuckDB's text of a time."""
     clock, _, fraction = text.partition(".")
     hours, minutes, seconds = map(int, clock.split(":"))
     return ((hours * 60 + minutes) * 60 + seconds) * 1_000_000 + int(fraction.ljust(6, "0") if fraction else 0)
 
 
 def timestamp_text(microseconds: int, zone: str = "") -> str:
-    """DuckDB's text of a timestamp; `zone` is "+00" for timestamptz."""
+    """Return DuckDB's text of a timestamp; `zone` is "+00" for timestamptz."""
     if abs(microseconds) == TIMESTAMP_INFINITY:
         return "infinity" if microseconds > 0 else "-infinity"
     days, clock = divmod(microseconds, _DAY)
@@ -111,7 +111,7 @@ def timestamp_text(microseconds: int, zone: str = "") -> str:
 
 
 def timestamp_microseconds(text: str, zone: str = "") -> int:
-    """The microseconds since 1970 of DuckDB's text of a timestamp."""
+    """Return the microseconds since 1970 of DuckDB's text of a timestamp."""
     if text in ("infinity", "-infinity"):
         return TIMESTAMP_INFINITY if text == "infinity" else -TIMESTAMP_INFINITY
     if not text.endswith(zone):
@@ -158,7 +158,7 @@ _FORMS: Final[dict[str, BoundForm]] = {
     "int16": _INTEGER,
     "int32": _INTEGER,
     "int64": _INTEGER,
-    # All digits of a float4's number: so the text bounds too when the column has become one of float8.
+    # All digits of a float4's number, so that the text still bounds after the column has become a float8.
     "float32": BoundForm(float, _text_of(lambda key: str(np.float64(key))), lambda text: float(np.float32(text))),
     "float64": BoundForm(float, _text_of(lambda key: str(np.float64(key))), float),
     "varchar": _STRING,

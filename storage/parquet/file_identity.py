@@ -1,4 +1,4 @@
-"""What is known of a file of the lake since it was written: by this, whoever reads it tells that it was damaged since.
+"""File identity: the catalog's record of a file, by which each read detects damage.
 
 Every reader of `storage.parquet.files.LakeFiles` takes one, so that none can read a file without the comparison.
 """
@@ -13,7 +13,7 @@ from storage.parquet import layout
 
 
 class Expected(NamedTuple):
-    """A file by its path below the data path. `footer_size` is of the Parquet metadata, 0 where it is not known."""
+    """A file by its path below the data path. `footer_size` is of the Parquet metadata, 0 if unknown."""
 
     path: str
     size_bytes: int
@@ -22,13 +22,13 @@ class Expected(NamedTuple):
 
 
 def expected(folder: str, file: DataFile | DeleteFile) -> Expected:
-    """What the catalog says of a file in a folder below the data path."""
+    """Return the catalog's record of a file in a folder below the data path."""
     count = file.record_count if isinstance(file, DataFile) else file.delete_count
     return Expected(layout.join(folder, file.path).lstrip("/"), file.size_bytes, file.footer_size or 0, count)
 
 
 def expected_all(folder: str, files: Iterable[DataFile]) -> Iterator[Expected]:
-    """What the catalog says of data files, and of their delete files."""
+    """Return the catalog's records of data files and of their delete files."""
     for file in files:
         yield expected(folder, file)
         if file.delete_file is not None:

@@ -1,16 +1,16 @@
-"""The lake's file system: a local folder or an object store, through pyarrow; and its faults as SluiceErrors.
+"""The lake's file system: a local folder or an object store, through pyarrow; its faults are SluiceErrors.
 
-Blocking; call it in threads. Paths given here are relative to the data path.
+Blocking; call it in threads. Paths here are relative to the data path.
 
-Whoever reads rows says what the catalog knows of the file (`Expected`), and has XX001 where that is not so. When a file
+A reader of rows passes the catalog's record of the file (`Expected`), and gets XX001 if the file differs. When a file
 is opened, its size, the size of its footer and its number of rows are compared, which costs nothing beside reading it.
-Where it is not opened, since Spark reads it or what was read of it is kept here, `confirm` compares the size, again
-for each look, as a file may be damaged at any time: 1,000 files of a local folder take some milliseconds.
+If it is not opened, because Spark reads it or because its content is kept in memory, `confirm` compares the size. It
+does so for each read, because a file may be damaged at any time: 1,000 files of a local folder take some milliseconds.
 
-An object store replaces objects as a whole or not at all, and would be asked over the network for each: its files are
-compared when they are opened here, and (`all_of`) when Spark is first told of them. What is not told: other bytes in a
-file of the same size, whose footer is as long, and which has as many rows or is read by Spark, as long as they can be
-unpacked.
+An object store replaces objects as a whole or not at all, and each check is a request over the network. So its files
+are compared when they are opened here, and (`all_of`) when Spark is first given them. Not detected are other bytes in a
+file of the same size with a footer of the same size, if it has as many rows or Spark reads it, as long as they can be
+decompressed.
 """
 
 from __future__ import annotations
@@ -34,13 +34,14 @@ from storage.parquet import layout
 from storage.parquet.file_identity import Expected
 
 _NO_SPACE: Final = (errno.ENOSPC, errno.EDQUOT)
-# An object store is asked about so many files at a time.
+# So many requests to an object store run at a time.
 _ASKERS: Final = 16
 _ERRNO: Final = re.compile(r"\[[Ee]rrno (\d+)\]")
 
 
 def file_error(error: OSError, path: str) -> SluiceError:
-    """The error a client sees when the operating system refuses: 53100 for a full disk, else 58030; names the file."""
+    """Return the client's error for one of the operating system: 53100 for a full disk, else 58030; it names the
+    file."""
     number = error.errno
     if number is None and (match := _ERRNO.search(str(error))):
         number = int(match[1])
@@ -51,7 +52,7 @@ def file_error(error: OSError, path: str) -> SluiceError:
 
 
 def corrupt_file(path: str, reason: str) -> SluiceError:
-    """The error a client sees when a file of the lake is not the Parquet that it should be."""
+    """Return the client's error for a file of the lake that is not the expected Parquet."""
     return SluiceError(SqlState.DATA_CORRUPTED, f'file "{path}" of the lake cannot be read: {reason}')
 
 
@@ -68,22 +69,22 @@ class LakeFiles:
             self._system, self._root = pafs.FileSystem.from_uri(data_path)
 
     def full_path(self, path: str) -> str:
-        """The path as pyarrow's file system takes it."""
+        """Return the path as pyarrow's file system takes it."""
         return layout.join(self._root, path)
 
     def create_folder(self, path: str) -> None:
-        """Make the folder and those above it; does nothing where it is, or where the store has no folders."""
+        """Create the folder and those above it; does nothing if it exists, or if the store has no folders."""
         with self._guard(path):
             self._system.create_dir(self.full_path(path), recursive=True)
 
     @contextmanager
     def output(self, path: str) -> Iterator[pa.NativeFile]:
-        """A new file for writing."""
+        """Open a new file for writing."""
         with self._guard(path), self._system.open_output_stream(self.full_path(path)) as stream:
             yield stream
 
     def open_output(self, path: str) -> pa.NativeFile:
-        """A new file for writing; the caller closes it."""
+        """Open a new file for writing; the caller closes it."""
         with self._guard(path):
             return self._system.open_output_stream(self.full_path(path))
 
@@ -101,14 +102,14 @@ class LakeFiles:
                 _sync(folder)
 
     def remove(self, paths: Iterable[str]) -> None:
-        """Delete files; one that is not there is fine."""
+        """Delete files; a missing one is no error."""
         for path in paths:
             with self._guard(path):
                 if self._system.get_file_info(self.full_path(path)).type is not pafs.FileType.NotFound:
                     self._system.delete_file(self.full_path(path))
 
     def remove_folder(self, path: str) -> None:
-        """Delete a folder and all that is in it; one that is not there is fine."""
+        """Delete a folder and its contents; a missing one is no error."""
         with self._guard(path):
             if self._system.get_file_info(self.full_path(path)).type is pafs.FileType.Directory:
                 self._system.delete_dir(self.full_path(path))
@@ -119,7 +120,7 @@ class LakeFiles:
             self._system.move(self.full_path(source), self.full_path(target))
 
     def list(self, folder: str = "") -> dict[str, int]:
-        """Every file below the folder: its path (relative to the data path) and its size in bytes."""
+        """Return every file below the folder: its path (relative to the data path) and its size in bytes."""
         selector = pafs.FileSelector(self.full_path(folder), allow_not_found=True, recursive=True)
         with self._guard(folder):
             found = self._system.get_file_info(selector)
@@ -127,7 +128,7 @@ class LakeFiles:
         return {info.path.removeprefix(prefix): info.size for info in found if info.type is pafs.FileType.File}
 
     def footer(self, path: str) -> pq.FileMetaData:
-        """The Parquet footer. XX001 where the file is not Parquet, 58030 where it is missing."""
+        """Read the Parquet footer. XX001 if the file is not Parquet, 58030 if it is missing."""
         with self._guard(path), self._system.open_input_file(self.full_path(path)) as source:
             try:
                 return pq.read_metadata(source)
@@ -136,8 +137,10 @@ class LakeFiles:
 
     @contextmanager
     def parquet(self, of: Expected) -> Iterator[pq.ParquetFile]:
-        """A Parquet file to be read in portions. Errors as `footer`, also those of reading it; XX001 where it is not as
-        it is expected."""
+        """Open a Parquet file, to be read in portions.
+
+        Errors as `footer`, also while it is read; XX001 if it is not as expected.
+        """
         with self._guard(of.path), self._system.open_input_file(self.full_path(of.path)) as source:
             try:
                 _compare_size(of, source.size())
@@ -145,28 +148,30 @@ class LakeFiles:
                 _compare_footer(of, found.metadata)
                 yield found
             except (pa.ArrowException, OSError) as error:
-                # What Arrow itself finds wrong has no number of the operating system's.
+                # Faults that Arrow itself finds have no error number of the operating system.
                 if isinstance(error, OSError) and (error.errno is not None or _ERRNO.search(str(error))):
                     raise
                 raise corrupt_file(of.path, str(error).splitlines()[0]) from error
 
     def fragment(self, of: Expected) -> pads.ParquetFileFragment:
-        """A Parquet file to be read by conditions, and its footer, which is read once. Errors as `parquet`."""
+        """Open a Parquet file, to be read by conditions; its footer is read once. Errors as `parquet`."""
         with self.parquet(of):
             found = pads.ParquetFileFormat().make_fragment(self.full_path(of.path), filesystem=self._system)
             found.ensure_complete_metadata()
             return found
 
     def read_column(self, of: Expected, column: str) -> pa.ChunkedArray:
-        """One column of a Parquet file, whole. Errors as `parquet`."""
+        """Read one column of a Parquet file, whole. Errors as `parquet`."""
         with self.parquet(of) as found:
             if column not in found.schema_arrow.names:
                 raise corrupt_file(of.path, f'it has no column "{column}"')
             return found.read(columns=[column]).column(0)
 
     def confirm(self, files: Iterable[Expected], *, all_of: bool = False) -> None:
-        """XX001 where a file has another size than is expected, 58030 where it is missing. With `all_of`, also where
-        its footer has another size, and in an object store, too."""
+        """Raise XX001 if a file has another size than expected, 58030 if it is missing.
+
+        With `all_of`, compare the size of the footer too, and check files of an object store as well.
+        """
         if self.local:
             for of in files:
                 with self._guard(of.path):
@@ -180,7 +185,7 @@ class LakeFiles:
                     _compare_size(of, size)
 
     def size(self, path: str) -> int:
-        """The file's size in bytes."""
+        """Return the file's size in bytes."""
         with self._guard(path):
             info = self._system.get_file_info(self.full_path(path))
         if info.type is not pafs.FileType.File:
@@ -213,7 +218,7 @@ def _compare_footer_size(of: Expected, size: int) -> None:
 
 
 def _footer_size(path: str) -> int:
-    """Of a Parquet file, by its last bytes: the size, and then the magic number."""
+    """Return the footer size of a Parquet file from its last bytes: the size, then the magic number."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         end = os.lseek(descriptor, 0, os.SEEK_END)

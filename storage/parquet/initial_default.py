@@ -1,7 +1,7 @@
-"""What rows have in a column that their file was written without: its initial default, in lake form.
+"""Initial defaults in lake form: the value of a column for rows of a file that was written without it.
 
-The catalog has it as PostgreSQL's text, in ISO's style and UTC. Arrow reads none of what the calendar has beyond four
-digits of a year: infinities, years before Christ or after 9999, a zone without minutes, 24:00.
+The catalog has it as PostgreSQL's text, in ISO's style and UTC. Arrow reads none of the calendar beyond four digits of
+a year: infinities, years before Christ or after 9999, a zone without minutes, 24:00.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from catalog.model import Column
 from storage.parquet.arrow_types import arrow_type
 from storage.parquet.bounds import bound_form
 
-# What an instant or a day is counted in, before it is one.
+# The unit in which an instant or a day is counted before conversion.
 _COUNTED = {"date": pa.int32(), "time": pa.int64(), "timestamp": pa.int64(), "timestamptz": pa.int64()}
 _BEFORE_CHRIST = " BC"
 
 
 def initial_default(column: Column) -> pa.Scalar:
-    """The column's initial default as a value in lake form."""
+    """Return the column's initial default as a value in lake form."""
     text, kind = column.initial_default, arrow_type(column.form)
     assert text is not None
     if column.form.children:
@@ -40,7 +40,7 @@ def initial_default(column: Column) -> pa.Scalar:
 
 
 def _as_duckdb_writes(text: str) -> str:
-    """DuckDB has what says that a year is before Christ behind the date, PostgreSQL behind it all."""
+    """Return DuckDB's spelling: "(BC)" stands behind the date, in PostgreSQL's text at the end."""
     if not text.endswith(_BEFORE_CHRIST):
         return text
     date, blank, clock = text.removesuffix(_BEFORE_CHRIST).partition(" ")

@@ -1,14 +1,14 @@
-"""Where files are: names and paths, pure.
+"""The layout of the lake: names and paths of files. Pure.
 
     <data path>/<table path>/<uuid>-w<number>.parquet           rows
     <data path>/<table path>/<uuid>-w<number>-delete.parquet    positions deleted from one data file
-    <data path>/<table path>/_<uuid>-w<number>/…                what a Spark job is writing
+    <data path>/<table path>/_<uuid>-w<number>/…                output of a running Spark job
     <data path>/<table path>/index-<id>/<uuid>-w<number>.parquet    an index's sidecar of one data file
 
-UUIDs are version 7, so names sort by the time they were made; the number is that of the gateway which writes, left out
-where there is none. A file is written under its final name and means nothing until the catalog names it: no reader ever
-lists a folder. What is in a table's folder and not in the catalog is therefore either being written now or an orphan;
-`born_at` tells from the name when it was made, `writer_of` by whom.
+UUIDs are version 7, so names sort by creation time. The number is that of the writing gateway, left out if there is
+none. A file is written under its final name and has no effect until the catalog names it: readers never list folders. A
+file in a table's folder that is not in the catalog is either being written or an orphan. `born_at` reads the creation
+time from the name, `writer_of` the gateway.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _writer: int | None = None
 
 
 def write_as(number: int | None) -> None:
-    """From now on, this process names its files as those of the gateway of that number."""
+    """From now on, name this process's files as those of the gateway of that number."""
     global _writer  # noqa: PLW0603  a process is one gateway at most
     _writer = number
 
@@ -39,7 +39,7 @@ def _new_name() -> str:
 
 
 def new_uuid() -> UUID:
-    """A UUID of version 7 (RFC 9562, section 5.7): 48 bits of Unix milliseconds, then random bits."""
+    """Return a UUID of version 7 (RFC 9562, section 5.7): 48 bits of Unix milliseconds, then random bits."""
     milliseconds = time.time_ns() // 1_000_000
     random = int.from_bytes(os.urandom(10))
     number = (milliseconds & (1 << 48) - 1) << 80 | random
@@ -48,27 +48,27 @@ def new_uuid() -> UUID:
 
 
 def new_data_file() -> str:
-    """A fresh name for a data file, relative to its table's folder."""
+    """Return a fresh name for a data file, relative to its table's folder."""
     return f"{_new_name()}.parquet"
 
 
 def new_delete_file() -> str:
-    """A fresh name for a delete file, relative to its table's folder."""
+    """Return a fresh name for a delete file, relative to its table's folder."""
     return f"{_new_name()}-delete.parquet"
 
 
 def index_folder(index_id: int) -> str:
-    """The folder of an index's sidecars, relative to its table's."""
+    """Return the folder of an index's sidecars, relative to its table's."""
     return f"index-{index_id}/"
 
 
 def new_job_folder() -> str:
-    """A fresh name for the folder of a Spark job's output. Spark's and Hadoop's readers skip names with `_`."""
+    """Return a fresh name for the folder of a Spark job's output. Spark's and Hadoop's readers skip names with `_`."""
     return f"_{_new_name()}"
 
 
 def join(data_path: str, *parts: str) -> str:
-    """The path of `parts` below the data path, whether that is a local folder or a URL."""
+    """Return the path of `parts` below the data path, which is a local folder or a URL."""
     path = data_path.rstrip("/") or "/"
     for part in parts:
         path = f"{path.rstrip('/')}/{part.lstrip('/')}"
@@ -81,12 +81,12 @@ def is_local(data_path: str) -> bool:
 
 
 def local_path(path: str) -> str:
-    """A local path without its URL scheme."""
+    """Return a local path without its URL scheme."""
     return urlsplit(path).path if path.startswith("file:") else path
 
 
 def born_at(path: str) -> float | None:
-    """When (Unix seconds) the file or job folder was named; None where the name is not one that Sluice gives."""
+    """Return when (Unix seconds) the file or job folder was named; None if the name is not one of Sluice's."""
     for part in PurePosixPath(path).parts:
         match = _NAME.fullmatch(part)
         if match is not None:
@@ -95,7 +95,7 @@ def born_at(path: str) -> float | None:
 
 
 def writer_of(path: str) -> int | None:
-    """The number of the gateway that has written the file; None where the name does not say."""
+    """Return the number of the gateway that has written the file; None if the name does not say."""
     for part in PurePosixPath(path).parts:
         match = _NAME.fullmatch(part)
         if match is not None:

@@ -1,8 +1,7 @@
-"""Parquet files written without Spark: rows of literal INSERTs, of COPY, and what Spark hands back to be written.
+"""Write Parquet files without Spark: rows of literal INSERTs, of COPY, and rows that Spark returns.
 
-Row groups are small enough for Spark to share one file out among tasks, and a file ends where it is large enough for
-a task to be worth its while. Files are whole, and synced to the disk, when `finish` returns; until the catalog names
-them they mean nothing.
+Row groups are small enough for Spark to divide one file among tasks. A file ends at a size that is worth a task. Files
+are complete and synced to disk when `finish` returns; they have no effect until the catalog names them.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class ParquetWriter:
     """Writes the rows of one statement to new files of a table. Memory is bounded by one row group.
 
     `write` takes batches whose columns are the table's, in order, in lake form
-    (`storage.parquet.arrow_types.arrow_schema`); `finish` syncs and returns the files; `abort` removes them. Blocking:
+    (`storage.parquet.arrow_types.arrow_schema`). `finish` syncs and returns the files; `abort` removes them. Blocking:
     call it in a thread. A full disk is 53100.
     """
 
@@ -65,7 +64,7 @@ class ParquetWriter:
             self._write_row_group()
 
     def finish(self) -> tuple[DataFile, ...]:
-        """Write what is left, sync, and describe the files; none where there were no rows. On failure, `abort`."""
+        """Write the rest, sync, and return the files; none if there were no rows. On failure, `abort`."""
         self._write_row_group()
         self._close_file()
         self._files.sync(self._paths)
@@ -121,7 +120,7 @@ class ParquetWriter:
 
 
 class _OpenFile:
-    """One Parquet file being written, and which of its float leaves have a NaN so far."""
+    """One Parquet file being written, and its float leaves that have a NaN so far."""
 
     def __init__(self, files: LakeFiles, path: str, name: str, schema: pa.Schema) -> None:
         self._files = files
@@ -129,7 +128,7 @@ class _OpenFile:
         self._name = name
         self._sink = files.open_output(path)
         try:
-            self._writer = pq.ParquetWriter(self._sink, schema, **_WRITE_OPTIONS)  # which writes the first bytes
+            self._writer = pq.ParquetWriter(self._sink, schema, **_WRITE_OPTIONS)  # this writes the first bytes
         except OSError as error:
             _close_anyhow(self._sink)
             raise file_error(error, path) from error
@@ -166,7 +165,7 @@ class _OpenFile:
         )
 
     def discard(self) -> None:
-        """Close without caring for what becomes of the file."""
+        """Close; the file need not be complete."""
         _close_anyhow(self._writer, self._sink)
 
 
@@ -179,7 +178,7 @@ def _close_anyhow(*files: pq.ParquetWriter | pa.NativeFile) -> None:
 
 
 def _float_leaves(rows: pa.Table) -> Iterator[tuple[int, pa.ChunkedArray]]:
-    """(field ID, values) of every float leaf."""
+    """Yield (field ID, values) of every float leaf."""
     for field, column in zip(rows.schema, rows.columns, strict=True):
         yield from _float_leaves_of(field, column)
 
@@ -195,8 +194,11 @@ def _float_leaves_of(field: pa.Field, column: pa.ChunkedArray) -> Iterator[tuple
 
 
 def _same_shape(given: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether two types differ only in what does not change a value: names and metadata of nested fields, time zone
-    labels, the width of offsets, a time's unit. A column of nothing but NULLs has any."""
+    """Whether two types differ only in what does not change a value.
+
+    That is: names and metadata of nested fields, time zone labels, the width of offsets, a time's unit. A column of
+    NULLs alone may have any type.
+    """
     if pa.types.is_null(given):
         return True
     if pa.types.is_list(wanted):

@@ -1,4 +1,4 @@
-"""Rows deleted by position: which, each once, and the delete files that say so.
+"""Deleted positions: collected, each once, and written to delete files.
 
 A delete file is Parquet with the columns `file_path` and `pos` under the field IDs that DuckLake took from Iceberg
 ("Position Delete Files": 2147483546 and 2147483545 there; DuckLake 1.0 writes 2147483646 and 2147483645). It holds
@@ -45,7 +45,8 @@ class DeletedPositions:
         self.count = 0
 
     def add(self, files: pa.Array, positions: pa.Array) -> _Mask:
-        """Mark rows as deleted; True for each that was not marked before, the first of equals within the batch."""
+        """Mark rows as deleted; return True for each that was not marked before, the first of equals within the
+        batch."""
         encoded = files.dictionary_encode()
         codes = encoded.indices.to_numpy(zero_copy_only=False)
         numbers = positions.to_numpy(zero_copy_only=False)
@@ -61,7 +62,7 @@ class DeletedPositions:
         return fresh
 
     def marked(self) -> dict[str, npt.NDArray[np.int64]]:
-        """The positions that were marked here, ascending, by the path of their data file."""
+        """The positions marked here, ascending, by the path of their data file."""
         return {path: np.flatnonzero(deleted) for path, deleted in self._deleted.items()}
 
     def write(self, files: LakeFiles) -> dict[str, DeleteFile]:
@@ -96,12 +97,12 @@ class DeletedPositions:
 
 
 def deleted_positions(files: LakeFiles, folder: str, delete_file: DeleteFile) -> npt.NDArray[np.int64]:
-    """The positions in a delete file, ascending."""
+    """Return the positions in a delete file, ascending."""
     of = expected(folder, delete_file)
 
     def read() -> npt.NDArray[np.int64]:
         positions: npt.NDArray[np.int64] = files.read_column(of, "pos").to_numpy()
-        positions.flags.writeable = False  # all who ask are given the same
+        positions.flags.writeable = False  # all callers get the same array
         return positions
 
     return _kept.get(files, of, read)
@@ -130,7 +131,7 @@ def merged(  # noqa: PLR0917
 def write_delete_file(
     files: LakeFiles, folder: str, file: DataFile, positions: npt.NDArray[np.int64], replaces: int | None
 ) -> DeleteFile:
-    """Write the delete file of a data file that has these positions, ascending. Not synced."""
+    """Write the delete file of a data file with these positions, ascending. Not synced."""
     name = layout.new_delete_file()
     path = layout.join(folder, name)
     data_file = layout.join(files.data_path, folder, file.path)

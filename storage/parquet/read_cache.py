@@ -1,7 +1,7 @@
-"""What was read of files of the lake, kept in memory: a file never changes, and its name is never given to another.
+"""A cache of what was read from files of the lake.
 
-So what is kept is true for as long as the file is there, and what is kept of a file that is gone is asked for by
-nobody. The least recently used go.
+A file never changes, and its name is never given to another, so an entry is true while the file exists; the entry of a
+removed file is never asked for. The least recently used are evicted.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from storage.parquet.file_identity import Expected
 from storage.parquet.files import LakeFiles
 
 _T = TypeVar("_T")
-# What was packed into a small file may be large: nothing is kept that would take more than this part of the memory.
+# A small compressed file may be large in memory: nothing that would take more than this part of the cache is kept.
 _SHARE_MIN: Final = 16
 
 
 class KeptReads(Generic[_T]):
-    """Up to so many bytes of what `size` measures. Safe in threads."""
+    """A cache of so many bytes, measured by `size`. Safe in threads."""
 
     def __init__(self, bytes_max: int, size: Callable[[_T], int]) -> None:
         self._kept = LRUCache[tuple[str, str], _T](bytes_max, getsizeof=size)
@@ -29,8 +29,10 @@ class KeptReads(Generic[_T]):
         self._lock = Lock()
 
     def get(self, files: LakeFiles, of: Expected, read: Callable[[], _T]) -> _T:
-        """What is kept of the file, else what `read` gives. XX001 and 58030 as `LakeFiles.confirm`, also where it is
-        kept but the file is not. Blocking."""
+        """Return the cached content of the file, else the result of `read`.
+
+        XX001 and 58030 as `LakeFiles.confirm`, also if the content is cached but the file is missing. Blocking.
+        """
         key = (files.data_path, of.path)
         with self._lock:
             found = self._kept.get(key)

@@ -1,9 +1,9 @@
-"""Rows numbered within their table: what PostgreSQL's `ctid` is made of.
+"""Row numbers within a table, of which PostgreSQL's `ctid` is made.
 
-A row's number is its file's first number and its position in the file. Of a published file the first number is
-DuckLake's `row_id_start`, which no other file of the table ever has: the number stays as long as the row stays where it
-is, and means no other row afterwards. Files that a transaction has not published yet come behind all others, in the
-order in which they were written.
+A row's number is its file's first number and its position in the file. The first number of a published file is
+DuckLake's `row_id_start`, which no other file of the table ever has. So the number stays while the row stays in place,
+and never means another row. A transaction's unpublished files come behind all others, in the order in which they were
+written.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _UNPUBLISHED: Final = 1 << 46
 
 
 def first_numbers(files: Sequence[DataFile]) -> dict[str, int]:
-    """The number of the first row of each file of a table's version, by path."""
+    """Return the number of the first row of each file of a table's version, by path."""
     numbers, following = {}, _UNPUBLISHED
     for file in files:
         if file.row_id_start is None:

@@ -1,5 +1,7 @@
-"""The rows of small data files, kept in memory once they were read: a table that many write to has many, and each would
-be opened again by every look at the table. `storage.parquet.read_cache` says why what is kept is true.
+"""Small files: their rows are kept in memory once read.
+
+A table with many writers has many small files, and each read of the table would open all of them again.
+`storage.parquet.read_cache` says why cached rows are true.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from storage.parquet.file_identity import Expected
 from storage.parquet.files import LakeFiles
 from storage.parquet.read_cache import KeptReads
 
-# A file of more bytes or rows is read from where it is.
+# A file of more bytes or rows is not kept in memory.
 FILE_BYTES_MAX: Final = 64 * 1024
 FILE_ROWS_MAX: Final = 2_000
 # A row of few columns takes some kilobytes, by Arrow's padding and Python's objects.
@@ -24,20 +26,21 @@ _KEPT_BYTES_MAX: Final = 64 * 2**20
 
 
 class FileRows(NamedTuple):
-    """All rows of a data file as they are in it; and by what names its columns go, by their IDs."""
+    """All rows of a data file as stored, and the names of its columns by their IDs."""
 
     rows: pa.RecordBatch
     names: dict[int, str]
 
 
 class SmallFiles:
-    """What `read` has read, up to so many bytes of memory. Safe in threads."""
+    """A cache of small files, up to so many bytes of memory. Safe in threads."""
 
     def __init__(self, bytes_max: int = _KEPT_BYTES_MAX) -> None:
         self._kept = KeptReads[FileRows](bytes_max, _size)
 
     def read(self, files: LakeFiles, of: Expected) -> FileRows:
-        """The rows of a file. Errors as `LakeFiles.parquet`, also where they are kept but the file is not. Blocking."""
+        """Return the rows of a file. Errors as `LakeFiles.parquet`, also if the rows are cached but the file is
+        missing. Blocking."""
 
         def read() -> FileRows:
             with files.parquet(of) as parquet:
@@ -50,12 +53,12 @@ class SmallFiles:
 
 
 def is_small(file: DataFile) -> bool:
-    """Whether the file is one whose rows are kept."""
+    """Whether the file is a small file."""
     return file.size_bytes <= FILE_BYTES_MAX and file.record_count <= FILE_ROWS_MAX
 
 
 def names_by_id(parquet: pq.ParquetFile) -> dict[int, str]:
-    """The names of a Parquet file's columns by the IDs that they carry."""
+    """Return the names of a Parquet file's columns by their IDs."""
     found = {}
     for field in parquet.schema_arrow:
         identity = (field.metadata or {}).get(FIELD_ID)

@@ -1,9 +1,9 @@
-"""What a Parquet file's footer says of its columns, in DuckLake's form.
+"""Column statistics of a Parquet file's footer, in DuckLake's form.
 
 Per leaf field ID: the number of values, the number of nulls (an empty list counts one in its elements), the compressed
-size and the bounds. A bound that is not known is None, never a guess. NaN: parquet-java (Spark) orders it above
-everything, so a file of Spark's has NaN as its maximum where there is one; Arrow's writer leaves NaN out of bounds, so
-whoever writes with Arrow must say which columns have it.
+size and the bounds. An unknown bound is None, never a guess. NaN: parquet-java (Spark) orders it above everything, so
+Spark's files have NaN as the maximum if there is one. Arrow's writer leaves NaN out of bounds, so code that writes with
+Arrow must say which columns have it.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ def column_statistics(
     columns: tuple[Column, ...],
     nan: Mapping[int, bool] | None = None,
 ) -> dict[int, ColumnStatistics]:
-    """Statistics of every leaf of `columns` in the file, by field ID.
+    """Return the statistics of every leaf of `columns` in the file, by field ID.
 
-    `nan` says for each float leaf whether it has NaN, where the writer knows; without it the file is one of Spark's.
-    Fields of the file that are not in `columns` are passed over.
+    `nan` says for each float leaf whether it has NaN, if the writer knows; without it the file is one of Spark's.
+    Fields of the file that are not in `columns` are skipped.
     """
     forms = {field_id: form for column in columns for field_id, form in leaf_types(column)}
     ids = leaf_field_ids(metadata.schema.to_arrow_schema())
@@ -46,7 +46,8 @@ def column_statistics(
 
 
 def leaf_field_ids(schema: pa.Schema) -> tuple[int | None, ...]:
-    """The field IDs of the leaves of a Parquet file's schema, in the file's order; None where a leaf has none."""
+    """Return the field IDs of the leaves of a Parquet file's schema, in the file's order; None for a leaf without
+    one."""
     return tuple(field_id for field in schema for field_id in _leaf_ids(field))
 
 
@@ -87,7 +88,7 @@ def _null_count(chunk: pq.ColumnChunkMetaData) -> int:
 
 
 def _extremes(chunks: list[pq.ColumnChunkMetaData], form: BoundForm) -> tuple[Key | None, Key | None]:
-    """The least and the greatest over all chunks that hold a value; None where any of them does not say."""
+    """Return the least and the greatest over all chunks that hold a value; None if any of them does not say."""
     found = [chunk.statistics for chunk in chunks]
     if not found or any(each is None or not each.has_min_max for each in found):
         return None, None
@@ -97,7 +98,7 @@ def _extremes(chunks: list[pq.ColumnChunkMetaData], form: BoundForm) -> tuple[Ke
 
 
 def _order(key: Key) -> tuple[bool, Key | bytes]:
-    """NaN last; strings by their bytes."""
+    """Order NaN last, and strings by their bytes."""
     if isinstance(key, float) and math.isnan(key):
         return True, 0
     return False, key.encode() if isinstance(key, str) else key

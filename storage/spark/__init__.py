@@ -1,1 +1,1 @@
-"""The Spark engine: scans, results, writes, errors, and the JVM that it runs in."""
+"""The Spark engine: scans, results, writes, errors, and its JVM."""

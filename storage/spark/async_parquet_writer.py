@@ -1,4 +1,4 @@
-"""A ParquetWriter for the event loop: its work is done in threads, one piece after the other."""
+"""A ParquetWriter for the event loop: it works in threads, one step after the other."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from storage.thread_offload import aside
 class WriterAside:
     """`async with WriterAside(…) as writer: await writer.write(…); result = await writer.finish()`.
 
-    Where that fails or is cancelled, nothing of it is left.
+    If that fails or is cancelled, no file is left.
     """
 
     def __init__(self, data_path: str, table: Table) -> None:
@@ -29,7 +29,7 @@ class WriterAside:
         await aside(partial(self._writer.write, batch))
 
     async def write_made(self, make: Callable[[], Iterable[pa.RecordBatch]]) -> None:
-        """Append the rows that `make` makes, in lake form; it runs in the thread too."""
+        """Append the rows that `make` yields, in lake form; it runs in the thread too."""
 
         def write() -> None:
             for batch in make():
@@ -38,7 +38,7 @@ class WriterAside:
         await aside(write)
 
     async def finish(self) -> WriteResult:
-        """The files, whole and synced."""
+        """Return the files, complete and synced."""
         files = await aside(self._writer.finish)
         return WriteResult(data_files=files, row_count=sum(file.record_count for file in files))
 

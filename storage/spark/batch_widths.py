@@ -1,10 +1,10 @@
-"""How many rows make a batch, and how many batches a window, by the width that a result's rows turn out to have.
+"""Batch widths: how many rows make a batch, and how many batches a window, by the observed width of rows.
 
-Spark's guess of a row's size counts twenty bytes for any string, so of rows that have one nothing is known until some
-were seen: the first batches are of a hundred rows, and there are two of them for each partition. What is larger than
-that is read again with batches of half a megabyte. A window may have `WINDOW_BATCHES` of them per core, as far as there
-is room for results in the heap (`storage.spark.heap_share`): each of its tasks may have as many rows as the whole
-window. Rows that suddenly become many times as wide as all before them are beyond this.
+Spark's guess of a row's size counts twenty bytes for any string. So the width of rows with strings is unknown until
+some were seen: the first batches have a hundred rows, two of them for each partition. A larger result is read again
+with batches of half a megabyte. A window may have `WINDOW_BATCHES` of them per core, if the heap has room for results
+(`storage.spark.heap_share`): each of its tasks may have as many rows as the whole window. Rows that suddenly become
+many times as wide as all before them exceed these limits.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ _BATCH_ROWS_MAX: Final = 10_000
 _FIRST_ROWS: Final = 100
 FIRST_BATCHES: Final = 2
 WINDOW_BATCHES: Final = 160
-# The bytes that a batch has besides its rows' count in a small one, so that alone it says nothing about width.
+# The bytes of a batch beside its rows. In a small batch they matter, so that it alone says nothing about width.
 _TELLING_ROWS: Final = 16
 
 
 class Widths:
-    """Learns from the batches of one result, and says what the next ones should be like."""
+    """Learns from the batches of one result, and says how large the next ones should be."""
 
     def __init__(self, schema: pa.Schema, guess: int, parallelism: int) -> None:
-        """`guess` is Spark's of a row's bytes, which is right where all columns are of fixed width."""
+        """`guess` is Spark's of a row's bytes, which is right if all columns are of fixed width."""
         self._row_bytes = max(guess, 1)
         self._parallelism = parallelism
         self._seen = 0
@@ -38,7 +38,7 @@ class Widths:
         return rows if self.known else min(rows, _FIRST_ROWS)
 
     def learn(self, batch: pa.RecordBatch) -> None:
-        """Take note of how wide the rows of a batch are."""
+        """Record the width of the rows of a batch."""
         if self.known and self._seen == 0:
             return  # of fixed width
         width = batch.nbytes // max(batch.num_rows, _TELLING_ROWS)
@@ -56,11 +56,11 @@ class Widths:
 
     @property
     def batch_bytes(self) -> int:
-        """How large a batch is, as far as is known."""
+        """The size of a batch, as far as known."""
         return self.rows * self._row_bytes
 
     def window_batches(self, partitions: int) -> int:
-        """How many batches a window of so many partitions may have, where the heap has room."""
+        """Return how many batches a window of so many partitions may have, if the heap has room."""
         if not self.known:
             return FIRST_BATCHES * partitions
         return WINDOW_BATCHES * min(partitions, self._parallelism)

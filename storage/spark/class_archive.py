@@ -1,7 +1,7 @@
-"""The archive of Spark's classes: a JVM that maps it is ready in half the processor time (Java's class data sharing).
+"""The archive of Spark's classes: a JVM that maps it starts in half the processor time (Java's class data sharing).
 
-`storage.spark.make_class_archive` makes it. A JVM to which it does not fit, or that finds none, loads the classes from
-Spark's jars as ever.
+`storage.spark.make_class_archive` makes it. A JVM that does not fit it, or finds none, loads the classes from Spark's
+jars.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import pyspark
 
 
 def archive_path() -> Path | None:
-    """Where the archive for this Java and this Spark is, or would be; None where Java does not say what it is."""
+    """Return the path of the archive for this Java and this Spark, existing or not; None if Java does not report its
+    version."""
     home = os.environ.get("JAVA_HOME")
     java = Path(home) / "bin" / "java" if home else Path(shutil.which("java") or "/nowhere")
     try:

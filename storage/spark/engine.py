@@ -1,9 +1,9 @@
-"""The Spark engine: every statement that scans the lake goes through here.
+"""The Spark engine: it executes every statement that scans the lake.
 
-One JVM, started by the first statement that needs it and again after its death, or that of Spark's context in it; a
+One JVM, started by the first statement that needs it, and again after its death or that of its Spark context; a
 statement that was running then fails with 57P02. Each statement has a thread, a job group by which it is cancelled, and
-a Spark session of its own while it runs: sessions are pooled, and hold nothing but the statement's time zone (Spark
-keeps that per session, and reads it both when a query is analysed and when it runs) and what light queries need. Views
+a Spark session of its own while it runs. Sessions are pooled. They hold only the statement's time zone (Spark keeps
+that per session, and reads it both when a query is analysed and when it runs) and the settings of light queries. Views
 of tables are global, so every session sees them.
 """
 
@@ -55,10 +55,10 @@ _T = TypeVar("_T")
 class ResultStream:
     """The rows of one statement: `schema` is known first, then batches as they come, bounded in memory.
 
-    `async for batch in stream` gives pyarrow.RecordBatches in the query's order; a consumer that does not ask has the
-    producer pause, after a moment, and what was made until then wait on disk. `await stream.close()` ends the statement
-    early and stops its jobs; closing twice is fine. Errors are SluiceErrors raised by iteration. Use it as an async
-    context manager, or close it.
+    `async for batch in stream` gives pyarrow.RecordBatches in the query's order. If the consumer does not ask, the
+    producer pauses after a moment, and the batches made until then wait on disk. `await stream.close()` ends the
+    statement early and stops its jobs; closing twice is allowed. Iteration raises errors as SluiceErrors. Use it as an
+    async context manager, or close it.
     """
 
     def __init__(
@@ -87,8 +87,8 @@ class ResultStream:
     async def close(self) -> None:
         """Stop what still runs, and wait a little for its end.
 
-        Spark's tasks look whether they are cancelled between batches of rows; one in the midst of a long join is not
-        waited for, and ends by itself when it looks.
+        Spark's tasks check for cancellation between batches of rows. A task in the midst of a long join is not waited
+        for; it ends at its next check.
         """
         self._channel.close()
         if not self._done.done():
@@ -97,7 +97,7 @@ class ResultStream:
 
 
 class _Spark:
-    """A JVM with what belongs to it alone: its views and its idle sessions."""
+    """A JVM with its views and its idle sessions."""
 
     def __init__(self, settings: EngineSettings, data_path: str) -> None:
         self.jvm = SparkJvm(settings)
@@ -108,7 +108,7 @@ class _Spark:
 
     @contextmanager
     def session(self, time_zone: str, weight: Weight) -> Iterator[JavaObject]:
-        """A Spark session that nobody else uses meanwhile."""
+        """Lend a Spark session for exclusive use."""
         idle = self._idle[weight]
         with self._lock:
             session, set_to = idle.pop() if idle else (None, "")
@@ -128,7 +128,7 @@ class _Spark:
 
     @contextmanager
     def scanned(self, query: RunnableQuery) -> Iterator[list[View]]:
-        """The views of its scans, in their order, as long as it is analysed."""
+        """Provide the views of its scans, in order, while it is analysed."""
         views: list[View] = []
         with ExitStack() as acquired:
             for bound in query.scans:
@@ -139,7 +139,7 @@ class _Spark:
 
 
 class SparkEngine:
-    """All coroutines belong to one event loop; Spark's work happens in threads of the engine's own."""
+    """The engine. All coroutines belong to one event loop; Spark's work happens in the engine's own threads."""
 
     def __init__(self, data_path: str, settings: EngineSettings | None = None) -> None:
         """`data_path` is the lake's DATA_PATH, a local folder or a URL, to which table paths are relative."""
@@ -149,7 +149,7 @@ class SparkEngine:
         self.unread = KeptFile.space = UnreadSpace(self._settings.unread_folder, self._settings.unread_limit)
         Spill.limit_bytes = self._settings.temp_file_limit
         self._workers = ThreadPoolExecutor(_THREADS, thread_name_prefix="spark")
-        # Beside the workers: a worker waits for these, so they must not wait for workers.
+        # Separate from the workers: a worker waits for these, so they must not wait for workers.
         self._prefetch = ThreadPoolExecutor(_THREADS, thread_name_prefix="spark-ahead")
         self._control = ThreadPoolExecutor(_THREADS, thread_name_prefix="spark-control")
         self._starting = threading.Lock()
@@ -161,16 +161,16 @@ class SparkEngine:
 
     @property
     def process_id(self) -> int | None:
-        """The JVM's process number, where one runs."""
+        """The JVM's process number, if one runs."""
         spark = self._spark
         return spark.jvm.process_id if spark is not None and spark.jvm.alive else None
 
     async def start(self) -> None:
-        """Start the JVM and warm it. Not needed: the first statement does it. SluiceError 57P03 where it cannot."""
+        """Start the JVM and warm it up. Optional: the first statement does it. SluiceError 57P03 if it fails."""
         await self._run("start", "UTC", lambda work: work.frame(RunnableQuery("SELECT 1")).collectAsList())
 
     async def stop(self) -> None:
-        """End every statement (57P01), then the JVM; returns when it is gone."""
+        """End every statement (57P01), then the JVM; return when it is gone."""
         self._stopped = True
         reason = SluiceError(SqlState.ADMIN_SHUTDOWN, "terminating statement due to shutdown of the gateway")
         with self._running_lock:
@@ -226,7 +226,7 @@ class SparkEngine:
             if statement.failure is None:
                 self._workers.submit(turn)
             else:
-                turn()  # which only ends it
+                turn()  # this only ends it
 
         turns = Turns(steps(), submit, lambda: _tell(loop, _resolve, done, None))
         statement.stopped = channel.wanted = turns.go_on
@@ -241,7 +241,7 @@ class SparkEngine:
         return ResultStream(schema, channel, stop, done)
 
     async def insert(self, insert: RunnableInsert, tag: str) -> WriteResult:
-        """Write the rows as new data files. Nothing is published: that is the catalog's."""
+        """Write the rows as new data files. The catalog publishes them."""
         data_path, threshold = self._data_path, self._settings.spark_writes_from
         return await self._write(
             tag,
@@ -269,7 +269,7 @@ class SparkEngine:
         )
 
     async def discard(self, result: WriteResult, table_path: str) -> None:
-        """Remove the files of a result that is not going to be published."""
+        """Remove the files of a result that will not be published."""
         await self.remove(result.paths(table_path))
 
     async def remove(self, paths: Collection[str]) -> None:
@@ -279,7 +279,7 @@ class SparkEngine:
     async def merge_deletes(
         self, table: Table, file: DataFile, own: DeleteFile, live: DeleteFile | None, common: int
     ) -> DeleteFile:
-        """Write a delete file of a data file's that replaces `live`, and deletes what either of the two does; see
+        """Write a delete file that replaces `live` and deletes what either of the two does; see
         storage.parquet.positions."""
         return await asyncio.get_running_loop().run_in_executor(
             self._control, merged, LakeFiles(self._data_path), table.path, file, own, live, common
@@ -295,13 +295,14 @@ class SparkEngine:
         return await asyncio.get_running_loop().run_in_executor(self._control, look)
 
     async def explain(self, query: RunnableQuery, tag: str) -> str:
-        """Spark's physical plan, as text; runs nothing."""
+        """Return Spark's physical plan, as text; runs nothing."""
         return await self._run(
             tag, query.time_zone, lambda work: str(work.frame(query).queryExecution().executedPlan().toString())
         )
 
     def cancel(self, tag: str) -> None:
-        """Stop the statement running under `tag`: it fails with 57014. Any thread may call it; no such tag is fine."""
+        """Stop the statement running under `tag`: it fails with 57014. Any thread may call it; an unknown tag is no
+        error."""
         with self._running_lock:
             found = [statement for statement in self._running if statement.tag == tag]
             unread = [channel for channel, its in self._channels.items() if its == tag]
@@ -311,7 +312,7 @@ class SparkEngine:
             channel.cancel(cancelled())
 
     async def rows_read(self, tag: str) -> int:
-        """How many rows of files the statement running under `tag` has read so far; 0 where there is none."""
+        """Return how many rows of files the statement running under `tag` has read so far; 0 if there is none."""
         with self._running_lock:
             found = [statement for statement in self._running if statement.tag == tag]
         loop = asyncio.get_running_loop()
@@ -328,7 +329,7 @@ class SparkEngine:
     async def _write(
         self, tag: str, time_zone: str, work: Callable[[Work], WriteResult], table_path: str
     ) -> WriteResult:
-        """Run a statement that writes; where nobody is left to take its result, its files are removed."""
+        """Run a statement that writes; if its caller is cancelled, its files are removed."""
 
         def undo(result: WriteResult) -> None:
             LakeFiles(self._data_path).remove(result.paths(table_path))
@@ -338,7 +339,7 @@ class SparkEngine:
     async def _run(
         self, tag: str, time_zone: str, work: Callable[[Work], _T], undo: Callable[[_T], None] | None = None
     ) -> _T:
-        """Run `work` in a thread. Where the awaiting task is cancelled, the statement is too, and is waited for."""
+        """Run `work` in a thread. If the awaiting task is cancelled, cancel the statement too and wait for it."""
         self._check_open()
         statement = Statement(tag)
         loop = asyncio.get_running_loop()
@@ -358,7 +359,7 @@ class SparkEngine:
 
     @contextmanager
     def _working(self, statement: Statement, time_zone: str) -> Iterator[Work]:
-        """Around a statement's work, whose failures become what its client is told."""
+        """Surround a statement's work, and turn its failures into the client's errors."""
         with self._running_lock:
             self._running.add(statement)
         spark: _Spark | None = None
@@ -381,7 +382,7 @@ class SparkEngine:
                 self._running.discard(statement)
 
     def _ready(self, statement: Statement, time_zone: str) -> _Spark:
-        """Spark, with the calling thread bound to the statement. A JVM found dead here has harmed no statement."""
+        """Return Spark, with the calling thread bound to the statement. Finding a dead JVM here harms no statement."""
         spark = self._started()
         try:
             statement.bind(spark.jvm, time_zone)
@@ -409,7 +410,7 @@ class Work:
     def __init__(
         self, spark: _Spark, statement: Statement, sessions: ExitStack, time_zone: str, prefetch: ThreadPoolExecutor
     ) -> None:
-        """`sessions` has the Spark sessions that are taken here, until the work is done."""
+        """`sessions` holds the Spark sessions that are lent here until the work is done."""
         self.jvm = spark.jvm
         self.statement = statement
         self._spark = spark
@@ -419,13 +420,13 @@ class Work:
         self._session: JavaObject | None = None
 
     def go_on(self) -> None:
-        """After a pause: the present thread works for the statement now."""
+        """After a pause: bind the present thread to the statement."""
         self.statement.bind(self.jvm, self._time_zone)
         if self._session is not None:
             self.jvm.view.org.apache.spark.sql.classic.SparkSession.setActiveSession(self._session)
 
     def frame(self, query: RunnableQuery) -> JavaObject:
-        """The query, analysed, as a (Java) DataFrame."""
+        """Return the query, analysed, as a (Java) DataFrame."""
         with self._spark.scanned(query) as views:
             weight = weight_of(query, [view.row_count for view in views])
             self.statement.weigh(self.jvm, weight)
@@ -444,12 +445,12 @@ class Work:
             return session.sql(f"WITH {', '.join(parts)} ({query.sql}\n)" if parts else query.sql)
 
     def rows(self, frame: JavaObject) -> ArrowRows:
-        """The rows of an analysed query."""
+        """Return the rows of an analysed query."""
         return ArrowRows(self.jvm, self.statement, frame, self._time_zone, self._prefetch)
 
 
 def _lost_contact(error: Exception) -> bool:
-    """Whether the error may be the JVM's death: it is not an exception of Java's, and not one of ours."""
+    """Whether the error may be the JVM's death: it is neither an exception of Java's nor one of Sluice's."""
     return isinstance(error, (Py4JError, EOFError, ConnectionError)) and not isinstance(error, Py4JJavaError)
 
 
@@ -469,7 +470,7 @@ def _quoted(name: str) -> str:
 
 
 def _tell(loop: asyncio.AbstractEventLoop, told: Callable[..., None], *arguments: object) -> None:
-    # RuntimeError: the loop is closed, so there is nobody left to tell.
+    # RuntimeError: the loop is closed, so there is no waiter.
     if not loop.is_closed():
         loop.call_soon_threadsafe(told, *arguments)
 

@@ -1,7 +1,7 @@
-"""The part of the JVM's heap that rows on their way to clients may take, whatever the number of statements.
+"""The share of the JVM's heap for rows on their way to clients, whatever the number of statements.
 
-Nobody waits for it, for a statement that has some may compute for long. Each takes no more than half of what is left,
-so there is always some; who gets little has smaller windows, or rows that are relayed (see `storage.spark.results`).
+No statement waits for it, because its holder may compute for long. Each takes at most half of the rest, so there is
+always some. A statement that gets little has smaller windows, or rows that are relayed (see `storage.spark.results`).
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 import threading
 from typing import Final
 
-_PARTS: Final = 4  # of the heap, of which this is one: a window's rows are there as tasks' results and as the answer
+_PARTS: Final = 4  # one such part of the heap: a window's rows exist as tasks' results and as the answer
 
 
 class HeapShare:
-    """Its bytes, less those that are taken. Any thread."""
+    """The bytes of the share, less those taken. Any thread may call it."""
 
     def __init__(self, heap_bytes: int) -> None:
         self._left = heap_bytes // _PARTS
@@ -21,21 +21,21 @@ class HeapShare:
 
     @property
     def left(self) -> int:
-        """What nobody has."""
+        """The bytes that are not taken."""
         return self._left
 
     def offered(self, wanted: int) -> int:
-        """How many of the bytes that are `wanted` the caller would have now."""
+        """Return how many of the bytes `wanted` the caller would get now."""
         return min(wanted, self._left // 2)
 
     def take(self, wanted: int) -> int:
-        """How many of the bytes that are `wanted` the caller has from now on, until it gives them back."""
+        """Take up to `wanted` bytes; the caller has them until it gives them back."""
         with self._lock:
             taken = self.offered(wanted)
             self._left -= taken
         return taken
 
     def give_back(self, taken: int) -> None:
-        """The bytes are others' again."""
+        """Return the bytes."""
         with self._lock:
             self._left += taken

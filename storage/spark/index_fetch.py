@@ -1,6 +1,6 @@
-"""Rows that an index has located: read by position, and handed to Spark as they are.
+"""Index fetch: read located rows by position, and hand them to Spark.
 
-Only the row groups that hold any of them are read, without Spark; Spark sees a relation that is in memory. Blocking.
+Only the row groups that hold any of them are read, without Spark; Spark sees a relation in memory. Blocking.
 """
 
 from __future__ import annotations
@@ -23,14 +23,16 @@ from storage.parquet.positions import deleted_positions
 from storage.plan import FILE_COLUMN, NUMBER_COLUMN, POSITION_COLUMN, column_name
 from storage.spark.jvm import SparkJvm
 
-# More rows are read by Spark, from the files.
+# Spark reads larger numbers of rows, from the files.
 LOCATED_MAX: Final = 20_000
 _NANOSECONDS: Final = pa.time64("ns")
 
 
 def may_be_local(columns: Sequence[Column]) -> bool:
-    """Whether rows with these columns can be handed over: with none, nobody could count them, and Spark takes times in
-    another unit, which arrays cannot be brought to."""
+    """Whether rows with these columns can be handed over.
+
+    Rows without columns could not be counted. Spark takes times in another unit, to which arrays cannot be converted.
+    """
     return bool(columns) and not any(column.form.children and "TIME(" in column.form.spark for column in columns)
 
 
@@ -41,8 +43,8 @@ def located_rows(
     rows: Mapping[str, npt.NDArray[np.int64]],
     columns: Sequence[Column],
 ) -> Iterator[tuple[DataFile, npt.NDArray[np.int64], pa.Table]]:
-    """The rows at these positions that are not deleted, file by file: with their positions, and these columns of theirs
-    in lake form, under the columns' names."""
+    """Yield the live rows at these positions, file by file: their positions, and these columns in lake form, under the
+    columns' names."""
     lake = LakeFiles(data_path)
     for file in files:
         positions = rows.get(file.path)
@@ -63,7 +65,7 @@ def local_relation(
     needs_position: bool,
     numbers: Mapping[str, int] | None = None,
 ) -> JavaObject:
-    """A DataFrame of located rows: `c<attnum>`, `_file` and `_position` where they are needed, and `_number` with the
+    """Return a DataFrame of located rows: `c<attnum>`, `_file` and `_position` if needed, and `_number` with the
     `numbers` of the files' first rows."""
     fields = [spark_field(column_name(column.attnum), column) for column in columns]
     types = [_handed(arrow_type(column.form)) for column in columns]
@@ -89,7 +91,7 @@ def local_relation(
 
 
 def local_frame(jvm: SparkJvm, tables: Iterable[pa.Table], fields: Sequence[dict[str, Any]]) -> JavaObject:
-    """A DataFrame of rows that are in memory, with Spark's fields."""
+    """Return a DataFrame of rows in memory, with Spark's fields."""
     messages = jvm.view.java.util.ArrayList()
     for table in tables:
         for batch in table.combine_chunks().to_batches():
@@ -100,7 +102,7 @@ def local_frame(jvm: SparkJvm, tables: Iterable[pa.Table], fields: Sequence[dict
 
 
 def plain_field(name: str, kind: str) -> dict[str, Any]:
-    """A field that is no column of a table, as Spark describes it."""
+    """Return a field that is no column of a table, as Spark describes it."""
     return {"name": name, "type": kind, "nullable": True, "metadata": {}}
 
 
@@ -109,7 +111,7 @@ def _handed(kind: pa.DataType) -> pa.DataType:
 
 
 def in_nanoseconds(table: pa.Table) -> pa.Table:
-    """The rows with times as Spark takes them from Arrow, 24:00 included."""
+    """Return the rows with times as Spark takes them from Arrow, 24:00 included."""
     for number, field in enumerate(table.schema):
         if pa.types.is_time64(field.type):
             handed = pa.compute.multiply(table.column(number).cast(pa.int64()), 1000).cast(_NANOSECONDS)
@@ -120,7 +122,7 @@ def in_nanoseconds(table: pa.Table) -> pa.Table:
 def row_groups(
     data_path: str, table: Table, files: Sequence[DataFile], rows: Mapping[str, npt.NDArray[np.int64]]
 ) -> tuple[int, int]:
-    """In how many row groups of how many that these files have the positions are."""
+    """Return how many row groups, of how many in these files, have the positions."""
     lake, opened, total = LakeFiles(data_path), 0, 0
     for file in files:
         if file.path in rows:

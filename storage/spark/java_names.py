@@ -1,7 +1,6 @@
-"""Names of Java's: packages, classes and their static members, each looked up once.
+"""Java's names, cached: packages, classes and their static members, each looked up once.
 
-Py4J asks the JVM for every part of a name each time that it is used, which for a short statement is more than half of
-all that it asks.
+Py4J asks the JVM for every part of a name at each use; for a short statement this is more than half of all requests.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ class JavaNames:
         self._found = found
 
     def __getattr__(self, name: str) -> Any:
-        """Comes here the first time only. Static fields may change, so they are not kept."""
+        """Python calls it the first time only. Static fields may change, so they are not kept."""
         if name.startswith("__"):
             raise AttributeError(name)
         value = getattr(self._found, name)
@@ -30,5 +29,5 @@ class JavaNames:
         return value
 
     def __call__(self, *arguments: Any) -> Any:
-        """A new object of the class."""
+        """Return a new object of the class."""
         return self._found(*arguments)

@@ -1,8 +1,8 @@
-"""The Java process that Spark runs in: started as our child, ended with us, and known to be alive or not.
+"""The JVM of Spark: a child process that ends with this one.
 
-PySpark's launcher is used as it is; of PySpark's Python classes only the gateway to the JVM, for their class-level
-singletons could not be given a second JVM after the first one was killed. The child reads a pipe that this process
-holds, and exits when the pipe closes, so it ends with its parent however that ends.
+PySpark's launcher is used as it is. Of PySpark's Python classes only the gateway to the JVM is used: their class-level
+singletons cannot get a second JVM after the first was killed. The child reads a pipe that this process holds, and exits
+when the pipe closes. So it ends with its parent, however that ends.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from storage.spark.spark_conf import chosen_settings
 from storage.spool.spill import TEMP_FILE_LIMIT_BYTES
 from storage.spool.unread_rows import LIMIT_BYTES
 
-# Results so large that each of their tasks keeps its slot while its rows come (storage.spark.partition_stream): so many
-# at a time.
+# The number of simultaneous results so large that each of their tasks keeps its slot while rows come
+# (storage.spark.partition_stream).
 RELAYS: Final = 4
 _STOP_SECONDS_MAX: Final = 10.0
 _DEATH_SECONDS_MAX: Final = 0.5
@@ -40,15 +40,15 @@ _LOG_TAIL_BYTES: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """`url` is Spark's master ("local[*]", "spark://host:7077").
+    """The engine's settings. `url` is Spark's master ("local[*]", "spark://host:7077").
 
-    `log` receives what the JVM prints (nothing is kept where it is None); `scratch` is the folder of shuffle and spill
-    files (a temporary one where it is None); with `ui`, Spark shows its jobs on a port of its own; `spark` are the
-    user's settings of Spark, by name (see `storage.spark.spark_conf`). An INSERT of `spark_writes_from` bytes or more,
-    by Spark's estimate, is written by Spark's tasks rather than here (see `storage.spark.write`). Rows that clients
-    have not read yet take `unread_limit` bytes of disk at most, in `unread_folder` (see `storage.spool.unread_rows`);
-    those of one statement that are kept until it is over, `temp_file_limit` (see `storage.spool.spill`). `shuffled` is
-    the seed of blocks out of order (see `storage.spark.shuffled_blocks`), None for none.
+    `log` receives the JVM's output (None drops it). `scratch` is the folder of shuffle and spill files (None: a
+    temporary one). With `ui`, Spark shows its jobs on a port of its own. `spark` are the user's settings of Spark, by
+    name (see `storage.spark.spark_conf`). Spark's tasks write an INSERT of `spark_writes_from` bytes or more, by
+    Spark's estimate; this process writes smaller ones (see `storage.spark.write`). Unread rows of clients take at most
+    `unread_limit` bytes of disk, in `unread_folder` (see `storage.spool.unread_rows`); rows kept until the end of one
+    statement, `temp_file_limit` (see `storage.spool.spill`). `shuffled` is the seed of shuffled blocks (see
+    `storage.spark.shuffled_blocks`), None for none.
     """
 
     url: str = "local[*]"
@@ -64,13 +64,13 @@ class EngineSettings:
     temp_file_limit: int = TEMP_FILE_LIMIT_BYTES
 
 
-# A plan nests as deeply as its SQL, and Spark goes down into it: where it plans, and in tasks, which are handed it. The
-# memory is taken as it is used.
+# A plan nests as deeply as its SQL, and Spark recurses into it in the planner and in tasks. The stack's memory is only
+# taken when used.
 _STACK: Final = "-Xss128m"
-# What every session has. Those under spark.sql decide what SQL means and are part of the planner's contract.
+# The settings of every session. Those under spark.sql decide what SQL means and are part of the planner's contract.
 _SETTINGS: Final[dict[str, str]] = {
     "spark.app.name": "sluice",
-    # Who looks at jobs does not end them: that is for PostgreSQL's rights to say.
+    # The page of jobs does not end them: PostgreSQL's rights decide about that.
     "spark.ui.killEnabled": "false",
     # Hadoop gives its files and folders modes of its own, whatever the process's umask is.
     "spark.hadoop.fs.permissions.umask-mode": "077",
@@ -80,14 +80,14 @@ _SETTINGS: Final[dict[str, str]] = {
     "spark.rdd.limit.initialNumPartitions": "1000000",  # see storage.spark.results
     "spark.driver.extraJavaOptions": f"{_STACK} -XX:+UseParallelGC -Duser.timezone=UTC -Djava.awt.headless=true",
     "spark.executor.extraJavaOptions": f"{_STACK} -Duser.timezone=UTC",
-    "spark.cleaner.periodicGC.interval": "5min",  # shuffle files of finished statements go when their objects do
-    # By itself Spark takes pages of 16 MB of such a heap, and each sort, join and aggregate of a few rows takes one.
+    "spark.cleaner.periodicGC.interval": "5min",  # finished statements' shuffle files are removed with their objects
+    # Spark's default for such a heap is pages of 16 MB, and each sort, join and aggregate of a few rows takes one.
     "spark.buffer.pageSize": "1m",
     "spark.task.maxFailures": "1",
     # A statement of a few tasks does not wait until the last task of a long one has begun (storage/spark/statement.py).
     "spark.scheduler.mode": "FAIR",
     "spark.sql.catalogImplementation": "in-memory",
-    "spark.sql.variable.substitute": "false",  # ${…} in a client's text is not to be read as a setting of the JVM's
+    "spark.sql.variable.substitute": "false",  # ${…} in a client's text must not read a setting of the JVM's
     "spark.sql.analyzer.maxIterations": "10000",  # one for each WITH query that reads the one before it
     "spark.sql.ansi.enabled": "true",
     "spark.sql.caseSensitive": "false",
@@ -119,7 +119,7 @@ _SETTINGS: Final[dict[str, str]] = {
 
 
 def spark_settings(settings: EngineSettings, scratch: Path) -> dict[str, str]:
-    """Every Spark setting, by name. 22023 where the user's choose what is not theirs to choose."""
+    """Return every Spark setting, by name. 22023 if the user's settings choose one that is not theirs."""
     chosen = {
         **_SETTINGS,
         "spark.master": settings.url,
@@ -139,12 +139,12 @@ def spark_settings(settings: EngineSettings, scratch: Path) -> dict[str, str]:
 
 
 def check_settings(settings: EngineSettings) -> None:
-    """22023 where a Spark of these settings would not be started."""
+    """Raise 22023 if Spark would not start with these settings."""
     spark_settings(settings, Path())
 
 
 def _local_cores(url: str) -> int:
-    """The cores that a master "local", "local[N]" or "local[*]" names."""
+    """Return the number of cores that a master "local", "local[N]" or "local[*]" names."""
     count = url.removeprefix("local").strip("[]")
     return (os.cpu_count() or 1) if count == "*" else int(count or 1)
 
@@ -152,21 +152,21 @@ def _local_cores(url: str) -> int:
 class SparkJvm:
     """A running JVM with a Spark context: `view` names Java classes, `context` is the SparkContext, `session` its root.
 
-    The calls are Py4J's: each Python thread has a Java thread of its own, whose local properties (job group, settings)
+    Calls go through Py4J: each Python thread has a Java thread of its own, whose local properties (job group, settings)
     are therefore the Python thread's.
     """
 
     def __init__(self, settings: EngineSettings) -> None:
-        """Start it: some seconds. 57P03 where Java or Spark does not come up."""
+        """Start it, in some seconds. 57P03 if Java or Spark does not come up."""
         _check_java()
-        self.lost = False  # set by whoever finds that it does not answer any more
+        self.lost = False  # set when it no longer answers
         self._own_scratch = settings.scratch is None
         self.scratch = settings.scratch or Path(tempfile.mkdtemp(prefix="sluice-spark-"))
         self.settings = spark_settings(settings, self.scratch)
         conf = SparkConf(loadDefaults=False)
         conf.setAll(list(self.settings.items()))
         if settings.ui and settings.url.startswith("local"):
-            # By itself the page is there for every machine, with everybody's statements, and asks for no password.
+            # By default the page is open to every machine, shows all statements, and asks for no password.
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         archive = archive_path()
         if archive is not None and archive.exists():
@@ -218,8 +218,10 @@ class SparkJvm:
         return True
 
     def context_ended(self) -> bool:
-        """Whether Spark has ended its context, as it does where its own threads run out of memory: nothing runs in the
-        process any more, though it answers."""
+        """Whether Spark has ended its context, as it does if its own threads run out of memory.
+
+        Nothing runs in the process any more then, though it answers.
+        """
         if not self.lost:
             try:
                 self.lost = bool(self.context.isStopped())
@@ -228,7 +230,7 @@ class SparkJvm:
         return self.lost
 
     def stop(self, seconds_max: float = _STOP_SECONDS_MAX) -> None:
-        """End the process and wait for it; an end that takes longer than that is a kill. Blocking."""
+        """End the process and wait for it; kill it after `seconds_max`. Blocking."""
         if self._process.stdin is not None:
             self._process.stdin.close()
         if self.lost:
@@ -247,7 +249,7 @@ class SparkJvm:
 
 
 def _check_java() -> None:
-    """Raise 57P03 where Spark's launcher would find no Java: it looks in JAVA_HOME, else on the PATH."""
+    """Raise 57P03 if Spark's launcher would find no Java: it looks in JAVA_HOME, else on the PATH."""
     home = os.environ.get("JAVA_HOME")
     if home and not os.access(Path(home) / "bin" / "java", os.X_OK):
         reason = f"there is no Java in JAVA_HOME={home}"

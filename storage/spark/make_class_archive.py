@@ -1,6 +1,6 @@
-"""Makes the archive of Spark's classes (storage.spark.class_archive): `python -m storage.spark.make_class_archive`.
+"""Make the archive of Spark's classes (storage.spark.class_archive): `python -m storage.spark.make_class_archive`.
 
-Once for the Java and the Spark that are installed; whoever sets Sluice up calls it. Calling it again does nothing.
+Run it once per installed Java and Spark, when Sluice is set up. Running it again does nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from storage.spark.small_query import SETTINGS, Weight
 from storage.spark.statement import Statement
 
 _MAKING_SECONDS_MAX: Final = 600.0
-# What most statements need: rows in memory and in files, compiled and not, grouped, joined, sorted, ranked.
+# The work of most statements: rows in memory and in files, compiled and not, grouped, joined, sorted, ranked.
 _EXERCISES: Final = (
     "SELECT a % 3 AS g, count(*), sum(a), max(b) FROM r GROUP BY a % 3 ORDER BY max(b), g LIMIT 5",
     "SELECT x.b, y.a FROM r x JOIN r y ON x.a = y.a + 1 WHERE y.b > 'b' ORDER BY x.b",
@@ -31,7 +31,7 @@ _EXERCISES: Final = (
 
 
 def make_archive(path: Path) -> None:
-    """Start Spark, let it do what most statements need, and keep the classes that it has loaded. Some 20 seconds."""
+    """Start Spark, run the work of most statements, and archive the loaded classes. Some 20 seconds."""
     with tempfile.TemporaryDirectory(prefix="archive-", dir=path.parent) as folder, ThreadPoolExecutor() as prefetch:
         scratch, made = Path(folder), Path(folder) / path.name
         table = pa.table({"a": pa.array(range(10), pa.int32()), "b": [f"v{n}" for n in range(10)]})

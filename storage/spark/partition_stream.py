@@ -1,10 +1,9 @@
-"""One partition's batches, streamed from the task that makes them to this process, however many they are.
+"""A partition stream: batches of one partition, sent from its task to this process as they are made.
 
-Spark itself brings a partition home whole, so one that explodes (a cross join, a long series) would fill the memory of
-the JVM. Here a Python worker of Spark's beside the task sends each batch over TCP as it is made, and waits when nobody
-reads. The task keeps its slot meanwhile, so there are few relays at a time, and a local Spark has slots to spare. Who
-reads for a client that does not is patient for a moment only (`storage.spool.batch_channel`), so a relay is soon free
-again.
+Spark itself returns a partition whole, so one that explodes (a cross join, a long series) would fill the memory of the
+JVM. Here a Python worker of Spark's beside the task sends each batch over TCP as it is made, and waits if it is not
+read. The task keeps its slot meanwhile, so there are few relays at a time, and a local Spark has spare slots. The
+reader waits for a slow client for a moment only (`storage.spool.batch_channel`), so a relay is soon free again.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _SECRET_BYTES: Final = 32
 def relayed(
     jvm: SparkJvm, partition: JavaObject, executor: Executor, bind: Callable[[], None]
 ) -> Generator[bytes, None, None]:
-    """The elements (bytes) of an RDD of one partition, as they are made.
+    """Yield the elements (bytes) of an RDD of one partition, as they are made.
 
     The job runs in `executor`, in a thread that calls `bind` first. Its failure is raised here.
     """
@@ -58,7 +57,7 @@ def relayed(
 
 @contextmanager
 def _place(jvm: SparkJvm, check: Callable[[], None]) -> Iterator[None]:
-    """One of the few; who waits for it looks now and then whether it still should."""
+    """Take one of the few relays; a waiter checks now and then whether its statement was cancelled."""
     while not jvm.relays.acquire(timeout=_LOOK_SECONDS):
         check()
     try:
@@ -90,7 +89,7 @@ def _accept(listener: socket.socket, job: Future[None]) -> socket.socket:
 
 
 def _sender(host: str, port: int, secret: bytes) -> Callable[[int, Iterator[bytes]], Iterator[bytes]]:
-    """What the worker runs. It is pickled by value, so it must refer to nothing outside itself."""
+    """Return what the worker runs. It is pickled by value, so it must refer to nothing outside itself."""
 
     def send(_: int, messages: Iterator[bytes]) -> Iterator[bytes]:
         import socket  # noqa: PLC0415 - in the worker

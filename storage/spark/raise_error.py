@@ -1,11 +1,11 @@
-"""Errors that our own SQL raises on purpose, as text that Spark carries and nothing alters. Pure.
+"""Errors that Sluice's SQL raises, encoded as text that Spark carries unchanged. Pure.
 
 Two spellings, for `raise_error('…')`:
 
-    SLUICE:<sqlstate>:<message>     where the SQL makes up the message from values
-    SLUICE:<fields as JSON>         where more than the message is known (`raise_error_text`)
+    SLUICE:<sqlstate>:<message>     the SQL builds the message from values
+    SLUICE:<fields as JSON>         more than the message is known (`raise_error_text`)
 
-Whatever Spark wraps around the text on its way back, `raised_error` makes the same error of it.
+`raised_error` restores the error from any text that Spark wraps around it.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _SPARK_TAIL: Final = re.compile(r" SQLSTATE: P0001\b.*", re.DOTALL)
 
 
 def raise_error_text(error: SluiceError) -> str:
-    """The text for Spark's `raise_error`, to be put into SQL as a string literal."""
+    """Return the text for Spark's `raise_error`, to be put into SQL as a string literal."""
     return _MARK + json.dumps(error.fields, ensure_ascii=False)
 
 
 def raised_error(message: str) -> SluiceError | None:
-    """The error whose text is somewhere in the message of an exception; None where there is none."""
+    """Return the error whose text is anywhere in the message of an exception; None if there is none."""
     _, mark, rest = message.partition(_MARK)
     if not mark:
         return None

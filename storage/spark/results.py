@@ -1,8 +1,8 @@
 """The rows of a DataFrame as Arrow record batches: in order, while they are made, in bounded memory.
 
-How, and why so. Spark turns each partition into Arrow batches (`Dataset.toArrowBatchRdd`); what is open is how they
-come home. Measured with 5 million rows of 3 columns (bigint, double, text) on two cores, warm, best of three (the
-last row through the whole engine, and 2.3 s of processor time in the JVM, 0.2 s here):
+Spark turns each partition into Arrow batches (`Dataset.toArrowBatchRdd`). There are several ways to return them.
+Measured with 5 million rows of 3 columns (bigint, double, text) on two cores, warm, best of three (the last row through
+the whole engine, and 2.3 s of processor time in the JVM, 0.2 s here):
 
 | way | M rows/s | order | memory of the JVM | backpressure |
 |---|---|---|---|---|
@@ -11,16 +11,16 @@ last row through the whole engine, and 2.3 s of processor time in the JVM, 0.2 s
 | the same with prefetch | 3.5 | kept | two partitions | yes |
 | **windows of partitions, with prefetch** | 3.3 | kept | two windows | yes |
 
-So: one job runs a *window* of consecutive partitions, as wide as there are cores at first; while its rows are read
-from a socket, the next window runs. A window whose rows are few makes the next one wider, so a selective scan of many
-partitions soon uses the whole cluster; one whose rows are many makes it narrower. Nobody reads: the socket fills, the
-JVM waits, no further job starts. Who takes the rows in turns (`in_turns`) has a moment between two jobs in which
-nothing is held in Spark, if he has enough for now. A LIMIT without ORDER BY stops at the window that has rows enough.
+So one job runs a *window* of consecutive partitions, as wide as there are cores at first. While its rows are read from
+a socket, the next window runs. A window with few rows makes the next one wider, so a selective scan of many partitions
+soon uses the whole cluster; a window with many makes it narrower. If nothing reads, the socket fills, the JVM waits,
+and no further job starts. A consumer that takes the rows in turns (`in_turns`) can pause between two jobs, when Spark holds
+nothing of the result. A LIMIT without ORDER BY stops at the window that has rows enough.
 
-A job's rows are in the JVM until they are read, so a window that turns out to have too many (a cross join in one
-partition) is given up before any of them was seen, and its partitions are streamed by `storage.spark.partition_stream`.
-How many are too many depends on how wide they are (`storage.spark.batch_widths`): where that is not known, the first
-window has few, which teach it; and on how much of the heap other results have (`storage.spark.heap_share`).
+A job's rows are in the JVM until they are read. So a window with too many rows (a cross join in one partition) is given
+up before any of them was seen, and its partitions are streamed by `storage.spark.partition_stream`. The limit depends
+on the width of rows (`storage.spark.batch_widths`) and on the heap that other results have (`storage.spark.heap_share`).
+While the width is unknown, the first window has few rows, which teach it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ from storage.spark.statement import Statement
 _WIDER_BELOW_BYTES: Final = 4 * 2**20
 _NARROWER_ABOVE_BYTES: Final = 64 * 2**20
 _WIDER_BY: Final = 4
-# What Py4J hands over is in memory several times: so many batches, and so many rows before their width is known.
+# Py4J holds the rows that it returns several times in memory: at most so many batches, and so many rows before their
+# width is known.
 _HANDED_BATCHES_MAX: Final = 2
 _FIRST_HANDED_ROWS: Final = 20
 
@@ -54,7 +55,7 @@ class _Window:
     """The rows of one job, waiting in the JVM behind a socket."""
 
     def __init__(self, served: Sequence[Any], closed: Callable[[], None]) -> None:
-        """`closed` is called when they are not there any more."""
+        """`closed` is called when the rows are gone."""
         self._closed = closed
         port, secret, self._server = served
         self._stream, connection = local_connect_and_auth(port, secret)
@@ -62,9 +63,9 @@ class _Window:
         connection.close()  # the stream keeps the connection open
 
     def messages(self) -> Iterator[bytes]:
-        """The framed messages of PySpark's socket protocol.
+        """Yield the framed messages of PySpark's socket protocol.
 
-        The end of the stream is not told from the death of the JVM, so the server is asked whether it got to the end.
+        The end of the stream looks like the death of the JVM, so the server is asked whether it got to the end.
         """
         while True:
             try:
@@ -86,7 +87,7 @@ class _Window:
 
 
 class _Handed:
-    """The rows of one job of a light query's: so few that they come by themselves, without a socket."""
+    """The rows of one job of a light query: so few that Py4J returns them, without a socket."""
 
     def __init__(self, found: Any, count: int) -> None:
         self._found = found
@@ -96,13 +97,13 @@ class _Handed:
         return (bytes(self._found[number]) for number in range(self._count))
 
     def close(self) -> None:
-        """There is nothing to close."""
+        """Do nothing."""
 
 
 class _Size(NamedTuple):
-    """How many batches a window may have, each of so many bytes, and each of so many tasks at once as well.
+    """The limits of a window: its batches, the bytes of each, and how many of its tasks may have that many at once.
 
-    `looks`: it is to teach how wide rows are, and comes again if it has more.
+    `looks`: the window is to teach how wide rows are, and is read again if it has more.
     """
 
     batches: int
@@ -112,16 +113,16 @@ class _Size(NamedTuple):
 
     @property
     def bytes_max(self) -> int:
-        """What they take of the heap, if all are there."""
+        """The heap that the batches take, if all are there."""
         return self.batches * self.batch_bytes * self.tasks
 
     def within(self, taken: int) -> int:
-        """How many batches there may be in so much of the heap; some are always allowed."""
+        """Return how many batches may be in so much of the heap; some are always allowed."""
         return max(taken // (self.batch_bytes * self.tasks), FIRST_BATCHES)
 
 
 class _TooMany(NamedTuple):
-    """A window that had more batches than it may have; `window` has some of them, where it was to be looked at."""
+    """A window that had more batches than allowed; `window` has some of them, if it was to be looked at."""
 
     window: _Window | _Handed | None
 
@@ -134,7 +135,7 @@ class _Ahead(NamedTuple):
 
 
 def arrow_schema_of(jvm: SparkJvm, frame: JavaObject) -> pa.Schema:
-    """The Arrow schema of the batches that a (Java) DataFrame yields."""
+    """Return the Arrow schema of the batches of a (Java) DataFrame."""
     arrow = jvm.view.org.apache.spark.sql.util.ArrowUtils
     message = arrow.toArrowSchema(frame.schema(), "UTC", False, False, False).serializeAsMessage()
     return pa.ipc.read_schema(pa.py_buffer(message))
@@ -146,7 +147,7 @@ class ArrowRows:
     def __init__(
         self, jvm: SparkJvm, statement: Statement, frame: JavaObject, time_zone: str, prefetch: Executor
     ) -> None:
-        """Plans the query; `prefetch` is where the job after the present one runs."""
+        """Plan the query; the job after the present one runs in `prefetch`."""
         self._jvm = jvm
         self._statement = statement
         self._frame = frame
@@ -158,8 +159,10 @@ class ArrowRows:
         return (batch for batch in self.in_turns(lambda: False) if batch is not None)
 
     def in_turns(self, has_enough: Callable[[], bool]) -> Iterator[pa.RecordBatch | None]:
-        """The batches, and None where nothing of it is in Spark, for the consumer `has_enough` and may go on later, in
-        another thread that is bound to the statement."""
+        """Yield the batches, and None at a pause: nothing of the result is in Spark, and the consumer `has_enough`.
+
+        It may go on later, in another thread that is bound to the statement.
+        """
         self._has_enough = has_enough
         plan = self._frame.queryExecution().executedPlan()
         kind = plan.getClass().getSimpleName()
@@ -177,7 +180,7 @@ class ArrowRows:
         return rows if limit is None else _first(rows, limit)
 
     def _planned(self, rows: JavaObject, schema: JavaObject) -> Generator[pa.RecordBatch, None, None]:
-        """The few rows that Spark has computed while it planned: there is no job to run."""
+        """Yield the few rows that Spark has computed while it planned, without a job."""
         converter = getattr(self._jvm.view.org.apache.spark.sql.execution.arrow, "ArrowConverters$ArrowBatchIterator")
         left = rows.iterator()
         count = min(_FIRST_HANDED_ROWS, self._widths.rows)
@@ -193,7 +196,7 @@ class ArrowRows:
             count = self._widths.rows
 
     def _batches(self) -> JavaObject:
-        """The plan as an RDD of batches. What it has computed for others (shuffles, broadcasts) is not done again."""
+        """Return the plan as an RDD of batches. Its shuffles and broadcasts that exist are not computed again."""
         self._frame.sparkSession().conf().set("spark.sql.execution.arrow.maxRecordsPerBatch", str(self._widths.rows))
         return self._frame.toArrowBatchRdd(self._plan)
 
@@ -247,7 +250,7 @@ class ArrowRows:
         return _Size(widths.window_batches(partitions), widths.batch_bytes, tasks, not widths.known)
 
     def _look_at(self, window: _Window | _Handed) -> None:
-        """Learn from rows that come again."""
+        """Learn from rows that are read again."""
         with closing(window):
             for message in window.messages():
                 self._batch(message)
@@ -257,7 +260,7 @@ class ArrowRows:
             yield None
 
     def _relayed(self, batches: JavaObject, position: int, count: int) -> Generator[pa.RecordBatch | None, None, int]:
-        """Relay partitions from `position` on until one is small again; returns the next position."""
+        """Relay partitions from `position` on until one is small again; return the next position."""
         is_small = False
         while position < count and not is_small:
             yield from self._pauses()
@@ -287,7 +290,7 @@ class ArrowRows:
         return self._run(batches, start, end, allowed)
 
     def _run(self, batches: JavaObject, start: int, end: int, allowed: _Size) -> _Window | _Handed | _TooMany:
-        """One job over partitions [start, end), whose rows are in the JVM when it returns, unless they are too many.
+        """Run one job over partitions [start, end); its rows are in the JVM when it returns, unless they are too many.
 
         `take` stops each task at that number, and since `spark.rdd.limit.initialNumPartitions` is large it is one job.
         """
@@ -326,7 +329,7 @@ class ArrowRows:
         return window if is_whole else _TooMany(window)
 
     def _pruned(self, batches: JavaObject, start: int, end: int) -> JavaObject:
-        """The partitions [start, end) of an RDD. A Scala set is the function that tells what is in it."""
+        """Return the partitions [start, end) of an RDD. A Scala set is the function that tells what is in it."""
         if end - start == self._count:
             return batches
         view = self._jvm.view
@@ -341,7 +344,7 @@ def _nothing() -> None:
 
 
 def _plain_limit(plan: JavaObject, kind: str) -> int | None:
-    """The N of a query that ends in LIMIT N with neither order nor offset."""
+    """Return the N of a query that ends in LIMIT N with neither order nor offset."""
     if kind != "CollectLimitExec" or plan.offset() != 0 or plan.limit() < 0:
         return None
     return int(plan.limit())

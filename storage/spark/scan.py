@@ -1,18 +1,18 @@
-"""Lake tables as relations of Spark: which files, which columns, which rows of them are deleted.
+"""Scans of lake tables as relations of Spark: files, columns and deleted rows.
 
-A table version never changes, so the relation made of it (a global temporary view, which every session sees) is kept
-for the next query, which looks that its files still have their sizes; the least recently used go. What a view is keyed
-by is all that it is made of: the table's columns and the files, each with its delete file.
+A table version never changes, so its relation (a global temporary view, which every session sees) is kept for the next
+query, which checks that its files still have their sizes. The least recently used are dropped. The key of a view is all
+that it is made of: the table's columns and the files, each with its delete file.
 
-A file that lacks a column (it was added later) gives the column's initial default. Deleted rows are left out by an
-anti-join of the files that have any with the positions in their delete files; all other files are read as they are.
-Files are told apart by their names alone, so that a lake may be moved; all of a table's are in its own folder.
+A file that lacks a later column gives the column's initial default. Deleted rows are left out by an anti-join of the
+files that have any with the positions in their delete files; all other files are read as they are. Files are told apart
+by their names alone, so that a lake may be moved; all of a table's are in its own folder.
 
-Small files are read here, and kept (`storage/parquet/small_files.py`); Spark is handed their rows, be it beside large
-files: that takes it a quarter of the processor time where they are few, and a small part of it where they are many.
+Small files are read and kept here (`storage/parquet/small_files.py`), and Spark gets their rows, also beside large
+files. This takes Spark a quarter of the processor time for few files, and a small part of it for many.
 
-Columns are read by their IDs, but Spark looks for the statistics by which it skips parts of a file by name: so a name
-that it reads by must not be that of another column in the file. It is longer than any name in PostgreSQL.
+Columns are read by their IDs, but Spark looks up the statistics by which it skips parts of a file by name. So a
+column's name here must not be that of another column in the file: it is longer than any name in PostgreSQL.
 """
 
 from __future__ import annotations
@@ -51,25 +51,27 @@ from storage.spark.index_fetch import (
 from storage.spark.jvm import SparkJvm
 
 VIEWS_MAX: Final = 256
-# So many small files are read beside located rows, in place of by a job of Spark's.
+# So many small files are read beside located rows, in place of a job of Spark's.
 _SMALL_FILES_MAX: Final = 64
-# So much of small files is read here and handed over, and stays in the JVM's memory as a view.
+# So many bytes of small files are read here and handed over, and stay in the JVM's memory as a view.
 _HANDED_FILES_MAX: Final = 2_000
 _HANDED_BYTES_MAX: Final = 4 * 2**20
 # Beside large files Spark reads fewer small ones along with them.
 _HANDED_FILES_MIN: Final = 8
-# What all views together keep of rows that were handed over, in bytes of their files.
+# The limit of all views for rows that were handed over, in bytes of their files.
 _VIEWS_BYTES_MAX: Final = 64 * 2**20
 _NAME_BYTES_MAX: Final = 63  # of PostgreSQL (NAMEDATALEN)
 
-# (table, columns, files with their delete files, whether positions are shown, the numbers of first rows where they are)
+# (table, columns, files with their delete files, whether positions are shown, the numbers of first rows if shown)
 _Key = tuple[Any, ...]
 _NUMBERED: Final = [plain_field("numbered_file", "string"), plain_field("first_number", "long")]
 
 
 class View(NamedTuple):
-    """A relation of Spark's by its `name`; `row_count` of rows that it was handed, None where it reads files, too;
-    `handed_bytes` of the files that these rows are of."""
+    """A relation of Spark's by its `name`.
+
+    `row_count` is the number of handed rows, None if it reads files, too; `handed_bytes` are those of their files.
+    """
 
     name: str
     row_count: int | None
@@ -77,7 +79,7 @@ class View(NamedTuple):
 
 
 class ScanViews:
-    """The views of one JVM. `acquire` may be called by any thread that is bound to a statement."""
+    """The views of one JVM. Any thread that is bound to a statement may call `acquire`."""
 
     def __init__(self, jvm: SparkJvm, data_path: str, views_max: int = VIEWS_MAX) -> None:
         self._jvm = jvm
@@ -90,7 +92,7 @@ class ScanViews:
         self._numbers = itertools.count(1)
 
     def acquire(self, bound: BoundScan) -> View:
-        """The scan's view, made where it is missing. It stays until it is released as often."""
+        """Return the scan's view, created if missing. It stays until it is released as often."""
         scan, version = bound.scan, bound.version
         found = look_up(self._data_path, bound)
         files = found.whole
@@ -144,7 +146,7 @@ class ScanViews:
         return sum(view.handed_bytes for view in self._views.values())
 
     def _local(self, bound: BoundScan, files: Sequence[DataFile]) -> JavaObject:
-        """All rows of a few small files."""
+        """Return all rows of a few small files."""
         table = bound.version.table
         wanted = {file.path: np.arange(file.record_count) for file in files}
         rows = located_rows(self._data_path, table, files, wanted, table.columns)
@@ -153,7 +155,7 @@ class ScanViews:
         )
 
     def _located(self, bound: BoundScan, found: LookUp) -> View:
-        """A view over the rows that an index has found, and what has to be read beside; nobody else will want it."""
+        """Return a view over the rows that an index has found and the files to be read beside; it is not shared."""
         scan, table = bound.scan, bound.version.table
         columns = [column for column in table.columns if column.attnum in scan.attnums] or list(table.columns[:1])
         small = [file for file in found.whole if file.record_count < SIDECAR_ROWS_MIN][:_SMALL_FILES_MAX]
@@ -177,7 +179,7 @@ class ScanViews:
         return View(name, None if whole else count)
 
     def release(self, name: str) -> None:
-        """The statement that acquired the view has been analysed."""
+        """Release the view: the statement that acquired it has been analysed."""
         with self._lock:
             self._in_use[name] -= 1
         self._drop_unused()
@@ -204,7 +206,7 @@ class _Relation:
         self._shown = _shown(bound.scan)
 
     def of(self, files: Sequence[DataFile]) -> JavaObject:
-        """The rows of the files that are not deleted, under the names `c<attnum>`."""
+        """Return the live rows of the files, under the names `c<attnum>`."""
         parts = [self._part(group, missing) for missing, group in self._groups(files)]
         if not parts:
             return self._empty()
@@ -214,7 +216,7 @@ class _Relation:
         return frame if self._numbers is None else self._numbered(frame, self._numbers)
 
     def _numbered(self, frame: JavaObject, numbers: Mapping[str, int]) -> JavaObject:
-        """With `_number`; and without what it is made of, unless that is shown too."""
+        """Add `_number`, and drop the columns that it is made of unless they are shown too."""
         table = pa.table({"numbered_file": list(numbers), "first_number": pa.array(numbers.values(), pa.int64())})
         first = self._jvm.view.functions.broadcast(local_frame(self._jvm, [table], _NUMBERED))
         joined = frame.join(first, self._jvm.view.functions.expr(f"{FILE_COLUMN} = numbered_file"))
@@ -226,14 +228,14 @@ class _Relation:
         return joined.selectExpr(_seq(self._jvm, columns))
 
     def _groups(self, files: Sequence[DataFile]) -> list[tuple[tuple[Column, ...], list[DataFile]]]:
-        """Files that can be read alike: lacking the same columns, and with or without deleted rows."""
+        """Group files that can be read alike: lacking the same columns, and with or without deleted rows."""
         groups: dict[tuple[tuple[Column, ...], bool], list[DataFile]] = {}
         for file in files:
             groups.setdefault((self._missing(file), file.delete_file is not None), []).append(file)
         return [(missing, group) for (missing, _), group in groups.items()]
 
     def _missing(self, file: DataFile) -> tuple[Column, ...]:
-        """The columns with an initial default that the file was written without."""
+        """Return the columns with an initial default that the file was written without."""
         return tuple(
             column
             for column in self._table.columns
@@ -259,8 +261,10 @@ class _Relation:
     def _with_initial_defaults(
         self, frame: JavaObject, missing: tuple[Column, ...], shown: Sequence[str]
     ) -> JavaObject:
-        """With the columns that the files lack: the same values beside every row, for which Spark has not always a
-        constant (24:00)."""
+        """Add the columns that the files lack: the same values beside every row.
+
+        Spark has no constant for some of them (24:00).
+        """
         names = [column_name(column.attnum) for column in missing]
         values = pa.table([pa.repeat(initial_default(column), 1) for column in missing], names)
         fields = [spark_field(column_name(column.attnum), column) for column in missing]
@@ -285,7 +289,7 @@ class _Relation:
         return joined.drop(FILE_COLUMN).drop(POSITION_COLUMN)
 
     def _read(self, fields: list[dict[str, Any]], files: Sequence[DataFile | DeleteFile]) -> JavaObject:
-        """Files as Spark reads them, which passes over one that has become empty: so they are looked at before."""
+        """Return files as Spark reads them. Spark skips a file that has become empty, so files are checked before."""
         self._files.confirm([expected(self._table.path, file) for file in files], all_of=True)
         schema = self._jvm.view.org.apache.spark.sql.types.DataType.fromJson(
             json.dumps({"type": "struct", "fields": fields})
@@ -303,7 +307,7 @@ class _Relation:
 
 
 def _divided(files: Sequence[DataFile]) -> tuple[Sequence[DataFile], Sequence[DataFile]]:
-    """(files of which Spark is handed the rows, since to open them would cost it more than they do; the others)."""
+    """Return (files whose rows are handed to Spark, because opening them would cost it more; the others)."""
     small = [file for file in files if is_small(file)]
     if (
         len(small) < min(len(files), _HANDED_FILES_MIN)
@@ -316,12 +320,12 @@ def _divided(files: Sequence[DataFile]) -> tuple[Sequence[DataFile], Sequence[Da
 
 
 def _numbers(bound: BoundScan) -> Mapping[str, int] | None:
-    """The numbers of the files' first rows, where the scan shows rows' numbers."""
+    """Return the numbers of the files' first rows, if the scan shows rows' numbers."""
     return first_numbers(bound.version.files) if bound.scan.needs_number else None
 
 
 def _shown(scan: Scan) -> list[str]:
-    """What the scan shows beside the table's columns."""
+    """Return what the scan shows beside the table's columns."""
     return [FILE_COLUMN, POSITION_COLUMN] * scan.needs_position + [NUMBER_COLUMN] * scan.needs_number
 
 

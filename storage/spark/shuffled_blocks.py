@@ -1,9 +1,9 @@
-"""Blocks out of order, as on a cluster: for tests alone.
+"""Shuffled blocks, for tests: Spark gets the blocks of a table out of order, as on a cluster.
 
-On one machine Spark reads the blocks of a table in the order of its files, and small tables have one block: an answer
-that hangs on the order in which blocks arrive looks right there. A `Shuffle` deals the rows of each scan out to several
-blocks anew, and varies how Spark joins and groups them. What it does to a statement hangs on the seed and the
-statement's text alone, but for half of the statements, in which each reading of a scan has another order.
+On one machine Spark reads the blocks of a table in the order of its files, and small tables have one block. An answer
+that depends on the order of arrival looks right there. A `Shuffle` distributes the rows of each scan over several
+blocks anew, and varies how Spark joins and groups them. Its effect on a statement depends only on the seed and the
+statement's text, except in half of the statements, in which each read of a scan has another order.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 BLOCKS_MAX: Final = 7
-# Something else each time that it is computed; Spark takes it for a constant, and so reads a WITH query twice as ever.
+# It changes each time that it is computed. Spark takes it for a constant, and so still reads a WITH query twice.
 _ANYTHING: Final = "aes_encrypt('', '0123456789abcdef')"
 
 
@@ -28,7 +28,7 @@ class Shuffle:
 
     @classmethod
     def of(cls, seed: int, sql: str) -> Shuffle:
-        """The shuffle of this statement's text under the seed."""
+        """Return the shuffle of this statement's text under the seed."""
         chance = random.Random(f"{seed} {sql}")  # noqa: S311
         settings = {
             "spark.sql.adaptive.enabled": chance.choice(("true", "false")),
@@ -38,7 +38,7 @@ class Shuffle:
         return cls(settings, chance, chance.choice((_ANYTHING, "0")))
 
     def rows(self, relation: str) -> str:
-        """A query of the relation's rows, dealt out to blocks."""
+        """Return a query of the relation's rows, distributed over blocks."""
         blocks, number = self._chance.randint(2, BLOCKS_MAX), self._chance.getrandbits(31)
         return (
             f"SELECT * EXCEPT (dealt) FROM (SELECT /*+ REPARTITION({blocks}, dealt) */ *, "

@@ -1,10 +1,10 @@
-"""Light queries: those over so few rows that getting Spark ready is what they cost. Long ones: those of much SQL.
+"""The weight of a query: light if Spark's preparation is its whole cost, long if it is much SQL.
 
-For them Spark neither compiles Java nor adapts its plan, and works in one task: of the JVM's processor time that takes
-half. A session is for light queries or for others; Spark reads these settings when it plans, which is in a session, and
-in tasks, which find them among the properties of the thread that started the job.
+For a light query Spark neither compiles Java nor adapts its plan, and works in one task: this takes half of the JVM's
+processor time. A session is either for light queries or for others. Spark reads these settings in the session when it
+plans, and in tasks from the properties of the thread that started the job.
 
-Of a long query Spark would make Java code by the megabyte, and take seconds to compile it: for few rows, in vain.
+For a long query Spark would generate megabytes of Java code and take seconds to compile it: for few rows, in vain.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ SETTINGS: Final[Mapping[Weight, Mapping[str, str]]] = {
     Weight.LIGHT: {**_ALONE, **_INTERPRETED},
     Weight.LONG: _INTERPRETED,
 }
-# Those that some weight sets.
+# The settings that some weight sets.
 WEIGHED: Final = (*_ALONE, *_INTERPRETED)
-# Characters of SQL, and rows of all tables together up to which they are read faster than compiled.
+# Characters of SQL, and rows of all tables together up to which reading them is faster than compiling.
 _LONG_FROM: Final = 24_000
 _LONG_ROWS_MAX: Final = 50_000
 # Rows of all scans together.
 LIGHT_ROWS_MAX: Final = 2_000
-# What makes many rows of few. Where a text merely looks like it, the query is carried out the other way.
+# Constructs that make many rows of few. A text that only looks like one makes the query not light.
 _MULTIPLYING: Final = re.compile(r"\b(explode|sequence|range)\s*\(|\brecursive\b", re.IGNORECASE)
 
 
 def weight_of(query: RunnableQuery, row_counts: list[int | None]) -> Weight:
-    """`row_counts`: of each scan, how many rows Spark is handed; None where it reads files."""
+    """Return the weight. `row_counts`: for each scan, the number of rows handed to Spark; None if it reads files."""
     if _is_light(query, row_counts):
         return Weight.LIGHT
     rows = sum(bound.version.row_count for bound in query.scans)

@@ -1,7 +1,7 @@
-"""Which of Spark's settings are the user's to choose, and what they are by themselves.
+"""The Spark settings that users may choose, and their defaults.
 
-Some decide what SQL means here, or that a result comes home whole: these are the product's, and a wrong answer would
-be the price of another value.
+Some settings decide what SQL means here, or that a result is complete. These are the product's: another value could
+give wrong answers.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _GIGABYTE: Final = 2**30
 _DRIVER_GIGABYTES: Final = range(1, 32)
 _CGROUP_LIMIT: Final = Path("/sys/fs/cgroup/memory.max")
 _SIZE: Final = re.compile(r"[1-9]\d*[kmgt]", re.ASCII | re.IGNORECASE)
-# Besides what `storage.spark.jvm` gives a value of its own: names, and beginnings of names, that change answers, undo
-# limits or have a setting of `sluice serve`.
+# Names, and beginnings of names, of settings that change answers, undo limits or have an option of `sluice serve`.
+# Those that `storage.spark.jvm` sets are refused as well.
 _FIXED: Final = {
     "spark.master": "use --spark",
     "spark.driver.memory": "use --driver-memory",
@@ -30,7 +30,7 @@ _FIXED: Final = {
     "spark.speculation": "a result comes home from one attempt of each task",
 }
 _FIXED_BEGINNINGS: Final = ("spark.sql.legacy.", "spark.scheduler.", "spark.jars.ivy")
-# Of what has a value here, this is a matter of speed, room or place alone.
+# Of the settings with a value here, these only affect speed, room or place.
 CHOOSABLE: Final = frozenset({
     "spark.app.name", "spark.log.level", "spark.buffer.pageSize", "spark.cleaner.periodicGC.interval",
     "spark.default.parallelism", "spark.driver.bindAddress", "spark.driver.extraJavaOptions", "spark.driver.host",
@@ -39,19 +39,19 @@ CHOOSABLE: Final = frozenset({
     "spark.sql.files.maxPartitionBytes", "spark.sql.parquet.compression.codec",
     "spark.sql.shuffle.partitions", "spark.sql.sources.parallelPartitionDiscovery.threshold",
 })  # fmt: skip
-# These have a part of ours, which the user's is put behind.
+# These have a value of Sluice's, to which the user's is appended.
 _APPENDED: Final = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
 
 
 def memory_size(text: str) -> str:
-    """A size as Java takes it. ValueError where it is none."""
+    """Return a size as Java takes it. ValueError if it is none."""
     if _SIZE.fullmatch(text) is None:
         raise ValueError("expected a size, as 512m or 8g")
     return text.lower()
 
 
 def default_driver_memory() -> str:
-    """A quarter of the machine's memory, or of what its control group allows; 1 to 31 GB."""
+    """Return a quarter of the machine's memory, or of its control group's limit; 1 to 31 GB."""
     size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     try:
         limit = _CGROUP_LIMIT.read_text(encoding="ascii").strip()
@@ -64,9 +64,10 @@ def default_driver_memory() -> str:
 
 
 def read_defaults(file: Path) -> list[tuple[str, str]]:
-    """The settings of a file in the form of Spark's spark-defaults.conf: a name, blanks or `=`, and a value a line.
+    """Read the settings of a file in the form of Spark's spark-defaults.conf: a name, blanks or `=`, and a value a
+    line.
 
-    58030 where it cannot be read, 22023 where a line is none. Source: Spark's configuration guide.
+    58030 if it cannot be read, 22023 for an invalid line. Source: Spark's configuration guide.
     """
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
@@ -85,7 +86,8 @@ def read_defaults(file: Path) -> list[tuple[str, str]]:
 
 
 def chosen_settings(pairs: Iterable[tuple[str, str]], own: dict[str, str]) -> dict[str, str]:
-    """What a user's settings, the strongest last, make of ours. 22023 where one of them is not the user's to choose."""
+    """Return Sluice's settings changed by the user's, the strongest last. 22023 if one of them is not the user's to
+    choose."""
     chosen: dict[str, str] = {}
     for name, value in pairs:
         reason = None

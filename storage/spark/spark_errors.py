@@ -1,10 +1,10 @@
 """Spark's exceptions as PostgreSQL errors.
 
-Two kinds. Errors that our own SQL raises on purpose (`storage.spark.raise_error`: NOT NULL, CHECK, assertions of the
-planner) come back with exactly the fields that they were given. Spark's own error conditions are told by the table
-CONDITIONS, in PostgreSQL's words where it has them; a condition that is not in it keeps Spark's text without its
-advice, under Spark's SQLSTATE, most of which are the SQL standard's (Spark documentation, "Error Conditions"). Our SQL
-that Spark could not so much as analyse is of a shape that it does not take: 0A000.
+Errors that Sluice's SQL raises (`storage.spark.raise_error`: NOT NULL, CHECK, assertions of the planner) come back with
+exactly the fields that they were given. The table CONDITIONS maps Spark's own error conditions, to PostgreSQL's words
+if it has them. A condition that is not in it keeps Spark's text without its advice, under Spark's SQLSTATE; most of
+these are the SQL standard's (Spark documentation, "Error Conditions"). SQL of Sluice's that Spark cannot even analyse
+is 0A000: Spark does not take its shape.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _TYPE_NAMES: Final = {
     "TIME": "time", "STRING": "text",
 }  # fmt: skip
 
-# Java's arithmetic and calendar end before PostgreSQL's do: what is beyond them, PostgreSQL can tell.
+# Java's arithmetic and calendar end before PostgreSQL's do: beyond them, only PostgreSQL can tell.
 _BEYOND_JAVA: Final = frozenset({"java.lang.ArithmeticException", "java.time.DateTimeException"})
 
-# The name under which the SQL text in question is put beside Spark's parameters.
+# The name of the SQL text in question among Spark's parameters.
 _FRAGMENT: Final = "sluice.fragment"
 _TYPE_MARK: Final = re.compile(r"/\* (smallint|integer|bigint) \*/")
 _STRING: Final = re.compile(r"'(?:[^'\\]|\\.)*'")
@@ -62,8 +62,10 @@ def _out_of_range(parameters: _Parameters) -> str:
 
 
 def _arithmetic_overflow(parameters: _Parameters) -> str:
-    """In the SQL of what has overflown, the planner has marked its first operand: in front of an operator, or in the
-    parentheses of a function."""
+    """Return the error for an overflow. The planner has marked the first operand in its SQL.
+
+    The mark stands in front of an operator, or in the parentheses of a function.
+    """
     text = _STRING.sub("", parameters.get(_FRAGMENT, ""))
     for part in (text, text.partition("(")[2].rpartition(")")[0]):
         found = _TYPE_MARK.search(_outside_parentheses(part))
@@ -95,7 +97,7 @@ class Condition:
     message: str | Callable[[_Parameters], str]
 
 
-# What is declared with fewer digits is looked at by the planner's own SQL.
+# The planner's own SQL checks declared lengths of fewer digits.
 _TOO_MANY_DIGITS: Final = unsupported("a numeric computation of more than 38 digits").message
 
 CONDITIONS: Final = (
@@ -127,7 +129,7 @@ assert len(_BY_NAME) == len(CONDITIONS), "a condition is listed twice"
 
 
 def from_spark(exception: BaseException) -> SluiceError:
-    """The error that a client sees for an exception out of PySpark or Py4J. Never raises; the worst is XX000."""
+    """Return the client's error for an exception of PySpark or Py4J. Never raises; the worst is XX000."""
     if isinstance(exception, SluiceError):
         return exception
     try:
@@ -137,7 +139,7 @@ def from_spark(exception: BaseException) -> SluiceError:
 
 
 def jvm_died() -> SluiceError:
-    """The error of a statement whose JVM is gone."""
+    """Return the error of a statement whose JVM is gone."""
     return SluiceError(
         SqlState.CRASH_SHUTDOWN,
         "terminating statement because the Spark process ended unexpectedly",
@@ -147,7 +149,7 @@ def jvm_died() -> SluiceError:
 
 @dataclass(frozen=True, slots=True)
 class _Cause:
-    """What matters of one Java throwable."""
+    """The relevant parts of one Java throwable."""
 
     type: str
     message: str
@@ -166,8 +168,8 @@ def _translate(exception: BaseException) -> SluiceError:
     else:
         return SluiceError(SqlState.INTERNAL_ERROR, f"{type(exception).__name__}: {exception}")
     for cause in causes:
-        # As a parameter the text is whole; a message of Spark's may hold it with more behind it. One about a plan has
-        # those in it that the plan would raise.
+        # As a parameter the text is whole; a message of Spark's may hold it with more behind it. A message about a plan
+        # contains the errors that the plan could raise.
         message = "" if cause.type.endswith(_NOT_ANALYSED) else cause.message
         raised = raised_error((cause.parameters or {}).get("errorMessage", "")) or raised_error(message)
         if raised is not None:
@@ -208,7 +210,7 @@ def _of_conditions(causes: list[_Cause]) -> SluiceError:
 
 
 def _causes(throwable: Any) -> list[_Cause]:
-    """The throwable and what caused it, outermost first."""
+    """Return the throwable and its causes, outermost first."""
     causes: list[_Cause] = []
     while throwable is not None and len(causes) < _CAUSES_MAX:
         causes.append(_cause(throwable))

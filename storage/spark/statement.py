@@ -1,8 +1,8 @@
-"""One statement on Spark: its job group, its session, and whether it was cancelled.
+"""A statement on Spark: its job group, its settings, and whether it was cancelled.
 
-Every thread that works for a statement is *bound* to it first: the Java thread behind it then carries the job group, by
-which exactly this statement's jobs are cancelled, and the SQL settings, which tasks read from there. It also has a pool
-of Spark's scheduler to itself, or nearly: pools share the cores, while within one jobs wait for those before them.
+A thread is *bound* to a statement before it works for it. The Java thread behind it then carries the job group, by
+which exactly this statement's jobs are cancelled, and the SQL settings, which tasks read from there. A statement also has a
+pool of Spark's scheduler nearly to itself: pools share the cores, while within one jobs wait for those before them.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ def _nobody() -> None:
 
 
 def cancelled() -> SluiceError:
-    """What a statement says that was cancelled without another reason."""
+    """Return the error of a statement that was cancelled without another reason."""
     return SluiceError(SqlState.QUERY_CANCELED, "canceling statement due to user request")
 
 
 class Statement:
-    """`tag` is the caller's name for it; `group` its Spark job group, unique for ever.
+    """A running statement. `tag` is the caller's name for it; `group` its Spark job group, unique for ever.
 
-    `stopped` is called when it was stopped, and may be called again: one that pauses has no thread to learn of it.
+    `stopped` is called when it was stopped, perhaps repeatedly: a paused statement has no thread to learn of it.
     """
 
     def __init__(self, tag: str) -> None:
@@ -50,18 +50,18 @@ class Statement:
         self._weight: Weight | None = None
 
     def cancel(self, failure: SluiceError | None = None) -> None:
-        """Stop its jobs, those running and those to come; it fails with `failure` (57014 where none is given).
+        """Stop its jobs, running and future ones; it fails with `failure` (57014 if none is given).
 
-        Blocks until the statement has ended; any thread but the statement's own may call it, and more than once: the
+        Blocks until the statement has ended. Any thread but the statement's own may call it, and more than once: the
         first reason stays. Spark stops future jobs of a cancelled group, but not future map stages, of which adaptive
-        execution makes a job each (DAGScheduler, handleMapStageSubmitted): so it is told again until nothing runs.
+        execution makes a job each (DAGScheduler, handleMapStageSubmitted). So the call is repeated until nothing runs.
         """
         while not self._ended.is_set():
             self.stop(failure)
             self._ended.wait(_CANCEL_AGAIN_SECONDS)
 
     def stop(self, failure: SluiceError | None = None) -> None:
-        """`cancel` for who cannot wait for its end: it fails, and what runs now is stopped."""
+        """Do as `cancel`, without waiting for the end: the statement fails, and its running jobs are stopped."""
         with self._lock:
             if self._failure is None:
                 self._failure = failure or cancelled()
@@ -71,7 +71,7 @@ class Statement:
         self.stopped()
 
     def rows_read(self) -> int:
-        """How many rows its jobs have read of files so far, as far as Spark can say. Blocking."""
+        """Return how many rows its jobs have read of files so far, as far as Spark can say. Blocking."""
         jvm = self._jvm
         if jvm is None or not jvm.alive:
             return 0
@@ -81,11 +81,11 @@ class Statement:
             stages = {int(stage) for job in jobs if job.isDefined() for stage in job.get().stageIds()}
             found = [store.asOption(store.lastStageAttempt(stage)) for stage in stages]
         except (Py4JError, OSError):
-            return 0  # a stage that Spark has not begun to count, or a JVM that is about to be found dead
+            return 0  # a stage that Spark does not count yet, or a JVM that has died unnoticed
         return sum(int(stage.get().inputRecords()) for stage in found if stage.isDefined())
 
     def end(self) -> None:
-        """Nothing of it runs any more."""
+        """Mark the statement as ended."""
         self._ended.set()
 
     @property
@@ -94,7 +94,7 @@ class Statement:
         return self._failure
 
     def check(self) -> None:
-        """Raise where the statement was cancelled."""
+        """Raise if the statement was cancelled."""
         if self._failure is not None:
             raise self._failure
 
@@ -117,11 +117,11 @@ class Statement:
 
     @property
     def is_light(self) -> bool:
-        """Whether all that it does is light (see storage.spark.small_query)."""
+        """Whether all its work is light (see storage.spark.small_query)."""
         return self._weight is Weight.LIGHT
 
     def weigh(self, jvm: SparkJvm, weight: Weight) -> None:
-        """Of which weight is what it does from now on, in the calling thread and in those bound later."""
+        """Set the weight of its work from now on, in the calling thread and in those bound later."""
         self._weight = weight
         self._set_weight(jvm, weight)
 

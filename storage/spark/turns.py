@@ -1,4 +1,4 @@
-"""Work that pauses: each turn of it has a thread, and a pause has none."""
+"""Turns: work that pauses. Each turn has a thread, and a pause has none."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Callable, Generator
 
 
 class Turns:
-    """`steps` yields where the work may pause; it goes on from there, in whatever thread, when `go_on` is called.
+    """Work in turns. `steps` yields where the work may pause; `go_on` continues it, in any thread.
 
-    A call that comes while it works, or before it began, makes it look once more before it pauses.
+    A call of `go_on` during a turn, or before the first, makes the work check once more before it pauses.
     """
 
     def __init__(
@@ -18,7 +18,7 @@ class Turns:
         submit: Callable[[Callable[[], None]], object],
         ended: Callable[[], None],
     ) -> None:
-        """`submit` has a turn carried out; `ended` is called behind the last one."""
+        """`submit` runs a turn; `ended` is called after the last one."""
         self._steps = steps
         self._submit = submit
         self._ended = ended

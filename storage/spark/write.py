@@ -1,14 +1,15 @@
-"""What statements write: new data files, and delete files.
+"""Writes of statements: new data files, and delete files.
 
-The rows of an INSERT, UPDATE or DELETE are computed by Spark in one pass, and so evaluated once. Where they are then
-written is decided by what is to be written:
-- A large INSERT … SELECT without RETURNING, into a table without arrays, is written by Spark's tasks themselves, into a
-  folder of the job's own, from which the files are moved under their final names.
-- Everything else comes home as Arrow batches and is written here, which for a small statement saves the 0.1 s of
-  a Spark write, and gives list elements the field IDs that Spark's Parquet writer cannot give (DuckDB reads elements
-  without one as NULL). Memory is bounded: a row group, and a byte per row of each file that loses rows.
+Spark computes the rows of an INSERT, UPDATE or DELETE in one pass, so they are evaluated once. The kind of write
+decides where files are written:
 
-A statement that fails or is cancelled removes what it wrote; one that is killed leaves orphans, which `check` names.
+- A large INSERT … SELECT without RETURNING, into a table without arrays, is written by Spark's tasks, into a folder of
+the job's own, from which the files are moved under their final names.
+- Everything else returns as Arrow batches and is written here. For a small statement this saves the 0.1 s of a Spark
+write. It gives list elements field IDs, which Spark's Parquet writer cannot do (DuckDB reads elements without one as
+NULL). Memory is bounded: a row group, and a byte per row of each file that loses rows.
+
+A statement that fails or is cancelled removes what it wrote. A killed one leaves orphans, which `check` names.
 """
 
 from __future__ import annotations
@@ -45,14 +46,14 @@ _TASKS_MAX: Final = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class WriteResult:
-    """Files that a statement wrote, whole and synced but not published.
+    """Files that a statement wrote, complete and synced but not published.
 
-    `data_files` are new; `delete_files` maps the path of an existing data file to the delete file that replaces the
-    one it had. Paths are relative to the table's folder. `row_count` is what the command tag says; `returning` holds
-    the RETURNING columns (None where the query asked for none), to be read once. `positions` are the rows that the
-    statement itself deleted, by the path of their data file, ascending; `sources` (of an UPDATE that was asked for
-    them, and has no more rows than it was asked for) says of each new row which one it replaces: `file` and `position`,
-    in the order of the new files' rows.
+    `data_files` are new; `delete_files` maps the path of an existing data file to the delete file that replaces its
+    former one. Paths are relative to the table's folder. `row_count` is the number in the command tag. `returning`
+    holds the RETURNING columns (None if the query asked for none), to be read once. `positions` are the rows that the
+    statement itself deleted, by the path of their data file, ascending. `sources` says of each new row which one it
+    replaces: `file` and `position`, in the order of the new files' rows. Only an UPDATE that was asked for them has it,
+    up to the number of rows asked for.
     """
 
     data_files: tuple[DataFile, ...] = ()
@@ -63,7 +64,7 @@ class WriteResult:
     sources: pa.Table | None = None
 
     def paths(self, table_path: str) -> list[str]:
-        """Every file of the result, relative to the data path."""
+        """Return every file of the result, relative to the data path."""
         names = [file.path for file in self.data_files] + [file.path for file in self.delete_files.values()]
         return [layout.join(table_path, name) for name in names]
 
@@ -75,10 +76,10 @@ class Work(Protocol):
     statement: Statement
 
     def frame(self, query: RunnableQuery) -> JavaObject:
-        """The query, analysed."""
+        """Return the query, analysed."""
 
     def rows(self, frame: JavaObject) -> ArrowRows:
-        """The rows of an analysed query."""
+        """Return the rows of an analysed query."""
 
 
 def insert(work: Work, data_path: str, command: RunnableInsert, spark_writes_from: int) -> WriteResult:
@@ -173,7 +174,7 @@ def replace_rows(
 
 
 class _Returning:
-    """The columns from number `start` on, kept for the client; nothing where there are none."""
+    """The columns from number `start` on, kept for the client; nothing if there are none."""
 
     def __init__(self, schema: pa.Schema, start: int) -> None:
         self._columns = range(start, len(schema))
@@ -192,13 +193,14 @@ def _only(batch: pa.RecordBatch, mask: np.ndarray[tuple[int], np.dtype[np.bool_]
 
 
 def _spark_can_write(table: Table) -> bool:
-    """No arrays (see above), and no names that differ in case alone, which Spark's writer holds to be the same."""
+    """Whether Spark can write: no arrays (see above), and no names that differ only in case, which Spark takes for the
+    same."""
     names = {column.name.lower() for column in table.columns}
     return len(names) == len(table.columns) and not any(has_list(column.form) for column in table.columns)
 
 
 def _insert_by_spark(work: Work, data_path: str, table: Table, frame: JavaObject, estimate: int) -> WriteResult:
-    """Let Spark's tasks write. Their files are not visible under the job folder, whatever becomes of the job."""
+    """Let Spark's tasks write. Their files are invisible under the job folder, whatever happens to the job."""
     files = LakeFiles(data_path)
     folder = layout.join(table.path, layout.new_job_folder())
     tasks = min(max(work.jvm.parallelism, -(-estimate // FILE_BYTES)), _TASKS_MAX)
@@ -231,7 +233,7 @@ def _insert_by_spark(work: Work, data_path: str, table: Table, frame: JavaObject
 
 
 def _with_field_ids(jvm: SparkJvm, frame: JavaObject, columns: tuple[Column, ...]) -> JavaObject:
-    """The frame's columns under the table's names and types, with the field IDs in their metadata."""
+    """Return the frame's columns under the table's names and types, with the field IDs in their metadata."""
     fields = [spark_field(column.name, column) for column in columns]
     schema = jvm.view.org.apache.spark.sql.types.DataType.fromJson(json.dumps({"type": "struct", "fields": fields}))
     names = [f"column_{index}" for index in range(len(columns))]

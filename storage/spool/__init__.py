@@ -1,1 +1,1 @@
-"""Rows and bytes that wait: for a client, or for the end of a statement; in memory, and the rest on disk."""
+"""Spools: rows and bytes that wait for a client or for the end of a statement, in memory and on disk."""

@@ -1,9 +1,9 @@
-"""A channel of record batches from a thread to the event loop: some in memory, and the rest on disk.
+"""A channel of record batches from a thread to the event loop: some in memory, the rest on disk.
 
-The producer's `put` blocks while more than `capacity` bytes wait, but not for long in all: from then on it writes what
-waits to disk (`storage.spool.unread_rows`), for what it holds of Spark is needed by others. It is to stop, between two
-jobs of Spark's, when the channel `has_enough`; the consumer calls `wanted` when it does not have enough any more.
-Closing frees the producer.
+The producer's `put` blocks while more than `capacity` bytes wait, up to a limit of time in all. Then it writes waiting
+batches to disk (`storage.spool.unread_rows`), because others need what it holds of Spark. It is to stop, between two
+jobs of Spark's, when the channel `has_enough`; the consumer calls `wanted` when it no longer has enough. Closing frees
+the producer.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from catalog.errors import SluiceError
 from storage.spool.unread_rows import UnreadRows, UnreadSpace
 
 CAPACITY_BYTES: Final = 8 * 2**20
-# More than this waits only where the consumer rests: then no further job is begun for it.
+# More than this waits only if the consumer rests: then no further job begins for it.
 ENOUGH_BYTES: Final = 16 * 2**20
-# So long the producer waits in all for room in memory.
+# The time that the producer waits in all for room in memory.
 PATIENCE_SECONDS: Final = 1.0
 
 
@@ -36,9 +36,10 @@ def _nobody() -> None:
 
 
 class Channel:
-    """Made on the event loop; `put`, `finish` and `renew` are for one producing thread at a time, `get` for the loop.
+    """The channel. Created on the event loop; `put`, `finish` and `renew` are for one producing thread at a time, `get`
+    for the loop.
 
-    `wanted` is called by the consumer, and has to return at once.
+    The consumer calls `wanted`, which must return at once.
     """
 
     def __init__(
@@ -49,7 +50,7 @@ class Channel:
         capacity: int = CAPACITY_BYTES,
         patience: float = PATIENCE_SECONDS,
     ) -> None:
-        """`given_up` is called, by any thread, where the disk space is needed for others."""
+        """`given_up` is called, by any thread, if the disk space is needed for others."""
         self._loop = asyncio.get_running_loop()
         self._space = space or UnreadSpace()
         self._given_up = given_up
@@ -69,16 +70,16 @@ class Channel:
 
     @property
     def has_enough(self) -> bool:
-        """Whether so much waits that no more is to be made for now."""
+        """Whether enough batches wait, so that no more are to be made for now."""
         with self._condition:
             return not self._closed and self._bytes + self._spilled_bytes > ENOUGH_BYTES
 
     def renew(self) -> None:
-        """The producer begins a new turn: it may wait again."""
+        """Begin a new turn of the producer: it may wait again."""
         self._patience_left = self._patience
 
     def put(self, batch: pa.RecordBatch) -> None:
-        """Hand over a batch; blocks while the memory is full. ChannelClosedError where the consumer is gone."""
+        """Hand over a batch; blocks while the memory is full. ChannelClosedError if the consumer is gone."""
         size = batch.nbytes
         with self._condition:
             if not self._spilled and self._has_room_soon(size):
@@ -97,7 +98,7 @@ class Channel:
         self._wake()
 
     def _has_room_soon(self, size: int) -> bool:
-        """Whether there is room in memory, at once or within what is left of the patience; also where it is closed."""
+        """Whether there is room in memory, at once or within the rest of the patience; true also if it is closed."""
 
         def has_room() -> bool:
             return self._closed or not self._waiting or self._bytes + size <= self._capacity
@@ -114,12 +115,12 @@ class Channel:
             raise ChannelClosedError
 
     def _lose(self, reason: SluiceError) -> None:
-        """The disk space is needed for others."""
+        """Drop what is on disk, because the space is needed for others."""
         self.finish(reason, at_once=True)
         self._given_up(reason)
 
     def finish(self, failure: BaseException | None = None, *, at_once: bool = False) -> None:
-        """No more batches; the consumer gets `failure` raised after those that wait, or `at_once` in their place."""
+        """End the batches; the consumer gets `failure` raised after waiting ones, or `at_once` in their place."""
         with self._condition:
             if not self._finished:
                 self._finished, self._failure = True, failure
@@ -128,7 +129,7 @@ class Channel:
         self._wake()
 
     def cancel(self, reason: SluiceError) -> None:
-        """The producer is done, and the statement is cancelled: the consumer gets that in place of what waits."""
+        """End the channel of a cancelled statement: the consumer gets `reason` in place of waiting batches."""
         with self._condition:
             if not self._finished or not (self._waiting or self._spilled):
                 return
@@ -137,7 +138,7 @@ class Channel:
         self._wake()
 
     async def get(self) -> pa.RecordBatch | None:
-        """The next batch, or None at the end."""
+        """Return the next batch, or None at the end."""
         while True:
             with self._condition:
                 if self._waiting:
@@ -169,7 +170,7 @@ class Channel:
         return batch
 
     def close(self) -> None:
-        """The consumer wants no more; a producer that waits in `put` is told so."""
+        """End the consumer's side; a producer that waits in `put` is told."""
         with self._condition:
             self._closed = True
             self._drop()
@@ -177,7 +178,7 @@ class Channel:
         self._readable.set()
 
     def _drop(self) -> None:
-        """Give up what waits."""
+        """Drop waiting batches."""
         self._waiting.clear()
         self._spilled.clear()
         self._bytes = self._spilled_bytes = 0
@@ -185,6 +186,6 @@ class Channel:
             self._disk.close()
 
     def _wake(self) -> None:
-        # RuntimeError: the loop is closed, so there is nobody left to tell.
+        # RuntimeError: the loop is closed, so there is no waiter.
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._readable.set)

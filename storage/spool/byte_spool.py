@@ -1,4 +1,4 @@
-"""Bytes that are kept for reading them again: in memory while they are few, else in a temporary file."""
+"""A byte spool: bytes kept for later reads, few in memory, many in a temporary file."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ MEMORY_BYTES: Final = 16 * 2**20
 
 
 class KeptBytes:
-    """Append bytes; `read` gives any of them.
+    """Append bytes; `read` returns any of them.
 
-    Blocking once `on_disk`, or where what is appended `spills`: call it in threads then. The disk space is given back
-    by `close`, or when the object is gone.
+    Blocking once `on_disk`, or if the appended bytes `spill`: call it in threads then. `close` returns the disk space,
+    and so does the end of the object.
     """
 
     def __init__(self, memory_bytes: int = MEMORY_BYTES) -> None:
@@ -24,15 +24,15 @@ class KeptBytes:
 
     @property
     def on_disk(self) -> bool:
-        """Whether the bytes have gone to the file."""
+        """Whether the bytes are in the file."""
         return self._file is not None
 
     def spills(self, size: int) -> bool:
-        """Whether so many bytes more are for the file."""
+        """Whether appending so many bytes would write to the file."""
         return self.on_disk or self.size + size > self._memory_bytes
 
     def append(self, data: bytes | bytearray) -> None:
-        """Keep these too. 53100 where the disk is full, 53400 where the limit is reached."""
+        """Append bytes. 53100 if the disk is full, 53400 at the limit."""
         if self.spills(len(data)):
             self._write(data)
         else:
@@ -40,7 +40,7 @@ class KeptBytes:
         self.size += len(data)
 
     def read(self, start: int, size: int) -> bytes:
-        """The bytes from `start` on, so many as there are up to `size`."""
+        """Return the bytes from `start` on, up to `size`."""
         if self._file is None:
             return bytes(self._memory[start : start + size])
         return self._file.read(start, size)

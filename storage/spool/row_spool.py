@@ -1,4 +1,4 @@
-"""Rows that are kept for reading them again, in any order: in memory while they are few, else in a temporary file."""
+"""A row spool: rows kept for later reads in any order, few in memory, many in a temporary file."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ MEMORY_BYTES: Final = 16 * 2**20
 class KeptRows:
     """Append batches; `after` and `before` read any of their rows, a piece at a time.
 
-    Rows are numbered from `first` on, up to `end`. Blocking once `on_disk`: call it in threads then. The disk space is
-    given back by `close`, or when the object is gone.
+    Rows are numbered from `first` on, up to `end`. Blocking once `on_disk`: call it in threads then. `close` returns
+    the disk space, and so does the end of the object.
     """
 
     def __init__(self, schema: pa.Schema, first: int = 0, memory_bytes: int = MEMORY_BYTES) -> None:
@@ -25,7 +25,7 @@ class KeptRows:
         self._starts: list[int] = []  # the number of each batch's first row
         self._batches: list[pa.RecordBatch] = []
         self.first = first
-        self._places: list[tuple[int, int]] = []  # where each batch is in the file, and its length there
+        self._places: list[tuple[int, int]] = []  # each batch's place and length in the file
         self._file: KeptFile | None = None
         self._file_bytes = 0
         self.end = first
@@ -33,11 +33,11 @@ class KeptRows:
 
     @property
     def on_disk(self) -> bool:
-        """Whether the rows have gone to the file."""
+        """Whether the rows are in the file."""
         return self._file is not None
 
     def append(self, batch: pa.RecordBatch) -> None:
-        """Keep a batch. 53100 where the disk is full, 53400 where the limit is reached."""
+        """Append a batch. 53100 if the disk is full, 53400 at the limit."""
         if batch.num_rows == 0:
             return
         self._starts.append(self.end)
@@ -54,13 +54,13 @@ class KeptRows:
             self._write(self._file, batch)
 
     def after(self, start: int, end: int) -> pa.RecordBatch:
-        """The rows from `start` on that are in one batch, none from `end` on; `start` must be kept."""
+        """Return rows from `start` on of one batch, none from `end` on; `start` must be kept."""
         number, batch = self._at(start)
         place = start - self._starts[number]
         return batch.slice(place, end - start)
 
     def before(self, end: int, start: int) -> pa.RecordBatch:
-        """The rows before `end` that are in one batch, none before `start`, the last one first."""
+        """Return rows before `end` of one batch, none before `start`, the last one first."""
         number, batch = self._at(end - 1)
         begin = max(start, self._starts[number])
         rows = batch.slice(begin - self._starts[number], end - begin)

@@ -1,6 +1,6 @@
-"""Rows that are kept until a statement is over: in memory while they are few, else in a temporary file.
+"""A spill: rows kept until the end of a statement, few in memory, many in a temporary file.
 
-A session has one such statement at a time, so the limit of each of these files is the session's.
+A session has one such statement at a time, so the limit of each file is the session's.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TEMP_FILE_LIMIT_BYTES: Final = 8 * 2**30
 
 
 class Spill:
-    """Write batches, then read them back once by `reader`. `limit_bytes`, of the file, is what the engine sets."""
+    """Write batches, then read them back once by `reader`. The engine sets `limit_bytes` of the file."""
 
     limit_bytes: ClassVar[int] = TEMP_FILE_LIMIT_BYTES
 
@@ -34,14 +34,14 @@ class Spill:
         self._writer: pa.ipc.RecordBatchStreamWriter | None = None
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Keep a batch. 53100 where the temporary folder is full, 53400 where the file would be beyond its limit."""
+        """Append a batch. 53100 if the temporary folder is full, 53400 if the file would exceed its limit."""
         self._batches.append(batch)
         self._bytes += batch.nbytes
         if self._bytes > self._memory_bytes:
             self._flush()
 
     def reader(self) -> pa.RecordBatchReader:
-        """All batches, in order. The disk space is given back when the reader is gone."""
+        """Return all batches, in order. The disk space is returned when the reader is gone."""
         if self._writer is None:
             return pa.RecordBatchReader.from_batches(self._schema, self._batches)
         self._flush()
@@ -67,7 +67,7 @@ class Spill:
         self._bytes = 0
 
     def _open(self) -> pa.ipc.RecordBatchStreamWriter:
-        """A temporary file, open for writing and for reading, whose name is removed at once."""
+        """Open a temporary file for writing and reading; its name is removed at once."""
         descriptor, path = tempfile.mkstemp(prefix="sluice-")
         os.close(descriptor)
         try:

@@ -1,4 +1,4 @@
-"""A temporary file of what is kept for a client, within the limit of all that clients have not read."""
+"""A temporary file of a client's spool, within the limit of all unread rows."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from storage.spool.unread_rows import UnreadSpace, write_all
 
 
 class KeptFile:
-    """Bytes that any thread may write and read again. `space`, which the engine sets, has the limit for all of them.
+    """Bytes that any thread may write and read again. The engine sets `space`, which has the limit for all of them.
 
-    Where others need the space, this one is given up: from then on, whoever uses it has 53400.
+    If others need the space, this file is given up: each later use raises 53400.
     """
 
     space: ClassVar[UnreadSpace] = UnreadSpace()
 
     def __init__(self) -> None:
-        """53100 where there is no room for a file."""
+        """Open the file; 53100 if there is no room."""
         self._space = KeptFile.space
         self._lock = threading.Lock()
         self._reason: SluiceError | None = None
@@ -31,7 +31,7 @@ class KeptFile:
             raise self._error(error) from error
 
     def write(self, data: bytes | bytearray | memoryview, place: int) -> None:
-        """Put the bytes there. 53100 where the disk is full, 53400 where the limit is reached."""
+        """Write the bytes at that place. 53100 if the disk is full, 53400 at the limit."""
         self._check()
         self._space.take(self, len(data))
         with self._lock:
@@ -44,7 +44,7 @@ class KeptFile:
                 raise self._error(error) from error
 
     def read(self, place: int, size: int) -> bytes:
-        """The bytes from that place on, so many as there are up to `size`."""
+        """Return the bytes from that place on, up to `size`."""
         with self._lock:
             self._check()
             try:
@@ -53,14 +53,14 @@ class KeptFile:
                 raise self._error(error) from error
 
     def give_up(self, reason: SluiceError) -> None:
-        """Others need the space: it is given back at once."""
+        """Return the space at once, because others need it."""
         with self._lock:
             if not self._file.closed:
                 self._reason = reason
                 os.ftruncate(self._file.fileno(), 0)
 
     def close(self) -> None:
-        """Give the space back; closing twice is fine."""
+        """Return the space; closing twice is allowed."""
         with self._lock:
             self._file.close()
         self._space.give_back(self)

@@ -1,11 +1,11 @@
-"""Rows that a client has not read yet, on disk, so that Spark need not wait for the client.
+"""Unread rows of a client, on disk, so that Spark does not wait for the client.
 
-Each result has a queue of its own. A queue is a few files: the last one is written, the first one is read and closed
-when all of it was read. The files have no names (or lose them at once), mode 0600, and a folder of the gateway's own;
-so the system gives their space back when they are closed, and when the gateway dies, however it dies.
+Each result has a queue of its own. A queue is a few files: the last one is written; the first one is read, and closed
+when all of it was read. The files have no names (or lose them at once), mode 0600, and a folder of the gateway's own.
+So the system frees their space when they are closed, and when the gateway dies.
 
-All queues together have a limit. What goes beyond it ends the result that has the most there, which is hardly the one
-of somebody who reads.
+All queues together have a limit. An excess ends the result that has the most there, which is hardly one that is being
+read.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _FOLDER_MODE: Final = 0o700
 
 
 class Holder(Protocol):
-    """What has some of the space."""
+    """A holder of some of the space."""
 
     def give_up(self, reason: SluiceError) -> None:
-        """Others need it."""
+        """Return the space, because others need it."""
 
 
 class UnreadSpace:
-    """The space of a gateway's queues, and of what it keeps for clients (`storage.spool.spool_file`).
+    """The space of a gateway's queues, and of its spools for clients (`storage.spool.spool_file`).
 
     It has at most `limit` bytes of disk in `folder`.
     """
@@ -50,18 +50,18 @@ class UnreadSpace:
 
     @property
     def used(self) -> int:
-        """The bytes that are there now."""
+        """The bytes in use."""
         with self._lock:
             return sum(self._sizes.values())
 
     def open_file(self) -> IO[bytes]:
-        """A new file without a name."""
+        """Open a new file without a name."""
         if self.folder is not None:
             self.folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
         return tempfile.TemporaryFile(prefix="sluice-unread-", dir=self.folder, buffering=0)
 
     def take(self, queue: Holder, size: int) -> None:
-        """Count what a queue is about to write. Where there is too much, the longest queues are given up."""
+        """Count what a queue is about to write. If it is too much, the longest queues are given up."""
         given_up: list[Holder] = []
         with self._lock:
             self._sizes[queue] = self._sizes.get(queue, 0) + size
@@ -73,7 +73,7 @@ class UnreadSpace:
             each.give_up(self._exceeded())
 
     def give_back(self, queue: Holder, size: int | None = None) -> None:
-        """So much of a queue is no longer on disk; all of it where no size is given."""
+        """Count so much of a queue as removed from disk; all of it if no size is given."""
         with self._lock:
             if queue in self._sizes:
                 self._sizes[queue] -= self._sizes[queue] if size is None else size
@@ -100,7 +100,7 @@ class _File:
 
 
 class UnreadRows:
-    """One result's queue. One thread appends, another takes; anybody may close. Blocking."""
+    """One result's queue. One thread appends, another takes; any thread may close. Blocking."""
 
     def __init__(self, space: UnreadSpace, schema: pa.Schema, given_up: Callable[[SluiceError], object]) -> None:
         """`given_up` is called, by any thread, when others' rows need the space."""
@@ -112,7 +112,7 @@ class UnreadRows:
         self._closed = False
 
     def append(self, batch: pa.RecordBatch) -> None:
-        """Write a batch behind the others; once closed, it is dropped. 53100 where the disk is full."""
+        """Append a batch; once closed, drop it. 53100 if the disk is full."""
         data = batch.serialize()
         self._space.take(self, data.size)
         with self._lock:
@@ -128,7 +128,7 @@ class UnreadRows:
             file.lengths.append(data.size)
 
     def take(self) -> pa.RecordBatch | None:
-        """The first batch; None where the queue was closed meanwhile."""
+        """Take the first batch; None if the queue was closed meanwhile."""
         with self._lock:
             if self._closed:
                 return None
@@ -146,12 +146,12 @@ class UnreadRows:
         return pa.ipc.read_record_batch(pa.ipc.read_message(pa.py_buffer(data)), self._schema)
 
     def give_up(self, reason: SluiceError) -> None:
-        """Others need the space."""
+        """Return the space, because others need it."""
         self._given_up(reason)
         self.close()
 
     def close(self) -> None:
-        """Give the space back; closing twice is fine."""
+        """Return the space; closing twice is allowed."""
         with self._lock:
             self._closed = True
             while self._files:
@@ -159,7 +159,7 @@ class UnreadRows:
             self._space.give_back(self)
 
     def _last(self) -> _File:
-        """The file to append to. The more there is, the larger files are: so they are few, and little of them is read
+        """Return the file to append to. Files grow with the queue: so they are few, and little of them is read
         space."""
         waiting = sum(each.size for each in self._files)
         if not self._files or self._files[-1].size >= max(_FILE_BYTES_MIN, waiting // 2):
@@ -168,7 +168,7 @@ class UnreadRows:
 
 
 def write_all(file: int, data: memoryview, place: int) -> None:
-    """Write all of it there."""
+    """Write all bytes at that place."""
     while data:
         written = os.pwrite(file, data, place)
         data, place = data[written:], place + written
