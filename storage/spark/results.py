@@ -14,13 +14,13 @@ the whole engine, and 2.3 s of processor time in the JVM, 0.2 s here):
 So one job runs a *window* of consecutive partitions, as wide as there are cores at first. While its rows are read from
 a socket, the next window runs. A window with few rows makes the next one wider, so a selective scan of many partitions
 soon uses the whole cluster; a window with many makes it narrower. If nothing reads, the socket fills, the JVM waits,
-and no further job starts. A consumer that takes the rows in turns (`in_turns`) can pause between two jobs, when Spark holds
-nothing of the result. A LIMIT without ORDER BY stops at the window that has rows enough.
+and no further job starts. A consumer that takes the rows in turns (`in_turns`) can pause between two jobs, when Spark
+holds nothing of the result. A LIMIT without ORDER BY stops at the window that has rows enough.
 
 A job's rows are in the JVM until they are read. So a window with too many rows (a cross join in one partition) is given
 up before any of them was seen, and its partitions are streamed by `storage.spark.partition_stream`. The limit depends
-on the width of rows (`storage.spark.batch_widths`) and on the heap that other results have (`storage.spark.heap_share`).
-While the width is unknown, the first window has few rows, which teach it.
+on the width of rows (`storage.spark.batch_widths`) and on the heap that other results have
+(`storage.spark.heap_share`). While the width is unknown, the first window has few rows, which teach it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """A statement on Spark: its job group, its settings, and whether it was cancelled.
 
 A thread is *bound* to a statement before it works for it. The Java thread behind it then carries the job group, by
-which exactly this statement's jobs are cancelled, and the SQL settings, which tasks read from there. A statement also has a
-pool of Spark's scheduler nearly to itself: pools share the cores, while within one jobs wait for those before them.
+which exactly this statement's jobs are cancelled, and the SQL settings, which tasks read from there. A statement also
+has a pool of Spark's scheduler nearly to itself: pools share the cores, while within one jobs wait for those before
+them.
 """
 
 from __future__ import annotations
