@@ -1,1 +1,1 @@
-"""The thinking: from a statement and PostgreSQL's own analysis of it to a Spark plan. Pure; nothing here waits."""
+"""The planner: from a statement and PostgreSQL's analysis of it to a Spark plan. Pure, without I/O."""

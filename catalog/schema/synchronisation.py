@@ -8,15 +8,15 @@ served by the last update with Tu <= Top. A gateway's *safe time* says up to whe
 
 - Tu = Tm + DD, unless the update is made active before;
 - a gateway serves an operation at Top once its safe time has reached Top - DD: an update that it has not heard of was
-written after that, and so is not active at Top. This is a lease: a gateway that hears nothing stops serving. An
-operation that had to wait is served at a later Top, up to the safe time;
+  written after that, and so is not active at Top. This is a lease: a gateway that hears nothing stops serving. An
+  operation that had to wait is served at a later Top, up to the safe time;
 - while the gateway knows of an update that is not active yet, it serves only once its safe time has reached Top itself,
-because the update may have been made active meanwhile;
+  because the update may have been made active meanwhile;
 - an update is made active before Tm + DD when every gateway either has confirmed that it knows it, or can no longer
-serve by what it knew before (`may_activate`);
+  serve by what it knew before (`may_activate`);
 - it is *settled* when in addition every gateway has confirmed that, or has no lease any more, by its own clock, which
-is wrong by CSmax at most (`may_settle`). Then DDL returns, and only then is the next update of the same object written.
-So at most two adjacent versions are in use.
+  is wrong by CSmax at most (`may_settle`). Then DDL returns, and only then is the next update of the same object
+  written. So at most two adjacent versions are in use.
 
 No clock must be right for all gateways to give the same answer for the same Top. A client sees its own update at every
 gateway if clocks differ by CSmax at most. A single gateway never waits.

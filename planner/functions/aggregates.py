@@ -59,7 +59,7 @@ def _sum_of_bigints(given: Call) -> Value:
 
 
 def _summed(given: Call, value: Value) -> Value:
-    """The display scale of a sum is the largest of its terms'."""
+    """Sum; its display scale is the largest of its terms'."""
     parts = given.parts()
     held = value.held
     display: int | Expression
@@ -82,7 +82,7 @@ def _average(given: Call) -> Value:
 
 
 def _float_sum(function: str) -> Build:
-    """Infinite without an infinite term is an overflow, which raises in PostgreSQL."""
+    """Aggregate floats; an infinite result without an infinite term is an overflow, which raises in PostgreSQL."""
 
     def build(given: Call) -> Value:
         parts = given.parts()
@@ -177,7 +177,8 @@ def _sum_of_intervals(given: Call) -> Value:
 
 
 def _variance(root: bool, population: bool) -> Build:
-    """Exact for integers and numerics: (N·ΣX² - (ΣX)²) / (N·(N - 1)), as numeric_stddev_internal divides it."""
+    """Compute exactly for integers and numerics: (N·ΣX² - (ΣX)²) / (N·(N - 1)), as numeric_stddev_internal divides
+    it."""
 
     def build(given: Call) -> Value:
         if root:
@@ -199,7 +200,7 @@ def _variance(root: bool, population: bool) -> Build:
         below = cast(binary("*", count, count if population else binary("-", count, raw("1BD"))), "DECIMAL(38,0)")
         numerator = numerics.make(cast(above, f"DECIMAL(38,{scale})"), 38, scale, scale)
         denominator = numerics.make(call("nullif", below, raw("0BD")), 38, 0, 0)
-        # A variance of nothing but one value is plain zero in PostgreSQL.
+        # A variance of a single value is plain zero in PostgreSQL.
         quotient = numerics.divide(numerator, denominator)
         zero = binary("=", above, raw("0BD"))
         display = case((zero, raw("0")), default=numerics.display_of(quotient))
@@ -226,7 +227,7 @@ def _rows() -> list[Row]:
             )  # fmt: skip
         rows += [
             row(f"{function}(tid)", _extreme(function)),
-            # of ranks: planner.translate.user_types
+            # for ranks: planner.translate.user_types
             row(f"{function}(anyenum)", _extreme(function), f"SELECT id % 2, {function}(m) FROM moods GROUP BY 1"),
             row(f"{function}(numeric)", _extreme(function), f"SELECT {function}(n), {function}(m) FROM decimals",
                 f"SELECT id % 2, {function}(n / 3) FROM decimals GROUP BY 1"),

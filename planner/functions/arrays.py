@@ -1,4 +1,4 @@
-"""One-dimensional arrays whose subscripts begin at 1: the only ones that lake tables hold."""
+"""Array functions: one-dimensional arrays whose subscripts begin at 1, the only ones of lake tables."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from planner.spark.values import INTEGERS, STRINGS, Value, spark_type
 
 
 def _plain_element(given: Call, value: Value) -> int:
-    """The element's type, where Spark compares elements as PostgreSQL does."""
+    """Return the element's type, if Spark compares elements as PostgreSQL does."""
     element = element_type(value.type_oid)
     if element is None or element.oid == NUMERIC or (element.oid not in INTEGERS and element.name not in _COMPARED):
         raise unsupported(f"{given.signature} of this array")

@@ -1,4 +1,4 @@
-"""bytea: lengths, and its text in other notations."""
+"""Functions of bytea: lengths, and its text in other notations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a row of the allow-list gets and gives: a call with translated arguments, and the rows themselves."""
+"""A call with translated arguments, and the rows of the allow-list."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _UNICODE_COLLATIONS: Final = frozenset({0, _DEFAULT_COLLATION, 811})
 
 
 class Aggregation(Protocol):
-    """How an aggregate's parts are computed where the aggregate stands: grouped, filtered, or over a window."""
+    """How to compute an aggregate's parts in its place: grouped, filtered, or over a window."""
 
     distinct: bool
     ordered: bool
@@ -29,10 +29,10 @@ class Aggregation(Protocol):
     descending: bool
 
     def __call__(self, function: str, *arguments: Expression) -> Expression:
-        """One Spark aggregate of these arguments: what refers to its result."""
+        """Return a reference to the result of one Spark aggregate of these arguments."""
 
     def sorted_list(self, element: Expression) -> Expression:
-        """An ARRAY of the elements, NULLs included, in the aggregate's ORDER BY; NULL where there are none."""
+        """Return an ARRAY of the elements, NULLs included, in the aggregate's ORDER BY; NULL if there are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Call:
     collation: int = _DEFAULT_COLLATION
 
     def result(self, sql: Expression) -> Value:
-        """A result of PostgreSQL's type, without typmod; not for numeric."""
+        """Return a result of PostgreSQL's type, without typmod; not for numeric."""
         return Value(sql, self.result_type)
 
     @property
@@ -56,7 +56,7 @@ class Call:
         return tuple(argument.sql for argument in self.arguments)
 
     def constant(self, index: int, what: str) -> object:
-        """The argument's value, which must be known while planning; `what` names it in the refusal."""
+        """Return the argument's value, which must be known while planning; `what` names it in the refusal."""
         value = self.arguments[index]
         if not value.is_constant:
             raise unsupported(f"{self.signature} with {what} that is not constant")
@@ -78,10 +78,10 @@ Build = Callable[[Call], Value]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of the allow-list: PostgreSQL's signature, what makes its Spark form, and the SQL that probes it.
+    """A row of the allow-list: PostgreSQL's signature, the builder of its Spark form, and the SQL that probes it.
 
-    `build` is called only where no collation but the C collations is involved. Probes are run by the tests on Spark
-    and on PostgreSQL; `planner.functions.probes` describes the tables that they may use.
+    `build` is called only if all collations involved are C collations. Tests run probes on Spark and on PostgreSQL;
+    `planner.functions.probes` describes the tables that they may use.
     """
 
     signature: str

@@ -61,7 +61,7 @@ _INTEGER_NAMES: Final = {INT2: "smallint", INT4: "integer", INT8: "bigint"}
 
 
 def relabelled(value: Value, type_oid: int, typmod: int) -> Value:
-    """The same bits as another type."""
+    """Return the same bits as another type."""
     if value.constant is None:
         return null_value(type_oid, typmod)
     if value.type_oid == type_oid:
@@ -77,7 +77,7 @@ def relabelled(value: Value, type_oid: int, typmod: int) -> Value:
 
 
 def on(value: Expression, body: Callable[[Expression], Expression]) -> Expression:
-    """`body` of the expression, which is evaluated once."""
+    """Return `body` of the expression, which is evaluated once."""
     return body(value) if is_simple(value) else let("v", value, body(variable("v")))
 
 
@@ -85,7 +85,7 @@ def on(value: Expression, body: Callable[[Expression], Expression]) -> Expressio
 
 
 def to_text(value: Value, session: SessionValues) -> Expression:
-    """PostgreSQL's text of the value, as its output function writes it (bool: t, f)."""
+    """Return PostgreSQL's text of the value, as its output function writes it (bool: t, f)."""
     kind = value.type_oid
     if kind in (TEXT, VARCHAR, UUID, BPCHAR, 705) or is_enumeration(kind):
         return value.sql
@@ -148,7 +148,7 @@ def _text_in_utc(value: Value) -> Expression:
 
 
 def through_text(value: Value, type_oid: int, session: SessionValues) -> Value:
-    """CoerceViaIO: the source's output function, then the target's input function."""
+    """Cast by CoerceViaIO: the source's output function, then the target's input function."""
     if value.constant is None:
         return null_value(type_oid)
     if type_oid in _TEXTS:
@@ -169,8 +169,8 @@ def through_text(value: Value, type_oid: int, session: SessionValues) -> Value:
 
 
 _INTEGER_PATTERN: Final = r"^\s*[+-]?[0-9]+\s*$"
-# What PostgreSQL also accepts (and Spark does not): other bases and underscores. And of what is wrong behind many
-# digits, it may say that it is out of range.
+# PostgreSQL also accepts other bases and underscores, which Spark does not. For an error behind many digits, it may
+# report "out of range".
 _OTHER_INTEGER_PATTERN: Final = r"^\s*[+-]?((0[xX][0-9a-fA-F_]+|0[oO][0-7_]+|0[bB][01_]+|[0-9][0-9_]*)\s*$|[0-9]{5})"
 _BOUNDS: Final = {INT2: 2**15, INT4: 2**31, INT8: 2**63}
 
@@ -197,7 +197,7 @@ def _parsed_integer(sql: Expression, type_oid: int) -> Expression:
 
 
 def _parsed_numeric(sql: Expression) -> Expression:
-    """Texts that are a numeric's canonical text already; every other spelling is refused."""
+    """Parse texts that are a numeric's canonical text already; every other spelling is refused."""
     return case(
         (call("rlike", sql, string(r"^(?!-0+(\.0*)?$)-?(0|[1-9][0-9]*)(\.[0-9]+)?$")), sql),
         (
@@ -208,7 +208,7 @@ def _parsed_numeric(sql: Expression) -> Expression:
 
 
 def _parsed_date(sql: Expression) -> Expression:
-    # What is no day of the calendar PostgreSQL refuses in its own words; it has no year 0, and knows other spellings.
+    # PostgreSQL has its own error for a day that does not exist; it has no year 0, and accepts other spellings.
     parsed = try_cast(sql, "DATE")
     return case(
         (and_(call("rlike", sql, string("^(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}$")), is_not_null(parsed)), parsed),
@@ -220,7 +220,8 @@ def _parsed_date(sql: Expression) -> Expression:
 
 
 def _parsed_boolean(sql: Expression) -> Expression:
-    """boolin: the unique prefixes of true, false, yes, no, on, off, and 0 and 1, in any case, blanks around."""
+    """Parse as boolin: the unique prefixes of true, false, yes, no, on, off, and 0 and 1, in any case, blanks
+    around."""
     word = call("lower", call("regexp_replace", sql, string(r"^\s+|\s+$"), string("")))
     return case(
         (call("rlike", word, string("^(t|tr|tru|true|y|ye|yes|on|1)$")), raw("TRUE")),
@@ -332,7 +333,7 @@ def _numeric_length(given: Call) -> Value:
 
 
 def varchar_length(value: Value, typmod: int, explicit: bool) -> Value:
-    """varchar(n): surplus blanks are cut; an assignment fails where more than blanks would be, a cast cuts too."""
+    """varchar(n): cut surplus blanks. An assignment fails if it would cut more than blanks; a cast cuts that too."""
     limit = typmod - 4
     if limit < 1:
         return value
@@ -344,7 +345,7 @@ def varchar_length(value: Value, typmod: int, explicit: bool) -> Value:
 
 
 def _cut(text: str, limit: int, explicit: bool, name: str) -> str:
-    """The constant at its length; raises 22001 as PostgreSQL would when it runs."""
+    """Return the constant at its length; raise 22001 as PostgreSQL would when it runs."""
     if not explicit and len(text[limit:].rstrip(" ")) > 0:
         raise SluiceError("22001", f"value too long for type {name}({limit})")
     return text[:limit]
@@ -361,7 +362,7 @@ def _limited(sql: Expression, limit: int, name: str) -> Expression:
 
 
 def bpchar_length(value: Value, typmod: int, explicit: bool) -> Value:
-    """char(n): padded with blanks; longer ones as with varchar(n)."""
+    """char(n): pad with blanks; longer values as with varchar(n)."""
     limit = typmod - 4
     length = integer(limit)
     if limit < 1:
@@ -410,7 +411,7 @@ def _timestamp_of_date(given: Call) -> Value:
 
 
 def on_value(value: Value, body: Callable[[Value], Expression]) -> Expression:
-    """As `on`, with a value."""
+    """Do as `on`, with a value."""
     if is_simple(value.sql) or value.is_constant:
         return body(value)
     return let("v", value.sql, body(replace(value, sql=variable("v"), constant=MISSING)))

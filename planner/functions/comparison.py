@@ -22,7 +22,7 @@ _SUFFIXES: Final = {"eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge
 
 
 def comparable(value: Value) -> Expression:
-    """What Spark compares in PostgreSQL's order of the value's type. 0A000 where there is no such thing."""
+    """Return an expression that Spark compares in PostgreSQL's order of the value's type. 0A000 if there is none."""
     if value.type_oid == NUMERIC:
         return computable(value).sql
     if value.type_oid == BPCHAR:
@@ -30,7 +30,7 @@ def comparable(value: Value) -> Expression:
     if value.type_oid == INTERVAL:
         return interval_key(value.sql)
     if value.type_oid in FLOATS and value.constant == 0:
-        return literal(0.0, value.type_oid).sql  # to a list of many, -0 would be another
+        return literal(0.0, value.type_oid).sql  # in a list of many, -0 would be another value
     if value.type_oid in FLOATS and not value.is_constant:
         # Parquet's statistics know neither NaN nor -0: keep the comparison from being pushed down to them.
         return binary("+", value.sql, raw("0D") if value.type_oid == FLOAT8 else raw("CAST(0 AS FLOAT)"))
@@ -38,14 +38,14 @@ def comparable(value: Value) -> Expression:
 
 
 def unpadded(value: Value) -> Expression:
-    """A bpchar without its trailing blanks, which do not count when it is compared."""
+    """Return a bpchar without its trailing blanks, which do not count when it is compared."""
     if isinstance(value.constant, str):
         return string(value.constant.rstrip(" "))
     return call("rtrim", value.sql)
 
 
 def interval_key(sql: Expression) -> Expression:
-    """An interval's estimated length, by which PostgreSQL compares: 30 days to a month (timestamp.c)."""
+    """Return an interval's estimated length, by which PostgreSQL compares: 30 days to a month (timestamp.c)."""
     days = binary(
         "+",
         binary("*", cast(field(sql, "months"), "DECIMAL(20,0)"), raw("30BD")),
@@ -69,7 +69,7 @@ def _compare(operator: str) -> Build:
 
 
 def _counted(value: Value) -> Expression:
-    """A date or timestamptz as a number: Spark fails where it pushes an infinite literal down to Parquet."""
+    """Return a date or timestamptz as a number: Spark fails if it pushes an infinite literal down to Parquet."""
     if value.type_oid == DATE:
         return call("unix_date", value.sql)
     if value.type_oid == TIMESTAMPTZ:
@@ -88,7 +88,7 @@ def is_infinity(value: Value, positive: bool) -> Expression:
 
 
 def _bpchar_equality(operator: str, left: Value, right: Value) -> Expression:
-    """Where the column's length is declared, the constant is padded instead: files can be skipped by it."""
+    """Compare char(n). If the column's length is declared, pad the constant instead: files can be skipped by it."""
     for one, other in ((left, right), (right, left)):
         if one.typmod > 4 and isinstance(other.constant, str):
             padded = other.constant.rstrip(" ").ljust(one.typmod - 4)
@@ -102,7 +102,7 @@ _MIRRORED: Final = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": 
 
 
 def _date_with_timestamp(operator: str, date_first: bool) -> Build:
-    """A date against a timestamp: the date means its midnight."""
+    """Compare a date with a timestamp: the date means its midnight."""
 
     def build(given: Call) -> Value:
         date, timestamp = given.arguments if date_first else given.arguments[::-1]
@@ -125,7 +125,7 @@ def _date_against_constant(operator: str, date: Value, timestamp: datetime.datet
 
 
 def midnight(date: Value) -> Expression:
-    """The date as a timestamp, infinities kept."""
+    """Return the date as a timestamp, infinities kept."""
     if date.is_constant and not isinstance(date.constant, Infinite):
         return cast(date.sql, "TIMESTAMP_NTZ")
     return case(
@@ -135,7 +135,7 @@ def midnight(date: Value) -> Expression:
 
 
 def _zoned(value: Value, zone: str) -> Expression:
-    """A date or timestamp as a timestamptz in the session's time zone."""
+    """Return a date or timestamp as a timestamptz in the session's time zone."""
     if value.type_oid == TIMESTAMPTZ:
         return value.sql
     local = cast(value.sql, "TIMESTAMP_NTZ") if value.type_oid == DATE else value.sql

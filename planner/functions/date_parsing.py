@@ -1,6 +1,6 @@
-"""to_date and to_timestamp of texts that have just the digits and separators of a constant template.
+"""to_date and to_timestamp of texts with exactly the digits and separators of a constant template.
 
-PostgreSQL takes many other texts as well (fewer digits, other separators, blanks); those raise 0A000 when they come.
+PostgreSQL accepts many other texts as well (fewer digits, other separators, blanks); those raise 0A000 at run time.
 Source: PostgreSQL 18, src/backend/utils/adt/formatting.c, DCH_from_char and do_to_timestamp.
 """
 
@@ -43,7 +43,7 @@ _BOUNDS: Final = {"HH24": 23, "MI": 59, "SS": 59, "MM": 12}
 
 
 def _words(given: Call, template: str) -> tuple[list[str], str]:
-    """The template's words in their order, and the pattern of the texts that are taken, a group for each."""
+    """Return the template's words in order, and the pattern of accepted texts, a group for each word."""
     words, pattern, position = [], "", 0
     while position < len(template):
         found = _TEMPLATE.match(template, position)
@@ -76,7 +76,7 @@ def _parsed(given: Call) -> Value:
         }
         refusal = raise_error_about("0A000", 'the text "', text, f'" for the template {template} is not supported '
                                     "on lake tables")  # fmt: skip
-        # A year, month or day of zero is taken for one that is not there.
+        # A year, month or day of zero counts as missing.
         zeros = [binary("=", parts[word], raw("0")) for word in ("YYYY", "MM", "DD") if word in parts]
         return case(
             (or_(*zeros), refusal),
@@ -88,7 +88,7 @@ def _parsed(given: Call) -> Value:
 
 
 def _moment(parts: Mapping[str, Expression], text: Expression, result_type: int) -> Expression:
-    """The date or timestamp; 22008 where there is no such day or time."""
+    """Return the date or timestamp; 22008 if there is no such day or time."""
     one = raw("1")
     year, month, day = parts["YYYY"], parts.get("MM", one), parts.get("DD", one)
     checks = [binary("<=", parts[word], integer(bound)) for word, bound in _BOUNDS.items() if word in parts]
@@ -101,7 +101,7 @@ def _moment(parts: Mapping[str, Expression], text: Expression, result_type: int)
         time = call("make_dt_interval", zero, parts.get("HH24", zero), parts.get("MI", zero),
                     cast(parts.get("SS", zero), "DECIMAL(18,6)"))  # fmt: skip
         known = cast(binary("+", cast(known, "TIMESTAMP_NTZ"), time), "TIMESTAMP_LTZ")
-    # One after the other: make_date fails where the month is none.
+    # One after the other: make_date fails if the month is invalid.
     wrong = [(call("not", and_(*checks)), error)] if checks else []
     return case(*wrong, (binary(">", day, last), error), default=known)
 

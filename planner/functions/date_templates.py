@@ -1,7 +1,7 @@
-"""to_char of dates and timestamps by a constant template: each field composed from the parts of the date.
+"""to_char of dates and timestamps by a constant template: each field is composed from the parts of the date.
 
-Source: PostgreSQL 18, src/backend/utils/adt/formatting.c, DCH_to_char. The template is taken apart as there, longest
-word first; words, prefixes and suffixes that are not in the table are refused by name.
+Source: PostgreSQL 18, src/backend/utils/adt/formatting.c, DCH_to_char. The template is split as there, longest word
+first; words, prefixes and suffixes that are not in the table are refused by name.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _remainder(part: _Part, divisor: int) -> _Part:
 
 
 def _week_from(part: _Part) -> _Part:
-    """Weeks of seven days, the first of which begins with the month's or year's first."""
+    """Count weeks of seven days, the first of which begins with the month's or year's first day."""
     return lambda moment: call("div", binary("+", part(moment), raw("6")), raw("7"))
 
 
@@ -88,7 +88,7 @@ def _second_of_day(moment: Expression) -> Expression:
     return binary("+", binary("*", minutes, raw("60")), call("second", moment))
 
 
-# Numbers, by the word in capitals: what is shown, and with how many digits at least.
+# Numbers, by the word in capitals: the value, and its least number of digits.
 _NUMBERS: Final[dict[str, tuple[_Part, int]]] = {
     "YYYY": (_of("year"), 4),
     "YYY": (_remainder(_of("year"), 1000), 3),
@@ -169,7 +169,7 @@ _TOKEN: Final = re.compile(
 
 
 def _tokens(template: str) -> list[tuple[str | None, bool, str]]:
-    """(word, whether it is shown bare, literal text) one after the other."""
+    """Return (word, whether it is shown bare, literal text) one after the other."""
     found, position = [], 0
     while position < len(template):
         token = _TOKEN.match(template, position)
@@ -189,7 +189,7 @@ def _shown(word: str, bare: bool, moment: Expression) -> Expression:
     text = cast(part(moment), "STRING")
     if bare or digits == 1:
         return text
-    if word.upper() == "CC":  # which alone may have more digits
+    if word.upper() == "CC":  # only this may have more digits
         return call("lpad", text, call("greatest", call("length", text), integer(digits)), string("0"))
     return call("lpad", text, integer(digits), string("0"))
 

@@ -1,7 +1,7 @@
 """date, time, timestamp, timestamptz: arithmetic, extract, date_trunc.
 
-±infinity are ordinary values to Spark (see `planner.spark.plan`), so every function says what becomes of them. How a
-local time is resolved that occurs twice or never is `local_times`'.
+±infinity are ordinary values to Spark (see `planner.spark.plan`), so every function handles them explicitly.
+`local_times` resolves local times that occur twice or never.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def is_infinite(value: Value) -> Expression:
 def finite(
     value: Value, body: Callable[[Value], Expression], infinite: Callable[[bool], Expression | None]
 ) -> Expression:
-    """`body` of a finite value; what `infinite` gives for ±infinity (None: NULL)."""
+    """Return `body` of a finite value; `infinite` for ±infinity (None: NULL)."""
     if value.is_constant and not isinstance(value.constant, Infinite):
         return body(value)
 
@@ -87,7 +87,7 @@ _FIRST_MOMENTS: Final = {
 
 
 def _in_range(moment_: Expression, type_oid: int) -> Expression:
-    """A timestamp that was computed; 22008 where it is before PostgreSQL's first."""
+    """Return a computed timestamp; 22008 if it is before PostgreSQL's first."""
     early = binary("<", moment_, _FIRST_MOMENTS[type_oid].copy())
     return case((early, raise_error("22008", "timestamp out of range")), default=moment_.copy())
 
@@ -129,7 +129,7 @@ def _date_difference(given: Call) -> Value:
 
 
 def _calendar_interval(value: Value, sign: int) -> Expression:
-    """The struct as one of Spark's calendar intervals, whose addition does months, then days, then time."""
+    """Return the struct as one of Spark's calendar intervals, whose addition does months, then days, then time."""
     if isinstance(value.constant, Interval):
         months, days, microseconds = (
             sign * value.constant.months, sign * value.constant.days, sign * value.constant.microseconds,
@@ -180,7 +180,7 @@ def _add_interval(sign: int, swapped: bool = False) -> Build:
 
 
 def _add_in_zone(given: Call, start: Value, interval: Value, sign: int) -> Value:
-    """A timestamptz and an interval of months or days: those are added to the local time, which is then resolved."""
+    """Add an interval of months or days to a timestamptz: to the local time, which is then resolved."""
     constant = interval.constant
     if not isinstance(constant, Interval):
         raise unsupported(f"{given.signature} with an interval that is not constant")
@@ -201,7 +201,7 @@ def _add_in_zone(given: Call, start: Value, interval: Value, sign: int) -> Value
 
 
 def _difference(given: Call) -> Value:
-    """timestamp_mi: days of 24 hours, and the rest."""
+    """Subtract as timestamp_mi: days of 24 hours, and the rest."""
     left, right = given.arguments
     infinite = [is_infinite(side) for side in (left, right) if not side.is_constant]
     if left.type_oid == TIMESTAMPTZ:
@@ -224,7 +224,7 @@ def _difference(given: Call) -> Value:
 
 
 def ntz_microseconds(difference: Expression) -> Expression:
-    """A difference of two TIMESTAMP_NTZ in microseconds."""
+    """Return a difference of two TIMESTAMP_NTZ in microseconds."""
 
     def parts(sql: Expression) -> Expression:
         hours = binary("+", binary("*", _part("DAY", sql, "BIGINT"), raw("24L")), _part("HOUR", sql, "BIGINT"))
@@ -277,7 +277,7 @@ _TIME_FIELDS: Final[dict[str, Callable[[Expression], Expression]]] = {
     "hour": lambda sql: call("hour", sql),
     "minute": lambda sql: call("minute", sql),
 }
-# Fields that grow without end, so that PostgreSQL gives ±Infinity for infinity; the others are NULL then.
+# Fields that grow without end, so that PostgreSQL returns ±Infinity for infinity; it returns NULL for the others.
 _MONOTONIC: Final = frozenset({"year", "isoyear", "decade", "century", "millennium", "epoch", "julian"})
 _ALIASES: Final = {
     "years": "year", "y": "year", "months": "month", "mon": "month", "mons": "month", "days": "day", "d": "day",
@@ -323,7 +323,7 @@ def _epoch_of_date(value: Value) -> Expression:
 
 
 def _seconds(factor: int, spark: str) -> Callable[[Value], Expression]:
-    """The seconds of a minute, with their fraction, in units of which there are `factor` to a second."""
+    """Return the seconds of a minute, with their fraction, in units of which there are `factor` to a second."""
     return lambda value: cast(binary("*", call("date_part", string("SECOND"), value.sql), raw(f"{factor}BD")), spark)
 
 

@@ -31,7 +31,7 @@ _INFINITE: Final = "CAST('Infinity' AS DOUBLE)"
 
 
 def _arithmetic(operator: str) -> Build:
-    """Overflow to infinity and underflow to zero raise in PostgreSQL (float.h: float8_mul and its kin)."""
+    """Compute; overflow to infinity and underflow to zero raise in PostgreSQL (float8_mul and the like in float.h)."""
 
     def build(given: Call) -> Value:
         spark = spark_type(given.result_type)
@@ -48,7 +48,7 @@ def _arithmetic(operator: str) -> Build:
 def _checked(operator: str, left: Expression, right: Expression, spark: str) -> Expression:
     result = binary(operator, left, right)
     if operator == "/":
-        result = cast(result, spark)  # of two FLOATs Spark makes a DOUBLE; rounding it once more changes nothing
+        result = cast(result, spark)  # for two FLOATs Spark computes a DOUBLE; rounding it once more changes nothing
     infinite = raw(_INFINITE)
     overflow = and_(
         binary("=", call("abs", result), infinite),
@@ -67,7 +67,7 @@ def _checked(operator: str, left: Expression, right: Expression, spark: str) -> 
 
 
 def _whole(function: str) -> Build:
-    """ceil, floor, trunc: Spark's give BIGINT; past 2^52 every double is whole, and -0 stays -0."""
+    """ceil, floor, trunc: Spark's return BIGINT; past 2^52 every double is whole, and -0 stays -0."""
 
     def build(given: Call) -> Value:
         return given.result(on(given.sql[0], lambda sql: _rounded(function, sql)))

@@ -32,7 +32,7 @@ def _operands(given: Call) -> tuple[Expression, Expression]:
 
 
 def _negative(given: Call) -> Value:
-    """Taken from zero, so that the operand stands once, however deeply these nest."""
+    """Subtract from zero, so that the operand is written once, however deeply these nest."""
     kind = BY_OID[given.result_type]
     zero = cast(raw("0"), spark_type(given.result_type))
     return given.result(binary("-", marked(zero, kind.sql_name), given.sql[0]))
@@ -43,7 +43,7 @@ def _absolute(given: Call) -> Value:
 
 
 def _but_least(given: Call, result: Expression) -> Expression:
-    """Of the type's least value there is none. Spark's own error does not tell of which type it was."""
+    """Raise for the type's least value, which has no result. Spark's own error does not name the type."""
     kind = BY_OID[given.result_type]
     least = raw(f"({-(1 << 8 * kind.length - 1)})")
     error = raise_error(SqlState.NUMERIC_VALUE_OUT_OF_RANGE, f"{kind.sql_name} out of range")
@@ -55,7 +55,7 @@ def _same(given: Call) -> Value:
 
 
 def _extreme(name: str) -> Build:
-    """The larger or smaller; NULL where either is, unlike Spark's greatest and least."""
+    """Return the larger or smaller; NULL if either is, unlike Spark's greatest and least."""
 
     def build(given: Call) -> Value:
         left, right = given.sql

@@ -1,4 +1,4 @@
-"""interval: a struct of months, days and microseconds, which PostgreSQL keeps apart too."""
+"""interval: a struct of months, days and microseconds, the three fields of PostgreSQL."""
 
 from __future__ import annotations
 
@@ -31,18 +31,20 @@ _FIELDS: Final = ("months", "days", "microseconds")
 
 
 def beyond(interval: Expression) -> Expression:
-    """Whether an interval may be infinite: PostgreSQL keeps the infinities as the extremes of all three fields. Spark
-    would compute with these as with any."""
+    """Whether an interval may be infinite: PostgreSQL stores the infinities as the extremes of all three fields.
+
+    Spark would compute with these as with any other.
+    """
     return call("in", field(interval, "months"), raw("2147483647"), raw("(-2147483648)"))
 
 
 def is_beyond(interval: Interval) -> bool:
-    """The same of a constant."""
+    """Whether a constant interval is infinite."""
     return interval.months in (2**31 - 1, -(2**31))
 
 
 def left_to_postgresql() -> Expression:
-    """Fails when evaluated: PostgreSQL is to compute it, or to say in its own words why it cannot be."""
+    """Fail when evaluated: PostgreSQL must compute it, or raise its own error."""
     return raise_error("0A000", unsupported("an infinite interval, or one out of range,").message)
 
 
@@ -64,7 +66,7 @@ def _negative(given: Call) -> Value:
 
 
 def _within(given: Sequence[Expression], fields: Mapping[str, Expression]) -> Expression:
-    """The interval of these fields, each NULL where it is out of range."""
+    """Return the interval of these fields, each NULL if it is out of range."""
     return case(
         (or_(*(beyond(each) for each in given)), left_to_postgresql()),
         (and_(*map(is_not_null, fields.values())), struct(**fields)),
@@ -73,7 +75,8 @@ def _within(given: Sequence[Expression], fields: Mapping[str, Expression]) -> Ex
 
 
 def _whole(unit: str, divisor: int, modulus: int | None) -> Build:
-    """A field as a whole number: name of the struct's field, divided, then its remainder. C's division truncates."""
+    """Return a field as a whole number: name of the struct's field, divided, then its remainder. Division truncates
+    as in C."""
 
     def build(given: Call) -> Value:
         part: Expression = cast(field(given.sql[1], unit), "BIGINT")
@@ -93,7 +96,7 @@ def _second(given: Call) -> Value:
 
 
 def _epoch(given: Call) -> Value:
-    """365.25 days to twelve months, 30 to each month beyond (interval_part_common)."""
+    """Count 365.25 days for twelve months, 30 for each month beyond (interval_part_common)."""
 
     def build(value: Expression) -> Expression:
         months = cast(field(value, "months"), "BIGINT")

@@ -1,8 +1,8 @@
-"""jsonb: scalars inside a document as text, its kind, its keys.
+"""jsonb: scalars inside a document as text, its type, its keys.
 
-A jsonb is held as PostgreSQL's text of it, in which no key occurs twice. Spark takes strings, booleans and nulls out
-of it exactly, but not numbers with a fraction or an exponent, nor the spacing of objects and arrays: where the text
-found could be one of those, the query fails with 0A000. json, which keeps keys twice, is not taken apart.
+A jsonb is stored as PostgreSQL's text of it, in which no key occurs twice. Spark extracts strings, booleans and nulls
+exactly, but not numbers with a fraction or an exponent, nor the spacing of objects and arrays. If the text found could
+be one of those, the query fails with 0A000. json, which keeps duplicate keys, is not supported here.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from planner.spark.values import Value
 _KEY: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_ :-]*")
 # What remains of an object, an array, or a number that Spark may have written otherwise.
 _DOUBTFUL: Final = r"^(?:[{\[]|-?[0-9]+[.eE]|-?[0-9]{19})"
-# Where a value inside a document keeps how it was found, for whoever looks further inside.
+# A value inside a document records its path here, for operators that look further inside.
 _PLACE: Final = "json_place"
 _FIRST: Final = "[0]"
 _UNREADABLE: Final = raise_error("0A000", "a jsonb that Spark cannot read is not supported on lake tables")
 
 
 def _step(given: Call) -> str:
-    """A key or an index as a step of Spark's paths."""
+    """Return a key or an index as a step of Spark's paths."""
     key = given.constant(1, "a key")
     if isinstance(key, str) and _KEY.fullmatch(key):
         return f"['{key}']"
@@ -60,7 +60,7 @@ def _steps(given: Call) -> str:
 
 
 def _place(given: Call, several: bool) -> tuple[Expression, str]:
-    """The document, and the path from it."""
+    """Return the document, and the path from it."""
     document, path = given.sql[0].meta.get(_PLACE) or (given.sql[0], "$")
     step = _steps(given) if several else _step(given)
     if step == _FIRST and path.endswith(_FIRST):
@@ -69,7 +69,7 @@ def _place(given: Call, several: bool) -> tuple[Expression, str]:
 
 
 def _first_of_scalar(document: Expression, container: str, found: Expression) -> tuple[Expression, Expression]:
-    """To PostgreSQL a scalar has itself as its first element: what is not surely an array with one fails."""
+    """In PostgreSQL a scalar has itself as its first element: fail unless the document surely is an array with one."""
     refusal = raise_error("0A000", "the first element of what may be a jsonb scalar is not supported on lake tables")
     if container == "$":
         return not_(call("rlike", document, string(r"^[{\[]"))), refusal
@@ -77,13 +77,13 @@ def _first_of_scalar(document: Expression, container: str, found: Expression) ->
 
 
 def _inside(several: bool = False) -> Build:
-    """-> and #>: what is there may be looked into; as a value of its own it fails, unless it is NULL."""
+    """-> and #>: a result may be looked into; as a value of its own it fails, unless it is NULL."""
 
     def build(given: Call) -> Value:
         document, path = _place(given, several)
         found = call("get_json_object", document, string(path))
         refusal = raise_error("0A000", "a jsonb from inside of another is not supported on lake tables")
-        # A JSON null inside is none of SQL's, and Spark tells it not from what is missing.
+        # A JSON null inside is no NULL of SQL, and Spark does not distinguish it from a missing value.
         sql = case((is_not_null(document), refusal), default=found)  # of a type, lest Spark take it for a mere NULL
         sql.meta[_PLACE] = document, path
         return Value(sql, JSONB)
@@ -101,7 +101,7 @@ def _text(several: bool = False) -> Build:
         found = call("get_json_object", document, string(path))
         branches = [] if not path.endswith(_FIRST) else [_first_of_scalar(document, path.removesuffix(_FIRST), found)]
 
-        # Where Spark cannot read a document (nested a thousand deep), it says NULL as if nothing were there.
+        # If Spark cannot read a document (nested a thousand deep), it returns NULL as if nothing were there.
         readable = call("json_array_length", call("concat", string("["), document, string("]")))
         unread = and_(is_not_null(document), is_null(found), is_null(readable))
         # The null that is an array's element comes as a text, like the string "null".
@@ -129,7 +129,7 @@ def _first_is(document: Expression, character: str) -> Expression:
 
 
 def _kind(given: Call) -> Value:
-    """The first character tells."""
+    """Return the type, which the first character tells."""
 
     def build(text: Expression) -> Expression:
         return case(
@@ -153,7 +153,7 @@ def _length(given: Call) -> Value:
 
 
 def _has_key(given: Call) -> Value:
-    """`?`: a key of an object, or the string itself; in an array it would be an element."""
+    """`?`: whether it is a key of an object, or the string itself; in an array it would be an element."""
     key = given.constant(1, "a key")
     if not isinstance(key, str) or not _KEY.fullmatch(key):
         raise unsupported(f"{given.signature} with the key {key!r}")

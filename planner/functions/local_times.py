@@ -1,8 +1,8 @@
-"""Local times of the session's zone as moments, resolved as PostgreSQL does those that occur twice or never.
+"""Local times of the session's zone as instants: PostgreSQL's rules for local times that occur twice or never.
 
-Source: `DetermineTimeZoneOffset` in PostgreSQL's datetime.c: a time that clocks skip is read by the offset before, one
-that they show twice by the offset after. Spark reads both by the offset before. Of moments before 1970 databases of
-time zones keep more or less, so they are refused in zones whose offset has ever changed.
+Source: `DetermineTimeZoneOffset` in PostgreSQL's datetime.c. A skipped time is read by the offset before, a repeated
+one by the offset after. Spark reads both by the offset before. Time zone databases differ in their history before 1970,
+so earlier instants are refused in zones whose offset has ever changed.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from planner.spark.builders import (
 )
 
 FIXED_ZONES: Final = frozenset({"UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z", "Etc/Zulu", "Zulu", "Universal"})
-# Names that are files of PostgreSQL's and no zones of Java's.
+# Names of PostgreSQL's zone files that are no zones of Java's.
 _NOT_ZONES: Final = frozenset({"Factory", "localtime", "posixrules"})
-# What SHOW says after SET TIME ZONE with a number: `<+02>-02`, where the second sign is POSIX's, west of Greenwich.
+# The result of SHOW after SET TIME ZONE with a number: `<+02>-02`, where the second sign is POSIX's, west of Greenwich.
 _OFFSET: Final = re.compile(r"<[+-][0-9:]+>([+-])(\d\d)(:\d\d)?")
 _DAY: Final = 86_400_000_000
 
 
 @cache
 def spark_zone(name: str) -> str:
-    """The session's zone as Spark knows it; 0A000 where it does not."""
+    """Return the session's zone as Spark knows it; 0A000 if it does not."""
     if name in FIXED_ZONES:
         return "UTC"
     offset = _OFFSET.fullmatch(name)
@@ -50,7 +50,7 @@ def spark_zone(name: str) -> str:
 
 
 def moment(local: Expression, zone: str) -> Expression:
-    """The TIMESTAMP of a TIMESTAMP_NTZ in the session's `zone`."""
+    """Return the TIMESTAMP of a TIMESTAMP_NTZ in the session's `zone`."""
     if spark_zone(zone) == "UTC" or not spark_zone(zone)[0].isalpha():
         return cast(local, "TIMESTAMP_LTZ")
     if not is_simple(local):
@@ -60,7 +60,7 @@ def moment(local: Expression, zone: str) -> Expression:
 
 def _resolved(local: Expression) -> Expression:
     before = cast(local, "TIMESTAMP_LTZ")
-    # By the offset of a day later, which is the one after where the clocks are turned in between.
+    # By the offset of a day later, which is the one after if the clocks are turned in between.
     shifted = cast(binary("+", local, raw("INTERVAL '1' DAY")), "TIMESTAMP_LTZ")
     after = call("timestamp_micros", binary("-", call("unix_micros", shifted), raw(f"{_DAY}L")))
     is_twice = and_(binary("=", cast(after, "TIMESTAMP_NTZ"), local), binary(">", after, before))

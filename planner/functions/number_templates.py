@@ -1,8 +1,8 @@
 """to_char of numbers by a constant template of 9, 0, commas and one point, with FM and text around it.
 
-The number is rounded, written with all of the template's zeros and commas, and cut where its own digits begin; what
-is cut is blank, or left out with FM. A number of too many digits is shown in `#`. Templates with other words (S, MI,
-PR, RN, V, EEEE, TH, L) are refused. Source: PostgreSQL 18, src/backend/utils/adt/formatting.c, NUM_processor.
+The number is rounded, written with all of the template's zeros and commas, and cut where its own digits begin. The cut
+part is blank, or left out with FM. A number of too many digits is shown as `#`. Templates with other words (S, MI, PR,
+RN, V, EEEE, TH, L) are refused. Source: PostgreSQL 18, src/backend/utils/adt/formatting.c, NUM_processor.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ _TEMPLATE: Final = re.compile(rf"(FM|fm)?({_TEXT})([90][90,Gg]*)?(?:([.Dd])([90]
 
 @dataclass(frozen=True, slots=True)
 class _Template:
-    """`whole` has the commas; `least` is the number of digits before the point that are always shown.
+    """A parsed template. `whole` has the commas; `least` is the number of digits before the point that are always
+    shown.
 
-    `kept` is the number of digits after the point that FM leaves, were they all zero.
+    `kept` is the number of digits after the point that FM leaves if all are zero.
     """
 
     bare: bool
@@ -91,7 +92,7 @@ def _written(number: Expression, template: _Template) -> Expression:
 
 
 def _with_commas(digits: Expression, whole: str) -> Expression:
-    """The digits, as many as the template has, with its commas between them."""
+    """Return the digits, as many as the template has, with its commas between them."""
     if "," not in whole:
         return digits
     parts: list[Expression] = []
@@ -106,7 +107,7 @@ def _with_commas(digits: Expression, whole: str) -> Expression:
 
 
 def _start(number: Expression, digits: Expression, template: _Template) -> Expression:
-    """Where in `full` what is shown begins; a zero before the point counts only where nothing is after it."""
+    """Return where the shown part begins in `full`; a zero before the point counts only if nothing follows it."""
     length: Expression = call("length", digits)
     if template.places:
         none = binary("<", call("abs", number), raw("1BD"))

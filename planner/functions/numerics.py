@@ -1,4 +1,4 @@
-"""numeric: arithmetic and rounding. The work is in `planner.spark.numerics`; float and integer results are not here."""
+"""numeric: arithmetic and rounding, by `planner.spark.numerics`. Float and integer results are not here."""
 
 from __future__ import annotations
 

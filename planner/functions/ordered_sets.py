@@ -1,4 +1,4 @@
-"""Ordered-set aggregates: percentile_cont, percentile_disc and mode, WITHIN GROUP (ORDER BY one thing).
+"""Ordered-set aggregates: percentile_cont, percentile_disc and mode, WITHIN GROUP (ORDER BY one expression).
 
 The group's values are collected and sorted; PostgreSQL keeps them all as well. Source: PostgreSQL 18,
 src/backend/utils/adt/orderedsetaggs.c.
@@ -42,7 +42,7 @@ def _fraction(given: Call) -> float | None:
 
 
 def _value(given: Call) -> Value:
-    """The sorted value, of a type of which equal values are displayed alike."""
+    """Return the sorted value, of a type whose equal values are displayed alike."""
     value = given.arguments[-1]
     if value.type_oid == NUMERIC:
         value = numerics.computable(value)
@@ -54,7 +54,7 @@ def _value(given: Call) -> Value:
 
 
 def _sorted(given: Call, value: Value, body: Callable[[Expression, Expression], Expression]) -> Expression:
-    """`body` of the sorted array and the number of values as a DOUBLE; NULL where there are none."""
+    """Return `body` of the sorted array and the number of values as a DOUBLE; NULL if there are none."""
     parts = given.parts()
     values = call("sort_array", parts("collect_list", value.sql), boolean(not parts.descending))
     array = variable("a")
@@ -96,7 +96,7 @@ def _discrete(given: Call) -> Value:
 
 
 def _mode(given: Call) -> Value:
-    """The most frequent value; of several, the first."""
+    """Return the most frequent value; of several, the first."""
     value = _value(given)
     parts = given.parts()
     if parts.descending or value.type_oid in (FLOAT4, FLOAT8):

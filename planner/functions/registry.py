@@ -1,4 +1,4 @@
-"""The allow-list put together from its families, and checked: no signature twice."""
+"""The allow-list, composed of its families and checked: no signature occurs twice."""
 
 from __future__ import annotations
 

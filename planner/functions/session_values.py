@@ -1,4 +1,4 @@
-"""Functions that answer with the session's own values: current_date, now(), current_user and the like."""
+"""Functions of the session's values: current_date, now(), current_user and the like."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
 def moment(microseconds: int) -> datetime.datetime:
-    """Microseconds since 1970 UTC as a datetime."""
+    """Return microseconds since 1970 UTC as a datetime."""
     return _EPOCH + datetime.timedelta(microseconds=microseconds)
 
 
 def local(session: SessionValues) -> datetime.datetime:
-    """The transaction's start in the session's time zone, without the zone."""
+    """Return the transaction's start in the session's time zone, without the zone."""
     try:
         zone = zoneinfo.ZoneInfo(session.time_zone)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError):
@@ -32,7 +32,7 @@ def local(session: SessionValues) -> datetime.datetime:
 
 
 def _cut(value: datetime.datetime, typmod: int) -> datetime.datetime:
-    """A timestamp rounded to `typmod` digits of a second (-1: all)."""
+    """Return a timestamp rounded to `typmod` digits of a second (-1: all)."""
     if typmod < 0 or typmod >= 6:
         return value
     step = 10 ** (6 - typmod)
@@ -57,7 +57,7 @@ _BY_OPERATION: Final[dict[int, Callable[[SessionValues, int], tuple[Any, int]]]]
 
 
 def sql_value_function(operation: int, type_oid: int, typmod: int, session: SessionValues) -> Value:
-    """CURRENT_DATE and the others that PostgreSQL keeps as a node of their own."""
+    """Return CURRENT_DATE and the others that have a node of their own in PostgreSQL's tree."""
     read = _BY_OPERATION.get(operation)
     if read is None:
         raise unsupported("CURRENT_TIME")
@@ -81,7 +81,7 @@ def _setting(given: Call) -> Value:
     if value is not None:
         return literal(value, TEXT)
     if not missing_ok or missing_ok[0].constant is not True:
-        raise unsupported(f"{given.signature} of a setting that there is none of")  # PostgreSQL says so
+        raise unsupported(f"{given.signature} of a setting that there is none of")  # PostgreSQL raises the error
     return null_value(TEXT)
 
 

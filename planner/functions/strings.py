@@ -38,7 +38,7 @@ def _as_text(value: Value, given: Call) -> Expression:
 
 
 def _concatenation(given: Call) -> Value:
-    """`||`: NULL where either side is. A char(n) was cast to text by PostgreSQL, unless the other side is unknown."""
+    """`||`: NULL if either side is. PostgreSQL has cast a char(n) to text, unless the other side is unknown."""
     sides = []
     for value in given.arguments:
         if value.type_oid == BPCHAR:
@@ -94,7 +94,7 @@ def _substring(given: Call) -> Value:
     first = call("greatest", start.sql, raw("1"))
     if (start.is_constant and start.constant is None) or not is_simple(start.sql):
         raise unsupported(f"{given.signature} with a computed start")
-    # greatest() passes over NULL; the substring must not.
+    # greatest() skips NULL; the substring must not.
     known: Expression = is_not_null(start.sql)
     if not rest:
         return given.result(case((known, call("substring", text.sql, first))))

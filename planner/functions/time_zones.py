@@ -14,7 +14,7 @@ from planner.spark.builders import Expression, binary, call, case, cast, is_not_
 from planner.spark.values import Value
 
 _UTC: Final = frozenset({"UTC", "GMT", "Etc/UTC", "Z"})
-# Continent/City: what has no slash may mean something else to PostgreSQL (EST, CET) than to Java.
+# Continent/City: a name without a slash may mean something else to PostgreSQL (EST, CET) than to Java.
 _REGION: Final = re.compile(r"(Africa|America|Antarctica|Asia|Atlantic|Australia|Europe|Indian|Pacific)/[A-Za-z_/-]+")
 
 
@@ -30,7 +30,7 @@ def _zone(given: Call) -> str:
 
 
 def _in_utc(moment: Expression) -> Expression:
-    """The moment's local time in UTC, whatever the session's zone is."""
+    """Return the instant's local time in UTC, whatever the session's zone."""
     micros = cast(call("unix_micros", moment), "DECIMAL(19,0)")
     seconds = cast(binary("*", micros, raw("0.000001BD")), "DECIMAL(20,6)")
     return binary("+", raw("TIMESTAMP_NTZ'1970-01-01 00:00:00'"), call(
@@ -44,7 +44,7 @@ def _to_local(given: Call) -> Value:
         local = _in_utc(value.sql)
         if zone == "UTC":
             return local
-        # Of the time before, databases of time zones keep more or less.
+        # Databases of time zones differ about the time before.
         known = binary(">=", call("unix_micros", value.sql), raw("0L"))
         refusal = raise_error("0A000", "AT TIME ZONE of a moment before 1970 is not supported on lake tables")
         moved = call("convert_timezone", string("UTC"), string(zone), local)
@@ -54,7 +54,8 @@ def _to_local(given: Call) -> Value:
 
 
 def _from_local(given: Call) -> Value:
-    """A local time that occurs twice is resolved differently, so only UTC is taken."""
+    """Return the instant of a local time, in UTC only: PostgreSQL and Spark resolve repeated local times
+    differently."""
     if _zone(given) != "UTC":
         raise unsupported("a timestamp AT TIME ZONE other than UTC")
 

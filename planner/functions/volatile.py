@@ -1,6 +1,6 @@
-"""Functions whose value is another each time: random(), gen_random_uuid().
+"""Functions whose value changes with each call: random(), gen_random_uuid().
 
-They stand by themselves only: a Spark form may name its arguments more than once, and each would be another value.
+They may not be arguments: a Spark form may name its arguments more than once, and each would be another value.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SIGNATURES: Final = frozenset(each.signature for each in ROWS)
 
 
 def check_stable(signature: str, arguments: Sequence[Node], builtins: Builtins) -> None:
-    """Refuse arguments of `signature` that are another value each time that they are evaluated."""
+    """Refuse arguments of `signature` whose value changes each time that they are evaluated."""
     for node in walk(tuple(arguments)):
         if node.type == "FUNCEXPR" and builtins.signature(int(node.funcid)) in SIGNATURES:
             raise unsupported(f"the function {signature} of a volatile one")

@@ -76,7 +76,7 @@ ROWS: Final[tuple[Row, ...]] = (
     row("nth_value(anyelement,int4)", _shifted("nth_value"), f"SELECT id, nth_value(t, 2) {_WINDOW} FROM texts"),
 )  # fmt: skip
 
-# Functions that take no frame in Spark, and to which PostgreSQL's does not matter.
+# Functions that take no frame in Spark, and ignore it in PostgreSQL.
 FRAMELESS: Final = frozenset(
     found.signature for found in ROWS if found.signature.split("(")[0] not in ("first_value", "last_value", "nth_value")
 )

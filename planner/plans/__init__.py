@@ -1,1 +1,1 @@
-"""What comes out of the planner: a plan for each kind of statement, and who carries it out."""
+"""The planner's results: a plan for each kind of statement, and the engine that executes it."""

@@ -1,7 +1,7 @@
 """`plan_insert`, `plan_update`, `plan_delete`: from PostgreSQL's analysed change to the Spark query of its rows.
 
-PostgreSQL's rewriter has put defaults and assignment casts into the target list; generated columns it leaves to its
-executor, so they are computed here (`Context.generated`). See `planner.spark.plan` for what the queries yield.
+PostgreSQL's rewriter has put defaults and assignment casts into the target list. It leaves generated columns to its
+executor, so they are computed here (`Context.generated`). See `planner.spark.plan` for the columns of the queries.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ CURRENT_OF: Final = "CURRENTOFEXPR"
 
 
 def plan_insert(tree: Any, context: Context) -> InsertPlan:
-    """The plan of an INSERT, of VALUES or of a query. ON CONFLICT is refused."""
+    """Return the plan of an INSERT, of VALUES or of a query. ON CONFLICT is refused."""
     node = _change(tree, _INSERT)
     if node.onConflict is not None:
         raise unsupported("ON CONFLICT")
@@ -113,8 +113,11 @@ def _inserted(node: Node, table: Table, context: Context) -> ReturningPlan | Non
 
 
 def plan_update(tree: Any, context: Context, anew: Collection[int] = ()) -> UpdatePlan:
-    """The plan of an UPDATE, with FROM or without. Generated columns are computed, as by ExecInitGenerated in
-    PostgreSQL's nodeModifyTable.c, where they depend on what is set; those of `anew` (attnums) in any case."""
+    """Return the plan of an UPDATE, with FROM or without.
+
+    Generated columns are computed if they depend on what is set, as by ExecInitGenerated in PostgreSQL's
+    nodeModifyTable.c; those of `anew` (attnums) in any case.
+    """
     node = _change(tree, _UPDATE)
     statement = Statement(context)
     scope = Scope(statement, node, None)
@@ -133,7 +136,7 @@ def plan_update(tree: Any, context: Context, anew: Collection[int] = ()) -> Upda
         assigned.add(item.attnum)
     assigned |= _generate(statement, table, values, set(), lambda attnum, used: attnum in anew or bool(used & assigned))
     scope.old_ranges[node.resultRelation] = old
-    del scope.row_scans[node.resultRelation]  # where the new rows are is not known yet
+    del scope.row_scans[node.resultRelation]  # the place of the new rows is not known yet
     scope.ranges[node.resultRelation] = lambda attnum: values[attnum]
     errors, checked = violations(node), violated(scope)
     returned, outputs = _returning(scope, node.returningList)
@@ -145,7 +148,7 @@ def plan_update(tree: Any, context: Context, anew: Collection[int] = ()) -> Upda
 
 
 def plan_delete(tree: Any, context: Context) -> DeletePlan:
-    """The plan of a DELETE, with USING or without."""
+    """Return the plan of a DELETE, with USING or without."""
     node = _change(tree, _DELETE)
     statement = Statement(context)
     scope = Scope(statement, node, None)
@@ -179,7 +182,7 @@ def _table(scope: Scope) -> Table:
 
 
 def _changed_rows(scope: Scope) -> ScanBuilder:
-    """Reads FROM and WHERE; gives the scan of the target."""
+    """Read FROM and WHERE; return the scan of the target."""
     quals = scope.query.jointree.quals
     if quals is None or quals.type != CURRENT_OF:
         read_rows(scope, INDEPENDENT)
@@ -196,7 +199,7 @@ def _target(scope: Scope) -> ScanBuilder:
 
 
 def _is_current(scope: Scope) -> Expression:
-    """That the row is the one that the cursor is on."""
+    """Return the condition that the row is the cursor's current one."""
     place = scope.statement.context.current
     if place is None:
         raise unsupported("WHERE CURRENT OF in this place")
@@ -208,7 +211,7 @@ def _is_current(scope: Scope) -> Expression:
 
 
 def current_of(tree: Any) -> str | None:
-    """The cursor that an UPDATE or DELETE names in WHERE CURRENT OF."""
+    """Return the cursor that an UPDATE or DELETE names in WHERE CURRENT OF."""
     quals = single_query(tree).jointree.quals
     if quals is None or quals.type != CURRENT_OF:
         return None
@@ -229,7 +232,7 @@ def _returning(scope: Scope, targets: Sequence[Node] | None) -> tuple[list[Expre
 
 
 def _once_each(scope: Scope, scan: ScanBuilder, shown: list[Expression], may_repeat: bool) -> exp.Select:
-    """One row for each target row: where a join matches it several times, PostgreSQL takes any one of them."""
+    """Return one row for each target row: if a join matches it several times, PostgreSQL takes any one of them."""
     place: list[Expression] = [column(scan.alias, "_file"), column(scan.alias, "_position")]
     if not may_repeat:
         return computed(scope, [*place, *shown])
@@ -243,7 +246,7 @@ def _once_each(scope: Scope, scan: ScanBuilder, shown: list[Expression], may_rep
 
 
 def in_column(value: Value, item: Column) -> Value:
-    """The value as the column stores it. PostgreSQL's assignment casts are in the tree already."""
+    """Return the value as the column stores it. PostgreSQL's assignment casts are in the tree already."""
     kept = stored(value.sql, item.type_oid, item.typmod)
     if value.constant is None:
         return Value(cast(exp.Null(), item.form.spark), item.type_oid, item.typmod, kept.decimal, None)
@@ -260,7 +263,7 @@ def in_column(value: Value, item: Column) -> Value:
 
 
 def _sequence(node: Node, context: Context) -> int | None:
-    """The sequence whose next value the expression is, with casts around it or none; otherwise None."""
+    """Return the sequence if the expression is its next value, with casts around it or none; otherwise None."""
     while node.type == "FUNCEXPR" and len(node.args or ()) == 1:
         argument = node.args[0]
         if context.builtins.signature(node.funcid) == "nextval(regclass)":
@@ -285,8 +288,10 @@ def _generate(
     numbered: set[int],
     is_due: Callable[[int, set[int]], bool] = lambda *_: True,
 ) -> set[int]:
-    """Compute the table's generated columns from the other new values; gives their attnums. Which are due, their own
-    attnum and those that they are computed from tell."""
+    """Compute the table's generated columns from the other new values; return their attnums.
+
+    Their own attnum and the columns that they depend on decide which are due.
+    """
     generated = statement.context.generated.get(table.oid, {})
     computed = {}
     for attnum, source in generated.items():
@@ -302,12 +307,12 @@ def _generate(
 
 
 def columns_used(source: str) -> set[int]:
-    """The attnums of the columns that a generated column, by its expression, is computed from."""
+    """Return the attnums of the columns that a generated column's expression uses."""
     return {node.varattno for node in walk(nodes.parse(source)) if node.type == "VAR"}
 
 
 def table_translator(statement: Statement, table: Table, columns: Callable[[int], Value]) -> Translator:
-    """A translator of expressions over one row of the table, which is range table entry 1."""
+    """Return a translator of expressions over one row of the table, which is range table entry 1."""
     entry = Node("RANGETBLENTRY", {"rtekind": 0, "relid": table.oid})
     scope = Scope(statement, Node("QUERY", {"rtable": (entry,)}), None)
     scope.ranges[1] = columns
@@ -323,12 +328,14 @@ def _bare(table: Table) -> Callable[[int], Value]:
 
 
 def plan_check(source: str, table: Table, context: Context) -> str:
-    """A CHECK constraint (pg_constraint.conbin) as a Spark boolean over `c<attnum>`; a row violates it where false."""
+    """Return a CHECK constraint (pg_constraint.conbin) as a Spark boolean over `c<attnum>`; a row violates it if
+    false."""
     translator = table_translator(Statement(context), table, _bare(table))
     return rendered(translator.value(nodes.parse(source)).sql)
 
 
 def plan_expression(source: str, table: Table, attnum: int, context: Context) -> str:
-    """A default or generated column's expression (pg_attrdef.adbin) in lake form, as Spark SQL over `c<attnum>`."""
+    """Return a default or generated column's expression (pg_attrdef.adbin) in lake form, as Spark SQL over
+    `c<attnum>`."""
     translator = table_translator(Statement(context), table, _bare(table))
     return rendered(in_column(translator.value(nodes.parse(source)), table.column(attnum)).sql)

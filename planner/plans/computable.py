@@ -1,7 +1,7 @@
-"""Whether PostgreSQL may compute a query itself, over the rows of lake tables put into their shadows.
+"""Whether PostgreSQL may compute a query over copied lake rows in shadows.
 
-It then means what PostgreSQL means by it, whatever its shape. What is left out is what the rows' being copies would
-show through, and what does more than to compute: its effects would be undone together with the rows.
+PostgreSQL's own meaning then holds, whatever the query's shape. Excluded are queries that could see that the rows are
+copies, and queries with effects: these would be undone together with the rows.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from planner.tree.nodes import parse, walk
 from planner.tree.references import RUNS_SQL, functions
 from planner.tree.system_attributes import TABLE_OID
 
-# Volatile functions that do nothing that a savepoint undoes.
+# Volatile functions without effects that a savepoint would undo.
 _HARMLESS: Final = frozenset(
     {
         "array_sample", "array_shuffle", "clock_timestamp", "currval", "gen_random_uuid", "lastval", "nextval",
@@ -23,7 +23,7 @@ _HARMLESS: Final = frozenset(
         "uuidv7",
     }
 )  # fmt: skip
-# Volatile functions that leave something behind, but nothing that has to do with tables.
+# Volatile functions with lasting effects that have nothing to do with tables.
 LOCKS_AND_NOTICES: Final = frozenset(
     {"pg_advisory_unlock", "pg_advisory_unlock_all", "pg_advisory_unlock_shared", "pg_notify"}
     | {
@@ -35,7 +35,7 @@ LOCKS_AND_NOTICES: Final = frozenset(
 )
 _LASTING: Final = LOCKS_AND_NOTICES | {"set_config"}
 
-# Of those, what nothing undoes that undoes a transaction's work: locks of the session itself.
+# Those of them whose effects survive a rollback: locks of the session itself.
 _OF_SESSION: Final = frozenset(
     {f"pg_{how}advisory_lock{mode}" for how in ("", "try_") for mode in ("", "_shared")}
     | {"pg_advisory_unlock", "pg_advisory_unlock_all", "pg_advisory_unlock_shared"}
@@ -44,10 +44,10 @@ assert _OF_SESSION <= _LASTING, "a function of the session's locks is not listed
 
 
 def is_computable(tree: Any, builtins: Builtins, *, made_by_users: bool = False, locked: bool = False) -> bool:
-    """Whether the answer does not depend on where the rows are, and nothing else comes of the query.
+    """Whether the answer does not depend on the rows' place, and the query has no other effects.
 
-    With `made_by_users` that is to be seen for the functions of users and those whose effects have to last: see
-    `functions_of_users` and `lasting_functions`. With `locked`, whoever asks has locked the rows that the query locks.
+    With `made_by_users`, the caller checks the functions of users and those with lasting effects: see
+    `functions_of_users` and `lasting_functions`. With `locked`, the caller has locked the rows that the query locks.
     """
     for oid in functions(tree):
         if oid >= FIRST_USER_OID:
@@ -62,7 +62,7 @@ def is_computable(tree: Any, builtins: Builtins, *, made_by_users: bool = False,
     for node in walk(tree):
         if node.type == "ROWMARKCLAUSE" and not locked:
             return False
-        # A copy of a row is elsewhere and from another transaction, but of the same table.
+        # A copied row has another place and transaction, but the same table.
         if node.type == "VAR" and node.varattno < 0 and node.varattno != TABLE_OID:
             return False
     return True
@@ -70,22 +70,22 @@ def is_computable(tree: Any, builtins: Builtins, *, made_by_users: bool = False,
 
 @lru_cache(maxsize=1000)
 def functions_in(expression: str) -> frozenset[int]:
-    """`functions_of_users` of a default, a generation expression or a CHECK, in node text."""
+    """Return `functions_of_users` of a default, a generation expression or a CHECK, in node text."""
     return functions_of_users(parse(expression))
 
 
 def functions_of_users(tree: Any) -> frozenset[int]:
-    """OIDs of the functions made by users that the query calls: they may read tables that are not in it."""
+    """Return the OIDs of users' functions that the query calls: they may read tables that are not in it."""
     return frozenset(oid for oid in functions(tree) if oid >= FIRST_USER_OID)
 
 
 def lasting_functions(tree: Any, builtins: Builtins) -> frozenset[int]:
-    """OIDs of PostgreSQL's own functions in the query that leave something behind: locks, settings, notifications."""
+    """Return the OIDs of PostgreSQL's functions in the query with lasting effects: locks, settings, notifications."""
     return _named(tree, builtins, _LASTING)
 
 
 def session_locking_functions(tree: Any, builtins: Builtins) -> frozenset[int]:
-    """OIDs of those among `lasting_functions` whose effects last though what the query reads is undone."""
+    """Return the OIDs of those `lasting_functions` whose effects last although the query's reads are undone."""
     return _named(tree, builtins, _OF_SESSION)
 
 
@@ -95,5 +95,5 @@ def _named(tree: Any, builtins: Builtins, names: frozenset[str]) -> frozenset[in
 
 
 def acting_functions(tree: Any, builtins: Builtins) -> frozenset[int]:
-    """OIDs of both: of the functions that may do more than compute."""
+    """Return the OIDs of both: of the functions that may do more than compute."""
     return functions_of_users(tree) | lasting_functions(tree, builtins)

@@ -1,4 +1,4 @@
-"""NOT NULL and CHECK over rows that Spark computes: the query that raises PostgreSQL's error for a row that breaks one.
+"""NOT NULL and CHECK over rows that Spark computes: the query raises PostgreSQL's error for a violating row.
 
 Pure. Rows that PostgreSQL's shadow has validated need none of this.
 """
@@ -26,11 +26,11 @@ def enforced(
     numbered: Collection[int] = (),
     violations: Sequence[SluiceError] = (),
 ) -> SparkQuery:
-    """The query, raising 42501, 23502 and 23514 as it computes rows.
+    """Return the query, raising 42501, 23502 and 23514 as it computes rows.
 
     Its columns must be named: those of `before`, the table's as `c<attnum>`, those of `after`. `checks` maps each
-    CHECK's name to a Spark condition over `c<attnum>`; as in PostgreSQL, only false breaks it. Columns `numbered`
-    (by attnum) get their values from a sequence later. `violations` are those of the plan, which come first.
+    CHECK's name to a Spark condition over `c<attnum>`; as in PostgreSQL, only false violates it. Columns `numbered` (by
+    attnum) get their values from a sequence later. `violations` are those of the plan, which come first.
     """
     rules = [(f"{VIOLATED} = {number}", error) for number, error in enumerate(violations, 1)]
     rules += [
@@ -48,7 +48,7 @@ def enforced(
 
 
 def broken_rows(query: SparkQuery, table: Table, checks: Mapping[str, str], error: SluiceError) -> SparkQuery | None:
-    """The rows that `enforced` has raised this error for, as the table's columns; None where it was another error."""
+    """Return the rows for which `enforced` has raised this error, as the table's columns; None for another error."""
     column, constraint = error.fields.get("c"), error.fields.get("n")
     condition: str | None = None
     if error.sqlstate == SqlState.NOT_NULL_VIOLATION:

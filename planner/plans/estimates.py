@@ -1,7 +1,7 @@
-"""How many rows a statement may give, how wide they are and what that costs, for those who read EXPLAIN. Pure.
+"""EXPLAIN's estimates: the number of rows of a statement, their width and its cost. Pure.
 
-The rows of tables are counted. What conditions leave of them is guessed as PostgreSQL does it of columns that it knows
-nothing of (selfuncs.h); costs are in its units (costsize.c), and say no more than which of two statements reads less.
+The rows of tables are counted. The selectivity of conditions is PostgreSQL's default for columns without statistics
+(selfuncs.h). Costs are in PostgreSQL's units (costsize.c), and only tell which of two statements reads less.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ Estimate = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    """A table, and how many rows of it are looked at."""
+    """A table, and how many of its rows are read."""
 
     table: Table
     rows: int
 
 
 def of_scan(scanned: Scanned) -> Estimate:
-    """What it takes to look at these rows."""
+    """Return the estimate of reading these rows."""
     width = sum(_width(column.type_oid, -1) for column in scanned.table.columns)
     return _estimate(0.0, _scan_cost(scanned), scanned.rows, width)
 
 
 def of_query(query: Node, scans: Sequence[Scanned], sizes: Sequence[int], builtins: Builtins) -> Estimate:
-    """What all of a statement takes; `sizes` are those of its columns' types (pg_type.typlen)."""
+    """Return the estimate of a whole statement; `sizes` are those of its columns' types (pg_type.typlen)."""
     cost = sum(map(_scan_cost, scans), 0.0)
     if query.commandType != _SELECT and not query.returningList:
         return _estimate(0.0, cost, 0, 0)
@@ -121,7 +121,7 @@ def _reads(query: Node, place: int, table: Table) -> bool:
 
 
 def _integer(node: Node | None) -> int | None:
-    """A constant, with a cast around it or none."""
+    """Return a constant integer, with a cast around it or none."""
     while node is not None and node.type == "FUNCEXPR" and len(node.args or ()) == 1:
         node = node.args[0]
     if node is None or node.type != "CONST" or node.constisnull or node.consttype not in (INT4, INT8):

@@ -1,9 +1,8 @@
-"""Rows of one state of a table that another state lacks, in Spark's SQL: what REFRESH … CONCURRENTLY takes out of a
-materialized view, and what it puts in.
+"""Rows of one state of a table that another state lacks, in Spark SQL, for REFRESH … CONCURRENTLY.
 
-Pure. As in PostgreSQL's refresh_by_match_merge, rows are the same where each of their values is, down to what is stored
-(0 and -0 differ); and where a key has a NULL, a row is the same as no other.
-Source: PostgreSQL's matview.c; record_image_eq in rowtypes.c.
+It finds the rows to delete from a materialized view, and those to insert. Pure. As in PostgreSQL's
+refresh_by_match_merge, rows are the same if each of their values is, down to its stored form (0 and -0 differ); if a
+key has a NULL, a row is the same as no other. Source: PostgreSQL's matview.c; record_image_eq in rowtypes.c.
 """
 
 from __future__ import annotations
@@ -18,8 +17,10 @@ if TYPE_CHECKING:
 
 
 def lacking(table: Table, key: Collection[int], shown: Collection[str], of: str, other: str) -> str:
-    """The columns `shown` of the rows of one scan that are not among those of another, of the same table; `key` are the
-    attnums of one of its keys."""
+    """Return the columns `shown` of rows of one scan that another scan of the same table lacks.
+
+    `key` are the attnums of one of its keys.
+    """
     same = " AND ".join(_same(column, of, other, is_key=column.attnum in key) for column in table.columns)
     listed = ", ".join(f"{of}.{name}" for name in shown)
     return f"SELECT {listed} FROM {of} LEFT ANTI JOIN {other} ON {same}"

@@ -1,4 +1,4 @@
-"""Sluice's own EXPLAIN: a plan as a tree of named values, written as text or as JSON. Pure."""
+"""Sluice's EXPLAIN: a plan as a tree of named values, written as text or as JSON. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from planner.spark.plan import Scan, SparkQuery
 
 Plan = dict[str, Any]
 _CHANGES: Final = (Route.INSERT, Route.UPDATE, Route.DELETE, Route.MERGE)
-# What stands on lines of its own in text, and what after the name of a node.
+# Values with lines of their own in text, and those after the name of a node.
 _BLOCKS: Final = ("Spark SQL", "Spark Plan")
 _ESTIMATES: Final = ("Startup Cost", "Total Cost", "Plan Rows", "Plan Width")
 _NAMING: Final = ("Node Type", "Operation", "Schema", "Relation Name", "Index Name", "Plans", *_ESTIMATES)
@@ -24,8 +24,10 @@ _NAMING: Final = ("Node Type", "Operation", "Schema", "Relation Name", "Index Na
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """What a scan reads of its table: how many files, and their `rows`; if there is an `index`, the rows that it has
-    found, and how many row groups of the files in which these are."""
+    """What a scan reads of its table: the number of files, and their `rows`.
+
+    With an `index`: the rows that it has found, and how many row groups of the files have them.
+    """
 
     table: Table
     scanned: int
@@ -37,7 +39,7 @@ class Reads:
 
 
 def spark_plan(route: Route, query: SparkQuery, reads: Mapping[str, Reads], physical: str) -> Plan:
-    """What Spark does. `reads` goes by the scans' names; `physical` is Spark's plan."""
+    """Return Spark's part. The keys of `reads` are the scans' names; `physical` is Spark's plan."""
     scans = []
     for scan in query.scans:
         read = reads[scan.name]
@@ -56,7 +58,7 @@ def spark_plan(route: Route, query: SparkQuery, reads: Mapping[str, Reads], phys
 
 
 def discreet(query: SparkQuery) -> SparkQuery:
-    """The query as it is shown: where policies hide rows, what is skipped by conditions would tell of these."""
+    """Return the query as shown: if policies hide rows, the effect of conditions would reveal them."""
     scans = (replace(scan, predicate=(), keys=(), implied=()) if scan.restricted else scan for scan in query.scans)
     return replace(query, scans=tuple(scans))
 
@@ -73,7 +75,7 @@ def _file_filter(scan: Scan, table: Table) -> Plan:
 
 
 def _key_filter(scan: Scan, index: Index) -> Plan:
-    """The conditions on the index's expressions."""
+    """Return the conditions on the index's expressions."""
     conditions = [item for item in scan.keys if item.index == index.oid]
     if not conditions:
         return {}
@@ -92,7 +94,7 @@ def _counts(read: Reads) -> Plan:
 
 
 def located_plan(route: Route, scans: Sequence[tuple[Scan | None, Reads]]) -> Plan:
-    """What PostgreSQL does, over the rows that indexes have found, or over all rows of small tables (no scan)."""
+    """Return PostgreSQL's part over rows that indexes have found, or over all rows of small tables (no scan)."""
     plans = []
     for scan, read in scans:
         if scan is None or read.index is None:
@@ -104,8 +106,10 @@ def located_plan(route: Route, scans: Sequence[tuple[Scan | None, Reads]]) -> Pl
 
 
 def postgres_plan(route: Route, tables: Sequence[tuple[Table, int | None, SparkQuery | None]]) -> Plan:
-    """What PostgreSQL does, over copied rows of `tables`: of all that there are, or of those that Spark finds. How many
-    there are is not told of all."""
+    """Return PostgreSQL's part over copied rows of `tables`: all rows, or those that Spark finds.
+
+    The number of rows is not shown for all tables.
+    """
     plan = _top("PostgreSQL", route)
     if tables:
         plan["Plans"] = [
@@ -128,7 +132,7 @@ def _scan(kind: str, table: Table) -> Plan:
 
 
 def without_costs(plan: Plan) -> Plan:
-    """What COSTS OFF leaves."""
+    """Return the plan for COSTS OFF."""
     kept = {name: value for name, value in plan.items() if name not in _ESTIMATES}
     return kept | ({"Plans": [without_costs(each) for each in plan["Plans"]]} if "Plans" in plan else {})
 
@@ -141,7 +145,7 @@ def _estimated(plan: Plan) -> str:
 
 
 def as_lines(plan: Plan, summary: Mapping[str, int | float]) -> list[str]:
-    """In FORMAT TEXT. `summary` is what ANALYZE has found."""
+    """Return the plan in FORMAT TEXT. `summary` is the result of ANALYZE."""
     lines = [plan["Node Type"] + _estimated(plan)]
     if "Placed By" in plan:
         lines.append(f"  Placed By: {plan['Placed By']}")
@@ -165,7 +169,7 @@ def as_lines(plan: Plan, summary: Mapping[str, int | float]) -> list[str]:
 
 
 def as_values(plan: Plan, summary: Mapping[str, int | float], form: str) -> str:
-    """In another form than text: one value, in JSON as PostgreSQL's an array of one object."""
+    """Return the plan in another form than text: one value, in JSON as PostgreSQL's an array of one object."""
     found = dict(summary)
     rows = found.pop("Actual Rows", None)
     whole = plan if rows is None else {**plan, "Actual Rows": rows}

@@ -1,7 +1,7 @@
-"""EXPLAIN of a change of schemas: its simple changes in order, their states, what they do with rows, and who may go on.
+"""EXPLAIN of a schema change: its simple changes in order, their states and row work, and compatible transactions.
 
-Pure. `catalog.schema.states` says which states an element passes and what each lets others do,
-`catalog.schema.compatibility` which transactions that used a table before may still commit after.
+Pure. `catalog.schema.states` has the states of an element and what others may do in each;
+`catalog.schema.compatibility` says which transactions that used a table before may still commit after.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from planner.plans.explain_formats import formatted
 
 Node = dict[str, Any]
 
-# What schema steps do whose elements are there, or gone, with one commit; all others change what stays.
+# Steps whose elements come or go with one commit; all other steps change existing elements.
 _ADDED: Final = frozenset(
     {
         "create table",
@@ -47,7 +47,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class ShadowIndex:
-    """An index of a table; `owned` by a constraint, it comes and goes with that."""
+    """An index of a table; one that a constraint `owned` comes and goes with the constraint."""
 
     oid: int
     relid: int
@@ -57,14 +57,16 @@ class ShadowIndex:
     owned: bool
 
     def change(self, kind: str) -> Change:
-        """That it comes or goes."""
+        """Return the change that adds or removes it."""
         return Change(self.relid, self.schema, self.table, SchemaStep(0, kind, self.name))
 
 
 @dataclass(frozen=True, slots=True)
 class Passing:
-    """An element that passes its states one commit after another, from `origin` on. It goes by the constraint's name,
-    or by that of the column which gets a new NOT NULL."""
+    """An element that passes its states one commit after another, from `origin` on.
+
+    Its name is that of the constraint, or of the column that gets a new NOT NULL.
+    """
 
     kind: Element
     relid: int
@@ -82,16 +84,16 @@ def change_plan(  # noqa: PLR0917
     *,
     alone: bool,
 ) -> Node:
-    """The whole. `made` are indexes that are no constraints: in no step of the schema log. `looked`: the tables whose
-    rows a constraint (table, name) demands a look at; `versions` are those tables and all that are written anew.
-    `notices` are PostgreSQL's.
+    """Return the whole plan. `made` are indexes that are no constraints: in no step of the schema log.
 
-    `alone`: the statement is by itself, so elements that are `passing` take their steps one by one.
+    `looked`: the tables whose rows a constraint (table, name) must check. `versions` are those tables and all that are
+    rewritten. `notices` are PostgreSQL's. `alone`: the statement is outside of a block, so `passing` elements take
+    their steps one by one.
     """
     nodes, left = [], list(passing)
     for change in changes:
         found = next((each for each in left if (each.relid, each.name) == (change.relid, change.step.subject)), None)
-        gone = change.step.kind in _REMOVED  # one of the same name may have come in its place
+        gone = change.step.kind in _REMOVED  # another of the same name may have replaced it
         read = [] if gone else [versions[oid] for oid in looked.get((change.relid, change.step.subject), ())]
         if found is not None:
             left.remove(found)
@@ -123,7 +125,7 @@ def _simple(change: Change, read: Sequence[TableVersion], versions: Mapping[int,
 
 
 def _at_once(change: Change, read: Sequence[TableVersion]) -> Node:
-    """In a block, which is committed as one, or over no rows."""
+    """Return a change in a block, which is committed as one, or over no rows."""
     states = PATHS[Work.SCHEMA_ONLY, Direction.ADDING]
     looked = {"Data Looked At": _amounts(read)} if read else {}
     return _node(INDEX, change) | {"States": [state.upper() for state in states]} | looked
@@ -139,7 +141,7 @@ def _element(element: Passing, change: Change, read: Sequence[TableVersion]) -> 
 
 
 def _steps(element: Passing, states: Sequence[State]) -> Iterator[Node]:
-    """Each step of an element: what holds after it, and since which state a transaction may have gone on."""
+    """Yield each step of an element: its effect, and since which state a transaction may go on."""
     taken = [step(element.kind, before, after).kind for before, after in pairwise(states)]
     for number, after in enumerate(states[1:]):
         first = next(start for start in range(number + 1) if _straddles(taken[start : number + 1]))
@@ -175,8 +177,10 @@ def _amounts(versions: Sequence[TableVersion]) -> Node:
 
 
 def dropped_and_made(before: Sequence[ShadowIndex], after: Sequence[ShadowIndex]) -> tuple[list[Change], list[Change]]:
-    """The indexes that a change leaves out, and those that it adds. One of the same name was made anew, and one of the
-    same OID renamed, or made a constraint."""
+    """Return the indexes that a change removes, and those that it adds.
+
+    One of the same name was created anew; one of the same OID was renamed, or became a constraint.
+    """
     old, new = ({each.oid for each in some} | {(each.relid, each.name) for each in some} for some in (before, after))
     return (
         [
@@ -189,7 +193,7 @@ def dropped_and_made(before: Sequence[ShadowIndex], after: Sequence[ShadowIndex]
 
 
 def change_lines(plan: Node) -> list[str]:
-    """In FORMAT TEXT."""
+    """Return the plan in FORMAT TEXT."""
     lines = [f"{plan['Node Type']} (committed {plan['Committed']})"]
     if not plan["Plans"]:
         lines.append("  ->  Nothing that the lake's tables or their transactions depend on")
@@ -230,5 +234,5 @@ def _amount_text(amounts: Mapping[str, int]) -> str:
 
 
 def change_values(plan: Node, form: str) -> str:
-    """In another form than text: one value, in JSON as PostgreSQL's an array of one object."""
+    """Return the plan in another form than text: one value, in JSON as PostgreSQL's an array of one object."""
     return formatted({"Plan": plan}, form)

@@ -1,4 +1,4 @@
-"""The forms in which EXPLAIN gives a plan's values, as PostgreSQL writes them (explain_format.c). Pure."""
+"""EXPLAIN's output formats for a plan's values, as PostgreSQL writes them (explain_format.c). Pure."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any, Final
 from xml.sax.saxutils import escape
 
 FORMATS: Final = ("text", "json", "xml", "yaml")
-# What one element of a list is called in XML.
+# The name of a list's element in XML.
 _ELEMENTS: Final = {"Plans": "Plan"}
 _ELEMENT: Final = "Item"
 
 
 def formatted(value: Mapping[str, Any], form: str) -> str:
-    """One query's values (its plan and times) in a form that is not text."""
+    """Return one query's values (its plan and times) in a form that is not text."""
     if form == "xml":
         lines = "\n".join(f"  {line}" for line in _xml("Query", value))
         return f'<explain xmlns="http://www.postgresql.org/2009/explain">\n{lines}\n</explain>'

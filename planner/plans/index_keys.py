@@ -1,4 +1,4 @@
-"""What an index is over, as Spark computes it: the keys of a table's rows. Pure."""
+"""The keys of an index, as Spark computes them from a table's rows. Pure."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ SCAN: Final = "rows"
 
 
 def plan_keys(table: Table, form: IndexForm, keys: tuple[Column, ...], context: Context) -> SparkQuery:
-    """`_file`, `_position` and the keys, in the forms of the columns `keys`, of the rows that meet the predicate.
+    """Return a query of `_file`, `_position` and the keys of the rows that meet the predicate.
 
-    0A000 for an expression that Spark cannot compute as PostgreSQL does.
+    The keys are in the forms of the columns `keys`. 0A000 for an expression that Spark cannot compute as PostgreSQL
+    does.
     """
     statement = Statement(context)
     scan = ScanBuilder(SCAN, statement.fresh("r"), table, needs_position=True)
@@ -44,7 +45,7 @@ def plan_keys(table: Table, form: IndexForm, keys: tuple[Column, ...], context: 
 
 
 def _trees(text: str | None) -> tuple[Node, ...]:
-    """The expressions of an index, or the conjuncts of its predicate."""
+    """Return the expressions of an index, or the conjuncts of its predicate."""
     if text is None:
         return ()
     found = parse(text)

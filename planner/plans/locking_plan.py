@@ -1,8 +1,8 @@
-"""`plan_locking`: SELECT … FOR UPDATE and its kin, whose rows are locked one by one as they come.
+"""`plan_locking`: SELECT … FOR UPDATE and the like, whose rows are locked one by one as they come.
 
-PostgreSQL locks rows after ORDER BY and before LIMIT, so Spark gives all rows in order, each with where it is, and
-whoever runs the plan locks them and counts. PostgreSQL itself refuses the clause beside DISTINCT, GROUP BY, aggregates,
-window functions and set operations. A subquery with such a clause is locked before the statement that it stands in.
+PostgreSQL locks rows after ORDER BY and before LIMIT. So Spark returns all rows in order, each with its place, and the
+executor of the plan locks and counts them. PostgreSQL itself refuses the clause beside DISTINCT, GROUP BY, aggregates,
+window functions and set operations. A subquery with such a clause is locked before the statement around it.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ WAITS: Final = {0: "", 1: "SKIP LOCKED", 2: "NOWAIT"}
 
 @dataclass(frozen=True, slots=True)
 class LockedTable:
-    """A table whose rows are to be locked: how, and the number of the result's column with its rows' files, from 0; the
-    next column has the positions."""
+    """A table whose rows are to be locked: the mode, and the number (from 0) of the result column with the rows' files.
+
+    The next column has the positions.
+    """
 
     table_oid: int
     strength: str
@@ -35,9 +37,9 @@ class LockedTable:
 
 @dataclass(frozen=True, slots=True)
 class LockingPlan:
-    """`query` gives the columns that the client sees, then two for each of `tables`; it does not cut.
+    """`query` returns the client's columns, then two for each of `tables`, for all rows.
 
-    Of the rows that are locked, the first `offset` are not shown, and no more than `limit` are (None: all).
+    Of the locked rows, the first `offset` are not shown, and at most `limit` are (None: all).
     """
 
     query: SparkQuery
@@ -47,20 +49,21 @@ class LockingPlan:
 
 
 def strongest(tree: Any) -> str | None:
-    """How the statement itself locks rows, by its first clause; None where it does not."""
+    """Return how the statement itself locks rows, by its first clause; None if it does not."""
     marks = single_query(tree).rowMarks
     return STRENGTHS[marks[0].strength] if marks else None
 
 
 @remembered
 def first_strength(tree: Any) -> str | None:
-    """How the statement locks rows, itself or in a subquery, by its first clause; None where it does not."""
+    """Return how the statement locks rows, itself or in a subquery, by its first clause; None if it does not."""
     nodes = (node for node in walk(single_query(tree)) if node.type == "QUERY" and node.rowMarks)
     return next((STRENGTHS[node.rowMarks[0].strength] for node in nodes), None)
 
 
 def subqueries(tree: Any) -> list[Node]:
-    """The subqueries that lock rows, innermost first; each can be planned and locked before the statement around it."""
+    """Return the subqueries that lock rows, innermost first; each can be planned and locked before the statement
+    around it."""
     top = single_query(tree)
     found = [node for node in walk(top) if node.type == "QUERY" and node is not top and node.rowMarks]
     for node in found:
@@ -74,7 +77,8 @@ def subqueries(tree: Any) -> list[Node]:
 
 
 def plan_locking(tree: Any, context: Context, *, subquery: bool = False) -> LockingPlan:
-    """The plan of a SELECT with a locking clause. That of a subquery tells where its rows are in all of its tables."""
+    """Return the plan of a SELECT with a locking clause. A subquery's plan has its rows' places in all of its
+    tables."""
     node = single_query(tree)
     statement = Statement(context)
     statement.locking, statement.locates_all = True, subquery

@@ -1,8 +1,8 @@
-"""What MERGE reads, and where: told by its analysed tree (parsenodes.h: Query, MergeAction).
+"""The tables that MERGE reads, and the engine for its source, by its analysed tree (parsenodes.h: Query, MergeAction).
 
-Its source is computed once, and PostgreSQL merges the rows of that: so tables of the source do not matter to it, but
-those that subqueries in the condition, the actions and RETURNING read. A source that has no one name, or of which more
-is asked than its columns, PostgreSQL reads itself.
+The source is computed once, and PostgreSQL merges the resulting rows. So the source's tables do not matter to
+PostgreSQL, but those do that subqueries in the condition, the actions and RETURNING read. PostgreSQL itself reads a
+source without a single name, or one of which the statement asks more than columns.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from planner.tree.references import functions, tables_of_subqueries, tables_read
 
 
 def is_read_in_place(query: Node) -> bool:
-    """Whether the source has to be PostgreSQL's to read: functions of users, system columns, a join."""
+    """Whether PostgreSQL must read the source: functions of users, system columns, a join."""
     return (
         _source(query) is None
         or bool(functions_of_users(query))
@@ -27,7 +27,7 @@ def is_read_in_place(query: Node) -> bool:
 
 
 def tables_in_place(query: Node, *, source: bool) -> frozenset[int]:
-    """The relations of which PostgreSQL needs the rows to merge, besides those of the target that match.
+    """Return the relations whose rows PostgreSQL needs to merge, besides matching rows of the target.
 
     `source`: it reads the source itself.
     """
@@ -38,7 +38,7 @@ def tables_in_place(query: Node, *, source: bool) -> frozenset[int]:
 
 
 def is_repeatable(query: Node, builtins: Builtins) -> bool:
-    """Whether the source, computed a second time, has the same rows as far as the condition looks at them."""
+    """Whether the source, computed again, has the same rows as far as the condition looks at them."""
     source, condition = _source(query), query.mergeJoinCondition
     if source is None:
         return not _is_volatile((condition, query.cteList, query.jointree, query.rtable), builtins)
@@ -56,7 +56,7 @@ def is_repeatable(query: Node, builtins: Builtins) -> bool:
 
 
 def _source(query: Node) -> int | None:
-    """The place of the source in the range table; None where it is a join."""
+    """Return the place of the source in the range table; None for a join."""
     [item] = query.jointree.fromlist
     return int(item.rtindex) if item.type == "RANGETBLREF" else None
 

@@ -1,8 +1,9 @@
-"""Who carries a query out: one table, total over what is asked for and what the query is, checked when it is imported.
+"""Placement: which engine begins with a query. One table, total over the setting and the kind of query, checked at
+import.
 
-PostgreSQL computes what needs few rows, over copies of them in the tables' shadows: with all its own meaning, and in
-less time than Spark needs to begin. Spark computes what needs many. What may not be computed over copies, or not twice,
-is Spark's first; what it refuses is PostgreSQL's where that can be (`planner.plans.computable`).
+PostgreSQL computes queries that need few rows, over copies of them in the shadows: with its own meaning, and in less
+time than Spark needs to begin. Spark computes queries that need many. A query that may not be computed over copies, or
+not twice, goes to Spark first. If Spark refuses, PostgreSQL takes it if possible (`planner.plans.computable`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from planner.tree.references import functions
 
 
 class Engine(StrEnum):
-    """What `sluice.engine` asks for."""
+    """The values of `sluice.engine`."""
 
     AUTO = "auto"
     POSTGRES = "postgres"
@@ -26,14 +27,14 @@ class Engine(StrEnum):
 
 
 class Place(Enum):
-    """Who begins. Of the two, the other is asked what the one that begins refuses."""
+    """The engine that begins. The other gets what the first refuses."""
 
     POSTGRES = "PostgreSQL"
     SPARK = "Spark"
 
 
 class Kind(Enum):
-    """What a query is, as far as it decides who computes it."""
+    """The kinds of query that placement distinguishes."""
 
     FEW = "few rows"
     MANY = "many rows"
@@ -45,7 +46,7 @@ class Kind(Enum):
 
 
 class Placement(NamedTuple):
-    """A place, and why."""
+    """A place, and the reason."""
 
     place: Place
     why: str
@@ -77,14 +78,14 @@ PLACEMENTS: Final[dict[tuple[Engine, Kind], Placement]] = {
 assert PLACEMENTS.keys() == {(engine, kind) for engine in Engine for kind in Kind}, "the table of placements has gaps"
 
 
-# Engines for which it does not matter what the query is.
+# Settings under which the kind of query does not matter.
 DECIDED: Final = {
     engine: next(iter(every)) for engine in Engine if len(every := {PLACEMENTS[engine, kind] for kind in Kind}) == 1
 }
 
 
 def kind_of(query: Any, builtins: Builtins, *, past: bool) -> Kind:
-    """What a query is, `Kind.FEW` where only the number of its rows decides. It takes time by the query's size.
+    """Return the kind of a query, `Kind.FEW` if only the number of its rows decides. The time grows with the query.
 
     `past`: its tables are read as of an earlier moment, when they may have had other columns.
     """

@@ -1,13 +1,12 @@
-"""Which rows a query with a locking clause locks, where PostgreSQL is to compute what the query gives of them.
+"""The rows that a query with a locking clause locks, when PostgreSQL computes the query's result.
 
-The rows are those that FROM, WHERE, ORDER BY and LIMIT choose; so Spark can find them though it has no form for what
-stands in the target list. PostgreSQL then chooses once more, over copies, and has to come to the same rows:
+FROM, WHERE, ORDER BY and LIMIT choose the rows, so Spark can find them even if it has no form for the target list.
+PostgreSQL then chooses once more, over copies, and must find the same rows:
 
-- Nothing may be chosen by what may be another value when it is asked for again: volatile functions, and subqueries
-  whose rows come in another order.
-- Where all rows are locked that meet the conditions, it does not matter how many others are copied, nor the order.
-- Where the query is cut, or skips what others have locked, those of one table alone are copied that are locked. So the
-  query must read nothing else of that table.
+- No condition may change when evaluated again: volatile functions, and subqueries whose rows come in another order.
+- If all rows that meet the conditions are locked, neither the number of other copied rows nor the order matters.
+- If the query is cut, or skips rows that others have locked, only the locked rows of one table are copied. So the query
+  must read nothing else of that table.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ from planner.tree.nodes import Node, walk
 from planner.tree.references import functions
 
 _SKIP_LOCKED: Final = 1
-# Another value for each statement, though it is STABLE.
+# It has another value for each statement, though it is STABLE.
 _OF_STATEMENT: Final = "statement_timestamp"
 
 
 def locking_alone(tree: Any, builtins: Builtins) -> Node | None:
-    """A query that locks the same rows, and gives nothing but their order; None where that is not to be told."""
+    """Return a query that locks the same rows and returns only their order; None if that is unknown."""
     query = single_query(tree)
     nested = any(node.rowMarks for node in walk(query) if node.type == "QUERY" and node is not query)
     if not query.rowMarks or nested or any(mark.pushedDown for mark in query.rowMarks):
@@ -45,7 +44,7 @@ def locking_alone(tree: Any, builtins: Builtins) -> Node | None:
 
 
 def is_cut(tree: Any) -> bool:
-    """Whether some of the rows that meet the conditions may not be locked."""
+    """Whether some rows that meet the conditions may stay unlocked."""
     query = single_query(tree)
     limited = query.limitCount is not None or query.limitOffset is not None
     return limited or any(mark.waitPolicy == _SKIP_LOCKED for mark in query.rowMarks)
@@ -61,8 +60,11 @@ class LockingClause:
 
 
 def locked_table(tree: Any) -> LockingClause | None:
-    """The one table of which rows are locked, wherever in the query; None where there are more. What others have locked
-    may be skipped where the rows come from that table alone: without them, the same query chooses from the others."""
+    """Return the one table whose rows are locked, anywhere in the query; None if there are more.
+
+    Rows that others have locked may be skipped if all rows come from that table: without them, the query chooses from
+    the rest.
+    """
     found = {
         LockingClause(int(node.rtable[mark.rti - 1].relid), int(mark.strength), int(mark.waitPolicy))
         for node in walk(tree)
@@ -108,6 +110,6 @@ def _is_the_same_again(query: Node, builtins: Builtins) -> bool:
 
 
 def _depends_on_order(query: Node) -> bool:
-    """Whether what a subquery gives may depend on the order of the rows that it reads."""
+    """Whether a subquery's result may depend on the order of the rows that it reads."""
     cut = query.limitCount is not None or query.limitOffset is not None
     return bool(cut or query.hasDistinctOn or query.hasWindowFuncs or query.hasAggs)

@@ -1,7 +1,8 @@
-"""Where a statement goes, decided by its analysed tree: one table for utility statements, one rule for the others.
+"""Routes: the kind of a statement, decided by its analysed tree.
 
-Pure. A utility statement is known by the type of its node; a statement that PostgreSQL's planner would take is of the
-lake when anything in its tree (sublinks, CTEs and expanded views included) is a lake table.
+Pure. One table decides for utility statements, by the type of the node. One rule decides for statements that
+PostgreSQL's planner would take: they belong to the lake if anything in the tree (sublinks, CTEs and expanded views
+included) is a lake table.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from planner.tree.nodes import Node
 
 
 class Route(Enum):
-    """Who carries a statement out."""
+    """The route of a statement."""
 
     RELAY = "relay"  # PostgreSQL, byte for byte
     SELECT = "select"
@@ -24,17 +25,17 @@ class Route(Enum):
     UPDATE = "update"
     DELETE = "delete"
     MERGE = "merge"
-    WITH_CHANGES = "with"  # WITH queries of which some change data
+    WITH_CHANGES = "with"  # WITH queries some of which change data
     COPY = "copy"
     TABLE_AS = "create table as"
-    TEMPORARY = "temporary table"  # made or changed by rows of the lake
+    TEMPORARY = "temporary table"  # created or changed with rows of the lake
     MATERIALIZED = "create materialized view"
     REFRESH = "refresh materialized view"
     TRUNCATE = "truncate"
     LOCK = "lock table"
     ALTER = "alter table"
     SCHEMA_ONLY = "schema only"  # RENAME, SET SCHEMA, DROP, REINDEX; in a block, REPEATABLE and what is LOCKED
-    ALTER_SEQUENCE = "alter sequence"  # that others have too, in a block
+    ALTER_SEQUENCE = "alter sequence"  # of a shared sequence, in a block
     ALTER_TYPE = "alter type"  # an enumeration, a composite type or a domain
     CREATE_TABLE = "create table"  # that refers to others
     MADE = "made beside"  # MADE_BESIDE, in a block that has deferred changes
@@ -45,7 +46,7 @@ class Route(Enum):
     DECLARE = "declare"
     FETCH = "fetch"
     EXECUTE = "execute"
-    GUARDED = "guarded"  # PostgreSQL, watched for reads of shadows
+    GUARDED = "guarded"  # PostgreSQL; reads of shadows are counted
 
 
 # Node types of utility statements that need more than relaying.
@@ -80,7 +81,7 @@ UTILITY_ROUTES: Final[Mapping[str, Route]] = {
     "CALLSTMT": Route.GUARDED,
 }
 
-# Those that can be carried out, undone and carried out again, and touch no table's rows nor its columns.
+# Statements that can be executed, undone and executed again, and touch no table's rows or columns.
 REPEATABLE: Final = frozenset(
     {
         "ALTERCOLLATIONSTMT", "ALTERDEFAULTPRIVILEGESSTMT", "ALTERFUNCTIONSTMT", "ALTEROBJECTDEPENDSSTMT",
@@ -91,12 +92,12 @@ REPEATABLE: Final = frozenset(
     }
 )  # fmt: skip
 
-# They make something new that is no table, or a function in the place of another, which nobody has to wait for.
+# They create something new that is no table, or replace a function; no other session has to wait for them.
 MADE_BESIDE: Final = frozenset(
     {"COMPOSITETYPESTMT", "CREATEDOMAINSTMT", "CREATEFUNCTIONSTMT", "CREATERANGESTMT", "DEFINESTMT"}
 )
 
-# What they lock is named in these fields: a view or a sequence, which others then wait for who use it.
+# These fields name the view or sequence that a statement locks; other sessions that use it then wait.
 _LOCKED: Final[Mapping[str, str]] = {
     "ALTEROBJECTSCHEMASTMT": "relation",
     "ALTERSEQSTMT": "sequence",
@@ -105,7 +106,7 @@ _LOCKED: Final[Mapping[str, str]] = {
     "VIEWSTMT": "view",
 }
 
-# Those that, when PostgreSQL alone carries them out, still change what the lake's catalog says.
+# Statements that PostgreSQL alone executes, but that change the lake's catalog.
 PUBLISHING: Final = frozenset(
     {
         "ALTEROBJECTSCHEMASTMT", "ALTEROWNERSTMT", "CREATESCHEMASTMT", "CREATESTMT",
@@ -126,7 +127,7 @@ _OBJECT_TYPE: Final = 49  # ObjectType of parsenodes.h
 
 
 def command(query: Node) -> Route:
-    """What kind of statement this is, whatever it touches."""
+    """Return the route of the statement's kind, whatever it touches."""
     kind = int(query.commandType)
     if kind == _UTILITY:
         utility = query.utilityStmt
@@ -141,18 +142,18 @@ def command(query: Node) -> Route:
 
 
 def locked(utility: Node) -> Node | None:
-    """The view or sequence that a utility statement may lock against those who use it."""
+    """Return the view or sequence that a utility statement may lock against its users."""
     field = _LOCKED.get(utility.type)
     return None if field is None else utility.fields.get(field)
 
 
 def is_utility(query: Node) -> bool:
-    """Whether PostgreSQL's own planner has nothing to do with it."""
+    """Whether PostgreSQL's planner has no part in it."""
     return int(query.commandType) == _UTILITY
 
 
 def main_query(tree: Any) -> Node | None:
-    """The query that the client wrote; None where a rule made it vanish. Rules that add queries are refused."""
+    """Return the query that the client wrote; None if a rule has removed it. Rules that add queries are refused."""
     queries = [query for query in tree or () if isinstance(query, Node)]
     if len(queries) > 1:
         raise unsupported("a rule that adds statements")

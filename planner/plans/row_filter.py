@@ -1,8 +1,8 @@
-"""Which rows of a lake table a query can need, where PostgreSQL is to compute it over copies of them.
+"""The rows of a lake table that a query can need, when PostgreSQL computes it over copies.
 
-A condition of WHERE, or of an inner join, that is about one table alone drops rows before anything else is made of
-them. Those conditions that Spark can tell choose the rows; PostgreSQL looks at all conditions again. Not taken are
-conditions on the side of an outer join that may be filled with NULLs, and tables that stand in the query twice.
+A condition of WHERE, or of an inner join, on one table alone drops rows before anything else uses them. The conditions
+that Spark can evaluate choose the rows; PostgreSQL evaluates all conditions again. Excluded are conditions on the side
+of an outer join that may be filled with NULLs, and tables that occur twice in the query.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ _RIGHT: Final = 3
 
 
 def needed_rows(query: Node, table_oid: int, context: Context) -> SparkQuery | None:
-    """The rows of the table that the query can need: all columns, named `c<attnum>`. None where it may need any."""
+    """Return a query of the table's rows that the query can need: all columns, named `c<attnum>`. None if it may
+    need any."""
     places = [
         (node, index)
         for node in walk(query)
@@ -58,7 +59,7 @@ def needed_rows(query: Node, table_oid: int, context: Context) -> SparkQuery | N
         try:
             conditions.append(Translator(scope).value(qualifier).sql)
         except SluiceError:
-            continue  # about other tables too, or not for Spark to tell
+            continue  # about other tables too, or beyond Spark
         scan_predicates.derive(scope, qualifier)
     if not conditions:
         return None
@@ -71,14 +72,14 @@ def needed_rows(query: Node, table_oid: int, context: Context) -> SparkQuery | N
 
 
 class WantedKeys(NamedTuple):
-    """Columns that are a key of the table, and the values that they have in each row that a query can need."""
+    """Columns that are a key of the table, and their values in each row that a query can need."""
 
     attnums: tuple[int, ...]
     values: list[tuple[Any, ...]]
 
 
 def wanted_keys(query: Node, table_oid: int, context: Context) -> WantedKeys | None:
-    """By which few keys of the table the query's rows can be found; None where its conditions name none.
+    """Return the few keys of the table by which the query's rows can be found; None if its conditions name none.
 
     The values are those of `Comparison`. A row that the query needs has one of these keys.
     """
@@ -97,7 +98,7 @@ def wanted_keys(query: Node, table_oid: int, context: Context) -> WantedKeys | N
 
 
 def _equalities(predicate: Sequence[Comparison]) -> dict[int, tuple[Any, ...]]:
-    """The values that columns may have, where a condition lists them: of several conditions, the shortest list."""
+    """Return the values that a condition lists for columns: of several conditions, the shortest list."""
     found: dict[int, tuple[Any, ...]] = {}
     for each in predicate:
         if each.operator in ("=", "in") and len(each.values) < len(found.get(each.attnum, (None,) * (_KEYS_MAX + 1))):
@@ -106,7 +107,7 @@ def _equalities(predicate: Sequence[Comparison]) -> dict[int, tuple[Any, ...]]:
 
 
 def _qualifiers(query: Node, index: int) -> Iterator[Node]:
-    """The conditions that every row of this entry has to meet, as far as they stand above it."""
+    """Yield the conditions that every row of this entry must meet, as far as they stand above it."""
     yield from _conjuncts(query.jointree.quals)
     for item in query.jointree.fromlist or ():
         yield from _of_joins(item, index)

@@ -20,7 +20,8 @@ from planner.tree.nodes import Node, malformed
 
 
 def single_query(tree: Any) -> Node:
-    """The one QUERY node of a `rewritten parse tree`, which is a list (rules may make several of one statement)."""
+    """Return the one QUERY node of a `rewritten parse tree`, which is a list (rules may turn one statement into
+    several)."""
     if isinstance(tree, tuple):
         if len(tree) != 1:
             raise unsupported("a statement that rules rewrite into several")
@@ -31,9 +32,9 @@ def single_query(tree: Any) -> Node:
 
 
 def plan_select(tree: Any, context: Context, *, carries: bool = False) -> SparkQuery:
-    """The plan of a SELECT (or VALUES), given its rewritten tree as `planner.tree.nodes.parse` reads it.
+    """Return the plan of a SELECT (or VALUES), given its rewritten tree as `planner.tree.nodes.parse` reads it.
 
-    Whoever asks for one that `carries` makes values of the texts of columns that are CARRIED.
+    With `carries`, the caller turns the texts of CARRIED columns into values.
     """
     node = single_query(tree)
     statement = Statement(context)
@@ -44,7 +45,7 @@ def plan_select(tree: Any, context: Context, *, carries: bool = False) -> SparkQ
 
 
 def presented_query(found: Selected) -> Expression:
-    """The query with one column for each that the client sees: numerics of varying scale as text."""
+    """Return the query with one column for each that the client sees: numerics of varying scale as text."""
     for item in found.outputs:
         if item.type_oid != UNKNOWN:
             spark_type(item.type_oid, item.held)
@@ -59,12 +60,12 @@ def presented_query(found: Selected) -> Expression:
 
 
 def _is_outermost(query_: exp.Select) -> bool:
-    """Whether the select list only names columns of a derived table, so that it may be written anew."""
+    """Whether the select list only names columns of a derived table, so that it may be rewritten."""
     return all(isinstance(item, exp.Column) for item in query_.expressions)
 
 
 def _in_place(found: Selected) -> Expression:
-    """Keeps ORDER BY outermost: a derived table's order is not kept."""
+    """Keep ORDER BY outermost: a derived table's order is not kept."""
     assert isinstance(found.query, exp.Select)
     by_name = {item.name: item for item in found.query.expressions}
     shown: list[Expression] = []
@@ -81,14 +82,14 @@ def _in_place(found: Selected) -> Expression:
 
 
 def presented(value: Value) -> Expression:
-    """A value as a result's column holds it."""
+    """Return a value as a result's column holds it."""
     if value.decimal is None or numerics.is_static(value):
         return value.sql
     return numerics.as_text(value)
 
 
 def rendered(expression: Expression) -> str:
-    """Spark SQL text. No correlated subquery is in it (`planner.translate.correlation.check`).
+    """Return Spark SQL text, without any correlated subquery (`planner.translate.correlation.check`).
 
     `${…}` in strings stays: Spark would put settings and environment variables in its place.
     """

@@ -1,11 +1,11 @@
-"""`plan_updatable`: the plan of a cursor that locks no rows, but tells where its rows are, for WHERE CURRENT OF.
+"""`plan_updatable`: the plan of a cursor that locks no rows but returns their places, for WHERE CURRENT OF.
 
-PostgreSQL (execCurrent.c, search_plan_tree) takes a cursor whose plan has one scan of the table, under nothing but what
-hands rows on one by one. Which plans are like that is said here by the query: one table alone, itself or through
-subqueries, views and WITH queries, which may have WHERE and LIMIT, but no join, group, DISTINCT, set operation, window
-function, set-returning function or ORDER BY. PostgreSQL's documentation promises less ("simply updatable": one table,
-no grouping, no ORDER BY) and its plans do a little more: with an index that has the order of ORDER BY, and where the
-planner removes a join.
+PostgreSQL (execCurrent.c, search_plan_tree) accepts a cursor whose plan has one scan of the table, below nodes that
+only pass rows on one by one. Here the query decides. It reads one table alone, itself or through subqueries, views and
+WITH queries. These may have WHERE and LIMIT, but no join, group, DISTINCT, set operation, window function,
+set-returning function or ORDER BY. PostgreSQL's documentation promises less ("simply updatable": one table, no
+grouping, no ORDER BY). Its plans do a little more: with an index that has the order of ORDER BY, and if the planner
+removes a join.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from planner.translate import query
 from planner.translate.scope import RTE_CTE, RTE_RELATION, RTE_SUBQUERY, Statement
 from planner.tree.nodes import Node, walk
 
-# What a level must not have: its plan would have more than a scan and what hands its rows on.
+# What a level must not have: its plan would have more than a scan and nodes that pass its rows on.
 _MORE_THAN_A_SCAN: Final = (
     "setOperations", "hasAggs", "groupClause", "groupingSets", "havingQual", "distinctClause", "hasWindowFuncs",
     "hasTargetSRFs", "sortClause", "rowMarks",
@@ -28,7 +28,7 @@ _EXISTS, _ANY = 0, 2  # SubLinkType of primnodes.h
 
 
 def updatable_table(tree: Any) -> int | None:
-    """The OID of the table that a query reads so that each row of it is a row of the table; None where it does not."""
+    """Return the OID of the table if each row of the query is a row of that table; None if not."""
     levels = _levels(single_query(tree))
     if levels is None:
         return None
@@ -37,8 +37,10 @@ def updatable_table(tree: Any) -> int | None:
 
 
 def plan_updatable(tree: Any, context: Context) -> SparkQuery:
-    """The plan of a SELECT that has an `updatable_table`: behind the columns that the client sees, one that tells
-    where the row is (`row_marks.packed_place`)."""
+    """Return the plan of a SELECT that has an `updatable_table`.
+
+    Behind the columns that the client sees, one column has the row's place (`row_marks.packed_place`).
+    """
     node = single_query(tree)
     levels = _levels(node)
     assert levels is not None
@@ -50,7 +52,7 @@ def plan_updatable(tree: Any, context: Context) -> SparkQuery:
 
 
 def _levels(node: Node) -> tuple[Node, ...] | None:
-    """The query, and what it reads, down to the level that reads the table; None where it is not that simple."""
+    """Return the query, and what it reads, down to the level that reads the table; None if it is not that simple."""
     found: list[Node] = []
     level: Node | None = node
     while level is not None:
@@ -68,7 +70,7 @@ def _levels(node: Node) -> tuple[Node, ...] | None:
 
 
 def _inner(level: Node, entry: Node) -> Node | None:
-    """The query that an entry of FROM stands for, where PostgreSQL plans it in its place."""
+    """Return the query that an entry of FROM stands for, if PostgreSQL plans it in its place."""
     if entry.rtekind == RTE_SUBQUERY:
         return _node(entry.subquery)
     if entry.rtekind != RTE_CTE or entry.ctelevelsup:

@@ -1,8 +1,8 @@
-"""In which order the parts of a statement are carried out that has data-modifying queries in WITH.
+"""The execution order of a statement with data-modifying queries in WITH.
 
-As PostgreSQL does it (execMain.c, nodeModifyTable.c): the main statement, and before it the queries that it reads; then
-those that it does not read, the last first, each after what it reads itself. So it is known which of two changes a row
-gets that both are about.
+As in PostgreSQL (execMain.c, nodeModifyTable.c): first the queries that the main statement reads, then the main
+statement, then the queries that it does not read, the last first, each after the queries that it reads. So the order
+decides which of two changes of the same row applies.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ class Common:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """The WITH queries that are carried out before the main statement, and after it."""
+    """The WITH queries that are executed before the main statement, and after it."""
 
     before: tuple[Common, ...]
     after: tuple[Common, ...]
 
 
 def order(query: Node, text: WithText) -> Order:
-    """The order for an analysed statement and its text. What changes nothing and is never read is left out."""
+    """Return the order for an analysed statement and its text. Unread queries that change nothing are left out."""
     commons = _commons(query, text)
     places = {common.name: place for place, common in enumerate(commons)}
     reads = [{places[name] for name in common_names(common.query) if name in places} for common in commons]
@@ -59,10 +59,9 @@ def order(query: Node, text: WithText) -> Order:
 
 
 def reads_late(query: Node) -> bool:
-    """Whether ON CONFLICT of the main statement reads a query that changes the main statement's own table, and nothing
-    else of it does. PostgreSQL carries that one out when it meets the first conflict.
+    """Whether only ON CONFLICT of the main statement reads a query that changes the main statement's table.
 
-    0A000 where other queries change other tables.
+    PostgreSQL executes that query when it meets the first conflict. 0A000 if other queries change other tables.
     """
     if query.fields.get("onConflict") is None:
         return False
@@ -78,7 +77,7 @@ def reads_late(query: Node) -> bool:
 
 
 def _names_read(tree: Any, commons: Mapping[str, Node]) -> frozenset[str]:
-    """The names of the WITH queries that a part of a statement reads, be it by others."""
+    """Return the names of the WITH queries that a part of a statement reads, also through others."""
     found, names = frozenset[str](), common_names(tree) & commons.keys()
     while names - found:
         found |= names
@@ -87,7 +86,7 @@ def _names_read(tree: Any, commons: Mapping[str, Node]) -> frozenset[str]:
 
 
 def _commons(query: Node, text: WithText) -> list[Common]:
-    """The analysed queries with their texts. Those of WITH RECURSIVE PostgreSQL has put in another order."""
+    """Return the analysed queries with their texts. PostgreSQL has reordered those of WITH RECURSIVE."""
     texts = list(text.commons)
     if text.recursive:
         named = {each.name: each for each in texts}
@@ -99,7 +98,7 @@ def _commons(query: Node, text: WithText) -> list[Common]:
 
 
 def _with_read(wanted: Iterable[int], reads: Sequence[set[int]], done: Sequence[int]) -> tuple[int, ...]:
-    """These and all that they read, each after what it reads itself, without what is done."""
+    """Return these and all that they read, each after the queries that it reads, without those that are done."""
     found: tuple[int, ...] = ()
     for place in sorted(wanted):
         if place not in done and place not in found:
@@ -109,6 +108,6 @@ def _with_read(wanted: Iterable[int], reads: Sequence[set[int]], done: Sequence[
 
 
 def _target(query: Node) -> int:
-    """The OID of the relation that a statement changes; 0 where it changes none."""
+    """Return the OID of the relation that a statement changes; 0 if it changes none."""
     place = int(query.resultRelation)
     return int(query.rtable[place - 1].relid) if place else 0

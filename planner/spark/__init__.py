@@ -1,1 +1,1 @@
-"""Spark's side: expressions, values with their PostgreSQL types, literals, and the plan's vocabulary."""
+"""Spark's side: expressions, values with their PostgreSQL types, literals, and the records of plans."""

@@ -1,7 +1,7 @@
 """Small constructors of Spark SQL as sqlglot expressions.
 
-Every function and type is written by its Spark name and passes through sqlglot's generator as it is: nothing here
-is translated from another dialect. Operands are put in parentheses wherever precedence could matter.
+Every function and type is written by its Spark name, and sqlglot's generator does not change it: nothing here is
+translated from another dialect. Operands are put in parentheses wherever precedence could matter.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ DIALECT: Final = "spark"
 
 
 def operand(expression: Expression) -> Expression:
-    """The expression, in parentheses unless it binds tighter than any operator."""
+    """Return the expression, in parentheses unless it binds tighter than any operator."""
     return expression if isinstance(expression, _ATOMS) else exp.Paren(this=expression)
 
 
 def raw(text: str) -> exp.Var:
-    """A piece of Spark SQL that is an atom, such as `1L` or `1.50BD`."""
+    """Return a piece of Spark SQL that is an atom, such as `1L` or `1.50BD`."""
     return exp.Var(this=text)
 
 
@@ -40,7 +40,8 @@ _SLICE: Final = 1 << 14
 
 
 def string(value: str) -> Expression:
-    """A STRING literal. A long one is written slice by slice: in between others get the interpreter."""
+    """Return a STRING literal. A long one is written slice by slice, so that other threads get the interpreter in
+    between."""
     if len(value) <= _SLICE:
         return exp.Literal.string(value)
     slices = (value[place : place + _SLICE] for place in range(0, len(value), _SLICE))
@@ -48,32 +49,32 @@ def string(value: str) -> Expression:
 
 
 def integer(value: int) -> Expression:
-    """An INT literal (a wider type where it does not fit)."""
+    """Return an INT literal (a wider type if it does not fit)."""
     return exp.Paren(this=raw(str(value))) if value < 0 else raw(str(value))
 
 
 def null(spark_type: str) -> Expression:
-    """NULL of a Spark type."""
+    """Return NULL of a Spark type."""
     return cast(exp.Null(), spark_type)
 
 
 def boolean(value: bool) -> exp.Boolean:
-    """TRUE or FALSE."""
+    """Return TRUE or FALSE."""
     return exp.Boolean(this=value)
 
 
 def call(name: str, *arguments: Expression) -> exp.Anonymous:
-    """A call of a Spark function by its name."""
+    """Return a call of a Spark function by its name."""
     return exp.Anonymous(this=name, expressions=list(arguments))
 
 
 def cast(expression: Expression, spark_type: str) -> exp.Cast:
-    """CAST, to a Spark type as Spark spells it."""
+    """Return a CAST, to a Spark type as Spark spells it."""
     return exp.Cast(this=expression, to=exp.DataType(this=exp.DataType.Type.USERDEFINED, kind=spark_type))
 
 
 def try_cast(expression: Expression, spark_type: str) -> Expression:
-    """NULL where the cast fails."""
+    """Return TRY_CAST: NULL if the cast fails."""
     return exp.TryCast(this=expression, to=exp.DataType(this=exp.DataType.Type.USERDEFINED, kind=spark_type), safe=True)
 
 
@@ -85,7 +86,7 @@ _OPERATORS: Final[dict[str, type[exp.Binary]]] = {
 
 
 def binary(operator: str, left: Expression, right: Expression) -> Expression:
-    """A binary operator, by its symbol (`DIV` for whole division)."""
+    """Return a binary operator, by its symbol (`DIV` for whole division)."""
     if operator == "/":
         return exp.Div(this=operand(left), expression=operand(right), typed=True, safe=False)
     if operator == "DIV":
@@ -95,12 +96,12 @@ def binary(operator: str, left: Expression, right: Expression) -> Expression:
 
 
 def and_(*conditions: Expression) -> Expression:
-    """All conditions."""
+    """Return the conjunction of all conditions."""
     return _connected(exp.And, conditions)
 
 
 def or_(*conditions: Expression) -> Expression:
-    """Any of the conditions."""
+    """Return the disjunction of the conditions."""
     return _connected(exp.Or, conditions)
 
 
@@ -113,34 +114,34 @@ def _connected(kind: type[exp.Connector], conditions: Sequence[Expression]) -> E
 
 
 def not_(condition: Expression) -> Expression:
-    """NOT."""
+    """Return NOT."""
     return exp.Not(this=operand(condition))
 
 
 def is_null(expression: Expression) -> Expression:
-    """IS NULL."""
+    """Return IS NULL."""
     return exp.Paren(this=exp.Is(this=operand(expression), expression=exp.Null()))
 
 
 def is_not_null(expression: Expression) -> Expression:
-    """IS NOT NULL."""
+    """Return IS NOT NULL."""
     return call("isnotnull", expression)
 
 
 def marked(expression: Expression, type_name: str) -> Expression:
-    """An operand of what yields this type of integers: Spark does not say which of them overflows, the mark does."""
+    """Mark an operand of an operation that yields this integer type: Spark does not say which of them overflows."""
     result = exp.Paren(this=expression)
     result.comments = [type_name]
     return result
 
 
 def negative(expression: Expression) -> Expression:
-    """Unary minus."""
+    """Return unary minus."""
     return exp.Paren(this=exp.Neg(this=operand(expression)))
 
 
 def case(*branches: tuple[Expression, Expression], default: Expression | None = None) -> exp.Case:
-    """CASE WHEN … with (condition, result) pairs."""
+    """Return CASE WHEN … with (condition, result) pairs."""
     return exp.Case(
         ifs=[exp.If(this=condition, true=result) for condition, result in branches],
         **({} if default is None else {"default": default}),
@@ -148,7 +149,7 @@ def case(*branches: tuple[Expression, Expression], default: Expression | None = 
 
 
 def struct(**fields: Expression) -> Expression:
-    """NAMED_STRUCT."""
+    """Return NAMED_STRUCT."""
     arguments: list[Expression] = []
     for name, value in fields.items():
         arguments += (string(name), value)
@@ -156,53 +157,53 @@ def struct(**fields: Expression) -> Expression:
 
 
 def lambda_(parameter: str, body: Expression) -> exp.Lambda:
-    """A lambda of one parameter."""
+    """Return a lambda of one parameter."""
     return exp.Lambda(this=body, expressions=[exp.to_identifier(parameter)])
 
 
 def lambda_2(first: str, second: str, body: Expression) -> exp.Lambda:
-    """A lambda of two parameters."""
+    """Return a lambda of two parameters."""
     return exp.Lambda(this=body, expressions=[exp.to_identifier(first), exp.to_identifier(second)])
 
 
 def field(expression: Expression, name: str) -> Expression:
-    """A struct's field."""
+    """Return a struct's field."""
     return exp.Dot(this=operand(expression), expression=exp.to_identifier(name))
 
 
 def let(name: str, value: Expression, body: Expression) -> Expression:
-    """`body` with the lambda variable `name` standing for `value`, which is evaluated once."""
+    """Return `body` with the lambda variable `name` standing for `value`, which is evaluated once."""
     return call("element_at", call("transform", call("array", value), lambda_(name, body)), raw("1"))
 
 
 def variable(name: str) -> exp.Var:
-    """A lambda variable, or a field of one."""
+    """Return a lambda variable, or a field of one."""
     return raw(name)
 
 
 def column(table: str, name: str) -> exp.Column:
-    """A column under the alias of its table."""
+    """Return a column under the alias of its table."""
     return exp.column(name, table=table)
 
 
 def raise_error(sqlstate: str, message: str) -> Expression:
-    """Fails when evaluated; `storage.spark.raise_error` reads the text."""
+    """Return an expression that fails when evaluated; `storage.spark.raise_error` reads the text."""
     return call("raise_error", string(f"SLUICE:{sqlstate}:{message}"))
 
 
 def raise_whole(error: SluiceError) -> Expression:
-    """As `raise_error`, with all that the error says."""
+    """Do as `raise_error`, with all fields of the error."""
     return call("raise_error", string(raise_error_text(error)))
 
 
 def raise_error_about(sqlstate: str, prefix: str, about: Expression, suffix: str) -> Expression:
-    """As `raise_error`, with a value's text in the message."""
+    """Do as `raise_error`, with a value's text in the message."""
     text = call("concat", string(f"SLUICE:{sqlstate}:{prefix}"), cast(about, "STRING"), string(suffix))
     return call("raise_error", text)
 
 
 def over(function: Expression, window: exp.Window | None) -> Expression:
-    """The aggregate or window function with a window's specification."""
+    """Return the aggregate or window function with a window's specification."""
     if window is None:
         return function
     result = window.copy()
@@ -226,7 +227,7 @@ _CHEAP_NODES_MAX: Final = 24
 
 
 def is_cheap(expression: Expression) -> bool:
-    """Whether it is short, and columns and aggregates of columns alone: Spark computes equal aggregates once."""
+    """Whether it is short, and has only columns and aggregates of columns: Spark computes equal aggregates once."""
     nodes = list(islice(expression.walk(), _CHEAP_NODES_MAX + 1))
     return len(nodes) <= _CHEAP_NODES_MAX and all(
         isinstance(node, _CHEAP) or (isinstance(node, exp.Anonymous) and node.name.upper() in _CHEAP_CALLS)

@@ -1,8 +1,8 @@
-"""Folds calls on constants while planning, where Python's arithmetic is PostgreSQL's own.
+"""Constant folding while planning, for calls whose result Python's arithmetic computes as PostgreSQL does.
 
-It serves conditions such as `d < date '1998-12-01' - interval '90' day` or `x between 0.06 - 0.01 and 0.06 + 0.01`:
-folded, they are compared with a column as they stand, files are skipped by them, and Spark pushes them down. What
-is not in the table, overflows, or leaves Python's range is left to Spark.
+It serves conditions such as `d < date '1998-12-01' - interval '90' day` or `x between 0.06 - 0.01 and 0.06 + 0.01`.
+Folded, they are compared with a column as they stand: files are skipped by them, and Spark pushes them down. Spark
+computes calls that are not in the table, that overflow, or that leave Python's range.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _EXACT: Final = decimal.Context(prec=200, traps=[decimal.Inexact, decimal.Invali
 
 
 def folded(signature: str, arguments: Sequence[Value]) -> Any:
-    """The call's value where all arguments are constants and the table has it; otherwise `MISSING`."""
+    """Return the call's value if all arguments are constants and the table has the call; otherwise `MISSING`."""
     function = _TABLE.get(signature)
     if function is None:
         return MISSING
@@ -50,7 +50,7 @@ def _ranged(bits: int, function: Callable[..., int]) -> Callable[..., int]:
 
 
 def _add_interval(moment: datetime.datetime, interval: Interval, sign: int = 1) -> datetime.datetime:
-    """timestamp_pl_interval: months first, the day cut to the month's last, then days, then microseconds."""
+    """Add as timestamp_pl_interval: months first, the day cut to the month's last, then days, then microseconds."""
     if interval.months:
         year, month = divmod(moment.year * 12 + moment.month - 1 + sign * interval.months, 12)
         day = min(moment.day, calendar.monthrange(year, month + 1)[1])
@@ -79,7 +79,7 @@ def _add_scaled(left: decimal.Decimal, right: decimal.Decimal) -> decimal.Decima
 
 
 def _limited(result: decimal.Decimal) -> decimal.Decimal:
-    """The result, without a minus before zero; what Spark has no literal for is not folded."""
+    """Return the result, without a minus before zero; a value for which Spark has no literal is not folded."""
     if len(result.as_tuple().digits) > 38:
         raise _UnfoldedError
     return abs(result) if result.is_zero() else result

@@ -1,4 +1,4 @@
-"""Python values as Spark literals: what `planner.tree.datum` reads, written down exactly."""
+"""Python values, as `planner.tree.datum` reads them, as exact Spark literals."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _INFINITE: Final[dict[tuple[int, bool], str]] = {
 
 
 def literal(value: Any, type_oid: int, typmod: int = -1) -> Value:
-    """The constant `value` (None: NULL) of this type."""
+    """Return the constant `value` (None: NULL) of this type."""
     if value is None:
         return null_value(type_oid, typmod)
     if type_oid == NUMERIC:
@@ -58,7 +58,7 @@ def literal(value: Any, type_oid: int, typmod: int = -1) -> Value:
 
 
 def decimal_of(value: decimal.Decimal) -> Decimal | None:
-    """The Spark decimal that holds exactly this constant, trailing zeros included; None where there is none."""
+    """Return the Spark decimal that holds exactly this constant, trailing zeros included; None if there is none."""
     _, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int)
     scale = -exponent

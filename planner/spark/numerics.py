@@ -1,9 +1,9 @@
-"""PostgreSQL's numeric on Spark's decimals: exact values, and PostgreSQL's display scale of each.
+"""PostgreSQL's numeric on Spark's decimals: exact values, each with PostgreSQL's display scale.
 
-Spark must run with `spark.sql.decimalOperations.allowPrecisionLoss=false`, where +, - and * have exact types and a
-result that does not fit raises; what could round is refused while planning. A quotient's display scale depends on
-the values (`select_div_scale` in PostgreSQL 18's numeric.c), so quotients are `Decimal`s with an expression for
-`display`. See `planner.spark.values` for the three ways a numeric is held.
+Spark must run with `spark.sql.decimalOperations.allowPrecisionLoss=false`: then +, - and * have exact types, and a
+result that does not fit raises. An operation that could round is refused while planning. A quotient's display scale
+depends on the values (`select_div_scale` in PostgreSQL 18's numeric.c), so quotients are `Decimal`s with an expression
+for `display`. See `planner.spark.values` for the three ways to hold a numeric.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from planner.spark.builders import (
 )
 from planner.spark.values import INTEGER_DIGITS, MISSING, Decimal, Value
 
-# Plain numerics that are computed with must have at most this many digits after the point, and 20 before it.
+# Plain numerics in computations must have at most this many digits after the point, and 20 before it.
 TEXT_SCALE: Final = 18
-# Where a product's scale would pass the first, factors of varying scale are narrowed so that it is the second.
+# If a product's scale would exceed the first, factors of varying scale are narrowed so that it is the second.
 _PRODUCT_SCALE_MAX: Final = 28
 _PRODUCT_SCALE: Final = 24
 # A quotient keeps this many digits before the point at least.
@@ -56,7 +56,7 @@ _GROUP: Final = 4  # DEC_DIGITS of numeric.c: digits in one base-10000 digit
 
 
 def display_of(value: Value) -> Expression:
-    """The display scale as an INT expression."""
+    """Return the display scale as an INT expression."""
     display = value.held.display
     assert display is not None
     return integer(display) if isinstance(display, int) else display
@@ -68,7 +68,7 @@ def is_static(value: Value) -> bool:
 
 
 def make(sql: Expression, precision: int, scale: int, display: int | Expression) -> Value:
-    """A numeric computed by `sql`, which must be a DECIMAL(min(precision, 38), scale)."""
+    """Return a numeric computed by `sql`, which must be a DECIMAL(min(precision, 38), scale)."""
     if scale > DECIMAL_DIGITS_MAX:
         raise unsupported(f"a numeric with {scale} digits after the decimal point")
     precision = min(max(precision, scale, 1), DECIMAL_DIGITS_MAX)
@@ -76,13 +76,13 @@ def make(sql: Expression, precision: int, scale: int, display: int | Expression)
 
 
 def from_integer(value: Value) -> Value:
-    """int2, int4 or int8 as numeric."""
+    """Return int2, int4 or int8 as numeric."""
     digits = INTEGER_DIGITS[value.type_oid]
     return make(cast(value.sql, f"DECIMAL({digits},0)"), digits, 0, 0)
 
 
 def computable(value: Value) -> Value:
-    """The numeric as a Spark decimal: texts are converted, and raise where Spark has no such decimal."""
+    """Return the numeric as a Spark decimal: texts are converted, and raise if Spark has no such decimal."""
     if not value.held.is_text:
         return value
     text = value.sql
@@ -111,18 +111,18 @@ def computable(value: Value) -> Value:
 
 
 def packed(value: Value) -> Expression:
-    """A numeric of varying scale as STRUCT<v: DECIMAL, s: INT>, value and display scale: how columns carry it."""
+    """Return a numeric of varying scale as STRUCT<v: DECIMAL, s: INT>, value and display scale, the form of columns."""
     return struct(v=value.sql, s=display_of(value)) if value.pair is None else value.pair
 
 
 def unpacked(pair: Expression, held: Decimal) -> tuple[Expression, Decimal]:
-    """The value's expression and how it is held, from the struct that `packed` makes."""
+    """Return the value's expression and its `Decimal`, from the struct that `packed` makes."""
     value = field(pair, "v")
     return value, replace(held, display=exp.Dot(this=value.this, expression=exp.to_identifier("s")))
 
 
 def as_text(value: Value) -> Expression:
-    """PostgreSQL's text of the numeric, a STRING."""
+    """Return PostgreSQL's text of the numeric, a STRING."""
     held = value.held
     if held.display is None:
         return value.sql
@@ -149,14 +149,15 @@ def _trimmed(text: Expression, display: Expression, scale: int) -> Expression:
 
 
 def widened(value: Value, precision: int, scale: int) -> Expression:
-    """The decimal with a scale at least as large; raises at run time where it has too many digits before the point."""
+    """Return the decimal with a scale at least as large; raises at run time if it has too many digits before the
+    point."""
     if value.held.scale == scale and value.held.precision == precision:
         return value.sql
     return cast(value.sql, f"DECIMAL({precision},{scale})")
 
 
 def unified(values: Sequence[Value]) -> list[Value]:
-    """The numerics held in one way, for CASE, COALESCE, set operations and the like."""
+    """Return the numerics held in one way, for CASE, COALESCE, set operations and the like."""
     known = [value for value in values if value.constant is not None]
     if not known:
         return list(values)
@@ -232,7 +233,7 @@ def _narrowed_factors(left: Value, right: Value) -> tuple[Value, Value]:
 
 
 def narrowed(value: Value, scale: int) -> Value:
-    """A numeric of varying scale as one of at most `scale` digits; raises at run time where one has more."""
+    """Return a numeric of varying scale as one of at most `scale` digits; raises at run time if one has more."""
     if value.held.scale <= scale:
         return value
     if value.pair is not None and not is_simple(value.pair):  # evaluated once
@@ -262,9 +263,9 @@ _FLOAT_SCALE: Final = 20
 
 
 def from_float(sql: Expression, digits: int) -> Value:
-    """A DOUBLE as float8_numeric (15 digits) or float4_numeric (6) has it: rounded to so many significant digits.
+    """Convert a DOUBLE as float8_numeric (15 digits) or float4_numeric (6): round to so many significant digits.
 
-    Where the next digit is a final 5, C rounds by the exact binary value, which Spark cannot show: it raises.
+    If the next digit is a final 5, C rounds by the exact binary value, which Spark cannot show: it raises.
     """
 
     def pair(number: Expression) -> Expression:
@@ -293,11 +294,10 @@ def from_float(sql: Expression, digits: int) -> Value:
 
 
 def divide(left: Value, right: Value, whole_digits: int | None = None) -> Value:
-    """left / right, rounded as PostgreSQL rounds it, to the display scale that PostgreSQL chooses.
+    """left / right, rounded as PostgreSQL rounds it, to PostgreSQL's display scale.
 
-    `whole_digits` is how many digits before the point the quotient may have (by default as many as the operands'
-    types allow, within bounds); more raise at run time, as do operands whose digits together pass what Spark's
-    decimals hold.
+    `whole_digits` is how many digits before the point the quotient may have (by default as many as the operands' types
+    allow, within bounds). More raise at run time, and so do operands whose digits together exceed Spark's decimals.
     """
     left, right = computable(left), computable(right)
     if whole_digits is None:
@@ -315,7 +315,7 @@ def divide(left: Value, right: Value, whole_digits: int | None = None) -> Value:
             s=_quotient_display(d["a"], left.held, d["b"], right.held, call("greatest", d["x"], d["y"])),
         )
 
-    # Spark compiles no lambda: cheap operands are written as often as they are named, each time as nodes of their own.
+    # Spark compiles no lambda: cheap operands are written out at each use, each time as nodes of their own.
     written_out = all(map(is_cheap, operands.values()))
     first = scaled(operands).copy() if written_out else let_struct("d", operands, scaled)
     # The quotient's display scale is at least the dividend's, so the power of ten is never negative.
@@ -338,19 +338,19 @@ def divide(left: Value, right: Value, whole_digits: int | None = None) -> Value:
 def let_struct(
     name: str, fields: dict[str, Expression], body: Callable[[dict[str, Expression]], Expression]
 ) -> Expression:
-    """`body` of the fields, each evaluated once."""
+    """Return `body` of the fields, each evaluated once."""
     return let(name, struct(**fields), body({field_name: variable(f"{name}.{field_name}") for field_name in fields}))
 
 
 def let_struct_of(
     name: str, value: Expression, body: Callable[[Callable[[str], Expression]], Expression]
 ) -> Expression:
-    """`body` of the struct's fields, read by name."""
+    """Return `body` of the struct's fields, read by name."""
     return let(name, value, body(lambda field_name: variable(f"{name}.{field_name}")))
 
 
 def _unscaled(value: Expression, held: Decimal, display: Expression) -> Expression:
-    """value · 10^display, which is whole."""
+    """Return value · 10^display, which is whole."""
     if not isinstance(held.display, int):
         digits = call("replace", _trimmed(cast(value, "STRING"), display, held.scale), string("."), string(""))
         return cast(digits, "DECIMAL(38,0)")
@@ -362,13 +362,13 @@ def _unscaled(value: Expression, held: Decimal, display: Expression) -> Expressi
 
 
 def _times_power(value: Expression, exponent: Expression) -> Expression:
-    """value · 10^max(exponent, 0), both whole; raises where that has more than 38 digits."""
+    """Return value · 10^max(exponent, 0), both whole; raises if that has more than 38 digits."""
     power = cast(call("concat", string("1E"), call("greatest", exponent, raw("0"))), "DECIMAL(38,0)")
     return cast(binary("*", value, power), "DECIMAL(38,0)")
 
 
 def _leading(value: Expression, held: Decimal) -> Expression:
-    """10000 · weight + first digit, in base 10000, of the decimal (0 for zero), as PostgreSQL normalises it."""
+    """Return 10000 · weight + first digit, in base 10000, of the decimal (0 for zero), as PostgreSQL normalises it."""
     size = call("abs", value)
     branches: list[tuple[Expression, Expression]] = [(binary("=", value, raw("0BD")), raw("0"))]
     for weight in range((held.integer_digits + _GROUP - 1) // _GROUP - 1, -1, -1):
@@ -387,10 +387,10 @@ def _leading(value: Expression, held: Decimal) -> Expression:
 def _quotient_display(
     a: Expression, a_held: Decimal, b: Expression, b_held: Decimal, display: Expression
 ) -> Expression:
-    """select_div_scale: 16 significant digits or more, by the operands' leading base-10000 digits.
+    """Return the scale of select_div_scale: 16 significant digits or more, by the operands' leading base-10000 digits.
 
     With c = 10000 · weight + first digit, PostgreSQL's `weight1 - weight2`, less one unless the first operand's first
-    digit is larger, is ceil((c1 - c2) / 10000) - 1, for the first digits differ by less than 10000.
+    digit is larger, is ceil((c1 - c2) / 10000) - 1, because the first digits differ by less than 10000.
     """
     difference = binary("-", _leading(a, a_held), _leading(b, b_held))
     above = cast(call("ceil", binary("/", cast(difference, "DOUBLE"), raw("10000D"))), "INT")
@@ -399,7 +399,7 @@ def _quotient_display(
 
 
 def _rounded(numerator: Expression, divisor: Expression, remainder: Expression) -> Expression:
-    """numerator / divisor to the nearest whole number, halves away from zero."""
+    """Return numerator / divisor to the nearest whole number, halves away from zero."""
     whole = cast(binary("/", binary("-", numerator, remainder), divisor), "DECIMAL(38,0)")
     twice = binary("*", raw("2BD"), call("abs", remainder))
     sign = case(
@@ -411,7 +411,7 @@ def _rounded(numerator: Expression, divisor: Expression, remainder: Expression) 
 
 
 def _scaled_down(mantissa: Expression, display: Expression, scale: int) -> Expression:
-    """mantissa · 10^-display as a DECIMAL(38, scale)."""
+    """Return mantissa · 10^-display as a DECIMAL(38, scale)."""
     spark_type = f"DECIMAL({DECIMAL_DIGITS_MAX},{scale})"
     fraction = cast(call("concat", string("1E-"), display), f"DECIMAL({scale + 1},{scale})")
     product = binary("*", mantissa, fraction)
@@ -450,7 +450,7 @@ def rounded(value: Value, places: int, function: str) -> Value:
 
 
 def with_typmod(value: Value, typmod: int) -> Value:
-    """The length coercion numeric(p, s): rounds to s digits, 22003 where more than p - s stand before the point."""
+    """The length coercion numeric(p, s): round to s digits, 22003 if more than p - s stand before the point."""
     declared = numeric_precision_scale(typmod)
     if declared is None:
         return value

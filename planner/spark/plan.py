@@ -1,17 +1,17 @@
-"""The planner's vocabulary: what goes in (`Context`) and what comes out (a `SparkQuery`, a plan of a change).
+"""Records of the planner: its input (`Context`) and its results (a `SparkQuery`, a plan of a change).
 
-Everything here is a frozen value. A plan is good for as long as the schema it was made against: the versions of
-the tables, their files and their rows are chosen by whoever runs it.
+Everything here is a frozen value. A plan is valid as long as the schema it was made against. The executor of a plan
+chooses the versions of the tables, and so their files and rows.
 
-How a plan is run: each `Scan` becomes a view whose name stands in the SQL; its columns are `c<attnum>`, in lake form
-(`catalog.datatypes.lake_form`), and, where `needs_position`, also `_file STRING` and `_position BIGINT`. The Spark
+Execution of a plan: each `Scan` becomes a view whose name stands in the SQL. Its columns are `c<attnum>`, in lake form
+(`catalog.datatypes.lake_form`), and, with `needs_position`, also `_file STRING` and `_position BIGINT`. The Spark
 session must have the settings `SPARK_SETTINGS`, and `spark.sql.session.timeZone` set to `SessionValues.time_zone`.
 
-How a result's columns come (in the order of `SparkQuery.columns`, after any columns that a plan of a change puts
+Types of a result's columns (in the order of `SparkQuery.columns`, after any columns that a plan of a change puts
 first), by PostgreSQL type:
 
 - int2, int4, int8: SMALLINT, INT, BIGINT; float4, float8: FLOAT, DOUBLE; bool: BOOLEAN; oid: BIGINT
-- numeric: DECIMAL(p, s), where every value has the display scale s, or STRING, PostgreSQL's own text of each value
+- numeric: DECIMAL(p, s) if every value has the display scale s, or STRING, PostgreSQL's own text of each value
 - text, varchar, json, jsonb, uuid: STRING; bpchar: STRING, padded with blanks; bytea: BINARY
 - date: DATE (±infinity: 2147483647 and -2147483647 days); time: TIME(6)
 - timestamp: TIMESTAMP_NTZ; timestamptz: TIMESTAMP_LTZ (±infinity: ±(2^63 - 1) microseconds)
@@ -51,7 +51,7 @@ __all__ = [
     "UpdatePlan",
 ]  # fmt: skip
 
-# What a Spark session must be set to for the SQL to mean what the planner means by it.
+# The settings of a Spark session on which the meaning of the planner's SQL depends.
 SPARK_SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.decimalOperations.allowPrecisionLoss": "false",
@@ -64,7 +64,7 @@ SPARK_SETTINGS: Final[Mapping[str, str]] = {
 }
 
 
-# Where a row is: the path of its data file, and its number in that; None for no row.
+# The place of a row: the path of its data file, and its position in that; None for no row.
 Place = tuple[str, int] | None
 
 
@@ -89,7 +89,7 @@ class SparkQuery:
     columns: tuple[OutputColumn, ...]
 
     def named(self, names: Mapping[str, str]) -> str:
-        """The SQL with each scan's name replaced by what `names` gives for it; string literals stay as they are."""
+        """Return the SQL with each scan's name replaced by that in `names`; string literals stay as they are."""
         known = {scan.name for scan in self.scans}
 
         def replacement(found: re.Match[str]) -> str:
@@ -101,7 +101,7 @@ class SparkQuery:
 
 @dataclass(frozen=True, slots=True)
 class SequenceColumn:
-    """A column whose value is the next of a sequence; the query gives NULL there, the storage numbers the rows."""
+    """A column with the next value of a sequence; the query returns NULL there, and storage numbers the rows."""
 
     attnum: int
     sequence_oid: int
@@ -121,10 +121,9 @@ class ReturningPlan:
 class InsertPlan:
     """INSERT: `query` yields all live columns of the target, named `c<attnum>` in the order of attnum, in lake form.
 
-    Assignment casts, defaults and generated columns are applied; NOT NULL and CHECK are the storage's to enforce
-    (`plan_check`). Columns named in `sequences` come as NULL. Columns computed from a sequence are refused.
-    Where policies have conditions on new rows, one column more tells which of `violations` is the row's
-    (`planner.translate.row_security`).
+    Assignment casts, defaults and generated columns are applied; storage enforces NOT NULL and CHECK (`plan_check`).
+    Columns named in `sequences` are NULL. Columns computed from a sequence are refused. If policies have conditions on
+    new rows, one further column tells which of `violations` is the row's (`planner.translate.row_security`).
     """
 
     table_oid: int
@@ -136,12 +135,13 @@ class InsertPlan:
 
 @dataclass(frozen=True, slots=True)
 class UpdatePlan:
-    """UPDATE: `query` yields one row for each target row: `_file`, `_position`, then all live columns' new values,
-    named `c<attnum>` in the order of attnum, in lake form, then RETURNING's expressions `r1`, `r2`, …; in between, as
-    for an INSERT, which of `violations` is the row's.
+    """UPDATE: `query` yields one row for each target row.
 
-    `query.columns` describes the expressions of RETURNING only. `assigned` are the columns that SET names (and the
-    generated ones). `target` names the scan of the target table, the one that has positions.
+    Its columns: `_file`, `_position`, then all live columns' new values, named `c<attnum>` in the order of attnum, in
+    lake form, then RETURNING's expressions `r1`, `r2`, …. As for an INSERT, a column before RETURNING's may tell which
+    of `violations` is the row's. `query.columns` describes the expressions of RETURNING only. `assigned` are the
+    columns that SET names (and the generated ones). `target` names the scan of the target table, the one that has
+    positions.
     """
 
     table_oid: int
@@ -165,8 +165,9 @@ class DeletePlan:
 
 @dataclass(frozen=True, slots=True)
 class SessionValues:
-    """What stable functions answer with. `now` is the start of the transaction, `statement_now` of the statement,
-    both in microseconds since 1970 UTC. Style settings other than PostgreSQL's defaults refuse what they affect.
+    """The results of stable functions. `now` is the start of the transaction, `statement_now` of the statement.
+
+    Both are microseconds since 1970 UTC. Style settings other than PostgreSQL's defaults refuse what they affect.
     """
 
     now: int
@@ -180,7 +181,7 @@ class SessionValues:
     interval_style: str = "postgres"
     extra_float_digits: int = 1
     bytea_output: str = "hex"
-    # Those of the client's own that the statement asks for, by their names in lower case; None where there is none.
+    # The client's own settings that the statement reads, by their names in lower case; None for a missing one.
     settings: Mapping[str, str | None] = field(default_factory=dict)
 
 
@@ -194,12 +195,12 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Everything a plan depends on besides the tree.
+    """Everything that a plan depends on besides the tree.
 
     `tables` are the lake's tables by their shadow's OID. `generated` gives, by table OID and attnum, the node text
-    (pg_attrdef.adbin) of each GENERATED ALWAYS AS … STORED column; it is needed for changes only. `locked` gives, by
-    the identity of a subquery's node that locks rows, those rows: where each is in the tables that it joins.
-    `current` is the row that WHERE CURRENT OF means. `domain_names` are how the session spells domains that have rules.
+    (pg_attrdef.adbin) of each GENERATED ALWAYS AS … STORED column; only changes need it. `locked` gives, by the
+    identity of a locking subquery's node, the locked rows: the place of each in the tables that it joins. `current` is
+    the row of WHERE CURRENT OF. `domain_names` are the session's spellings of domains that have rules.
     """
 
     builtins: Builtins

@@ -1,4 +1,4 @@
-"""A translated query: its Spark form, and what its columns are to whoever reads from it."""
+"""A translated query: its Spark form, and its columns as values for the query that reads it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from planner.spark.values import MISSING, Decimal, Value
 class Output:
     """A column of a query. A numeric whose display scale varies is a struct of both (`numerics.packed`).
 
-    `held` is the column's `Decimal`, with display 0 standing for the struct's where it `varies`.
+    `held` is the column's `Decimal`, with display 0 standing for the struct's if it `varies`.
     """
 
     name: str
@@ -27,7 +27,7 @@ class Output:
     label: str | None
 
     def of(self, alias: str) -> Value:
-        """The column, read from the query under the alias."""
+        """Return the column, read from the query under the alias."""
         held = self.held
         if held is not None and self.varies:
             sql, held = numerics.unpacked(column(alias, self.name), held)
@@ -37,7 +37,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """A query and its columns, junk included at the end; `keys` are behind them, where it depends on outer rows."""
+    """A query and its columns, junk included at the end, then its `keys` if it depends on outer rows."""
 
     query: Expression
     outputs: tuple[Output, ...]
@@ -50,17 +50,17 @@ class Selected:
         return [column(alias, key.name) for key in self.keys]
 
     def derived(self, alias: str) -> exp.Subquery:
-        """As a derived table."""
+        """Return it as a derived table."""
         return derived(self.query, alias)
 
 
 def derived(query: Expression, alias: str) -> exp.Subquery:
-    """The query as a derived table."""
+    """Return the query as a derived table."""
     return exp.Subquery(this=query, alias=exp.TableAlias(this=exp.to_identifier(alias)))
 
 
 def output(value: Value, name: str, label: str | None) -> tuple[Output, Expression]:
-    """A column that a SELECT gives out: its description, and the item of its select list."""
+    """Return a column that a SELECT gives out: its description, and the item of its select list."""
     sql = value.sql
     held = value.decimal
     varies = False
@@ -77,7 +77,7 @@ def select(
     where: Expression | None = None,
     distinct: bool = False,
 ) -> exp.Select:
-    """SELECT expressions FROM source WHERE where."""
+    """Return SELECT expressions FROM source WHERE where."""
     result = exp.Select(expressions=list(expressions))
     if source is not None:
         result.set("from_", exp.From(this=source))
@@ -89,5 +89,5 @@ def select(
 
 
 def without_constant(value: Value) -> Value:
-    """The value, no longer known while planning."""
+    """Return the value, no longer known while planning."""
     return replace(value, constant=MISSING)

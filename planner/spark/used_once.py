@@ -1,7 +1,7 @@
-"""Operands of some size stand once in what is made of them.
+"""Large operands are written once, even if the result uses them several times.
 
-Much of PostgreSQL's arithmetic looks at an operand twice: whether it can be computed, and to compute it. Written twice
-at each level, a few dozen nested calls would be more text than any machine holds.
+Much of PostgreSQL's arithmetic uses an operand twice: to check it, and to compute with it. Written twice at each level,
+a few dozen nested calls would be more text than any machine holds.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ _NODES_MAX: Final = 60
 def used_once(
     fresh: Callable[[str], str], operands: Sequence[Value], build: Callable[[tuple[Value, ...]], Value]
 ) -> Value:
-    """What `build` makes of the operands. Those that are large and that it writes several times are evaluated before,
-    and have a name in it, which `fresh` makes."""
+    """Return the result of `build` for the operands.
+
+    Large ones that it writes several times are evaluated before, and stand in it by a name of `fresh`.
+    """
     operands = tuple(operands)
     result = build(operands)
     wholes = [_whole(operand) for operand in operands]
@@ -47,8 +49,11 @@ def used_once(
 
 
 def named(fresh: Callable[[str], str], value: Value) -> tuple[Value, Callable[[Expression], Expression]]:
-    """The value by a name, and what gives an expression that has the name its meaning; for numerics of several scales,
-    of which each use has two parts. For values that must not be evaluated anywhere but in that expression."""
+    """Return the value by a name, and a function that defines the name around an expression.
+
+    For numerics of several scales each use has two parts. It is for values that must not be evaluated outside of that
+    expression.
+    """
     whole = None if _has_one_scale(value) else _whole(value)
     if whole is None or not _is_large(whole):
         return value, lambda expression: expression
@@ -61,7 +66,7 @@ def _has_one_scale(value: Value) -> bool:
 
 
 def _whole(operand: Value) -> Expression | None:
-    """What is evaluated for the operand: for numerics of several scales, the struct that both parts are read from."""
+    """Return what is evaluated for the operand: for numerics of several scales, the struct of both parts."""
     if _has_one_scale(operand):
         return operand.sql
     return operand.pair

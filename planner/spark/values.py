@@ -1,8 +1,7 @@
-"""A translated expression: its Spark form together with PostgreSQL's type of it.
+"""A translated expression: its Spark form together with its PostgreSQL type.
 
-numeric is what needs more than a type. Spark's decimals have one scale per column; PostgreSQL's numerics have a
-display scale per value, which is part of the text a client sees. A numeric is therefore held in one of three ways
-(`Decimal.display`):
+numeric needs more than a type. Spark's decimals have one scale per column. PostgreSQL's numerics have a display scale
+per value, which is part of the text that a client sees. So a numeric is held in one of three ways (`Decimal.display`):
 
 - an int: a Spark DECIMAL(precision, scale), and every value is displayed with exactly `scale` digits;
 - an expression: a Spark DECIMAL, displayed with as many digits as the (INT) expression says, row by row;
@@ -85,9 +84,9 @@ class Decimal:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """`sql` computes the value in lake form. `constant` is the Python value where it is known while planning.
+    """`sql` computes the value in lake form. `constant` is the Python value if it is known while planning.
 
-    `typmod` is that of the type (-1: none). `decimal` is set exactly where `type_oid` is numeric.
+    `typmod` is that of the type (-1: none). `decimal` is set exactly if `type_oid` is numeric.
     """
 
     sql: Expression
@@ -102,7 +101,7 @@ class Value:
 
     @property
     def pair(self) -> Expression | None:
-        """The struct that both a numeric and its display scale are read from; None where they are not of one."""
+        """The struct from which both a numeric and its display scale are read; None if there is none."""
         display = self.held.display
         if isinstance(self.sql, exp.Dot) and isinstance(display, exp.Dot) and self.sql.this is display.this:
             pair: Expression = self.sql.args["this"]
@@ -117,7 +116,7 @@ class Value:
 
 
 def spark_type(type_oid: int, decimal: Decimal | None = None) -> str:
-    """The Spark type of a value of this PostgreSQL type. 0A000 where there is none."""
+    """Return the Spark type of a value of this PostgreSQL type. 0A000 if there is none."""
     if decimal is not None:
         return decimal.spark_type
     if type_oid in (UNKNOWN, CARRIED):
@@ -133,14 +132,14 @@ def spark_type(type_oid: int, decimal: Decimal | None = None) -> str:
 
 
 def static(precision: int, scale: int) -> Decimal:
-    """Numerics of one scale; 0A000 where Spark has no such decimal."""
+    """Return the form of numerics of one scale; 0A000 if Spark has no such decimal."""
     if scale > DECIMAL_DIGITS_MAX:
         raise unsupported(f"a numeric with {scale} digits after the decimal point")
     return Decimal(min(max(precision, scale, 1), DECIMAL_DIGITS_MAX), scale, scale)
 
 
 def stored(sql: Expression, type_oid: int, typmod: int) -> Value:
-    """A value as a lake column of this type and typmod holds it."""
+    """Return a value as a lake column of this type and typmod holds it."""
     if type_oid != NUMERIC:
         return Value(sql, type_oid, typmod)
     declared = numeric_precision_scale(typmod)
@@ -151,7 +150,7 @@ def stored(sql: Expression, type_oid: int, typmod: int) -> Value:
 
 
 def null_value(type_oid: int, typmod: int = -1) -> Value:
-    """A NULL of this type."""
+    """Return a NULL of this type."""
     decimal = Decimal(1, 0, 0) if type_oid == NUMERIC else None
     return Value(cast(exp.Null(), spark_type(type_oid, decimal)), type_oid, typmod, decimal, None)
 

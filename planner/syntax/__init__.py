@@ -1,1 +1,1 @@
-"""The text of statements, as far as the tree does not tell: where parts stand, and which words are there."""
+"""The text of statements: the places of parts, and words that the tree does not tell."""

@@ -1,8 +1,7 @@
-"""ALTER TABLE and ALTER SEQUENCE, as far as their text is needed: by which expressions columns get other values, and
-whether sequences do nothing but begin anew.
+"""The text of ALTER TABLE and ALTER SEQUENCE: expressions for new values, and whether sequences only restart.
 
-Pure. What a statement does is PostgreSQL's to say; these are in none of its catalogs.
-Source: PostgreSQL documentation, "ALTER TABLE", "ALTER SEQUENCE".
+Pure. PostgreSQL decides what a statement does; these facts are in none of its catalogs. Source: PostgreSQL
+documentation, "ALTER TABLE", "ALTER SEQUENCE".
 """
 
 from __future__ import annotations
@@ -13,13 +12,16 @@ from typing import Final
 from planner.syntax.lexer import Kind, Token, tokens
 from planner.tree.nodes import Node, text, walk
 
-# What stands before the expression in a clause that goes on with these words after the column's name.
+# The words before the expression in a clause, after the column's name.
 _BEFORE: Final = {("type",): "using", ("set", "data"): "using", ("set", "expression"): "as"}
 
 
 def using_expressions(statement: str) -> dict[str, str]:
-    """By the column's name, what its values are computed by anew, whatever its type: the expression in `ALTER [COLUMN]
-    name [SET DATA] TYPE … USING expression` and in `ALTER [COLUMN] name SET EXPRESSION AS (expression)`."""
+    """Return the expressions for columns' new values, by the column's name.
+
+    They stand in `ALTER [COLUMN] name [SET DATA] TYPE … USING expression` and in `ALTER [COLUMN] name SET EXPRESSION AS
+    (expression)`, whatever the type.
+    """
     found = {}
     for clause in _clauses(_without_end(statement)):
         words = [token.text if token.kind is Kind.WORD else "" for token in clause]
@@ -35,7 +37,7 @@ def using_expressions(statement: str) -> dict[str, str]:
 
 
 def past_guards(statement: str) -> str:
-    """The statement with USER in place of ALL in `{ENABLE | DISABLE} TRIGGER ALL`."""
+    """Return the statement with USER in place of ALL in `{ENABLE | DISABLE} TRIGGER ALL`."""
     items = [(token.text if token.kind is Kind.WORD else "", token) for token in tokens(statement)]
     changed, end = "", 0
     for (first, _), (second, _), (third, last) in zip(items, items[1:], items[2:], strict=False):
@@ -46,13 +48,15 @@ def past_guards(statement: str) -> str:
 
 
 def refers(statement: str) -> bool:
-    """Whether a change of a schema may add a foreign key."""
+    """Whether a schema change may add a foreign key."""
     return any(token.kind is Kind.WORD and token.text == "references" for token in tokens(statement))
 
 
 def numbered_later(utility: Node) -> list[str]:
-    """The columns that one clause of ALTER TABLE adds and another one makes an identity: rows that are there get no
-    number, as the identity comes after the column's values."""
+    """Return the columns that one clause of ALTER TABLE adds and another one makes an identity.
+
+    Existing rows get no number, as the identity comes after the column's values.
+    """
     added, numbered = set(), []
     for command in walk(utility):
         definition = command.fields.get("def") if command.type == "ALTERTABLECMD" else None
@@ -99,7 +103,7 @@ def _restarts(items: Sequence[Token]) -> bool:
 
 
 def _clauses(items: Sequence[Token]) -> Iterator[list[Token]]:
-    """What stands between the commas of ALTER TABLE, the first one without what precedes it."""
+    """Yield the comma-separated clauses of ALTER TABLE, the first one without what precedes it."""
     clause: list[Token] = []
     for token in items:
         if token.kind is Kind.SYMBOL and token.text == "," and token.depth == items[0].depth:

@@ -1,7 +1,7 @@
-"""Which settings of a client's own a statement asks for (`current_setting('app.tenant')`), as policies often do. Pure.
+"""The client's own settings that a statement reads (`current_setting('app.tenant')`), as policies often do. Pure.
 
-Settings of PostgreSQL's own are not among them: the gateway may have changed these for its own work.
-Source of the functions' numbers: pg_proc.dat.
+PostgreSQL's own settings are not among them: the gateway may have changed these for its own work. Source of the
+functions' numbers: pg_proc.dat.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from planner.tree.nodes import walk
 
 _FUNCTIONS: Final = frozenset({2077, 3294})
 _CALLED: Final = re.compile(r":funcid (?:2077|3294)\b")
-# Two names with a dot between them, which is how PostgreSQL tells a setting that is not its own.
+# Two names with a dot between them, by which PostgreSQL recognises a setting that is not its own.
 _OF_CLIENTS: Final = re.compile(r"\w+\.\w+")
 _SLUICE: Final = "sluice."
 
 
 def asked_settings(written: str, tree: Any) -> frozenset[str]:
-    """Their names, in lower case, from an analysed tree; `written` is its text."""
+    """Return their names, in lower case, from an analysed tree; `written` is its text."""
     if _CALLED.search(written) is None:
         return frozenset()
     found = set()

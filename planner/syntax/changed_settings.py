@@ -1,4 +1,4 @@
-"""Which of PostgreSQL's settings a statement changes, where it says so plainly: SET, RESET, SELECT set_config(…).
+"""The settings of PostgreSQL that a statement plainly changes: SET, RESET, SELECT set_config(…).
 
 Names are as PostgreSQL compares them, in lower case.
 """
@@ -26,10 +26,10 @@ _SPELLED: Final = {
     ("schema",): frozenset({"search_path"}),
     ("xml", "option"): frozenset({"xmloption"}),
     ("role",): frozenset({"role"}),
-    ("session", "characteristics"): _NOTHING,  # of the transactions to come
+    ("session", "characteristics"): _NOTHING,  # for later transactions
     ("seed",): _NOTHING,
 }
-# What can be set and not read, is no setting, or is another statement's matter.
+# They can be set and not read, are no settings, or belong to another statement.
 _OTHERS: Final = frozenset({
     "all", "constraints", "seed", "session_authorization", "transaction", "transaction_deferrable",
     "transaction_isolation", "transaction_read_only", "transaction_snapshot",
@@ -39,7 +39,7 @@ _FUNCTION: Final = "set_config"
 
 
 class Resetting(Enum):
-    """Statements that take back what a session has set or kept, without naming it."""
+    """Statements that reset settings or resources of a session without naming them."""
 
     SETTINGS = "RESET ALL"
     NUMBERS = "DISCARD SEQUENCES"
@@ -55,7 +55,7 @@ _DISCARDED: Final = {
 
 @known
 def resetting(statement: Statement) -> Resetting | None:
-    """Which of these it is; None for any other statement."""
+    """Return the kind of reset; None for any other statement."""
     if statement.first_word not in {"reset", "discard"}:
         return None
     items = list(tokens(statement.text))[1:]
@@ -68,7 +68,7 @@ def resetting(statement: Statement) -> Resetting | None:
 
 @known
 def changed_settings(statement: Statement) -> frozenset[str] | None:
-    """What SET or RESET changes. None for other statements, and where what comes of it cannot be told from a name."""
+    """Return what SET or RESET changes. None for other statements, and if a name does not tell the effect."""
     if statement.first_word not in {"set", "reset"}:
         return None
     items = list(tokens(statement.text))[1:]
@@ -87,7 +87,7 @@ def _can_be_read(name: str) -> bool:
 
 
 def _name(items: Sequence[Token]) -> str | None:
-    """The setting's name, which begins there: up to the sign, or of RESET, to the end."""
+    """Return the setting's name, which begins there: up to the sign, or for RESET, to the end."""
     parts: list[str] = []
     for place, item in enumerate(items):
         is_point = item.kind is Kind.SYMBOL and item.text == "."
@@ -98,8 +98,10 @@ def _name(items: Sequence[Token]) -> str | None:
 
 
 def configured_settings(query: Node, builtins: Builtins) -> frozenset[str] | None:
-    """What an analysed SELECT changes that reads no relation and calls set_config. None for others, and where a name is
-    not a constant."""
+    """Return the settings that an analysed SELECT changes by set_config, if it reads no relation.
+
+    None for other statements, and if a name is not a constant.
+    """
     if relations(query):
         return None
     names = set()

@@ -1,8 +1,8 @@
-"""CONCURRENTLY, which asks of PostgreSQL what every change of a lake's indexes is: to keep nobody waiting.
+"""CONCURRENTLY: an option that asks for what every index change of the lake does, to block no session.
 
-PostgreSQL's own way takes several transactions and waits for those of others, over a shadow that is empty. So the
-shadow is changed plainly; only that it stands by itself is asked of the statement, as there. Pure.
-Source: PostgreSQL documentation, "CREATE INDEX", "DROP INDEX", "REINDEX".
+PostgreSQL's own way takes several transactions and waits for others, over a shadow that is empty. So the shadow is
+changed without the option. As in PostgreSQL, the statement must stand outside of a block. Pure. Source: PostgreSQL
+documentation, "CREATE INDEX", "DROP INDEX", "REINDEX".
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from planner.syntax.lexer import Kind, tokens
 from planner.tree.nodes import Node, walk
 
 _COMMANDS: Final = {"INDEXSTMT": "CREATE INDEX", "DROPSTMT": "DROP INDEX", "REINDEXSTMT": "REINDEX"}
-# What REINDEX says otherwise where it is done CONCURRENTLY.
+# Messages of REINDEX that differ with CONCURRENTLY.
 _NOTHING_TO_DO: Final = " has no indexes to reindex"
 _NOTHING_TO_DO_CONCURRENTLY: Final = " has no indexes that can be reindexed concurrently"
 _FALSE: Final = frozenset({"false", "off", "0"})
@@ -22,7 +22,7 @@ _VALUES: Final = _FALSE | {"true", "on", "1"}
 
 
 def concurrent_command(utility: Node) -> str | None:
-    """`CREATE INDEX`, `DROP INDEX` or `REINDEX`, where it is to be carried out CONCURRENTLY; None for all else."""
+    """Return `CREATE INDEX`, `DROP INDEX` or `REINDEX` if it is to be executed CONCURRENTLY; None for all else."""
     command = _COMMANDS.get(utility.type)
     if command is None:
         return None
@@ -40,7 +40,7 @@ def _is_on(option: Node) -> bool:
 
 
 def plainly(text: str) -> str:
-    """The statement without CONCURRENTLY."""
+    """Return the statement without CONCURRENTLY."""
     items = list(tokens(text))
     for token, following in pairwise(items):
         if token.kind is Kind.WORD and token.text == "concurrently":
@@ -50,6 +50,6 @@ def plainly(text: str) -> str:
 
 
 def said_concurrently(message: str) -> str:
-    """The message of a notice as it is where the statement is carried out CONCURRENTLY."""
+    """Return a notice's message as it is when the statement is executed CONCURRENTLY."""
     found = message.removesuffix(_NOTHING_TO_DO)
     return message if found == message else found + _NOTHING_TO_DO_CONCURRENTLY

@@ -1,7 +1,7 @@
-"""CREATE TABLE, as far as its text is needed: the same statement without its foreign keys.
+"""The text of CREATE TABLE: the same statement without its foreign keys.
 
-Pure. Whoever leaves them out adds them again, and sees from the catalog that nothing is lost by that.
-Source: PostgreSQL documentation, "CREATE TABLE".
+Pure. The caller adds them again, and checks in the catalog that nothing is lost by that. Source: PostgreSQL
+documentation, "CREATE TABLE".
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ATTRIBUTES: Final = (
 
 
 def without_references(text: str) -> str | None:
-    """A CREATE TABLE without its FOREIGN KEY and REFERENCES clauses; None where it has no list of elements."""
+    """Return a CREATE TABLE without its FOREIGN KEY and REFERENCES clauses; None if it has no list of elements."""
     items = [token for token in tokens(text) if not _is(token, ";")]
     opening = next((place for place, token in enumerate(items) if _is(token, "(")), None)
     if opening is None or any(token.kind is Kind.WORD and token.text == "of" for token in items[:opening]):
@@ -48,7 +48,7 @@ def _closes(token: Token) -> bool:
 
 
 def _elements(items: Sequence[Token]) -> Iterator[Sequence[Token]]:
-    """What stands between the commas of the list."""
+    """Yield the comma-separated elements of the list."""
     begin = 0
     for place, token in enumerate(items):
         if _is(token, ",") and token.depth == 1:
@@ -58,7 +58,7 @@ def _elements(items: Sequence[Token]) -> Iterator[Sequence[Token]]:
 
 
 def _kept(text: str, element: Sequence[Token]) -> str:
-    """An element without what makes it refer to another table: of a constraint of its own, nothing."""
+    """Return an element without its reference to another table: of a FOREIGN KEY constraint, nothing."""
     words = _words(element)
     unnamed = words[2:] if words[:1] == ["constraint"] else words
     if not element or unnamed[:2] == ["foreign", "key"]:
@@ -76,12 +76,12 @@ def _kept(text: str, element: Sequence[Token]) -> str:
 
 
 def _words(element: Sequence[Token]) -> list[str]:
-    """The element's key words in its own parentheses, and something else in the place of whatever is not one."""
+    """Return the element's key words in its own parentheses, with a placeholder for each other token."""
     return [token.text if token.kind is Kind.WORD and token.depth == 1 else "" for token in element]
 
 
 def _end_of_reference(element: Sequence[Token], words: Sequence[str], place: int) -> int:
-    """Where a clause ends whose table's name begins at `place`."""
+    """Return where a clause ends whose table's name begins at `place`."""
     place += 1
     while place < len(element) and _is(element[place], "."):
         place += 2

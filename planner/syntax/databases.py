@@ -1,4 +1,4 @@
-"""CREATE and DROP DATABASE: a lake is one database. Pure."""
+"""CREATE and DROP DATABASE, which are refused: a lake is one database. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 from catalog.errors import SluiceError, SqlState
 from planner.syntax.lexer import Kind, Token, tokens
 
-# Whatever the client's rights are: PostgreSQL would say that he lacks CREATEDB, which helps nobody.
+# Whatever the client's rights: PostgreSQL's message about CREATEDB would not help.
 _HINT: Final = (
     "A lake is one database. Use a schema of it in place of another database (SET search_path), have test runners "
     "use the database that there is, or start another gateway with its own --data-dir."
@@ -19,13 +19,15 @@ _TOKENS_MAX: Final = 6
 
 
 def no_databases(command: str) -> SluiceError:
-    """The refusal of a command that would make or drop one."""
+    """Return the refusal of a command that would create or drop one."""
     return SluiceError(SqlState.FEATURE_NOT_SUPPORTED, f"{command} is not supported", hint=_HINT)
 
 
 def refused(text: str, lake: str, others: Collection[str]) -> SluiceError | None:
-    """What is said to a statement, of a client that is not connected to the `lake`, where it is not PostgreSQL's to
-    answer: it makes a database, or drops that one. `others` are databases that there are too."""
+    """Return the answer to a statement, if Sluice must give it: it creates a database, or drops the lake's.
+
+    The client is not connected to the `lake`. `others` are other existing databases.
+    """
     items = list(islice(tokens(text), _TOKENS_MAX))
     command = " ".join(item.text.upper() for item in items[:2] if item.kind is Kind.WORD)
     if command == "CREATE DATABASE":

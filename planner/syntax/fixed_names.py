@@ -1,9 +1,9 @@
-"""Whether a statement means the same whatever the session's search path is.
+"""Whether a statement means the same under any search path of the session.
 
-A client sets the path, and may put types, functions and operators of its own before PostgreSQL's: where a statement of
-the gateway's names one without its schema, the client's code is what runs. PostgreSQL's grammar itself stands for
-pg_catalog where key words make a type or a call (`bigint`, `coalesce(…)`), and elsewhere for an operator that is looked
-up by the path (IN, BETWEEN, LIKE, NULLIF, CASE … WHEN, IS DISTINCT FROM, JOIN … USING).
+A client sets the path, and may put its own types, functions and operators before PostgreSQL's. If a statement of the
+gateway names one without its schema, the client's code runs. PostgreSQL's grammar puts key words for a type or a call
+(`bigint`, `coalesce(…)`) into pg_catalog. For other key words it looks up an operator by the path (IN, BETWEEN, LIKE,
+NULLIF, CASE … WHEN, IS DISTINCT FROM, JOIN … USING).
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _OPERATORS: Final = frozenset(
     {"between", "collate", "ilike", "in", "like", "natural", "nullif", "overlaps", "similar", "using"}
 )
 _PUNCTUATION: Final = frozenset("(),.;[]")
-# What stands between one of these and a relation.
+# A relation stands behind one of these.
 _BEFORE_RELATIONS: Final = frozenset({"from", "join", "into", "update"})
 _PLAIN: Final = frozenset({"select", "lateral", "only"})
 
 
 @lru_cache(4096)
 def loose_name(sql: str) -> str | None:
-    """The first thing in the statement that the search path, or a temporary object, may give another meaning."""
+    """Return the first thing in the statement that the search path, or a temporary object, may give another meaning."""
     read = list(tokens(sql))
     common = _common_names(read)
     for place, token in enumerate(read):
@@ -95,17 +95,17 @@ def _is_named_operator(read: Sequence[Token], place: int) -> bool:
 
 
 def _is_of_extract(read: Sequence[Token], place: int) -> bool:
-    """EXTRACT(field FROM …)."""
+    """Whether it is EXTRACT(field FROM …)."""
     return _text(read, place - 2) == "(" and _text(read, place - 3) in ("extract", "substring", "trim")
 
 
 def _is_alias(read: Sequence[Token], place: int, common: frozenset[str]) -> bool:
-    """What columns are named of: `AS u (a, b)`, `WITH u (a, b) AS`."""
+    """Whether it is an alias with columns: `AS u (a, b)`, `WITH u (a, b) AS`."""
     return _text(read, place - 1) == "as" or read[place].text in common
 
 
 def _common_names(read: Sequence[Token]) -> frozenset[str]:
-    """The names of WITH queries."""
+    """Return the names of WITH queries."""
     found = set()
     for place, token in enumerate(read):
         if token.kind is Kind.WORD and token.text in ("with", "recursive") and _text(read, place + 1) != "recursive":

@@ -1,4 +1,4 @@
-"""Where the query of an INSERT stands in its text. Pure."""
+"""The place of an INSERT's query in its text. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _BEGINNINGS: Final = frozenset({"select", "with", "table"})
 
 
 def inserted_query(text: str) -> int | None:
-    """Where the query begins, of an analysed INSERT without WITH before it; None for any other, and for VALUES."""
+    """Return where the query of an analysed INSERT begins; None after WITH, for VALUES, and for other statements."""
     items = list(tokens(text))
     if not items or items[0].text != "insert":
         return None

@@ -1,8 +1,8 @@
-"""PostgreSQL's lexical structure: as much of it as it takes to find where statements and clauses begin.
+"""PostgreSQL's lexical structure, as far as needed to find where statements and clauses begin.
 
-The meaning of a statement always comes from PostgreSQL's own parser. This serves to cut a query string into the
-statements that it holds, and to find the text of a statement inside another (EXPLAIN …, COPY (…) TO).
-Sources: PostgreSQL documentation, "Lexical Structure"; scan.l for what the documentation leaves open.
+The meaning of a statement always comes from PostgreSQL's own parser. The lexer splits a query string into its
+statements, and finds the text of a statement inside another (EXPLAIN …, COPY (…) TO). Sources: PostgreSQL
+documentation, "Lexical Structure"; scan.l for what the documentation leaves open.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from planner.tree.long_text import find, piece_end, run_end, search
 
 
 class Kind(Enum):
-    """What a token is. WORD is a key word or an unquoted identifier, NAME a quoted one."""
+    """The kind of a token. WORD is a key word or an unquoted identifier, NAME a quoted one."""
 
     WORD = "word"
     NAME = "name"
@@ -49,20 +49,20 @@ _COMMENT_EDGE: Final = re.compile(r"/\*|\*/")
 _IDENTIFIER_START: Final = re.compile(r"[A-Za-z_\u0080-\U0010ffff]")
 _IDENTIFIER_REST: Final = re.compile(r"[A-Za-z0-9_$\u0080-\U0010ffff]*")
 _TAG_REST: Final = re.compile(r"[A-Za-z0-9_\u0080-\U0010ffff]*")
-# Of a number or a parameter that is longer, the rest is one more.
+# The rest of a longer number or parameter is another token.
 _NUMBER: Final = re.compile(
     r"0[xX][0-9A-Fa-f_]{1,65535}|0[oO][0-7_]{1,65535}|0[bB][01_]{1,65535}"
     r"|(?:\d[\d_]{0,65535}(?:\.(?!\.)[\d_]{0,65535})?|\.\d[\d_]{0,65535})(?:[eE][+-]?\d[\d_]{0,65535})?"
 )
 _PARAMETER: Final = re.compile(r"\$\d{1,65535}")
 _ESCAPED: Final = re.compile(r"[^'\\]*(?:(?:''|\\.)[^'\\]*){0,1000}", re.DOTALL)
-# So much of a name matters: PostgreSQL cuts it off after 63 bytes, each of which may be written with eight characters.
+# The part of a name that matters: PostgreSQL cuts it off after 63 bytes, each of which may take eight characters.
 _NAME_MAX: Final = 1024
 _STRING_PREFIXES: Final = frozenset({"e", "b", "x", "n"})
 
 
 def tokens(text: str, *, standard_strings: bool = True) -> Iterator[Token]:
-    """The tokens of `text` without white space and comments. Never fails; the end of an open string is the text's.
+    """Yield the tokens of `text` without white space and comments. Never fails; an open string ends with the text.
 
     `standard_strings` is the session's standard_conforming_strings.
     """
@@ -87,17 +87,17 @@ def tokens(text: str, *, standard_strings: bool = True) -> Iterator[Token]:
 
 
 def has_parameters(text: str) -> bool:
-    """Whether a `$1` or the like stands in it."""
+    """Whether it has a parameter such as `$1`."""
     return "$" in text and any(token.kind is Kind.PARAMETER for token in tokens(text))
 
 
 def quoted(name: str) -> str:
-    """A name as SQL takes it, whatever it holds."""
+    """Return a name as SQL takes it, whatever it holds."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def unescaped(name: str, escape: str) -> str:
-    """What a quoted name with `U&` before it means, where PostgreSQL takes it."""
+    """Return the meaning of a quoted name with `U&` before it, where PostgreSQL takes it."""
     mark = re.escape(escape)
     code = re.compile(rf"{mark}(?:({mark})|([0-9A-Fa-f]{{4}})|\+([0-9A-Fa-f]{{6}}))")
     return code.sub(lambda found: found[1] or _character(int(found[2] or found[3], 16)), name)
@@ -132,7 +132,7 @@ def _token(text: str, place: int, standard_strings: bool) -> tuple[Kind, str, in
 
 
 def _after_tag(text: str, place: int) -> int | None:
-    """Where what stands in dollar quotes begins; None where none does."""
+    """Return where the content of dollar quotes begins; None if none does."""
     end = place + 1
     if _IDENTIFIER_START.match(text, end):
         end = run_end(_TAG_REST, text, end)
@@ -140,7 +140,7 @@ def _after_tag(text: str, place: int) -> int | None:
 
 
 def _word(text: str, place: int, standard_strings: bool) -> tuple[Kind, str, int, bool]:
-    """A key word or a name, or the letters before a string in quotes and that."""
+    """Return a key word or a name, or a string with the letters before its quote."""
     end = run_end(_IDENTIFIER_REST, text, place)
     word = text[place : min(end, place + _NAME_MAX)].lower()
     after = text[end : end + 2]
@@ -162,7 +162,8 @@ def _plain_string(text: str, place: int) -> tuple[Kind, str, int, bool]:
 
 
 def _quoted_end(text: str, place: int) -> tuple[int, bool]:
-    """Where what is in quotes ends that begins there; a quote in it is doubled. And whether it ends before the text."""
+    """Return where the quoted text that begins there ends (a quote in it is doubled), and whether that is before the
+    text's end."""
     quote, end = text[place], place + 1
     while (end := find(text, quote, end) + 1) and text.startswith(quote, end):
         end += 1
@@ -190,7 +191,7 @@ def _name(text: str, place: int) -> tuple[Kind, str, int, bool]:
 
 
 def _comment_end(text: str, place: int) -> int:
-    """Comments nest."""
+    """Return where a comment ends; comments nest."""
     depth = 0
     while (edge := search(_COMMENT_EDGE, 2, text, place)) is not None:
         depth += 1 if edge.group() == "/*" else -1

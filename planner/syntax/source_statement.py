@@ -1,4 +1,4 @@
-"""One statement of a query string, and what it is asked."""
+"""A statement of a query string, and its cached facts."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
-# Characters that a look at all words of takes more than a moment.
+# Reading all words of a statement with more characters takes more than a moment.
 LONG: Final = 16_384
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement's text (no semicolon) and how many characters of the query string are before it."""
+    """The text of a statement (no semicolon) and how many characters of the query string are before it."""
 
     text: str
     offset: int
@@ -24,7 +24,7 @@ class Statement:
 
 
 def known(asked: Callable[Concatenate[Statement, _P], _T]) -> Callable[Concatenate[Statement, _P], _T]:
-    """What a long statement is asked, by a look at its words, it keeps the answer of."""
+    """Cache the result of a function that reads the words of a long statement, in the statement."""
 
     @wraps(asked)
     def answer(statement: Statement, /, *more: _P.args, **named: _P.kwargs) -> _T:

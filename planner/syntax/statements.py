@@ -1,6 +1,6 @@
-"""The statements of a query string, and the statement inside a statement: where each one's text is.
+"""The statements of a query string, and statements inside statements: their places in the text.
 
-Pure text work over `planner.syntax.lexer`; what a statement means is for PostgreSQL to say.
+Pure text work over `planner.syntax.lexer`; PostgreSQL decides what a statement means.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from planner.syntax.source_statement import Statement as Statement  # noqa: PLC0
 from planner.syntax.source_statement import known
 from planner.tree.long_text import count, find
 
-# Statements that name no table, or none of the lake: PostgreSQL answers them, and no look at their tree is needed.
+# Statements that name no table, or none of the lake: PostgreSQL answers them, and their tree is not needed.
 RELAYED_FIRST_WORDS: Final = frozenset(
     {
         "abort", "begin", "checkpoint", "close", "comment", "commit", "deallocate", "discard", "end",
@@ -27,10 +27,10 @@ RELAYED_FIRST_WORDS: Final = frozenset(
 
 
 def split(text: str, *, standard_strings: bool = True) -> tuple[Statement, ...]:
-    """The statements of a query string; empty ones are left out.
+    """Return the statements of a query string; empty ones are left out.
 
-    A semicolon ends a statement outside of parentheses and outside of a SQL-standard function body
-    (BEGIN ATOMIC … END), the rule that psql follows too.
+    A semicolon ends a statement outside of parentheses and outside of a SQL-standard function body (BEGIN ATOMIC …
+    END), the rule that psql follows too.
     """
     alone = _alone(text, standard_strings)
     if alone is not None:
@@ -55,11 +55,11 @@ def split(text: str, *, standard_strings: bool = True) -> tuple[Statement, ...]:
 
 
 def _alone(text: str, standard_strings: bool) -> Statement | None:
-    """The text as one statement, where nothing is in it that could make it more; the rest of it is not looked at."""
+    """Return the text as one statement if nothing in it could make it several; the rest of it is not read."""
     end = len(text.rstrip())
     if text.endswith(";", 0, end):
         end = len(text[: end - 1].rstrip())
-    # What is cut off may be the end of something open, unless all strings are plain ones, and closed.
+    # The cut part may be the end of something open, unless all strings are plain ones, and closed.
     if end < len(text) and (
         count(text, "'") % 2
         or count(text, "(") != count(text, ")")
@@ -88,9 +88,10 @@ def _finish(found: list[Statement], text: str, current: list[Token]) -> None:
 
 
 def needs_no_analysis(statement: Statement, *, enlisted: bool = False) -> bool:
-    """Whether the statement can be relayed unseen: it cannot touch a relation, nor call a function that might.
+    """Whether the statement can be relayed without analysis: it cannot touch a relation, nor call a function that
+    might.
 
-    In a transaction that has `enlisted` tables a query always gets a look: the transaction may be doomed by now.
+    In a transaction with `enlisted` tables a query is always analysed: the transaction may be doomed by now.
     """
     if statement.first_word in RELAYED_FIRST_WORDS:
         return True
@@ -104,7 +105,7 @@ def needs_no_analysis(statement: Statement, *, enlisted: bool = False) -> bool:
 
 @known
 def setting(statement: Statement, name: str) -> str | None:
-    """The value that the statement SETs `name` to, where it says it plainly; None for any other statement."""
+    """Return the value that the statement plainly SETs `name` to; None for any other statement."""
     if statement.first_word != "set":
         return None
     items = list(tokens(statement.text))[1:]
@@ -122,7 +123,7 @@ def setting(statement: Statement, name: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class ConstraintModes:
-    """What SET CONSTRAINTS says: (schema or None, name) of each constraint, or None for ALL."""
+    """The content of SET CONSTRAINTS: (schema or None, name) of each constraint, or None for ALL."""
 
     sql: str
     names: tuple[tuple[str | None, str], ...] | None
@@ -131,7 +132,7 @@ class ConstraintModes:
 
 @known
 def constraint_modes(statement: Statement) -> ConstraintModes | None:
-    """SET CONSTRAINTS taken apart; None for any other statement, and for what PostgreSQL is going to refuse."""
+    """Return the parts of SET CONSTRAINTS; None for any other statement, and for one that PostgreSQL will refuse."""
     if statement.first_word != "set":
         return None
     items = list(tokens(statement.text))[1:]
@@ -150,7 +151,8 @@ def constraint_modes(statement: Statement) -> ConstraintModes | None:
 
 
 def explained(text: str) -> tuple[int, dict[str, str]]:
-    """Where the statement inside an EXPLAIN begins, and the options (lower case, value "true" for a bare one)."""
+    """Return where the statement inside an EXPLAIN begins, and the options (lower case, value "true" for a bare
+    one)."""
     items = list(tokens(text))
     options: dict[str, str] = {}
     place = 1
@@ -179,8 +181,10 @@ _MADE: Final = _CHANGED - {"materialized"}
 
 
 def is_schema_change(text: str) -> bool:
-    """Whether a statement is a change of schemas that Sluice explains: CREATE, ALTER and DROP of what its tables are
-    made of. PostgreSQL itself explains none of them, but what creates a table AS a query."""
+    """Whether a statement is a schema change that Sluice explains: CREATE, ALTER and DROP of tables and their parts.
+
+    PostgreSQL itself explains none of them, except statements that create a table AS a query.
+    """
     words = [token.text if token.kind is Kind.WORD else "" for token in itertools.islice(tokens(text), 4)]
     if words[:1] == ["create"]:
         made = words[3:] if words[1:3] == ["or", "replace"] else words[2:] if words[1:2] == ["unique"] else words[1:]
@@ -197,8 +201,10 @@ def drops_tables(text: str) -> bool:
 
 
 def explaining(text: str) -> str | None:
-    """For EXPLAIN of a change of schemas, which PostgreSQL does not know: a statement in its place that it takes, with
-    the same options and result. None for any other statement."""
+    """Return a statement that PostgreSQL accepts in place of EXPLAIN of a schema change, which it does not know.
+
+    It has the same options and result. None for any other statement.
+    """
     if next((token.text for token in tokens(text)), "") != "explain":
         return None
     offset, _ = explained(text)
@@ -212,7 +218,7 @@ def _option(options: dict[str, str], words: list[str]) -> None:
 
 
 def condition_of(text: str) -> str:
-    """What stands between WHERE and LIMIT in a query of one table."""
+    """Return what stands between WHERE and LIMIT in a query of one table."""
     words = [token for token in tokens(text) if token.kind is Kind.WORD and token.depth == 0]
     begin = next(token.end for token in words if token.text == "where")
     end = next(token.start for token in reversed(words) if token.text == "limit")
@@ -220,7 +226,7 @@ def condition_of(text: str) -> str:
 
 
 def parenthesised(text: str) -> tuple[int, int]:
-    """Start and end of what stands in the first pair of parentheses, as in COPY (query) TO."""
+    """Return start and end of the first pair of parentheses, as in COPY (query) TO."""
     items = list(tokens(text))
     for index, token in enumerate(items):
         if token.text == "(" and token.kind is Kind.SYMBOL and token.depth == 0:
@@ -232,7 +238,7 @@ def parenthesised(text: str) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class TableAs:
-    """CREATE TABLE … AS taken apart: what is before the query, the query, and where it begins."""
+    """The parts of CREATE TABLE … AS: what is before the query, the query, and where it begins."""
 
     head: str
     query: str
@@ -241,11 +247,11 @@ class TableAs:
 
     @property
     def without_data(self) -> str:
-        """The same without data."""
+        """The same statement without data."""
         return f"{self.head}{self.query} WITH NO DATA"
 
     def head_for(self, name: str) -> str:
-        """The head with another name, quoted, in the place of the table's own."""
+        """Return the head with another name, quoted, in place of the table's."""
         items = list(tokens(self.head))
         start = _find(items, 0, "table") + 1
         if [item.text for item in items[start : start + 3]] == ["if", "not", "exists"]:
@@ -257,7 +263,7 @@ class TableAs:
 
 
 def table_as(text: str) -> TableAs:
-    """CREATE TABLE … AS query [WITH [NO] DATA], or SELECT … INTO table …, taken apart."""
+    """Return the parts of CREATE TABLE … AS query [WITH [NO] DATA], or of SELECT … INTO table …."""
     items = list(tokens(text))
     while items[-1].kind is Kind.SYMBOL and items[-1].text == ";":
         items.pop()
@@ -287,7 +293,7 @@ def table_as(text: str) -> TableAs:
 
 @dataclass(frozen=True, slots=True)
 class Upsert:
-    """INSERT … ON CONFLICT taken apart: `INSERT INTO name [AS alias]`, what is inserted, and `ON CONFLICT …`."""
+    """The parts of INSERT … ON CONFLICT: `INSERT INTO name [AS alias]`, its source, and `ON CONFLICT …`."""
 
     head: str
     source: str
@@ -295,7 +301,7 @@ class Upsert:
 
 
 def upsert(text: str) -> Upsert:
-    """The parts of an INSERT … ON CONFLICT; what stands before INSERT (WITH) is left out of the head."""
+    """Return the parts of an INSERT … ON CONFLICT; the head leaves out what stands before INSERT (WITH)."""
     items = list(tokens(text))
     start = _find(items, 0, "insert")
     last = start + 2
@@ -321,10 +327,9 @@ def upsert(text: str) -> Upsert:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """MERGE taken apart. `common` is the WITH before it; `alias` is what the rest calls the source, None where that has
-    no one name, as a join.
+    """The parts of MERGE. `common` is the WITH before it; `alias` is the source's name, None if it has no single one.
 
-    `by_source` tells whether rows of the target matter that no row of the source matches.
+    `by_source`: rows of the target matter that no row of the source matches.
     """
 
     common: str
@@ -337,7 +342,7 @@ class Merge:
 
 
 def merge(text: str) -> Merge:
-    """MERGE INTO target USING source ON condition WHEN …, taken apart."""
+    """Return the parts of MERGE INTO target USING source ON condition WHEN …."""
     items = [token for token in tokens(text) if token.depth == 0]
     start = _find(items, 0, "merge")
     using = _find(items, start, "using")
@@ -361,8 +366,8 @@ _NAME_BYTES_MAX: Final = 63  # NAMEDATALEN
 
 @dataclass(frozen=True, slots=True)
 class CommonText:
-    """One query of a WITH: its name, `name [(columns)]`, the statement inside its parentheses, and SEARCH and CYCLE
-    after it."""
+    """One query of a WITH: its name, `name [(columns)]`, the statement in parentheses, and SEARCH and CYCLE after
+    it."""
 
     name: str
     head: str
@@ -385,7 +390,7 @@ def begins_with_with(text: str) -> bool:
 
 
 def with_text(text: str) -> WithText:
-    """The parts of a statement that begins with WITH."""
+    """Return the parts of a statement that begins with WITH."""
     items = [token for token in tokens(text) if token.depth == 0]
     recursive = items[1].text == "recursive" and items[1].kind is Kind.WORD
     found: list[CommonText] = []
@@ -405,7 +410,7 @@ def with_text(text: str) -> WithText:
 
 
 def _after_search_and_cycle(items: Sequence[Token], place: int) -> int:
-    """SEARCH … SET column, CYCLE … SET column [TO value DEFAULT value] USING column."""
+    """Skip SEARCH … SET column, CYCLE … SET column [TO value DEFAULT value] USING column."""
     while items[place].kind is Kind.WORD and items[place].text in {"search", "cycle"}:
         place = _find(items, place, "set") + 2
         if items[place].text == "to":
@@ -416,7 +421,7 @@ def _after_search_and_cycle(items: Sequence[Token], place: int) -> int:
 
 
 def _outside_of_case(items: Sequence[Token], start: int, word: str) -> int:
-    """The place of a word that is not a part of CASE … END."""
+    """Return the place of a word that is not a part of CASE … END."""
     nesting = 0
     for index in range(start, len(items)):
         if items[index].kind is not Kind.WORD:
@@ -428,7 +433,8 @@ def _outside_of_case(items: Sequence[Token], start: int, word: str) -> int:
 
 
 def _alias(text: str, items: Sequence[Token]) -> str | None:
-    """What a table, a subquery or a function in FROM is called; None for a join, and what else has no one name."""
+    """Return the name of a table, a subquery or a function in FROM; None for a join or anything else without a
+    single name."""
     place = 1
     if items[0].text == "(" and items[0].kind is Kind.SYMBOL:
         place = 2  # the subquery's closing parenthesis
@@ -450,19 +456,19 @@ def _alias(text: str, items: Sequence[Token]) -> str | None:
 
 
 def prepared(text: str) -> int:
-    """Where the statement inside PREPARE name [(types)] AS … begins."""
+    """Return where the statement inside PREPARE name [(types)] AS … begins."""
     items = list(tokens(text))
     return items[_find(items, 0, "as")].end
 
 
 def declared(text: str) -> int:
-    """Where the query inside DECLARE name … CURSOR … FOR query begins."""
+    """Return where the query inside DECLARE name … CURSOR … FOR query begins."""
     items = list(tokens(text))
     return items[_find(items, 0, "for")].end
 
 
 def executed(text: str) -> tuple[int, int]:
-    """Start and end of the arguments of EXECUTE name [(…)], with their parentheses; an empty stretch for none."""
+    """Return start and end of the arguments of EXECUTE name [(…)], with their parentheses; an empty range for none."""
     items = list(tokens(text))
     if len(items) > 2 and items[2].text == "(" and items[2].kind is Kind.SYMBOL:
         return items[2].start, items[-1].end

@@ -1,4 +1,4 @@
-"""Statements about the transaction itself, told by their words."""
+"""Transaction commands, recognised by their words."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from planner.syntax.statements import Statement
 
 
 class TransactionCommand(StrEnum):
-    """A statement that begins, ends or marks a transaction, by what it does."""
+    """A statement that begins, ends or marks a transaction, by its effect."""
 
     BEGIN = "BEGIN"
     SET_TRANSACTION = "SET TRANSACTION"
@@ -32,12 +32,12 @@ class TransactionCommand(StrEnum):
 
     @property
     def unchained(self) -> TransactionCommand:
-        """What it does to the transaction that it ends, whether or not another begins with it."""
+        """Its effect on the transaction that it ends, without AND CHAIN."""
         return _UNCHAINED.get(self, self)
 
 
 class Shown(StrEnum):
-    """What SHOW is to tell of the client's transaction that the backend's does not know, by its name."""
+    """The settings of the client's transaction that SHOW asks for and the backend does not know, by name."""
 
     ISOLATION = "transaction_isolation"
 
@@ -61,7 +61,7 @@ _CHAINED: Final = {command: chained for chained, command in _UNCHAINED.items()}
 
 @known
 def transaction_command(statement: Statement) -> TransactionCommand | None:
-    """What the statement does to the transaction; None for any other statement."""
+    """Return the statement's effect on the transaction; None for any other statement."""
     first = statement.first_word
     if first not in _TRANSACTION_COMMANDS and first not in {"set", "prepare"}:
         return None
@@ -85,7 +85,7 @@ _ABOUT_SAVEPOINTS: Final = frozenset(
 
 @known
 def savepoint_name(statement: Statement, command: TransactionCommand) -> str | None:
-    """The savepoint that a statement which does `command` names; None where it names none."""
+    """Return the savepoint that a statement with the effect `command` names; None if it names none."""
     if command not in _ABOUT_SAVEPOINTS:
         return None
     found = list(tokens(statement.text))
@@ -102,7 +102,7 @@ def _is_unicode(statement: Statement, name: Token) -> bool:
 
 
 def _sets_transaction(words: Sequence[str]) -> TransactionCommand | None:
-    """SET [LOCAL | SESSION] TRANSACTION; SESSION CHARACTERISTICS is for the transactions to come."""
+    """Recognise SET [LOCAL | SESSION] TRANSACTION; SESSION CHARACTERISTICS is for later transactions."""
     place = 2 if len(words) > 2 and words[1] in {"local", "session"} else 1
     match words[place : place + 1]:
         case ["transaction"] if words[place + 1 :] == ["read", "only"]:
@@ -122,7 +122,7 @@ def _sets_transaction(words: Sequence[str]) -> TransactionCommand | None:
 
 @known
 def shown(statement: Statement) -> Shown | None:
-    """What the statement shows, in any spelling; None for all others."""
+    """Return what the statement shows, in any spelling; None for all others."""
     if statement.first_word != "show":
         return None
     words = [token.text for token in tokens(statement.text)][1:]

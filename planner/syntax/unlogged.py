@@ -1,4 +1,4 @@
-"""UNLOGGED tables, which the lake has none of: what is not logged is lost in a crash, and the lake's files are not."""
+"""UNLOGGED tables become ordinary ones: a crash loses unlogged rows, but not the lake's files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ assert len(_LOGGED) == len(_UNLOGGED), "what stands behind it would be at anothe
 
 
 def as_logged(text: str, *, standard_strings: bool = True) -> str | None:
-    """The same statements of ordinary tables, each word where it was; None where none is UNLOGGED."""
+    """Return the same statements with ordinary tables, each word in its place; None if none is UNLOGGED."""
     if _UNLOGGED not in text.lower():
         return None
     pieces, place = list[str](), 0
@@ -34,7 +34,7 @@ def as_logged(text: str, *, standard_strings: bool = True) -> str | None:
 
 
 def _first(first: str, token: Token) -> str:
-    """The first word of the statement that the token is in."""
+    """Return the first word of the statement that the token is in."""
     if token.kind is Kind.SYMBOL and token.text == ";":
         return ""
     return first or token.text

@@ -1,4 +1,4 @@
-"""VACUUM and ANALYZE taken apart, after PostgreSQL has found nothing wrong with them. Pure.
+"""The options and tables of VACUUM and ANALYZE, after PostgreSQL's checks. Pure.
 
 Source: vacuum.c, ExecVacuum; define.c, defGetBoolean.
 """
@@ -15,7 +15,7 @@ _FALSE: Final = frozenset({"false", "off", "0"})
 
 @dataclass(frozen=True, slots=True)
 class MaintainedTable:
-    """A table that the statement names, and the columns that ANALYZE is to look at: all where there are none."""
+    """A table that the statement names, and the columns that ANALYZE is to read: all if there are none."""
 
     relation: Node
     columns: tuple[str, ...] = ()
@@ -23,7 +23,7 @@ class MaintainedTable:
 
 @dataclass(frozen=True, slots=True)
 class VacuumCommand:
-    """What is to be done, and with which tables: with all where there are none."""
+    """The work, and the tables: all if there are none."""
 
     vacuums: bool
     analyzes: bool
@@ -34,7 +34,7 @@ class VacuumCommand:
 
 
 def vacuum_command(statement: Node) -> VacuumCommand | None:
-    """A VacuumStmt; None where it is about the database's own statistics alone."""
+    """Read a VacuumStmt; None if it is about the database's own statistics alone."""
     options = {option.defname: _is_on(option.arg) for option in statement.options or ()}
     if options.get("only_database_stats"):
         return None

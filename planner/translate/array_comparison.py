@@ -1,4 +1,4 @@
-"""x op ANY (array) and x op ALL (array), IN and NOT IN among them, which may have very many elements."""
+"""x op ANY (array) and x op ALL (array), IN and NOT IN among them, also with very many elements."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PARAM_EXTERN: Final = 0
 
 
 def array_operator(translator: Translator, node: Node) -> Value:
-    """x op ANY (array), x op ALL (array)."""
+    """Translate x op ANY (array), x op ALL (array)."""
     from planner.translate import sublinks  # noqa: PLC0415
 
     over = sublinks.over_subquery(node)
@@ -48,7 +48,7 @@ def array_operator(translator: Translator, node: Node) -> Value:
 
 
 def _compared(translator: Translator, node: Node, signature: str, left: Value, items: list[Value]) -> Value:
-    """With each of the elements, which are known."""
+    """Compare with each of the elements, which are known."""
     if not items:
         return literal(not node.useOr, BOOL)
     listed = registry.EQUALITIES if node.useOr else registry.INEQUALITIES
@@ -62,7 +62,7 @@ def _compared(translator: Translator, node: Node, signature: str, left: Value, i
 
 
 def array_items(translator: Translator, node: Node) -> list[Value] | None:
-    """The elements of an array, as far as they are known each by itself; None where they are not."""
+    """Return the elements of an array if each is known by itself; None if not."""
     if node.type == "ARRAYEXPR" and not node.multidims:
         return translator.values(node.elements)
     if node.type == "CONST":

@@ -1,4 +1,4 @@
-"""Casts that PostgreSQL leaves to its planner: the columns of set operations, brought to their common type."""
+"""Casts that PostgreSQL leaves to its planner: the columns of set operations, converted to their common type."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SAME_BITS: Final = frozenset({(VARCHAR, TEXT), (TEXT, VARCHAR), (TEXT, BPCHAR),
 
 
 def implicit(value: Value, type_oid: int, typmod: int, context: Context) -> Value:
-    """The value as the type; 0A000 for a cast that is not known here."""
+    """Return the value as the type; 0A000 for a cast that is not known here."""
     if value.type_oid == type_oid:
         return value
     if value.constant is None:

@@ -1,4 +1,4 @@
-"""Values of domains: a value that comes into one keeps its rules, or Spark raises PostgreSQL's error as it computes it.
+"""Values of domains: a value converted to a domain satisfies its constraints, or Spark raises PostgreSQL's error.
 
 Source: ExecEvalConstraintNotNull and ExecEvalConstraintCheck in PostgreSQL's execExprInterp.c.
 """
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from planner.translate.expressions import Translator
     from planner.tree.nodes import Node
 
-# What stands in the substitutes of a translator, whose parameters have numbers from 0 on, for VALUE.
+# The key for VALUE in a translator's substitutes, whose parameters have numbers from 0 on.
 _VALUE: Final = -1
 
 
 def coerced(translator: Translator, node: Node) -> Value:
-    """The node of a value that comes into a domain."""
+    """Translate the node of a value that is converted to a domain."""
     return into_domain(translator, translator.value(node.arg), node.resulttype)
 
 
 def constrained(translator: Translator, node: Node) -> Value:
-    """VALUE in a domain's CHECK."""
+    """Translate VALUE in a domain's CHECK."""
     value = translator.substitutes.get(_VALUE)
     if value is None:
         raise nodes.malformed(f"{node.type} outside of a domain's constraint")
@@ -39,7 +39,7 @@ def constrained(translator: Translator, node: Node) -> Value:
 
 
 def into_domain(translator: Translator, value: Value, type_oid: int) -> Value:
-    """A value as one of a domain: 0A000 where no column of the statement's tables is of it, so it is not known."""
+    """Return a value as one of a domain: 0A000 for an unknown one, which no column of the statement's tables has."""
     types = translator.statement.types
     domain = types.domains.get(type_oid)
     if domain is None:

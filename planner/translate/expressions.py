@@ -1,6 +1,6 @@
 """From an expression node to a `Value`: one method per node type, listed in the table `_TRANSLATORS`.
 
-Functions, operators, casts and aggregates are looked up in the allow-list (`planner.functions.registry`); node types
+Functions, operators, casts and aggregates are looked up in the allow-list (`planner.functions.registry`). Node types
 that are not in the table are refused by name. Source of the node types: PostgreSQL 18, nodes/primnodes.h.
 """
 
@@ -66,7 +66,7 @@ _PARAM_MULTIEXPR: Final = 3
 
 
 class Translator:
-    """Translates the expressions of one scope. `substitutes` are what Param nodes of a sublink stand for."""
+    """Translates the expressions of one scope. `substitutes` are the values of Param nodes of a sublink."""
 
     def __init__(self, scope: Scope, substitutes: dict[int, Value] | None = None) -> None:
         self.scope = scope
@@ -78,13 +78,13 @@ class Translator:
     # --- entry points ---
 
     def value(self, node: Node) -> Value:
-        """The expression's value."""
+        """Return the expression's value."""
         translate = _TRANSLATORS.get(node.type)
         if translate is None:
             raise unsupported(f"the expression {node.type}")
         found = translate(self, node)
         if found.type_oid in self.statement.types.carried:
-            # An array where a column has arrays of several dimensions: the two would be compared, or become one.
+            # An array, if a column has arrays of several dimensions: the two would be compared, or become one.
             raise unsupported(f"a value of type {self.context.builtins.type_name(found.type_oid)} here")
         return found
 
@@ -92,7 +92,7 @@ class Translator:
         return [self.value(node) for node in nodes or ()]
 
     def condition(self, node: Node) -> Expression:
-        """A condition of a filter, where NULL counts as false: a sublink may become a semi-join."""
+        """Return a condition of a filter, where NULL counts as false: a sublink may become a semi-join."""
         if node.type == "BOOLEXPR" and node.boolop in ("and", "or"):
             parts = [self.condition(part) for part in alternatives(node)]
             return and_(*parts) if node.boolop == "and" else or_(*parts)
@@ -105,7 +105,7 @@ class Translator:
         return self.value(node).sql
 
     def filter(self, node: Node) -> Expression | None:
-        """A conjunct of WHERE, ON or HAVING; None where it has become a semi-join or an anti-join of the level."""
+        """Return a conjunct of WHERE, ON or HAVING; None if it has become a semi-join or an anti-join of the level."""
         from planner.translate import sublinks  # noqa: PLC0415
 
         negated = node.type == "BOOLEXPR" and node.boolop == "not"
@@ -157,7 +157,7 @@ class Translator:
         return literal(datum.read(type_oid, node.constvalue), type_oid, node.consttypmod)
 
     def base(self, type_oid: int) -> int:
-        """The type that values of a type are held as; 0A000 for a type made by users that no column is of."""
+        """Return the base type of a type's values; 0A000 for a user's type that no column has."""
         if type_oid >= FIRST_USER_OID:
             return self.statement.types.base(type_oid)
         found = self.context.builtins.types.get(type_oid)
@@ -182,7 +182,7 @@ class Translator:
         return literal(datum.read_text(type_oid, text), type_oid, node.paramtypmod)
 
     def parameter_text(self, node: Node) -> str | None:
-        """The value of a parameter of the client's, as PostgreSQL writes it."""
+        """Return the value of a client's parameter, as PostgreSQL writes it."""
         if node.paramkind != _PARAM_EXTERN or node.paramid > len(self.context.parameters):
             raise malformed(f"the parameter ${node.paramid}")
         text: str | None = self.context.parameters[node.paramid - 1].text
@@ -220,12 +220,12 @@ class Translator:
         return used_once(self.statement.fresh, operands, build)
 
     def check_collation(self, collation: int) -> None:
-        """Refuse collations other than by bytes."""
+        """Refuse collations that do not compare bytes."""
         if collation not in _COLLATIONS:
             raise unsupported(f"the collation with OID {collation}")
 
     def apply(self, signature: str, result_type: int, *arguments: Value) -> Value:
-        """A call of an allowed function on values that are translated already."""
+        """Return a call of an allowed function on translated values."""
         row = registry.FUNCTIONS.get(signature)
         if row is None:
             raise unsupported(f"the function {signature}")
@@ -257,7 +257,7 @@ class Translator:
         return replace(left, sql=branches, constant=MISSING)
 
     def coerced_element(self, item: Value, node: Node) -> Value:
-        """An element of an array, as ARRAYCOERCEEXPR makes another type of it."""
+        """Return an element of an array, converted as ARRAYCOERCEEXPR does."""
         self.case_test.append(item)
         try:
             return self.value(node)
@@ -275,7 +275,7 @@ class Translator:
     def null_test(self, node: Node) -> Value:
         if node.argisrow:
             return row_values.null_test(self, node)
-        # The values of a type that Spark does not know are not looked at.
+        # Values of a type that Spark does not know are not computed with.
         known = node.arg.type != "VAR" or self.statement.types.knows(node.arg.vartype)
         argument = self.value(node.arg if known else node.arg.replaced(vartype=0))
         return Value((is_null if node.nulltesttype == 0 else is_not_null)(argument.sql), BOOL)
@@ -330,7 +330,7 @@ class Translator:
         return Value(sql, NUMERIC, typmod, held)
 
     def _unified(self, values: Sequence[Value]) -> tuple[list[Value], list[Callable[[Expression], Expression]]]:
-        """The numerics held in one way, each by a name where that is shorter, and what each name means."""
+        """Return the numerics held in one way, each by a name if that is shorter, and the definitions of the names."""
         by_name = [named(self.statement.fresh, value) for value in values]
         return numerics.unified([value for value, _ in by_name]), [inside for _, inside in by_name]
 

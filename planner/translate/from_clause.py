@@ -28,11 +28,11 @@ from planner.tree import datum, query_levels
 from planner.tree.nodes import Node, malformed, walk
 
 _INNER, _LEFT, _FULL, _RIGHT = range(4)  # JoinType of nodes.h
-_SIDES: Final = {_INNER: None, _LEFT: "LEFT", _FULL: "FULL", _RIGHT: "LEFT"}  # the sides of a right join change places
+_SIDES: Final = {_INNER: None, _LEFT: "LEFT", _FULL: "FULL", _RIGHT: "LEFT"}  # a right join's sides change places
 
 
 def from_clause(scope: Scope) -> Source:
-    """All of the level's FROM. Registers what its entries' columns are in `scope.ranges`."""
+    """Translate the level's FROM. Registers its entries' columns in `scope.ranges`."""
     source = scope.source = Source()
     if scope.domain is not None:
         source.items.append(Relation(scope.domain.relation(), []))
@@ -46,7 +46,7 @@ def from_clause(scope: Scope) -> Source:
 
 
 def _foreseen(scope: Scope) -> list[Expression]:
-    """The conditions of WHERE that are about entries which have been read, and hold no subquery."""
+    """Return the conditions of WHERE on entries that have been read, without subqueries."""
     return [
         Translator(scope).value(part).sql
         for part in query_levels.conjuncts(scope.query.jointree.quals)
@@ -56,9 +56,9 @@ def _foreseen(scope: Scope) -> list[Expression]:
 
 
 def _item(scope: Scope, node: Node, safe: bool, whole: bool = True) -> Relation:
-    """`safe`: whether a condition on the entry's columns above the joins only ever drops rows.
+    """Translate an item. `safe`: a condition on the entry's columns above the joins only ever drops rows.
 
-    `whole`: whether a row of the entry that is always there may be joined as one that is not.
+    `whole`: an entry's row that always exists may be joined as one that may be missing.
     """
     if node.type == "RANGETBLREF":
         return entry(scope, node.rtindex, safe, whole)
@@ -75,11 +75,11 @@ def _join(scope: Scope, node: Node, safe: bool) -> Relation:
         raise unsupported("this join")
     assert scope.source is not None
     left = _item(scope, node.larg, safe and kind in (_INNER, _LEFT))
-    scope.source.items.append(left)  # what the right side may refer to
+    scope.source.items.append(left)  # for references of the right side
     whole = safe and (kind == _INNER or (kind == _LEFT and _is_true(node.quals)))
     foreseen = scope.source.foreseen
     if not (safe and kind in (_INNER, _LEFT)):
-        scope.source.foreseen = None  # what WHERE drops may yet be joined to something
+        scope.source.foreseen = None  # rows that WHERE drops may yet be joined to something
     right = _item(scope, node.rarg, safe and kind in (_INNER, _RIGHT), whole)
     scope.source.foreseen = foreseen
     scope.source.items.pop()
@@ -122,7 +122,7 @@ def _is_true(node: Node | None) -> bool:
 
 
 def entry(scope: Scope, index: int, safe: bool, whole: bool) -> Relation:
-    """One range table entry as a Spark relation."""
+    """Translate one range table entry to a Spark relation."""
     node = scope.entry(index)
     if node.fields.get("tablesample") is not None:
         raise unsupported("TABLESAMPLE")
@@ -151,7 +151,7 @@ def entry(scope: Scope, index: int, safe: bool, whole: bool) -> Relation:
 
 
 def _correlated_common_table(scope: Scope, node: Node) -> Node:
-    """A WITH query that depends on a query around its own level, as a subquery in the place of its name."""
+    """Return a WITH query that depends on a query around its own level, as a subquery in place of its name."""
     owner = scope.up(node.ctelevelsup)
     for common in owner.query.cteList or ():
         if common.ctename == node.ctename and not common.cterecursive and query_levels.is_correlated(common.ctequery):
@@ -172,7 +172,7 @@ def _relation(scope: Scope, index: int, node: Node) -> Expression:
 
 
 def scan_columns(scan: ScanBuilder) -> Callable[[int], Value]:
-    """What the columns of a scan are, by attnum; asking for one makes it part of the scan."""
+    """Return a function from attnum to the scan's column; its use adds the column to the scan."""
 
     def column_of(attnum: int) -> Value:
         try:
@@ -186,7 +186,7 @@ def scan_columns(scan: ScanBuilder) -> Callable[[int], Value]:
 
 
 def scan_table(scan: ScanBuilder) -> exp.Table:
-    """The scan as a relation, under its name and alias."""
+    """Return the scan as a relation, under its name and alias."""
     return exp.Table(
         this=exp.to_identifier(scan.name, quoted=True), alias=exp.TableAlias(this=exp.to_identifier(scan.alias))
     )
@@ -235,7 +235,7 @@ def _values(scope: Scope, index: int, node: Node) -> Expression:
 
 
 def _values_of_rows(scope: Scope, index: int, rows: list[list[Value]], types: list[tuple[int, int]]) -> Expression:
-    """VALUES that are of the rows before them: a relation of numbers, by which they are chosen where they are used."""
+    """Translate VALUES that use the rows before them: a relation of numbers chooses their rows where they are used."""
     alias = scope.statement.fresh("r")
     numbers = _numbers(alias, len(rows))
     offered = []
@@ -269,7 +269,7 @@ def _described(values: Sequence[Value], type_oid: int, typmod: int, name: str) -
 
 
 def rows_of(scope: Scope, rows: list[list[Value]], types: list[tuple[int, int]]) -> Selected:
-    """VALUES."""
+    """Translate VALUES."""
     columns = list(zip(*rows, strict=True))
     for number, (type_oid, _) in enumerate(types):
         if type_oid == NUMERIC:
@@ -294,14 +294,14 @@ def rows_of(scope: Scope, rows: list[list[Value]], types: list[tuple[int, int]])
             ),
         )
         return Selected(relation_output.select([column(f"{name}_v", label) for label in names], table), tuple(outputs))
-    # Spark's VALUES takes only what it can compute while planning: the rows' numbers, by which values are chosen.
+    # Spark's VALUES takes only constants: here the rows' numbers, which choose the values.
     choices = (_chosen(f"{name}_v", column_of) for column_of in zip(*tuples, strict=True))
     items = [exp.alias_(item, label, copy=False) for item, label in zip(choices, names, strict=True)]
     return Selected(relation_output.select(items, _numbers(f"{name}_v", len(tuples))), tuple(outputs))
 
 
 def set_returning(scope: Scope, function: Node, arguments: list[Value], numbered: bool = False) -> Selected:
-    """A set-returning function as a query of one column; with one more where its rows are `numbered`."""
+    """Translate a set-returning function to a query of one column; with another one if its rows are `numbered`."""
     signature = scope.statement.context.builtins.signature(function.funcid)
     prefix = scope.statement.fresh("q")
     name = f"{prefix}_1"

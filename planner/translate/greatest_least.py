@@ -1,4 +1,4 @@
-"""GREATEST and LEAST. Of numerics, the value found keeps the display scale of the argument that it came from."""
+"""GREATEST and LEAST. A numeric result keeps the display scale of the argument that it came from."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def min_max(translator: Translator, node: Node) -> Value:
-    """GREATEST (0) and LEAST (1): Spark's ignore NULLs too."""
+    """Translate GREATEST (0) and LEAST (1): Spark's ignore NULLs too."""
     values = translator.values(node.args)
     translator.check_collation(node.inputcollid)
     name = "greatest" if node.op == 0 else "least"
@@ -42,7 +42,7 @@ def min_max(translator: Translator, node: Node) -> Value:
 def _extreme_of_numerics(
     values: Sequence[Value], within: Sequence[Callable[[Expression], Expression]], greatest: bool
 ) -> Value:
-    """GREATEST or LEAST with display scales: of equal values the first counts, NULLs do not."""
+    """Translate GREATEST or LEAST with display scales: of equal values the first counts, NULLs do not."""
     items = [
         inside(case((is_not_null(value.sql), struct(v=value.sql, o=integer(-number if greatest else number),
                                                     s=numerics.display_of(value)))))

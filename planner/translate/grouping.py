@@ -1,8 +1,8 @@
-"""GROUP BY and aggregates: a level that groups becomes two, a grouped subquery and a SELECT over its columns.
+"""GROUP BY and aggregates: a level that groups becomes a grouped subquery and a SELECT over its columns.
 
-The subquery computes the keys and the elementary aggregates under flat names; everything else (target list, HAVING,
-windows, sublinks in them) is computed over those columns, so that Spark never has to recognise a grouping
-expression inside another.
+The subquery computes the keys and the elementary aggregates under flat names. Everything else (target list, HAVING,
+windows, sublinks in them) is computed over those columns, so that Spark never has to recognise a grouping expression
+inside another.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ _EMPTY, _SIMPLE, _ROLLUP, _CUBE, _SETS = range(5)  # GroupingSetKind of parsenod
 
 
 class Grouping:
-    """The grouped subquery of one level, while the level is translated: hands out columns, collects what they are."""
+    """The grouped subquery of a level during translation: hands out columns and collects their definitions."""
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
         self.alias = scope.statement.fresh("g")
         self.rows = Translator(scope)
         self._source = scope.source
-        # Whether the level is one group for each outer row, of which some may have no rows to be grouped.
+        # Whether the level is one group for each outer row, some of which may have no rows to be grouped.
         query = scope.query
         self.is_whole = bool(scope.keys) and not query.groupClause and not query.groupingSets
         self._computed: dict[Expression, str] = {}
@@ -83,7 +83,7 @@ class Grouping:
                 raise unsupported("grouping sets over the same expression twice")
 
     def _expanded(self, query: Node) -> list[tuple[int, ...]]:
-        """All grouping sets, each a tuple of key indexes: the product of what stands in GROUP BY."""
+        """Return all grouping sets, each a tuple of key indexes: the product of the items of GROUP BY."""
         factors = [self._sets_of(item) for item in query.groupingSets]
         sets = [
             tuple(dict.fromkeys(itertools.chain.from_iterable(combination)))
@@ -121,7 +121,7 @@ class Grouping:
         index: int = target.expr.varattno - 1
         return index
 
-    # --- what expressions over the groups ask for ---
+    # --- for expressions over the groups ---
 
     def variable(self, node: Node, entry: Node) -> Value:
         if entry.rtekind == RTE_GROUP:
@@ -146,7 +146,7 @@ class Grouping:
         return replace(value, sql=shown, constant=MISSING)
 
     def computed(self, aggregate: Expression) -> Expression:
-        """The column of the subquery that holds this aggregate."""
+        """Return the column of the subquery that holds this aggregate."""
         name = self._computed.get(aggregate)
         if name is None:
             name = f"{self.alias}_a{len(self._computed) + 1}"
@@ -173,7 +173,7 @@ class Grouping:
         return aggregated(self.rows, node.aggfnoid, node.aggtype, node.inputcollid, arguments, parts)
 
     def grouping_function(self, node: Node) -> Value:
-        """GROUPING(…): one bit for each argument, set where the argument is not grouped in this row's set."""
+        """Translate GROUPING(…): one bit for each argument, set if the argument is not grouped in this row's set."""
         if self._sets is None:
             return Value(raw("0"), INT4)
         result: Expression = raw("0")
@@ -185,11 +185,11 @@ class Grouping:
     # --- the subquery ---
 
     def subquery(self, source: Source) -> exp.Subquery:
-        """The grouped subquery of these rows, with what has been asked for so far."""
+        """Return the grouped subquery of these rows, with all columns handed out so far."""
         if self._sets is None:
             grouped = self._grouped(source, None)
             return derived(self._for_each_outer_row(grouped) if self.is_whole else grouped, self.alias)
-        # Spark gives no row for the empty grouping set over no rows; PostgreSQL gives one. So it stands alone.
+        # Spark returns no row for the empty grouping set over no rows; PostgreSQL returns one. So it stands alone.
         queries = []
         sets = [found for found in self._sets if found]
         if sets:
@@ -201,7 +201,8 @@ class Grouping:
         return derived(result, self.alias)
 
     def _for_each_outer_row(self, grouped: exp.Select) -> exp.Select:
-        """One group for each of the domain's values, of no rows where `grouped` has none; else `grouped` as it is."""
+        """Return one group for each of the domain's values, over no rows if `grouped` has none; else `grouped` as it
+        is."""
         domain = self.scope.domain
         if domain is None:
             return grouped
@@ -240,7 +241,7 @@ class Grouping:
                 shown = raw("CAST(1 AS TINYINT)")
             expressions.append(exp.alias_(shown, name, copy=False))
         if not (keys or outer) or self._sets is not None:
-            # Whatever else is asked for, it is one group: without an aggregate Spark would give every row.
+            # The level is one group in any case: without an aggregate Spark would return every row.
             expressions.append(exp.alias_(call("count", exp.Star()), f"{self.alias}_n", copy=False))
         head, joins = source.joined()
         result = select(expressions, head, source.where())
@@ -255,7 +256,7 @@ class Grouping:
 
 
 def filled(found: Expression, aggregate: Expression) -> Expression:
-    """The column of an aggregate, with what the aggregate is over no rows where the column is NULL for want of them."""
+    """Return the column of an aggregate, with its value over no rows if the column is NULL for lack of rows."""
     function = aggregate.this if isinstance(aggregate, exp.Filter) else aggregate
     nothing = _OVER_NO_ROWS.get(function.name.lower()) if isinstance(function, exp.Anonymous) else None
     return found if nothing is None else call("coalesce", found, raw(nothing))
@@ -275,7 +276,7 @@ def aggregated(  # noqa: PLR0917
     arguments: tuple[Value, ...],
     parts: GroupedAggregation,
 ) -> Value:
-    """The aggregate's value, from the allow-list."""
+    """Return the aggregate's value, from the allow-list."""
     context = translator.context
     signature = context.builtins.signature(function)
     row = registry.AGGREGATES.get(signature)
@@ -317,7 +318,7 @@ class GroupedAggregation:
         return self._grouping.computed(self._filtered(exp.Anonymous(this=function, expressions=given)))
 
     def plainly(self, function: str, *arguments: Expression) -> Expression:
-        """As a call, without DISTINCT."""
+        """Return the call without DISTINCT."""
         return self._grouping.computed(self._filtered(call(function, *arguments)))
 
     def _filtered(self, aggregate: Expression) -> Expression:
@@ -344,7 +345,7 @@ class GroupedAggregation:
 
 
 def _comparator(fields: list[tuple[str, bool, bool]]) -> Expression:
-    """A lambda comparing structs by these (field, descending, nulls first)."""
+    """Return a lambda comparing structs by these (field, descending, nulls first)."""
     result: Expression = raw("0")
     for name, descending, nulls_first in reversed(fields):
         left, right = variable(f"l.{name}"), variable(f"m.{name}")

@@ -1,8 +1,8 @@
-"""Conditions of a query that are about an index: on an expression that it is over, and those that imply its predicate.
+"""Index matching: conditions on an index's expressions, and conditions that imply its predicate.
 
-An expression of a query is one of an index's where the two trees are the same but for where they stand. A partial index
-serves where each conjunct of its predicate stands among the query's, or says that a column is not NULL that the query
-compares. Whatever is not recognised is left out: it only costs reading. Pure.
+An expression of a query matches an index's if the two trees differ only in their place in the text. A partial index
+serves if each conjunct of its predicate is among the query's, or says that a column is not NULL that the query
+compares. An unrecognised condition is left out: it only costs reading. Pure.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from planner.spark.plan import Comparison
 from planner.translate.scope import RTE_RELATION, ScanBuilder, Scope
 from planner.tree.nodes import Node, parse, walk
 
-# Fields that say where an expression stands in a text, or how it was written: none of its meaning.
+# Fields for the place of an expression in a text, or its spelling: no part of its meaning.
 _ASIDE: Final = frozenset({
     "location", "varnosyn", "varattnosyn", "varno", "opfuncid", "funcformat", "relabelformat", "coerceformat",
     "list_start", "list_end", "rexpr_list_start", "rexpr_list_end",
@@ -25,7 +25,7 @@ _IS_NOT_NULL: Final = 1
 
 
 def matched(scope: Scope, node: Node) -> Iterator[tuple[ScanBuilder, Index, int]]:
-    """The indexes that are over this expression, each with its scan and the place of the key, from 1."""
+    """Yield the indexes over this expression, each with its scan and the place of the key, from 1."""
     found = _scan_of(scope, node)
     if found is None:
         return
@@ -38,7 +38,7 @@ def matched(scope: Scope, node: Node) -> Iterator[tuple[ScanBuilder, Index, int]
 
 
 def note(scope: Scope, conjunct: Node) -> None:
-    """Keep a condition that every row has to meet, where a partial index may ask for it."""
+    """Record a condition on every row, if a partial index may need it."""
     found = _scan_of(scope, conjunct)
     if found is not None and any(index.form.predicate is not None for index in found.table.indexes):
         found.conjuncts.append(_bare(conjunct))
@@ -47,7 +47,7 @@ def note(scope: Scope, conjunct: Node) -> None:
 def implied(
     indexes: Collection[Index], conjuncts: Collection[Node], predicate: Collection[Comparison]
 ) -> Iterator[int]:
-    """The OIDs of the partial indexes that have all rows which meet these conditions."""
+    """Return the OIDs of the partial indexes that have all rows which meet these conditions."""
     compared = {each.attnum for each in predicate if each.operator != "is null"}
     for index in indexes:
         parts = _trees(index.form.predicate)
@@ -65,7 +65,7 @@ def _is_compared(part: Node, compared: Collection[int]) -> bool:
 
 
 def _scan_of(scope: Scope, node: Node) -> ScanBuilder | None:
-    """The one scan of this level that all columns in the expression are of."""
+    """Return the one scan of this level that all columns in the expression are of."""
     levels = [each for each in walk(node) if each.type in ("VAR", "SUBLINK", "AGGREF", "WINDOWFUNC", "PARAM")]
     places = {each.varno for each in levels if each.type == "VAR" and not each.varlevelsup and each.varattno > 0}
     if len(places) != 1 or any(each.type != "VAR" or each.varlevelsup for each in levels):
@@ -77,7 +77,7 @@ def _scan_of(scope: Scope, node: Node) -> ScanBuilder | None:
 
 @lru_cache(maxsize=1024)
 def _trees(text: str | None) -> tuple[Node, ...]:
-    """The expressions of an index, or the conjuncts of its predicate, bare."""
+    """Return the expressions of an index, or the conjuncts of its predicate, bare."""
     if text is None:
         return ()
     found = parse(text)

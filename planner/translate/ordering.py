@@ -1,4 +1,4 @@
-"""Sort keys and grouping keys: by what Spark sorts and groups as PostgreSQL does."""
+"""Sort keys and grouping keys, by which Spark sorts and groups as PostgreSQL does."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SORTABLE_BESIDES = frozenset({BPCHAR, INTERVAL})
 
 
 def sort_key(value: Value, types: UserTypes) -> Expression:
-    """What to sort by. 0A000 for types that Spark would order otherwise."""
+    """Return the sort key. 0A000 for types that Spark would order otherwise."""
     if is_enumeration(value.type_oid):
         return types.rank(value).sql
     if value.type_oid not in registry.ORDERED_PLAINLY | _SORTABLE_BESIDES:
@@ -39,14 +39,14 @@ def sort_key(value: Value, types: UserTypes) -> Expression:
 
 
 def ordered(value: Value, clause: Node, types: UserTypes) -> exp.Ordered:
-    """One item of ORDER BY, NULLS FIRST or LAST always said."""
+    """Return an item of ORDER BY, with NULLS FIRST or LAST always explicit."""
     return exp.Ordered(
         this=sort_key(value, types), desc=bool(clause.reverse_sort), nulls_first=bool(clause.nulls_first)
     )
 
 
 def group_key(value: Value) -> Expression:
-    """What to group by, so that equal values, in PostgreSQL's sense, fall together."""
+    """Return the grouping key, by which values that are equal in PostgreSQL fall together."""
     if _groups_by_itself(value):
         return value.sql
     if value.type_oid not in registry.GROUPED_PLAINLY | _SORTABLE_BESIDES and not is_enumeration(value.type_oid):
@@ -57,7 +57,7 @@ def group_key(value: Value) -> Expression:
 
 
 def _groups_by_itself(value: Value) -> bool:
-    """Whether it is of a type that Spark does not know, but whose equal values have equal texts, or a plain array."""
+    """Whether it is of a type unknown to Spark whose equal values have equal texts, or a plain array."""
     if value.type_oid == CARRIED:
         return value.typmod == EQUAL_TEXTS
     element = element_type(value.type_oid)
@@ -74,9 +74,9 @@ def is_its_own_key(value: Value) -> bool:
 
 
 def representative(value: Value) -> Expression:
-    """An aggregate that gives what to display for a group of equal values (a numeric of varying scale: packed).
+    """Return an aggregate of what to display for a group of equal values (a numeric of varying scale: packed).
 
-    PostgreSQL shows whichever comes first; where they differ, no answer is certain, and the query fails.
+    PostgreSQL shows whichever comes first. If they differ, no answer is certain, and the query fails.
     """
     if value.type_oid in (FLOAT4, FLOAT8):
         return call("any_value", value.sql)
@@ -93,7 +93,7 @@ def _only(sql: Expression) -> Expression:
 
 
 def by_reference(targets: Sequence[Node], reference: int) -> int:
-    """The index of the target list entry that a SORTGROUPCLAUSE means."""
+    """Return the index of the target list entry that a SORTGROUPCLAUSE means."""
     for index, target in enumerate(targets):
         if target.ressortgroupref == reference:
             return index

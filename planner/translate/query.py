@@ -1,7 +1,7 @@
 """From a QUERY node to a Spark SELECT: one level at a time, from FROM to LIMIT.
 
-A level becomes: the rows (FROM, WHERE), grouped where it groups (`planner.translate.grouping`), the target list over
-them as a derived table with flat names, and around it what orders and cuts (`planner.translate.sort_limit`).
+A level becomes: the rows (FROM, WHERE), grouped if it groups (`planner.translate.grouping`), the target list over them
+as a derived table with flat names, and around it order and limit (`planner.translate.sort_limit`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CMD_SELECT: Final = 1
 
 
 def select(statement: Statement, query: Node, parent: Scope | None, dependence: Dependence | None = None) -> Selected:
-    """The query as a Spark query. `parent` is the level that it stands in, `dependence` how it depends on its rows."""
+    """Translate the query. `parent` is the level around it, `dependence` its dependence on that level's rows."""
     if query.commandType != CMD_SELECT:
         raise unsupported("a change of data inside a query")
     scope = Scope(statement, query, parent)
@@ -50,14 +50,14 @@ def select(statement: Statement, query: Node, parent: Scope | None, dependence: 
 
 
 def read_rows(scope: Scope, dependence: Dependence) -> Source:
-    """FROM and WHERE."""
+    """Translate FROM and WHERE."""
     scope.domain = dependence.domain
     scope.keys = [] if scope.domain is None else list(scope.domain.keys)
     source = from_clause.from_clause(scope)
     if dependence.columns is not None:
         scope.keys = dependence.columns(scope)
     parts = [*query_levels.conjuncts(scope.query.jointree.quals), *source.postponed]
-    # What subqueries are computed for is fewer rows where the other conditions are known.
+    # A subquery's domain is smaller if the other conditions are known.
     for part in sorted(parts, key=query_levels.has_sublink):
         source.keep(Translator(scope).filter(part))
     source.keep(row_marks.among_locked(scope))
@@ -65,9 +65,9 @@ def read_rows(scope: Scope, dependence: Dependence) -> Source:
 
 
 def group_rows(scope: Scope, source: Source) -> None:
-    """GROUP BY and HAVING: from here on the level's expressions are over its groups."""
+    """Translate GROUP BY and HAVING: from here on the level's expressions are over its groups."""
     query = scope.query
-    # For one group without an aggregate PostgreSQL does not look at the rows, nor at WHERE.
+    # For one group without an aggregate PostgreSQL reads neither the rows nor WHERE.
     grouped = source if query.hasAggs or query.groupClause else Source()
     if scope.domain is not None and not grouped.items:
         grouped.items.append(Relation(scope.domain.relation(), []))
@@ -78,7 +78,7 @@ def group_rows(scope: Scope, source: Source) -> None:
 
 
 def computed(scope: Scope, expressions: list[Expression]) -> exp.Select:
-    """SELECT of these expressions over the level's rows or groups."""
+    """Return SELECT of these expressions over the level's rows or groups."""
     assert scope.source is not None
     head, joins = scope.source.joined()
     result = select_(expressions, head, scope.source.where())
@@ -88,7 +88,7 @@ def computed(scope: Scope, expressions: list[Expression]) -> exp.Select:
 
 
 class Targets:
-    """The target list: what the level gives out, junk entries included."""
+    """The target list: the columns of the level, junk entries included."""
 
     def __init__(self, scope: Scope) -> None:
         self.outputs: list[Output] = []

@@ -1,8 +1,8 @@
-"""The locking clauses of one query level: where they may stand, and where the rows are that they lock.
+"""The locking clauses of one query level: where they are allowed, and the places of the rows that they lock.
 
-A level is locked in one of two ways. The statement's own (`planner.plans.locking_plan`) gives out where its rows are. A
-subquery's rows have been locked before the statement around it is planned (`Context.locked`): then it reads those rows
-alone.
+A level is locked in one of two ways. The statement's own clause (`planner.plans.locking_plan`) outputs the places of
+its rows. A subquery's rows have been locked before the statement around it is planned (`Context.locked`): then it reads
+those rows alone.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _POSITION_MASK: Final = 2**_POSITION_BITS - 1
 
 
 def checked(scope: Scope) -> None:
-    """Refuses a locking clause that is carried out in neither way, or that is not of a table of the lake."""
+    """Refuse a locking clause that is executed in neither way, or that is not of a lake table."""
     if not scope.query.rowMarks:
         return
     if not gives_places(scope) and id(scope.query) not in scope.statement.context.locked:
@@ -43,12 +43,12 @@ def gives_places(scope: Scope) -> bool:
 
 
 def is_updatable(scope: Scope) -> bool:
-    """Whether this level tells where its rows are without locking them."""
+    """Whether this level outputs its rows' places without locking them."""
     return id(scope.query) in scope.statement.updatable
 
 
 def locates(scope: Scope, index: int) -> bool:
-    """Whether it matters where the rows of a table are, by its number in the range table."""
+    """Whether the places of a table's rows are needed, by its number in the range table."""
     marks = scope.query.rowMarks or ()
     if is_updatable(scope) or any(mark.rti == index for mark in marks):
         return True
@@ -57,13 +57,14 @@ def locates(scope: Scope, index: int) -> bool:
 
 
 def located(query: Node) -> list[int]:
-    """The tables of a level whose rows are locked as a subquery's: first those that it locks, then the others."""
+    """Return the tables of a level whose rows are locked as a subquery's: first those that it locks, then the
+    others."""
     marked = [int(mark.rti) for mark in query.rowMarks]
     return marked + [index for index in _tables(query) if index not in marked]
 
 
 def places(scope: Scope) -> tuple[list[Output], list[Expression]]:
-    """Where each row is: two columns for each table that is to be locked, or one where none is (`packed_place`)."""
+    """Return the place of each row: two columns for each locked table, or one if none is locked (`packed_place`)."""
     outputs: list[Output] = []
     expressions: list[Expression] = []
     for source, type_oid in _places(scope):
@@ -89,21 +90,23 @@ def _places(scope: Scope) -> list[tuple[Expression, int]]:
 
 
 def packed_place(scan: ScanBuilder) -> Expression:
-    """Where a row of a scan is, as one number, for a path would make rows much longer: 32 bits that tell the file from
-    most others, before 32 bits of the position."""
+    """Return the place of a scan's row as one number, because a path would make rows much longer.
+
+    32 bits distinguish the file from most others; the lower 32 bits are of the position.
+    """
     file = call("shiftleft", call("crc32", column(scan.alias, "_file")), integer(_POSITION_BITS))
     return exp.BitwiseOr(this=file, expression=column(scan.alias, "_position"))
 
 
 def unpacked_place(place: int, paths: Iterable[str]) -> Place:
-    """The place that a number means, among these files; None where two of them cannot be told apart."""
+    """Return the place that a number means, among these files; None if two of them cannot be told apart."""
     file = place >> _POSITION_BITS & _POSITION_MASK
     found = [path for path in paths if zlib.crc32(path.encode()) == file]
     return (found[0], place & _POSITION_MASK) if len(found) == 1 else None
 
 
 def among_locked(scope: Scope) -> Expression | None:
-    """That the row is one of those that this level has locked; None where it locks none."""
+    """Return the condition that the row is one of those that this level has locked; None if it locks none."""
     rows = scope.statement.context.locked.get(id(scope.query))
     if rows is None:
         return None
@@ -113,7 +116,7 @@ def among_locked(scope: Scope) -> Expression | None:
 
 
 def _in_files(alias: str, rows: Sequence[Sequence[Place]]) -> list[Expression]:
-    """The row is one of these, of one table."""
+    """Return the condition that the row is one of these, of one table."""
     positions: dict[str, list[int]] = {}
     for [place] in rows:
         if place is not None:
@@ -128,7 +131,7 @@ def _in_files(alias: str, rows: Sequence[Sequence[Place]]) -> list[Expression]:
 
 
 def _joined(aliases: Sequence[str], row: Sequence[Place]) -> Expression:
-    """The joined row is this one; an outer join may have no row of a table."""
+    """Return the condition that the joined row is this one; an outer join may have no row of a table."""
     conditions: list[Expression] = []
     for alias, place in zip(aliases, row, strict=True):
         if place is None:
@@ -145,12 +148,12 @@ def can_go_before(query: Node) -> bool:
 
 
 def _tables(query: Node) -> list[int]:
-    """The tables in FROM, by their numbers in the range table."""
+    """Return the tables in FROM, by their numbers in the range table."""
     return [index for index in _sources(query) if query.rtable[index - 1].rtekind == RTE_RELATION]
 
 
 def _sources(query: Node) -> list[int]:
-    """What stands in FROM, joined or not."""
+    """Return the items of FROM, joined or not."""
     found: list[int] = []
     pending = list(query.jointree.fromlist or ())
     while pending:

@@ -1,9 +1,9 @@
 """Row-level security: the conditions that PostgreSQL's rewriter has put into the analysed tree (rowsecurity.c).
 
-A range table entry's `securityQuals` say which rows of a table are seen; a change's `withCheckOptions`, which it may
-make. The rows that are seen are a derived table with a barrier above it: nothing that the client's statement computes
-comes below it, so that no error tells of a row which is not seen. The barrier is a condition that is always true and
-that Spark takes to be another one each time: its optimizer neither moves a condition past it nor joins one to it.
+A range table entry's `securityQuals` say which rows of a table are visible; a change's `withCheckOptions`, which it may
+write. The visible rows are a derived table with a barrier above it: no client code is evaluated below it, so that no
+error reveals a hidden row. The barrier is a condition that is always true and that Spark takes to be another one each
+time. Its optimizer neither moves a condition past it nor joins one to it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ VIOLATED: Final = "violated"
 
 
 def visible_rows(scope: Scope, index: int, entry: Node) -> Expression:
-    """The rows of a table that its policies let through, as a relation under its scan's alias."""
+    """Return the rows of a table that its policies let through, as a relation under its scan's alias."""
     alone = scope.query.replaced(
         commandType=query.CMD_SELECT,
         resultRelation=0,
@@ -51,7 +51,7 @@ def visible_rows(scope: Scope, index: int, entry: Node) -> Expression:
     query.read_rows(level, INDEPENDENT)
     scan = level.scan_ranges[index]
     every = exp.Column(this=exp.Star(), table=exp.to_identifier(scan.alias))
-    # One column more, for a scan of which no column is used has none.
+    # Another column: a scan of which no column is used has none.
     rows = query.computed(level, [every, exp.alias_(boolean(True), "seen")])
     scan.restricted = True
     scope.scan_ranges[index] = scope.row_scans[index] = scan
@@ -60,20 +60,23 @@ def visible_rows(scope: Scope, index: int, entry: Node) -> Expression:
 
 
 def behind_barrier(scope: Scope, rows: Expression, alias: str) -> exp.Subquery:
-    """The query's rows as a relation, of which nothing else is computed than what the query itself computes."""
+    """Return the query's rows as a relation with a barrier, below which only the query itself is computed."""
     within = derived(rows, scope.statement.fresh("r"))
     always = exp.GTE(this=call("spark_partition_id"), expression=integer(0))
     return derived(select([exp.Star()], within, always), alias)
 
 
 def violations(change: Node) -> tuple[SluiceError, ...]:
-    """The errors for what new rows may break, in PostgreSQL's order."""
+    """Return the errors for policies that new rows may violate, in PostgreSQL's order."""
     return tuple(_violation(option) for option in change.withCheckOptions or ())
 
 
 def violated(scope: Scope) -> list[Expression]:
-    """Which of `violations` is the first that a new row breaks, counted from 1, or 0, as a column; nothing where there
-    is none to break. A condition that is NULL is broken, too. The level's ranges give the new row."""
+    """Return a column with the number, from 1, of the first of `violations` that a new row has, or 0; no column if
+    there are none.
+
+    A condition that is NULL is violated, too. The level's ranges give the new row.
+    """
     options = scope.query.withCheckOptions or ()
     if not options:
         return []
@@ -86,7 +89,7 @@ def violated(scope: Scope) -> list[Expression]:
 
 
 def restricted_tables(tree: Node) -> frozenset[int]:
-    """OIDs of the tables of which policies hide rows, wherever they stand in the tree."""
+    """Return the OIDs of tables whose rows policies hide, anywhere in the tree."""
     return frozenset(
         int(node.relid)
         for node in walk(tree)
@@ -95,24 +98,24 @@ def restricted_tables(tree: Node) -> frozenset[int]:
 
 
 def conditions(change: Node) -> tuple[object, ...]:
-    """All conditions of policies on the rows that a change reads of its target, and on those that it makes."""
+    """Return all conditions of policies on the rows that a change reads of its target, and on those that it writes."""
     return change.withCheckOptions, _target(change).fields.get("securityQuals")
 
 
 def with_conditions_of(change: Node, other: Node) -> Node:
-    """The change over those rows of its target that the other one sees."""
+    """Return the change over those rows of its target that the other one sees."""
     if change.resultRelation != other.resultRelation:
         raise malformed("a target in another place")
     return _over(change, _target(other).fields.get("securityQuals"))
 
 
 def without_conditions(change: Node) -> Node:
-    """The change of all rows, whatever policies its target has: as when PostgreSQL itself writes a table anew."""
+    """Return the change over all rows, without the target's policies: as when PostgreSQL rewrites a table."""
     return _over(change, None).replaced(withCheckOptions=None)
 
 
 def past_policies(tree: Any) -> Any:
-    """The tree over all rows of its tables: as PostgreSQL itself looks at them for a constraint."""
+    """Return the tree over all rows of its tables: as PostgreSQL reads them to check a constraint."""
     if isinstance(tree, tuple):
         return tuple(past_policies(each) for each in tree)
     if not isinstance(tree, Node) or tree.type == "CONST":

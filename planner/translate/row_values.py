@@ -1,4 +1,4 @@
-"""Rows as values: ROW(…) and whole-row references, where a row's fields are asked for, not the row's text."""
+"""Rows as values: ROW(…) and whole-row references, for uses of a row's fields, not of its text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ _NULL_TEST_IS_NULL: Final = 0
 
 
 def row(translator: Translator, node: Node) -> Value:
-    """ROW(…), for counting distinct ones: fields as they are compared. As a column it is refused by its type."""
+    """Translate ROW(…), for counting distinct ones: fields as they are compared. As a column it is refused by its
+    type."""
     fields = translator.values(node.args)
     for field in fields:
         if field.type_oid not in registry.GROUPED_PLAINLY | {BPCHAR, INTERVAL}:
@@ -32,7 +33,7 @@ def row(translator: Translator, node: Node) -> Value:
 
 
 def null_test(translator: Translator, node: Node) -> Value:
-    """`row IS NULL`: all of its fields are; `row IS NOT NULL`: none is."""
+    """Translate `row IS NULL` (all fields are) and `row IS NOT NULL` (no field is)."""
     test = is_null if node.nulltesttype == _NULL_TEST_IS_NULL else is_not_null
     fields = _fields(translator, node.arg)
     return Value(and_(*(test(field.sql) for field in fields)) if fields else boolean(True), BOOL)
@@ -59,7 +60,7 @@ _ROW_COMPARISONS: Final = {1: ("<", "<"), 2: ("<", "<="), 4: (">", ">="), 5: (">
 
 
 def row_compare(translator: Translator, node: Node) -> Value:
-    """(a, b) < (c, d): ROWCOMPARE_LT 1, LE 2, GE 4, GT 5."""
+    """Translate (a, b) < (c, d): ROWCOMPARE_LT 1, LE 2, GE 4, GT 5."""
     builtins = translator.context.builtins
     lefts, rights = translator.values(node.largs), translator.values(node.rargs)
     for left in lefts:

@@ -1,7 +1,7 @@
-"""Derives `Scan.predicate`: what files a scan may skip by their statistics.
+"""Scan predicates: the conditions by which a scan may skip files, from statistics (`Scan.predicate`).
 
-Only conjuncts of the form column-operator-constant count, in WHERE or in the ON of inner joins, on tables that no
-outer join can fill with NULLs. Whatever is not recognised is left out: it only costs reading.
+Only conjuncts of the form column-operator-constant count, in WHERE or in the ON of inner joins, on tables that no outer
+join can fill with NULLs. An unrecognised condition is left out: it only costs reading.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def derive(scope: Scope, node: Node) -> None:
 
 
 def _record(scope: Scope, node: Node, operator: Operator, values: tuple[Any, ...]) -> None:
-    """Of a column, or of an expression that an index is over."""
+    """Record a condition on a column, or on an expression of an index."""
     found = _column(scope, node)
     if found is None:
         for scan, index, place in index_matching.matched(scope, node):
@@ -79,7 +79,7 @@ def _record(scope: Scope, node: Node, operator: Operator, values: tuple[Any, ...
 
 
 def _column(scope: Scope, node: Node) -> tuple[ScanBuilder, int] | None:
-    """The scan and attnum that the expression is, where it is a bare column of this level."""
+    """Return the scan and attnum of a bare column of this level."""
     while node.type == "RELABELTYPE":
         node = node.arg
     if node.type != "VAR" or node.varlevelsup or node.varattno <= 0:
@@ -94,13 +94,13 @@ def _column(scope: Scope, node: Node) -> tuple[ScanBuilder, int] | None:
 
 
 def _constant(scope: Scope, node: Node) -> Any:
-    """The Python value, where the expression is constant and readable; otherwise MISSING."""
+    """Return the Python value if the expression is constant and readable; otherwise MISSING."""
     if node.type not in ("CONST", "PARAM", "OPEXPR", "FUNCEXPR", "RELABELTYPE", "SQLVALUEFUNCTION"):
         return MISSING
     try:
         value: Value = Translator(scope).value(node)
     except SluiceError:
-        return MISSING  # refused where the whole condition is translated
+        return MISSING  # refused when the whole condition is translated
     constant = value.constant
     if constant is None or isinstance(constant, (Infinite, Interval)) or _is_nan(constant):
         return MISSING
@@ -140,7 +140,7 @@ _DATE_TIMESTAMP: Final[dict[str, Operator]] = {
 
 
 def _date(scope: Scope, operator: Operator, node: Node) -> tuple[Operator | None, Any]:
-    """A date column against a timestamp: its midnight counts."""
+    """Compare a date column with a timestamp: its midnight counts."""
     moment = _constant(scope, node)
     if not isinstance(moment, datetime.datetime):
         return None, MISSING

@@ -1,7 +1,7 @@
-"""What names mean inside one query level: its range table, and the columns that each entry offers in Spark.
+"""The scope of a query level: its range table, and the columns that each entry offers in Spark.
 
-A level is translated in two phases. While its rows are read (FROM, WHERE, the arguments of aggregates), variables
-mean columns of range table entries; after grouping, they mean what the grouped subquery gives out.
+A level is translated in two phases. While its rows are read (FROM, WHERE, the arguments of aggregates), variables mean
+columns of range table entries. After grouping, they mean columns of the grouped subquery.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ RETURNING_NEW: Final = 2
 
 @dataclass(slots=True)
 class ScanBuilder:
-    """A scan that is being planned: which columns the statement turns out to use."""
+    """A scan under construction: the columns that the statement uses."""
 
     name: str
     alias: str
@@ -77,7 +77,7 @@ class CommonTable:
 
 
 class Statement:
-    """What the levels of one statement share: the context, the scans, and names that are given out once."""
+    """The shared state of a statement's levels: the context, the scans, and unique names."""
 
     def __init__(self, context: Context) -> None:
         self.context = context
@@ -89,18 +89,18 @@ class Statement:
         # Whether that locates the rows of all tables that it joins, and not of those alone that it locks.
         self.locates_all = False
         self.cut: tuple[int | None, int] = (None, 0)
-        # Whether columns of carried types may be given out, as texts that PostgreSQL makes values of.
+        # Whether columns of carried types may be output, as texts that PostgreSQL turns into values.
         self.carries = False
-        # The WITH queries, by their Spark names, that may give other rows when they are read again.
+        # The WITH queries, by their Spark names, that may return other rows when they are read again.
         self.unrepeatable: set[str] = set()
-        # Those with values of window functions that hang on the order of rows that tie.
+        # Those with values of window functions that depend on the order of tied rows.
         self.tied: set[str] = set()
-        # The levels of a cursor that tells where its rows are (planner.plans.updatable_cursor), by identity.
+        # The levels of a cursor that outputs its rows' places (planner.plans.updatable_cursor), by identity.
         self.updatable: frozenset[int] = frozenset()
         self._count = 0
 
     def fresh(self, prefix: str) -> str:
-        """A name that nothing else in the statement has."""
+        """Return a name that nothing else in the statement has."""
         self._count += 1
         return f"{prefix}{self._count}"
 
@@ -124,28 +124,28 @@ class Scope:
         self.query = query
         self.parent = parent
         self.ranges: dict[int, Callable[[int], Value]] = {}
-        # What OLD means in RETURNING.
+        # The meaning of OLD in RETURNING.
         self.old_ranges: dict[int, Callable[[int], Value]] = {}
-        # Which of OLD and NEW in RETURNING has no row; 0 where both have one.
+        # Which of OLD and NEW in RETURNING has no row; 0 if both have one.
         self.absent_row = 0
         self.scan_ranges: dict[int, ScanBuilder] = {}
         # The scans whose rows have system columns.
         self.row_scans: dict[int, ScanBuilder] = {}
-        # Scans whose rows are located, as far as they are not changed: those that are locked, and what these join.
+        # Scans whose rows are located without being changed: those that are locked, and those joined to them.
         self.located: dict[int, ScanBuilder] = {}
-        # Of a level that is `Statement.updatable`: where its row is.
+        # For a level that is `Statement.updatable`: the place of its row.
         self.place: Expression | None = None
         self.common_tables: dict[str, CommonTable] = {}
         # After grouping: the grouped subquery's collector (see planner.translate.grouping); None while rows are read.
         self.grouping: Any = None
-        # What the level's expressions are computed from; None where no rows are read.
+        # The source of the level's expressions; None if no rows are read.
         self.source: Source | None = None
-        # Of a level that depends on outer rows: their values, where these are joined to its own rows, and its keys.
+        # For a level that depends on outer rows: their values, if these are joined to its own rows, and its keys.
         self.domain: Domain | None = None
         self.keys: list[Key] = []
 
     def up(self, levels: int) -> Scope:
-        """The scope `levels` query levels above this one."""
+        """Return the scope `levels` query levels above this one."""
         scope: Scope = self
         for _ in range(levels):
             if scope.parent is None:
@@ -154,7 +154,8 @@ class Scope:
         return scope
 
     def below_domain(self, levels: int) -> tuple[Scope, int] | None:
-        """The level between here and `levels` above that holds outer values, and how far above its parent they are."""
+        """Return the level between here and `levels` above that holds outer values, and how far above its parent
+        they are."""
         scope: Scope = self
         for passed in range(levels):
             if scope.domain is not None:
@@ -163,19 +164,19 @@ class Scope:
         return None
 
     def key_columns(self) -> list[Expression]:
-        """The keys of a level that depends on outer rows: in its rows, or in its groups."""
+        """Return the keys of a level that depends on outer rows: in its rows, or in its groups."""
         if self.grouping is None:
             return [key.row for key in self.keys]
         return [column(self.grouping.alias, key.output.name) for key in self.keys]
 
     def outer_value(self, node: Node) -> Value:
-        """An outer variable or aggregate, as the level above this one writes it, from the level's domain."""
+        """Return an outer variable or aggregate, as the level above this one writes it, from the level's domain."""
         assert self.domain is not None
         place = self.domain.place(node)
         return self.keys[place].read(self.key_columns()[place])
 
     def entry(self, index: int) -> Node:
-        """The range table entry numbered `index`, from 1."""
+        """Return the range table entry numbered `index`, from 1."""
         found: Node = self.query.rtable[index - 1]
         return found
 

@@ -40,7 +40,7 @@ _DAY_KEPT_BY_ALL_MONTHS: Final = 28
 
 
 def series(signature: str, arguments: Sequence[Value], session: SessionValues) -> Expression:
-    """The array; empty where the step leads away (Spark's sequence would fail), none for NULL."""
+    """Return the array; empty if the step leads away (Spark's sequence would fail), none for NULL."""
     result_type = SERIES[signature]
     if result_type in (TIMESTAMP, TIMESTAMPTZ):
         return _moments(arguments, session)
@@ -64,7 +64,7 @@ def _empty(start: Expression) -> Expression:
 
 
 def _moments(arguments: Sequence[Value], session: SessionValues) -> Expression:
-    """Steps of months only, or of days and time only; the zone must have days of 24 hours alone."""
+    """Compute a series by months only, or by days and time only; the zone must only have days of 24 hours."""
     start, stop, step = arguments
     if start.type_oid == TIMESTAMPTZ and session.time_zone not in FIXED_ZONES:
         raise unsupported(f"generate_series of timestamptz in the time zone {session.time_zone}")
@@ -94,7 +94,7 @@ def _moments(arguments: Sequence[Value], session: SessionValues) -> Expression:
         refusal = raise_error("0A000", "generate_series to infinity is not supported on lake tables")
         branches.append((or_(*infinite), refusal))
     if months:
-        # PostgreSQL goes on from the day that the last step gave: after February 28th, the 28th.
+        # PostgreSQL continues from the day of the last step: after February 28th, the 28th.
         late = binary(">", call("day", start.sql), integer(_DAY_KEPT_BY_ALL_MONTHS))
         refusal = raise_error("0A000", "generate_series by months from a day after the 28th is not supported "
                               "on lake tables")  # fmt: skip

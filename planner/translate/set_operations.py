@@ -25,7 +25,8 @@ _KINDS: Final[dict[int, type[exp.SetOperation]]] = {1: exp.Union, 2: exp.Interse
 
 
 def select(scope: Scope) -> Selected:
-    """The level's set operations; its target list only names the columns (and its ORDER BY refers to them)."""
+    """Translate the level's set operations; its target list only names the columns (and its ORDER BY refers to
+    them)."""
     if not scope.query.targetList:
         raise unsupported("a set operation of queries without columns")
     result = _tree(scope, scope.query.setOperations)
@@ -35,7 +36,7 @@ def select(scope: Scope) -> Selected:
 
 
 def _parts(node: Node) -> list[Node]:
-    """What a set operation joins: two queries, or all of a chain of UNION ALL whose columns have the same types."""
+    """Return the operands: two queries, or all of a chain of UNION ALL whose columns have the same types."""
     parts = [node.rarg]
     left = node.larg
     while _continues(left, node):
@@ -98,7 +99,7 @@ def _tree(scope: Scope, node: Node) -> Selected:
 def _operation(
     scope: Scope, kind: type[exp.SetOperation], queries: Sequence[exp.Query], names: Sequence[str], *, keep_all: bool
 ) -> exp.Query:
-    """The queries, whose columns have these names, as one."""
+    """Return the combined queries, whose columns have these names."""
     if keep_all and kind is not exp.Union:
         queries = [_numbered(scope, each, names) for each in queries]
         keep_all = False
@@ -109,9 +110,9 @@ def _operation(
 
 
 def _numbered(scope: Scope, rows: exp.Query, names: Sequence[str]) -> exp.Query:
-    """The rows, each with its number among its equals, by which a set operation that drops duplicates keeps them.
+    """Return the rows, each numbered among its equals, so that a set operation that drops duplicates keeps them.
 
-    Spark's own INTERSECT ALL and EXCEPT ALL fail where a column is constant: the optimizer puts the constant where a
+    Spark's own INTERSECT ALL and EXCEPT ALL fail if a column is constant: the optimizer puts the constant where a
     Generate names its columns.
     """
     alias = scope.statement.fresh("r")

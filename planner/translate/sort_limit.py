@@ -1,7 +1,7 @@
 """DISTINCT, DISTINCT ON, ORDER BY and LIMIT around the rows of a target list.
 
 In a level that depends on outer rows each of them works among the rows of the same keys. A subquery that cuts its rows
-gives the same ones each time it is read: rows that tie are ordered by their other columns.
+returns the same ones each time it is read: tied rows are ordered by their other columns.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _LIMIT_WITH_TIES: Final = 1
 
 
 def finished(scope: Scope, rows: Selected) -> Selected:
-    """The rows with what the query says of duplicates, order and number."""
+    """Apply the query's DISTINCT, ORDER BY and LIMIT to the rows."""
     query = scope.query
     visible = [not target.resjunk for target in query.targetList or ()]
-    visible += [True] * (len(rows.outputs) - len(visible))  # where rows are
+    visible += [True] * (len(rows.outputs) - len(visible))  # rows' places
     limit, offset = _bounds(scope)
     outputs = tuple(item for item, is_visible in zip(rows.outputs, visible, strict=True) if is_visible)
     plain = not (query.distinctClause or query.sortClause or limit is not None or offset)
@@ -37,7 +37,7 @@ def finished(scope: Scope, rows: Selected) -> Selected:
     if query.distinctClause and query.hasDistinctOn:
         finishing.first_of_each()
     elif query.distinctClause:
-        # What is not shown (keys of groups and windows) does not tell rows apart; ORDER BY is over what is shown.
+        # Hidden columns (keys of groups and windows) do not tell rows apart; ORDER BY is over shown columns.
         columns = [item for item, is_visible in zip(finishing.columns, visible, strict=True) if is_visible]
         finishing.rows = Selected(rows.query, outputs, rows.keys)
         finishing.distinct(columns)
@@ -60,7 +60,7 @@ def finished(scope: Scope, rows: Selected) -> Selected:
 
 
 def _bounds(scope: Scope) -> tuple[int | None, int]:
-    """LIMIT and OFFSET, as far as the query applies them itself."""
+    """Return LIMIT and OFFSET, as far as the query applies them itself."""
     query = scope.query
     limit = _count(scope, query.limitCount, "LIMIT")
     offset = _count(scope, query.limitOffset, "OFFSET") or 0
@@ -70,7 +70,7 @@ def _bounds(scope: Scope) -> tuple[int | None, int]:
         raise unsupported("FOR UPDATE or FOR SHARE with WITH TIES")
     if row_marks.gives_places(scope):
         scope.statement.cut = (limit, offset)
-    return None, 0  # whoever locks the rows counts them, or has counted them
+    return None, 0  # the code that locks the rows counts them, or has counted them
 
 
 @dataclass(slots=True, init=False)
@@ -102,13 +102,13 @@ class _Finishing:
         return self.columns[ordering.by_reference(self.scope.query.targetList, clause.tleSortGroupRef)]
 
     def first_of_each(self) -> None:
-        """DISTINCT ON."""
+        """Apply DISTINCT ON."""
         keys = [ordering.group_key(self._referred(clause)) for clause in self.scope.query.distinctClause]
         number = self._numbered(call("row_number"), self._all_ordered(), keys)
         self.condition = binary("=", number, raw("1"))
 
     def distinct(self, columns: list[Value]) -> None:
-        """DISTINCT, over these columns of the rows."""
+        """Apply DISTINCT, over these columns of the rows."""
         rows, alias = self.rows, self.alias
         keys: list[Expression] = [*rows.key_columns(alias), *map(ordering.group_key, columns)]
         if all(ordering.is_its_own_key(value) for value in columns):
@@ -125,7 +125,7 @@ class _Finishing:
         self.source = derived(result, alias)
 
     def with_ties(self, limit: int, offset: int) -> None:
-        """FETCH FIRST … WITH TIES."""
+        """Apply FETCH FIRST … WITH TIES."""
         rank = self._numbered(call("rank"), self.orders)
         number = self._numbered(call("row_number"), self._all_ordered(), carried=rank)
         self.condition = and_(
@@ -133,7 +133,7 @@ class _Finishing:
         )  # fmt: skip
 
     def cut(self, limit: int | None, offset: int) -> None:
-        """LIMIT and OFFSET for each outer row: by the number that a row has among those of the same keys."""
+        """Apply LIMIT and OFFSET for each outer row: by a row's number among those of the same keys."""
         number = self._numbered(call("row_number"), self._all_ordered())
         bounds: list[Expression] = []
         if offset:
@@ -146,7 +146,7 @@ class _Finishing:
         return self.total_order([column(self.alias, item.name) for item in self.rows.outputs]) or [raw("1")]
 
     def total_order(self, columns: list[Expression]) -> list[Expression]:
-        """ORDER BY, and after it the other columns: rows that are equal in all of them are interchangeable."""
+        """Return ORDER BY followed by the other columns: rows that are equal in all of them are interchangeable."""
         ordered = [item.this for item in self.orders]
         others = [item.copy() for item in columns if isinstance(item, exp.Column) and item not in ordered]
         return [*self.orders, *(exp.Ordered(this=item, desc=False, nulls_first=False) for item in others)]
@@ -158,7 +158,7 @@ class _Finishing:
         keys: list[Expression] | None = None,
         carried: exp.Column | None = None,
     ) -> exp.Column:
-        """One more column of the rows: a window function's value among those of the same keys."""
+        """Add a column: a window function's value among the rows of the same keys."""
         rows, alias = self.rows, self.alias
         partition = [*rows.key_columns(alias), *(keys or ())]
         window = exp.Window(this=function, partition_by=partition, order=exp.Order(expressions=list(orders)))
@@ -172,13 +172,13 @@ class _Finishing:
         return column(alias, name)
 
     def selected(self, outputs: tuple[Output, ...]) -> exp.Select:
-        """The columns that are shown."""
+        """Return the columns that are shown."""
         shown: list[Expression] = [column(self.alias, item.name) for item in (*outputs, *self.rows.keys)]
         return select(shown or [exp.alias_(raw("1"), f"{self.alias}_0")], self.source, self.condition)
 
 
 def _count(scope: Scope, node: Node | None, clause: str) -> int | None:
-    """LIMIT's or OFFSET's number; None for none (NULL is none too)."""
+    """Return LIMIT's or OFFSET's number; None for none (NULL is none too)."""
     if node is None:
         return None
     value = Translator(scope).value(node)

@@ -1,8 +1,8 @@
 """Subqueries in expressions: EXISTS, IN, ANY, ALL, scalar and ARRAY.
 
-One that does not depend on outer rows stays a subquery of Spark's, and so does `x IN (SELECT …)` of an equality where
-NULL counts as false. Any other is joined: to the left, with a row at most for each outer row; as a conjunct of a filter
-as a semi-join or an anti-join.
+An uncorrelated one stays a subquery of Spark's, and so does `x IN (SELECT …)` of an equality where NULL counts as
+false. Any other is joined: on the left, with at most one row for each outer row; as a conjunct of a filter, as a
+semi-join or an anti-join.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ _REFUSED: Final = {MULTIEXPR: "SET (…) = (SELECT …)", CTE: "this subquery"}
 
 
 def over_subquery(node: Node) -> Node:
-    """`x op ANY (ARRAY(SELECT …))` as `x op ANY (SELECT …)`, which is the same and may become a join; ALL too."""
+    """Return `x op ANY (ARRAY(SELECT …))` as `x op ANY (SELECT …)`, which is the same and may become a join; ALL
+    too."""
     if node.type != "SCALARARRAYOPEXPR":
         return node
     left, array = node.args
@@ -62,7 +63,7 @@ def over_subquery(node: Node) -> Node:
 
 
 def as_value(translator: Translator, node: Node) -> Value:
-    """The sublink where its NULL matters."""
+    """Translate the sublink where its NULL matters."""
     kind = node.subLinkType
     if kind in _REFUSED:
         raise unsupported(_REFUSED[kind])
@@ -79,14 +80,14 @@ def as_value(translator: Translator, node: Node) -> Value:
 
 
 def in_filter(translator: Translator, node: Node) -> Expression:
-    """The sublink where NULL counts as false, in no negation."""
+    """Translate the sublink where NULL counts as false, in no negation."""
     if node.subLinkType == ANY:
         return _member(translator, node) or _marked(translator, node.subselect, node)
     return as_value(translator, node).sql
 
 
 def in_conjunct(translator: Translator, node: Node, negated: bool) -> Expression | None:
-    """The sublink, or NOT of it, as a conjunct of a filter; None where it has become a join."""
+    """Translate the sublink, or NOT of it, as a conjunct of a filter; None if it has become a join."""
     kind, subquery = node.subLinkType, node.subselect
     if kind == EXISTS and query_levels.is_correlated(_existing(subquery)):
         _join(translator, dependent.rows(translator, _existing(subquery), with_columns=False), not negated)
@@ -110,7 +111,7 @@ def _join(
     wanted: bool,
     test: Callable[[list[Value]], Expression] | None = None,
 ) -> None:
-    """Keep the level's rows for which there is such a row, or is none; `test` is a further condition on its columns."""
+    """Keep the level's rows for which such a row exists, or none does; `test` is a further condition on its columns."""
     alias = translator.statement.fresh("r")
     conditions = [related.condition(alias), test and test(related.selected.columns(alias))]
     condition = [each for each in conditions if each is not None]
@@ -119,7 +120,7 @@ def _join(
 
 
 def _decisive(translator: Translator, node: Node, negated: bool, columns: list[Value]) -> Expression:
-    """What a row must fulfil for ANY to be true (negated: not to be false), or ALL not to be true (negated: false)."""
+    """Return the condition on a row that makes ANY true (negated: not false), or ALL not true (negated: false)."""
     compared = operand(Translator(translator.scope, dict(enumerate(columns, 1))).value(node.testexpr).sql)
     if node.subLinkType == ANY:
         return not_(exp.Paren(this=exp.Is(this=compared, expression=boolean(False)))) if negated else compared
@@ -134,7 +135,7 @@ def _source(translator: Translator) -> Source:
 
 
 def _existing(node: Node) -> Node:
-    """The subquery without what does not matter to whether it has a row."""
+    """Return the subquery without parts that do not affect whether it has a row."""
     plain = not (node.setOperations is not None or node.rowMarks or node.groupingSets or node.hasTargetSRFs)
     if not plain or node.limitOffset is not None or dependent.is_whole(node):
         return node
@@ -160,7 +161,7 @@ def _exists(translator: Translator, node: Node) -> Expression:
 
 
 def _marked(translator: Translator, subquery: Node, test: Node | None) -> Expression:
-    """Whether there is a row for the outer row, one for which the test is true; as a column that is joined."""
+    """Return a joined column: whether a row exists for the outer row, one for which the test is true."""
     lefts = [] if test is None else _lefts(translator, test)
     related = dependent.keyed(translator, subquery, lefts)
     alias, joined, mark = (translator.statement.fresh(prefix) for prefix in ("r", "m", "m"))
@@ -187,13 +188,13 @@ def _scalar(translator: Translator, node: Node) -> Value:
     value = exp.Subquery(this=inner.query)
     if output.held is None or not output.varies:
         return Value(value, output.type_oid, output.typmod, output.held)
-    # Written twice where both parts are used; Spark computes equal subqueries once.
+    # Written twice if both parts are used; Spark computes equal subqueries once.
     sql, held = numerics.unpacked(value, output.held)
     return Value(sql, output.type_oid, output.typmod, held)
 
 
 def _columns(translator: Translator, node: Node) -> list[Value]:
-    """The columns of the subquery's one row, NULL where there is none; 21000 where there are several."""
+    """Return the columns of the subquery's one row, NULL if there is none; 21000 if there are several."""
     groups = dependent.whole_group(translator, node)
     if groups is not None:
         relation, condition, values = groups
@@ -206,7 +207,7 @@ def _columns(translator: Translator, node: Node) -> list[Value]:
         _source(translator).add(related.selected.derived(joined), "LEFT", related.condition(joined) or boolean(True))
         return related.selected.columns(joined)
     alias, count = translator.statement.fresh("r"), translator.statement.fresh("n")
-    # Of one value, the largest is that value.
+    # The largest of a single value is that value.
     shown = [exp.alias_(call("max", column(alias, output.name)), output.name, copy=False) for output in outputs]
     counted = exp.alias_(call("count", exp.Star()), count, copy=False)
     _join_left(translator, related, _grouped(related, [*shown, counted], alias), joined)
@@ -218,14 +219,14 @@ def _columns(translator: Translator, node: Node) -> list[Value]:
 
 
 def _related(translator: Translator, node: Node) -> dependent.Related:
-    """The subquery with its keys, of which one that is not correlated has none."""
+    """Return the subquery with its keys; an uncorrelated one has none."""
     if query_levels.is_correlated(node):
         return dependent.keyed(translator, node)
     return dependent.Related(query.select(translator.statement, node, translator.scope), lambda _: None)
 
 
 def _grouped(related: dependent.Related, aggregates: list[Expression], alias: str) -> exp.Select:
-    """Aggregates of the subquery, read under the alias, for each outer row."""
+    """Return aggregates of the subquery, read under the alias, for each outer row."""
     keys = related.selected.key_columns(alias)
     result = relation_output.select([*keys, *aggregates], related.selected.derived(alias))
     if keys:
@@ -241,7 +242,7 @@ def _is_one(node: Node) -> bool:
 
 
 def _array(translator: Translator, node: Node) -> Value:
-    """ARRAY(SELECT …), in no order."""
+    """Translate ARRAY(SELECT …), in no order."""
     if node.sortClause:
         raise unsupported("ARRAY(SELECT … ORDER BY …)")
     related = _related(translator, node)
@@ -266,7 +267,7 @@ def _array(translator: Translator, node: Node) -> Value:
 
 
 def _operators(node: Node) -> list[Node]:
-    """The comparisons of the test: one, or several joined by AND or OR (a row)."""
+    """Return the comparisons of the test: one, or several joined by AND or OR (a row)."""
     test = node.testexpr
     if test.type == "BOOLEXPR":
         parts = list(test.args)
@@ -278,7 +279,7 @@ def _operators(node: Node) -> list[Node]:
 
 
 def _lefts(translator: Translator, node: Node) -> list[Value]:
-    """The left sides of the comparisons."""
+    """Return the left sides of the comparisons."""
     lefts = [operator.args[0] for operator in _operators(node)]
     if any(item.type == "PARAM" and item.paramkind == PARAM_SUBLINK for item in walk(tuple(lefts))):
         raise unsupported("this comparison with a subquery")
@@ -286,7 +287,7 @@ def _lefts(translator: Translator, node: Node) -> list[Value]:
 
 
 def _compared(translator: Translator, node: Node, related: dependent.Related, alias: str, lefts: int) -> Expression:
-    """The test among the subquery's rows, whose domain has the left sides as its last values."""
+    """Return the test among the subquery's rows, whose domain has the left sides as its last values."""
     assert related.domain is not None
     columns = related.selected.columns(alias)
     substitutes = dict(enumerate([*columns, *related.domain.values(alias)[-lefts:]], 1))
@@ -303,7 +304,7 @@ def _parameter(number: int) -> Node:
 
 
 def _member(translator: Translator, node: Node) -> Expression | None:
-    """`x IN (SELECT …)` in Spark's own form, where the test is an equality of like things; otherwise None."""
+    """Return `x IN (SELECT …)` in Spark's own form, if the test is an equality of equal types; otherwise None."""
     source = translator.scope.source
     if source is not None and source.is_pair:
         return None  # in the condition of an outer join Spark multiplies rows by it
@@ -336,7 +337,7 @@ _BETWEEN_TIMES: Final = ("date_eq_t", "timestamp_eq_", "timestamptz_eq_")
 
 
 def _quantified(translator: Translator, node: Node) -> Expression:
-    """ANY: true if some comparison is true, else NULL if some is NULL, else false. ALL: the mirror image."""
+    """Return ANY: true if some comparison is true, else NULL if some is NULL, else false. ALL: the mirror image."""
     lefts = _lefts(translator, node)
     related = dependent.keyed(translator, node.subselect, lefts)
     alias, joined, decided, unknown = (translator.statement.fresh(prefix) for prefix in ("r", "m", "t", "u"))

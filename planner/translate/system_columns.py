@@ -1,10 +1,10 @@
-"""System columns of lake tables: `ctid`, from where a row is, and `tableoid`. There are no others.
+"""System columns of lake tables: `ctid`, from a row's place, and `tableoid`. There are no others.
 
 A ctid is "(block,offset)". Here it is a row's number in its table (`storage.parquet.row_numbers`), in blocks of 32,768
-rows: so it is unique and has an order, that in which rows were written, and as long as nobody changes the row or its
-file is merged with others, the row keeps it.
+rows. So it is unique and has the order in which rows were written. A row keeps it until it changes or its file is
+compacted.
 
-`xmin` and its kin name transactions, of which the lake keeps nothing; they are refused.
+`xmin` and the like name transactions, of which the lake keeps nothing; they are refused.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def system_column(scan: ScanBuilder | None, attnum: int) -> Value:
-    """The value of a system column of a scan; None where the row is not one that stands in a file."""
+    """Return the value of a system column of a scan; None if the row does not stand in a file."""
     if scan is None or attnum not in (CTID, TABLE_OID):
         raise refused(attnum, "" if scan else " in this place")
     scan.needs_number = True

@@ -1,8 +1,8 @@
-"""Types that users have made, as far as columns of a statement's tables are of them: enumerations, and domains.
+"""Users' types in the columns of a statement's tables: enumerations, and domains.
 
-A domain's values are what it is over (planner/translate/domains.py). An enumeration's values are held as the texts of
-their
-labels: equal texts are equal values, but their order is that of the labels. So what orders them orders their ranks.
+A domain's values are those of its base type (planner/translate/domains.py). An enumeration's values are held as the
+texts of their labels: equal texts are equal values, but their order is that of the labels. So sorting and comparing use
+their ranks.
 """
 
 from __future__ import annotations
@@ -19,15 +19,18 @@ from planner.spark.builders import Expression, binary, call, cast, raw, string
 from planner.spark.literals import literal
 from planner.spark.values import Value
 
-# Functions of enumerations that go by their order: those that tell of two, and the aggregates that choose one.
+# Functions of enumerations that use their order: comparisons, and the aggregates that choose a value.
 _COMPARISONS: Final = frozenset(f"enum_{name}(anyenum,anyenum)" for name in ("lt", "le", "gt", "ge"))
 _EXTREMES: Final = frozenset({"min(anyenum)", "max(anyenum)"})
 
 
 @dataclass(frozen=True, slots=True)
 class UserTypes:
-    """`labels` are those of each enumeration, in its order; `texts` each label's by its OID; `bases` what each domain
-    is over, in `domains`; `carried` the types whose values are texts to all but PostgreSQL."""
+    """The users' types of a statement's tables.
+
+    `labels` are those of each enumeration, in its order; `texts` each label's by its OID; `bases` each domain's base
+    type, for `domains`; `carried` the types whose values are texts to all but PostgreSQL.
+    """
 
     labels: Mapping[int, tuple[str, ...]]
     texts: Mapping[int, str]
@@ -37,7 +40,7 @@ class UserTypes:
 
     @classmethod
     def of(cls, tables: Iterable[Table]) -> UserTypes:
-        """Those of the tables' columns."""
+        """Return the types of the tables' columns."""
         columns = [
             column for table in tables for column in table.columns if column.labels or column.domain or column.carried
         ]
@@ -50,34 +53,35 @@ class UserTypes:
         )
 
     def knows(self, type_oid: int) -> bool:
-        """Whether it is a type whose values Spark can compute with: one of the lake's own, or one of these."""
+        """Whether Spark can compute with values of the type: it is one of the lake's own, or one of these."""
         if type_oid < FIRST_USER_OID:
             return type_oid not in self.carried
         return self.bases.get(type_oid, CARRIED) != CARRIED or type_oid in self.labels
 
     def base(self, type_oid: int) -> int:
-        """What a type made by users is held as: an enumeration itself, a domain's base type; 0A000 for any other."""
+        """Return the type in which a user's type is held: an enumeration itself, a domain's base type; 0A000 for any
+        other."""
         found = self.bases.get(type_oid, type_oid)
         if is_enumeration(found) and found not in self.labels:
             raise unsupported(f"the type with OID {type_oid}")
         return found
 
     def label(self, type_oid: int, label_oid: int) -> Value:
-        """A constant of an enumeration; 0A000 for a label that it has got since."""
+        """Return a constant of an enumeration; 0A000 for a label that was added since."""
         text = self.texts.get(label_oid)
         if text is None:
             raise unsupported(f"the label with OID {label_oid} of an enumeration")
         return literal(text, type_oid)
 
     def rank(self, value: Value) -> Value:
-        """Which label of its enumeration a value is, from 1; NULL for NULL."""
+        """Return the rank of a value's label in its enumeration, from 1; NULL for NULL."""
         labels = self._labels(value.type_oid)
         if isinstance(value.constant, str):
             return literal(labels.index(value.constant) + 1, INT8)
         return Value(call("array_position", _array(labels), value.sql), INT8)
 
     def built(self, row: Row, given: Call) -> Value:
-        """A call of the allow-list, by the ranks of its arguments where it goes by the order of an enumeration."""
+        """Build a call of the allow-list, by the ranks of its arguments if it uses the order of an enumeration."""
         counted = given.signature == "count(any)" and given.aggregate is not None and not given.aggregate.distinct
         if any(each.type_oid == CARRIED for each in given.arguments) and not counted:
             raise unsupported(f"the function {given.signature} of this type")
@@ -101,5 +105,5 @@ def _array(labels: Iterable[str]) -> Expression:
 
 
 def _place(rank: Expression) -> Expression:
-    """A rank as an array's index."""
+    """Return a rank as an array's index."""
     return cast(binary("-", rank, raw("1L")), "INT")

@@ -31,7 +31,7 @@ _EXCLUSIONS: Final = 0x8000 | 0x10000 | 0x20000
 
 
 def window_function(translator: Translator, node: Node) -> Value:
-    """A WINDOWFUNC node."""
+    """Translate a WINDOWFUNC node."""
     context = translator.context
     signature = context.builtins.signature(node.winfnoid)
     row = (registry.AGGREGATES if node.winagg else registry.WINDOW_FUNCTIONS).get(signature)
@@ -66,8 +66,8 @@ class WindowedAggregation:
     def __call__(self, function: str, *arguments: Expression) -> Expression:
         given = list(arguments)
         if self._filter is not None:
-            # Not as FILTER: where that is never true, Spark makes a NULL of the aggregate, of which it then has no
-            # window. All these aggregates leave NULLs out.
+            # Not as FILTER: if that is never true, Spark makes a NULL of the aggregate, which then has no window. All
+            # these aggregates leave NULLs out.
             counted = raw("1") if isinstance(given[0], exp.Star) else given[0]
             given[0] = case((self._filter, counted))
         return over(exp.Anonymous(this=function, expressions=given), self._window)

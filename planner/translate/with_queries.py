@@ -1,7 +1,7 @@
 """WITH: common table expressions, recursive ones with UNION ALL included.
 
 Spark puts the query in the place of each of its names, and so computes it anew for each; PostgreSQL computes it once.
-Where the rows might differ, it is made one that Spark computes once, too.
+If the rows might differ, the query is changed so that Spark computes it once, too.
 """
 
 from __future__ import annotations
@@ -69,14 +69,16 @@ def _reads(query: Expression, names: Collection[str]) -> bool:
 
 
 def _computed_once(inner: Selected, alias: str) -> exp.Select:
-    """The query with a condition that is always true and of chance, by Spark's lights: it computes such a WITH query
-    once, for all who read it (InlineCTE, ReplaceCTERefWithRepartition)."""
+    """Return the query with an always true condition that Spark takes for random.
+
+    Spark computes such a WITH query once, for all its readers (InlineCTE, ReplaceCTERefWithRepartition).
+    """
     chance = binary(">=", call("rand", integer(0)), integer(0))
     return relation_output.select([column(alias, item.name) for item in inner.outputs], inner.derived(alias), chance)
 
 
 def attached(result: Selected, common: list[exp.CTE]) -> Selected:
-    """The query with its WITH clause."""
+    """Return the query with its WITH clause."""
     if not common:
         return result
     recursive = any(isinstance(item.args.get("alias"), exp.TableAlias) and item.alias_column_names for item in common)
@@ -126,7 +128,7 @@ def _recursive(scope: Scope, node: Node, name: str) -> exp.CTE:
 
 
 def _refuse_hidden_recursion(query: Node, name: str) -> None:
-    """Spark takes the reference to the query itself in FROM only, once."""
+    """Refuse recursion elsewhere: Spark takes the reference to the query itself in FROM only, once."""
     references = [
         node
         for node in walk(query)

@@ -1,1 +1,1 @@
-"""PostgreSQL's analysed tree: its nodes and constants, and what they name. Pure reading."""
+"""PostgreSQL's analysed tree: its nodes and constants, and the objects that they name. Pure."""

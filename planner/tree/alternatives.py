@@ -1,7 +1,7 @@
-"""A long OR of comparisons of one column with constants is a comparison with any of them, and a long AND with all.
+"""A long OR of comparisons of one column with constants, as one comparison with any of them; a long AND with all.
 
-Machines write such conditions, thousands of parts long. As a list of constants they cost a hundredth, and index and
-statistics are of use. NULL counts in both as it does in OR and AND.
+Programs write such conditions, thousands of parts long. As a list of constants they cost a hundredth, and indexes and
+statistics can serve them. NULL counts in both as it does in OR and AND.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _OPERANDS: Final = 2
 
 
 def alternatives(node: Node) -> Sequence[Node]:
-    """The parts of an AND or OR; those of them that are alike are put together where they are many."""
+    """Return the parts of an AND or OR; similar parts are combined if they are many."""
     parts: Sequence[Node] = node.args
     if len(parts) < _ALIKE_MIN:
         return parts
@@ -37,7 +37,7 @@ def alternatives(node: Node) -> Sequence[Node]:
 
 
 def _key(part: Node) -> tuple[Any, ...] | None:
-    """What comparisons have in common that can be put together; None for what is none of a column with a constant."""
+    """Return the common part of comparisons that can be combined; None for anything but a column with a constant."""
     if part.type != "OPEXPR" or part.opretset or len(part.args) != _OPERANDS:
         return None
     left, right = part.args

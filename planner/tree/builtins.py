@@ -1,7 +1,7 @@
-"""What a PostgreSQL's catalog says of its functions and types, by OID: the planner's dictionary.
+"""PostgreSQL's functions and types by OID, as its catalog has them.
 
-Immutable and without I/O: whoever has a connection runs `FUNCTIONS_QUERY` and `TYPES_QUERY` once per catalog and
-calls `Builtins.from_rows`. Functions made later (CREATE FUNCTION) are unknown here and therefore refused.
+Immutable and without I/O: a caller with a connection runs `FUNCTIONS_QUERY` and `TYPES_QUERY` once per catalog and
+calls `Builtins.from_rows`. Later functions (CREATE FUNCTION) are unknown here and therefore refused.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Type:
 
 @dataclass(frozen=True, slots=True)
 class Builtins:
-    """Functions and types by OID. `signatures` caches what `signature` gave."""
+    """Functions and types by OID. `signatures` caches the results of `signature`."""
 
     functions: Mapping[int, Function]
     types: Mapping[int, Type]
@@ -64,7 +64,7 @@ class Builtins:
 
     @classmethod
     def from_rows(cls, functions: Iterable[Sequence[Any]], types: Iterable[Sequence[Any]]) -> Builtins:
-        """From the rows that `FUNCTIONS_QUERY` and `TYPES_QUERY` give, columns in their order."""
+        """Read the rows of `FUNCTIONS_QUERY` and `TYPES_QUERY`, columns in their order."""
         return cls(
             {
                 row[0]: Function(row[0], row[1], row[2], tuple(row[3]), row[4], row[5], row[6], row[7])
@@ -74,14 +74,15 @@ class Builtins:
         )
 
     def type_name(self, oid: int) -> str:
-        """The type's name, with its schema where that is not pg_catalog."""
+        """Return the type's name, with its schema unless that is pg_catalog."""
         found = self.types.get(oid)
         if found is None:
             return f"type {oid}"
         return found.name if found.schema == "pg_catalog" else f"{found.schema}.{found.name}"
 
     def signature(self, oid: int) -> str:
-        """Such as `numeric_add(numeric,numeric)`: the key of the allow-list. 0A000 for an unknown function."""
+        """Return a signature such as `numeric_add(numeric,numeric)`, the key of the allow-list. 0A000 for an unknown
+        function."""
         cached = self.signatures.get(oid)
         if cached is None:
             function = self.functions.get(oid)
@@ -93,7 +94,7 @@ class Builtins:
         return cached
 
     def base_type(self, oid: int) -> int:
-        """The type itself, or what a domain is over in the end."""
+        """Return the type itself, or the base type of a domain."""
         found = self.types.get(oid)
         while found is not None and found.kind == "d":
             oid = found.base

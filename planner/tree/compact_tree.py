@@ -1,7 +1,7 @@
-"""The text of a tree without its long constants, which are kept beside it as the bytes that they are.
+"""The text of a tree without its long constants, which are kept beside it as bytes.
 
-PostgreSQL writes each byte as a number, so a literal of 64 megabytes is some 256 of them. What PostgreSQL has sent is
-read slice by slice, and never made a text as a whole.
+PostgreSQL writes each byte as a number, so a literal of 64 megabytes takes some 256 of them. PostgreSQL's message is
+read slice by slice, and never turned into one text.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 _SLICE: Final = 1 << 18
 # So many characters of numbers stay in the text.
 _LONG: Final = 4096
-# Of a datum alone do numbers stand in such brackets: within a name, blanks stand behind a backslash.
+# Only a datum has numbers in such brackets: within a name, blanks stand behind a backslash.
 _BEGIN: Final = re.compile(rb"(?<=[0-9][ \n])\[[ \n]([-0-9 \n]{%d,})" % _LONG)
 _PERHAPS: Final = re.compile(rb"-?[0-9]+[ \n]?(?:\[[ \n]?[-0-9 \n]{0,%d})?\Z" % _LONG)
 _NUMBERS: Final = re.compile(rb"[-0-9 \n]*")
@@ -25,8 +25,10 @@ _MARK: Final = "#"
 
 
 class TreeText(str):
-    """A tree's text. In the place of long constants it has marks, which tell them apart by their content; `kept` are
-    these constants, in order."""
+    """A tree's text, with marks in place of long constants.
+
+    Marks tell constants apart by their content; `kept` are these constants, in order.
+    """
 
     __slots__ = ("kept",)
     kept: tuple[bytes, ...]
@@ -38,17 +40,17 @@ class TreeText(str):
 
     @property
     def size(self) -> int:
-        """How much there is to think about."""
+        """The size of the tree, constants included."""
         return len(self) + sum(len(constant) for constant in self.kept)
 
 
 def kept_constant(content: str, kept: tuple[bytes, ...]) -> str | bytes:
-    """The constant that a mark stands for; numbers as they are."""
+    """Return the constant that a mark stands for; numbers as they are."""
     return kept[int(content[1:].split(":", maxsplit=1)[0])] if content.startswith(_MARK) else content
 
 
 def compact(data: bytes | bytearray, start: int, end: int) -> TreeText:
-    """The tree that PostgreSQL has written between these places, in UTF-8."""
+    """Return the tree that PostgreSQL has written between these places, in UTF-8."""
     texts: list[bytes] = []
     kept: list[bytes] = []
     numbers: list[bytes] | None = None  # the constant that is being read
@@ -82,7 +84,7 @@ def _keep(texts: list[bytes], kept: list[bytes], numbers: list[bytes]) -> None:
 
 
 def _pieces(data: bytes | bytearray, start: int, end: int) -> Iterator[bytes]:
-    """Slices that end at a blank and do not cut the beginning of a constant."""
+    """Yield slices that end at a blank and do not cut the beginning of a constant."""
     view, rest = memoryview(data), b""
     while start < end:
         after = min(start + _SLICE, end)
@@ -100,7 +102,7 @@ def _pieces(data: bytes | bytearray, start: int, end: int) -> Iterator[bytes]:
 
 
 def _characters(texts: list[bytes]) -> Iterator[bytes]:
-    """The same, but none ends within a character of several bytes."""
+    """Yield the same slices, but none ends within a character of several bytes."""
     rest = b""
     for text in texts:
         whole = rest + text
@@ -111,7 +113,7 @@ def _characters(texts: list[bytes]) -> Iterator[bytes]:
 
 
 def _bytes_of(text: bytes) -> bytes:
-    """Numbers of three digits at most, with a sign or without, each followed by a blank, as bytes."""
+    """Return numbers of three digits at most, with a sign or without, each followed by a blank, as bytes."""
     octets = np.frombuffer(b"    " + text + b" ", np.uint8)
     is_blank = octets <= _BLANK
     last = np.flatnonzero(is_blank[1:] & ~is_blank[:-1])  # the last digits

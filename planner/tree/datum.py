@@ -1,9 +1,9 @@
-"""Reads constants: the bytes of a Datum as PostgreSQL's node text has them, and parameters' canonical text.
+"""Constants: the bytes of a Datum in PostgreSQL's node text, and parameters' canonical text, as Python values.
 
-Gives Python values: bool, int, float, str, bytes, `decimal.Decimal` (its exponent is the display scale),
-`Infinite` for infinite dates and timestamps, `datetime.date`, `datetime.time`, naive `datetime.datetime` for
-timestamp, UTC-aware for timestamptz, `Interval`, tuples for one-dimensional arrays, an int for a tid. What Python's
-types cannot hold (years before 1 or after 9999, NaN and infinite numerics, arrays with other bounds) is refused: 0A000.
+The values: bool, int, float, str, bytes, `decimal.Decimal` (its exponent is the display scale), `Infinite` for infinite
+dates and timestamps, `datetime.date`, `datetime.time`, naive `datetime.datetime` for timestamp, UTC-aware for
+timestamptz, `Interval`, tuples for one-dimensional arrays, an int for a tid. Values that Python's types cannot hold
+(years before 1 or after 9999, NaN and infinite numerics, arrays with other bounds) are refused: 0A000.
 
 Sources: PostgreSQL 18, src/include/varatt.h (headers of variable-length values), src/backend/utils/adt/numeric.c
 (NumericShort, NumericLong), src/include/utils/array.h, src/include/datatype/timestamp.h. Little-endian machines.
@@ -67,7 +67,7 @@ class Infinite:
 
 
 def read(type_oid: int, data: bytes) -> Any:
-    """The value of a constant of this type whose Datum is `data`. 0A000 for types unknown here."""
+    """Return the value of a constant of this type whose Datum is `data`. 0A000 for types unknown here."""
     reader = _READERS.get(type_oid)
     try:
         if reader is not None:
@@ -82,7 +82,7 @@ def read(type_oid: int, data: bytes) -> Any:
 
 
 def content(data: bytes) -> bytes:
-    """What a varlena holds, without its header."""
+    """Return the content of a varlena, without its header."""
     if data[0] & 1:  # one-byte header; constants are never toasted
         return data[1 : data[0] >> 1]
     (header,) = struct.unpack_from("<I", data)
@@ -106,7 +106,7 @@ def _date(data: bytes) -> Any:
 
 
 def date_of(days: int) -> datetime.date | Infinite:
-    """The date that is `days` after 2000-01-01."""
+    """Return the date that is `days` after 2000-01-01."""
     if days in (-(2**31), 2**31 - 1):
         return Infinite(days > 0)
     try:
@@ -178,7 +178,7 @@ def _uuid_text(digits: str) -> str:
 
 
 def _tid(data: bytes) -> int:
-    """`ItemPointerData` of storage/itemptr.h."""
+    """Read `ItemPointerData` of storage/itemptr.h."""
     high, low, offset = struct.unpack_from("<HHH", data)
     number: int = (high << 16 | low) << 16 | offset
     return number
@@ -260,7 +260,7 @@ _INTERVAL_PART: Final = re.compile(r"([+-]?\d+) (year|mon|day)s?|([+-])?(\d+):(\
 
 
 def read_text(type_oid: int, text: str) -> Any:
-    """The value of a parameter from its canonical text (DateStyle ISO, IntervalStyle postgres, bytea hex)."""
+    """Return the value of a parameter from its canonical text (DateStyle ISO, IntervalStyle postgres, bytea hex)."""
     element = element_type(type_oid)
     if element is not None:
         return tuple(None if item is None else read_text(element.oid, item) for item in _array_items(text))
@@ -278,7 +278,8 @@ _ARRAY_ITEM: Final = re.compile(r'(?:"((?:[^"\\]|\\.)*)"|([^",{}\\]+))(,|$)', re
 
 
 def _array_items(text: str) -> list[str | None]:
-    """The texts of a one-dimensional array's elements. 0A000 for arrays of several dimensions or with other bounds."""
+    """Return the texts of a one-dimensional array's elements. 0A000 for arrays of several dimensions or with other
+    bounds."""
     if not (text.startswith("{") and text.endswith("}")):
         raise unsupported("an array parameter with other bounds")
     inner, place = text[1:-1], 0

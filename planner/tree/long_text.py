@@ -1,6 +1,6 @@
-"""Looks at texts of any length, a piece at a time: a thread that does so lets others have the interpreter in between.
+"""String functions for texts of any length, a piece at a time, so that other threads get the interpreter in between.
 
-One call into C code keeps it until it is done, and a text may have hundreds of megabytes.
+One call into C code holds the interpreter until it ends, and a text may have hundreds of megabytes.
 """
 
 from __future__ import annotations
@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 from typing import Final
 
-# What takes a fraction of a millisecond: of a search for a few characters, and of a regular expression.
+# Characters that take a fraction of a millisecond: of a search for a few characters, and of a regular expression.
 _FIND: Final = 1 << 20
 _MATCH: Final = 1 << 16
 
 
 def find(text: str, part: str, start: int = 0, end: int | None = None) -> int:
-    """As str.find."""
+    """Do as str.find."""
     end = len(text) if end is None else min(end, len(text))
     more = len(part) - 1
     while start + more < end:
@@ -26,18 +26,18 @@ def find(text: str, part: str, start: int = 0, end: int | None = None) -> int:
 
 
 def count(text: str, character: str) -> int:
-    """As str.count, of one character."""
+    """Do as str.count, for one character."""
     return sum(text.count(character, start, start + _FIND) for start in range(0, len(text), _FIND))
 
 
 def holds_word(text: str, word: str) -> bool:
-    """Whether a word in lower case is in the text, in whatever case."""
+    """Whether a word in lower case is in the text, in any case."""
     more = len(word)
     return any(word in text[start : start + _FIND + more].lower() for start in range(0, len(text), _FIND))
 
 
 def run_end(characters: re.Pattern[str], text: str, start: int) -> int:
-    """Where a run of characters ends that begins there; `characters` is any number of them."""
+    """Return where a run of characters that begins there ends; `characters` is any number of them."""
     while True:
         found = characters.match(text, start, start + _MATCH)
         assert found is not None
@@ -47,7 +47,7 @@ def run_end(characters: re.Pattern[str], text: str, start: int) -> int:
 
 
 def search(edge: re.Pattern[str], longest: int, text: str, start: int) -> re.Match[str] | None:
-    """As `edge.search`; what it finds has so many characters at most."""
+    """Do as `edge.search`; a match has so many characters at most."""
     while start < len(text):
         found = edge.search(text, start, start + _MATCH + longest - 1)
         if found is not None:
@@ -57,5 +57,5 @@ def search(edge: re.Pattern[str], longest: int, text: str, start: int) -> re.Mat
 
 
 def piece_end(start: int) -> int:
-    """Where a match that begins there is to end at the latest."""
+    """Return where a match that begins there is to end at the latest."""
     return start + _MATCH

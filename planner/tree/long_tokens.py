@@ -1,7 +1,6 @@
-"""Tokens of a tree that are long, such as the body of a function: read a piece at a time, in time of their length.
+"""Long tokens of a tree, such as the body of a function: read a piece at a time, in linear time.
 
-One match of the reader's own expression (`planner.tree.nodes`) takes what is shorter; the two agree on where a token
-ends.
+One match of the reader's own expression (`planner.tree.nodes`) takes shorter ones; the two agree on where a token ends.
 """
 
 from __future__ import annotations
@@ -11,25 +10,25 @@ from typing import Final
 
 from planner.tree.long_text import piece_end
 
-# So much of a token the reader looks at; of one that ends there, or an escape before, it cannot tell the end.
+# The reader looks at so much of a token; if a token or an escape ends there, it cannot tell the end.
 LENGTH_MAX: Final = 1 << 16
 _ENDS_STRING: Final = (" ", "\n", ")", "}")
-# Characters, escapes of one, quotes that end nothing; possessively, so that no place to go back to is kept for each.
+# Characters, escapes of one, quotes that end nothing; possessively, so that no backtracking state is kept for each.
 _IN_STRING: Final = re.compile(r'[^"\\]*+(?:(?:\\.|"(?![ \n)}]|$))[^"\\]*+){0,1000}', re.DOTALL)
 _IN_WORD: Final = re.compile(r"[^\s(){}\\]*+(?:\\.[^\s(){}\\]*+){0,1000}", re.DOTALL)
-# In the place of a backslash that is meant: PostgreSQL's texts have no NUL.
+# A placeholder for a literal backslash: PostgreSQL's texts have no NUL.
 _MEANT: Final = "\0"
 
 
 def read_long(text: str, start: int) -> tuple[str, int, bool]:
-    """The string or word that begins there, escapes undone, where it ends, and whether it is a string."""
+    """Return the string or word that begins there, escapes undone, where it ends, and whether it is a string."""
     if text[start] == '"' and (found := _string(text, start)) is not None:
         return *found, True
     return *_word(text, start), False
 
 
 def _string(text: str, start: int) -> tuple[str, int] | None:
-    """A quote ends it where a separator follows, or nothing. None where it has no end."""
+    """Read a string. A quote ends it if a separator follows, or nothing. None if it has no end."""
     parts: list[str] = []
     place, size = start + 1, len(text)
     while place < size:
@@ -54,7 +53,7 @@ def _word(text: str, start: int) -> tuple[str, int]:
 
 
 def _piece_end(piece: re.Pattern[str], text: str, place: int, parts: list[str]) -> int:
-    """Read on from there: the end of what was read, which cuts no escape."""
+    """Read on from there; return the end of what was read, which cuts no escape."""
     found = piece.match(text, place, piece_end(place))
     assert found is not None
     end = found.end()
@@ -65,7 +64,7 @@ def _piece_end(piece: re.Pattern[str], text: str, place: int, parts: list[str]) 
 
 
 def unescaped(text: str) -> str:
-    """The text without the backslashes that escape what follows them."""
+    """Return the text without the backslashes that escape what follows them."""
     if "\\" not in text:
         return text
     return text.replace("\\\\", _MEANT).replace("\\", "").replace(_MEANT, "\\")

@@ -1,14 +1,14 @@
-"""Reads PostgreSQL's node text: the form of `debug_print_rewritten`, pg_node_tree columns and `nodeToString`.
+"""Reader of PostgreSQL's node text: the form of `debug_print_rewritten`, pg_node_tree columns and `nodeToString`.
 
-Contract: `parse(text)` gives an immutable tree or raises XX000; it never hangs and never guesses. Values:
+Contract: `parse(text)` returns an immutable tree or raises XX000; it never hangs and never guesses. Values:
 
 - `{TYPE :field value …}`: `Node`
 - `(a b …)`: tuple; `(i 1 2)`, `(o 1 2)`: tuple of int; `(b 1 2)`: `Bitmapset`
 - `<>`: None; `"text"`: str; `true`, `false`: bool; whole numbers: int; anything else: str, escapes undone
 - `4 [ 1 0 0 0 0 0 0 0 ]`: bytes, of the length that stands before the bracket
 
-Source: PostgreSQL 18, src/backend/nodes/{read,readfuncs,outfuncs,print}.c. The tree of PostgreSQL 18 is meant; field
-names are those of its headers nodes/parsenodes.h and nodes/primnodes.h.
+Source: PostgreSQL 18, src/backend/nodes/{read,readfuncs,outfuncs,print}.c. The tree is PostgreSQL 18's; field names are
+those of its headers nodes/parsenodes.h and nodes/primnodes.h.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _TOKEN: Final = re.compile(
     r"|((?:[^\s(){}\\]|\\.)+)",  # 8: a bare word
     re.DOTALL,
 )
-# A constant as a whole, by far the most frequent node of large statements: 1: what its like have in common, 2: where
-# it stands, 3, 4: the length of its datum and the numbers of that, where they are few.
+# A whole constant, by far the most frequent node of large statements. 1: the common part of similar constants, 2: its
+# place, 3, 4: the length of its datum and its numbers, if they are few.
 _CONST: Final = re.compile(
     r"(\{CONST :consttype \d+ :consttypmod -?\d+ :constcollid \d+ :constlen -?\d+ :constbyval (?:true|false)"
     r" :constisnull (?:true|false)) :location (-?\d+) :constvalue (?:<>\}|(\d+) \[ (?:((?:-?\d+ ){0,64})\]\})?)"
@@ -47,7 +47,7 @@ _CONST: Final = re.compile(
 _DIGITS_MAX: Final = 4_000
 # More than PostgreSQL's own stack has room for.
 _DEPTH_MAX: Final = 100_000
-# Nodes of what is not analysed yet (EXECUTE's arguments) that may begin with a word that belongs to no field.
+# Nodes of unanalysed trees (EXECUTE's arguments) that may begin with a word that belongs to no field.
 _WITH_KIND: Final = frozenset({"A_CONST", "A_EXPR"})
 
 
@@ -83,12 +83,12 @@ class Node:
         return f"{{{self.type} {' '.join(f':{name} {value!r}' for name, value in self.fields.items())}}}"
 
     def replaced(self, **fields: Any) -> Node:
-        """The same node with some fields changed."""
+        """Return the same node with some fields changed."""
         return Node(self.type, {**self.fields, **fields})
 
 
 class Const(Node):
-    """A constant. Its fields are read when somebody looks at them."""
+    """A constant. Its fields are read on first use."""
 
     __slots__ = ("_common", "_content", "_length", "_location", "_read")
 
@@ -113,14 +113,14 @@ class Const(Node):
 
 
 def parse(text: str) -> Any:  # noqa: C901
-    """The tree that `text` describes, be it wrapped into lines or not."""
+    """Return the tree that `text` describes, wrapped into lines or not."""
     kept = text.kept if isinstance(text, TreeText) else ()
     text = unwrapped(text)
     commons: dict[str, dict[str, Any]] = {}
     # Each open bracket is a frame: (kind, content, name of the field awaiting its value).
     stack: list[tuple[str, Any, Any]] = []
-    node: dict[str, Any] | None = None  # the fields of the innermost bracket where that is a node
-    items: list[Any] | None = None  # its elements where that is a list
+    node: dict[str, Any] | None = None  # the fields, if the innermost bracket is a node
+    items: list[Any] | None = None  # its elements, if that is a list
     name: str | None = None
     kind = ""
     result: Any = None
@@ -204,7 +204,7 @@ def parse(text: str) -> Any:  # noqa: C901
 def _const(
     text: str, place: int, commons: dict[str, dict[str, Any]], kept: tuple[bytes, ...]
 ) -> tuple[Const, int] | None:
-    """The constant that begins there, and where it ends; None where it is not as such nodes are."""
+    """Return the constant that begins there, and where it ends; None if it does not have a constant's form."""
     found = _CONST.match(text, place)
     if found is None:
         return None
@@ -224,7 +224,7 @@ def _const(
 
 
 def _datum(text: str, length: str, place: int, kept: tuple[bytes, ...]) -> tuple[bytes, int]:
-    """The bytes that stand there, up to the bracket, and where that is."""
+    """Return the bytes of a datum up to the bracket, and where that is."""
     close = text.find("]", place)
     if close < 0 or (close > place and text[close - 1] != " "):
         raise malformed("a constant")
@@ -232,8 +232,7 @@ def _datum(text: str, length: str, place: int, kept: tuple[bytes, ...]) -> tuple
 
 
 class Constants(tuple[Any, ...]):
-    """A list in which there is nothing but constants and the client's parameters, or lists of these: rows of VALUES,
-    the elements of IN."""
+    """A list of only constants and client parameters, or lists of these: rows of VALUES, the elements of IN."""
 
     __slots__ = ()
 
@@ -277,7 +276,7 @@ def _word(text: str) -> Any:
 
 
 def _more(before: Any, value: Any) -> Any:
-    """Some arrays are written without brackets (a list of columns of an expanded partition, say)."""
+    """Append to an array without brackets (a list of columns of an expanded partition, say)."""
     return (*before, value) if isinstance(before, _Run) else _Run((before, value))
 
 
@@ -288,14 +287,14 @@ class _Run(tuple[Any, ...]):
 
 
 def text(value: Any) -> str | None:
-    """A field that holds a name: PostgreSQL writes names bare, so `true` and `false` come as bool."""
+    """Return a field that holds a name: PostgreSQL writes names bare, so `true` and `false` come as bool."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return None if value is None else str(value)
 
 
 def name_of(value: Any) -> str:
-    """A field that holds the name of something that must have one."""
+    """Return a field that holds the name of something that must have one."""
     found = text(value)
     if found is None:
         raise malformed("a name is missing")
@@ -303,20 +302,20 @@ def name_of(value: Any) -> str:
 
 
 def walk(tree: Any) -> Iterator[Node]:
-    """Every node of the tree, outermost first, but for those in lists of nothing but constants and parameters."""
+    """Yield every node of the tree, outermost first, except those in lists of only constants and parameters."""
     pending = [tree]
     while pending:
         item = pending.pop()
         if isinstance(item, Node):
             yield item
-            if type(item) is not Const:  # which has no nodes in it
+            if type(item) is not Const:  # it contains no nodes
                 pending.extend(item.fields.values())
         elif isinstance(item, tuple) and type(item) is not Constants:
             pending.extend(item)
 
 
 def remembered(asked: Callable[[Any], _T]) -> Callable[[Any], _T]:
-    """What a query is asked more than once, by looking at all of its nodes, it keeps the answer of."""
+    """Cache the result of a function that reads all nodes of a query, in the query."""
 
     @wraps(asked)
     def answer(tree: Any) -> _T:
@@ -333,7 +332,7 @@ def remembered(asked: Callable[[Any], _T]) -> Callable[[Any], _T]:
 
 
 def constants(tree: Any) -> Iterator[Node]:
-    """Every constant of the tree, and every parameter."""
+    """Yield every constant of the tree, and every parameter."""
     pending = [tree]
     while pending:
         item = pending.pop()

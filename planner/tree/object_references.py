@@ -1,4 +1,4 @@
-"""What a utility statement, which is not analysed, mentions by name: itself, types, functions, relations."""
+"""The names in an unanalysed utility statement: its own object, types, functions, relations."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ _OWN_SCHEMA: Final = "pg_catalog"
 
 
 def mentioned(utility: Node, builtins: Builtins) -> frozenset[str]:
-    """The names, without schemas, but for those that PostgreSQL's own things have; what is made goes by any name. What
-    stands in the text of a function is not among them."""
+    """Return the names, without schemas, except those of PostgreSQL's own objects; new objects may have any name.
+
+    Names in the text of a function are not among them.
+    """
     made = {name_of(value[-1]) for value in utility.fields.values() if _is_name(value)}
     found: set[str] = set()
     for node in walk(utility):

@@ -1,4 +1,4 @@
-"""Query levels: which nodes of a tree mean something of a query around it."""
+"""Query levels: the nodes of a tree that refer to a query around it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 from planner.tree.alternatives import alternatives
 from planner.tree.nodes import Const, Constants, Node
 
-# Fields that say how many levels up the thing is that a node means.
+# Fields with the number of levels up to which a node refers.
 _LEVELS: Final = {
     "VAR": "varlevelsup",
     "AGGREF": "agglevelsup",
@@ -19,7 +19,8 @@ _VALUES: Final = frozenset({"VAR", "AGGREF", "GROUPINGFUNC"})
 
 
 def leveled(value: Any, depth: int = 0) -> Iterator[tuple[Node, int, int]]:
-    """(node, levels up, depth) of each node that names its level; depth counts the queries between it and `value`.
+    """Yield (node, levels up, depth) of each node that names its level; depth counts the queries between it and
+    `value`.
 
     The inside of an aggregate of an outer level is left out: the aggregate is one value.
     """
@@ -37,7 +38,7 @@ def leveled(value: Any, depth: int = 0) -> Iterator[tuple[Node, int, int]]:
 
 
 def _inside(value: Any, depth: int) -> list[tuple[Any, int]]:
-    """What stands in a node or a list, with its depth: the last first."""
+    """Return the contents of a node or a list, with their depth: the last first."""
     if isinstance(value, Node):
         if type(value) is Const:
             return []
@@ -52,7 +53,7 @@ def _inside(value: Any, depth: int) -> list[tuple[Any, int]]:
 
 
 def outer_values(value: Any, depth: int = 0) -> Iterator[Node]:
-    """The variables and aggregates of queries around, as a query `depth + 1` levels above their own writes them.
+    """Yield the variables and aggregates of outer queries, as a query `depth + 1` levels above their own writes them.
 
     `value` is an expression or a part of a query; with depth 0 it belongs to the level itself.
     """
@@ -89,9 +90,9 @@ def _with_depth(value: Any, depth: int) -> Iterator[tuple[Node, int]]:
 
 
 def shifted(value: Any, levels: int, depth: int = 0) -> Any:
-    """The query, or expression of a level, with what it uses of queries around it so many levels farther up."""
+    """Return the query, or expression of a level, with its outer references moved so many levels farther up."""
     if isinstance(value, tuple):
-        # Lists of numbers are tuples too; those of nodes alone change.
+        # Lists of numbers are tuples too; only those of nodes change.
         return tuple(shifted(item, levels, depth) for item in value) if type(value) is tuple else value
     if not isinstance(value, Node) or type(value) is Const:
         return value
@@ -106,7 +107,7 @@ def shifted(value: Any, levels: int, depth: int = 0) -> Any:
 
 
 def conjuncts(node: Node | None) -> list[Node]:
-    """The parts that AND joins; none for no condition."""
+    """Return the parts that AND joins; none for no condition."""
     if node is None:
         return []
     if node.type == "BOOLEXPR" and node.boolop == "and":
@@ -117,7 +118,7 @@ def conjuncts(node: Node | None) -> list[Node]:
 
 
 def conjunction(parts: list[Node]) -> Node | None:
-    """The parts joined by AND."""
+    """Return the parts joined by AND."""
     if len(parts) < 2:
         return parts[0] if parts else None
     return Node("BOOLEXPR", {"boolop": "and", "args": tuple(parts)})

@@ -1,4 +1,4 @@
-"""Whether a statement asks for the client's encoding: while the gateway works, its backend has another."""
+"""Whether a statement reads the client's encoding, which differs from the backend's while the gateway works."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FUNCTIONS: Final = frozenset({"pg_client_encoding", "pg_show_all_settings"})
 
 
 def reads_encoding(query: Node, builtins: Builtins) -> str | None:
-    """The function by which the analysed statement may see it; None for others."""
+    """Return the function by which the analysed statement may read it; None for others."""
     for node in walk(query):
         if node.type != "FUNCEXPR":
             continue

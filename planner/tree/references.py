@@ -1,4 +1,4 @@
-"""Which relations and functions a statement's tree names anywhere: what routing asks first."""
+"""The relations and functions that a statement's tree names anywhere; routing reads them first."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from planner.tree.nodes import Node, remembered, text, walk
 _RTE_RELATION: Final = 0
 _RTE_SUBQUERY: Final = 1
 _RTE_CTE: Final = 6
-# What RTEPermissionInfo adds to an attribute's number (FirstLowInvalidHeapAttributeNumber).
+# The offset of RTEPermissionInfo's attribute numbers (FirstLowInvalidHeapAttributeNumber).
 _ATTRIBUTE_OFFSET: Final = 7
 # PostgreSQL's own functions that run SQL which is not in the tree: given as text, or that of a cursor.
 RUNS_SQL: Final = frozenset(
@@ -27,9 +27,9 @@ _FUNCTION_FIELDS: Final = ("funcid", "opfuncid", "aggfnoid", "winfnoid")
 
 @remembered
 def relations(tree: Any) -> frozenset[int]:
-    """OIDs of all relations that the tree reads or changes: in sublinks, in CTEs, and below views too.
+    """Return the OIDs of all relations that the tree reads or changes: in sublinks, in CTEs, and below views too.
 
-    A view that was expanded is not in it; what it reads is. A view that is the target of a change is.
+    An expanded view is not in it, but the relations that it reads are. A view that is the target of a change is.
     """
     found = set()
     for node in walk(tree):
@@ -39,7 +39,7 @@ def relations(tree: Any) -> frozenset[int]:
 
 
 def tables_read(query: Node) -> frozenset[int]:
-    """OIDs of the relations that a change reads: its target only where that stands in it once more."""
+    """Return the OIDs of the relations that a change reads: its target only if it occurs once more."""
     found = []
     for node in walk(query):
         if node.type == "QUERY":
@@ -53,7 +53,7 @@ def tables_read(query: Node) -> frozenset[int]:
 
 @remembered
 def changed(tree: Any) -> frozenset[int]:
-    """OIDs of the relations that the tree's statements change, those in its WITH too."""
+    """Return the OIDs of the relations that the tree's statements change, those in its WITH too."""
     return frozenset(
         int(node.rtable[int(node.resultRelation) - 1].relid)
         for node in walk(tree)
@@ -63,26 +63,26 @@ def changed(tree: Any) -> frozenset[int]:
 
 @remembered
 def domains(tree: Any) -> frozenset[int]:
-    """OIDs of the domains that values of the tree become."""
+    """Return the OIDs of the domains to which the tree converts values."""
     return frozenset(int(node.resulttype) for node in walk(tree) if node.type == "COERCETODOMAIN")
 
 
 def tables_of_subqueries(query: Node, parts: Any) -> frozenset[int]:
-    """OIDs of the relations that subqueries in parts of a statement read, by themselves or by its WITH."""
+    """Return the OIDs of the relations that subqueries in parts of a statement read, directly or by its WITH."""
     if not any(node.type == "SUBLINK" for node in walk(parts)):
         return frozenset()
     return relations((parts, query.cteList if common_names(parts) else ()))
 
 
 def common_names(tree: Any) -> frozenset[str]:
-    """The names of WITH queries that the tree reads from, of any level."""
+    """Return the names of WITH queries that the tree reads from, of any level."""
     return frozenset(
         str(text(node.ctename)) for node in walk(tree) if node.type == "RANGETBLENTRY" and node.rtekind == _RTE_CTE
     )
 
 
 def views(tree: Any) -> dict[int, str]:
-    """The views that were expanded into subqueries: OID → the name that each goes by in the statement."""
+    """Return the views that were expanded into subqueries: OID → the view's name in the statement."""
     return {
         int(node.relid): str(node.eref.aliasname)
         for node in walk(tree)
@@ -92,13 +92,14 @@ def views(tree: Any) -> dict[int, str]:
 
 @remembered
 def references(query: Any) -> tuple[int, ...]:
-    """The OID of the relation that each entry of the tree's range tables is, or was before it was expanded."""
+    """Return the OID of the relation that each entry of the tree's range tables is, or was before it was expanded."""
     return tuple(int(node.fields.get("relid") or 0) for node in walk(query) if node.type == "RANGETBLENTRY")
 
 
 @remembered
 def functions(tree: Any) -> frozenset[int]:
-    """OIDs of all functions that the tree calls: directly, through operators, as aggregates or over windows."""
+    """Return the OIDs of all functions that the tree calls: directly, through operators, as aggregates or over
+    windows."""
     return frozenset(
         int(node.fields[name])
         for node in walk(tree)
@@ -109,15 +110,15 @@ def functions(tree: Any) -> frozenset[int]:
 
 
 def learn(query: Node) -> None:
-    """What every statement is asked, so that it is known."""
+    """Compute and cache what every statement is asked."""
     for ask in (relations, references, functions):
         ask(query)
 
 
 def selected_columns(tree: Any) -> dict[int, frozenset[int]]:
-    """The columns that the tree reads of each relation, by OID: attribute numbers, 0 for the row as a whole.
+    """Return the columns that the tree reads of each relation, by OID: attribute numbers, 0 for the whole row.
 
-    They are those for which PostgreSQL demands the privilege to read; views below are in it with all that they read.
+    They are those for which PostgreSQL demands the privilege to read; views below are included with all that they read.
     """
     found: dict[int, frozenset[int]] = {}
     for node in walk(tree):
@@ -128,16 +129,18 @@ def selected_columns(tree: Any) -> dict[int, frozenset[int]]:
 
 
 def written_columns(change: Node) -> frozenset[int]:
-    """The columns (attnums) of its target that an analysed INSERT, UPDATE or MERGE gives values: those for which
-    PostgreSQL demands the privilege to write."""
+    """Return the columns (attnums) of its target to which an analysed INSERT, UPDATE or MERGE gives values.
+
+    PostgreSQL demands the privilege to write them.
+    """
     target = change.rtable[int(change.resultRelation) - 1]
     demanded = change.rteperminfos[int(target.perminfoindex) - 1]
     return frozenset(number - _ATTRIBUTE_OFFSET for number in (*demanded.insertedCols, *demanded.updatedCols))
 
 
 def calls_users(statement: Any, builtins: Builtins) -> bool:
-    """Whether a utility statement, which is not analysed, may call functions made by users: such as go by other names
-    than PostgreSQL's own."""
+    """Whether an unanalysed utility statement may call functions of users: it uses names that are not PostgreSQL's
+    own."""
     known = {each.name for each in builtins.functions.values() if each.schema == "pg_catalog"}
     return any(node.type == "FUNCCALL" and text(node.funcname[-1]) not in known for node in walk(statement))
 

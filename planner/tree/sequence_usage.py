@@ -1,4 +1,4 @@
-"""Which statements may take numbers from sequences, as their trees tell."""
+"""Whether a statement may take numbers from sequences, by its tree."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _FUNCTIONS: Final = frozenset({"nextval", "setval"})
 
 
 def takes_numbers(query: Node, builtins: Builtins) -> bool:
-    """Whether the analysed statement takes any, or says which come next: by itself, or for a column's default."""
+    """Whether the analysed statement takes numbers or sets the next one, directly or for a column's default."""
     if any(node.type == "NEXTVALUEEXPR" for node in walk(query)):
         return True
     known = (builtins.functions.get(oid) for oid in functions(query))

@@ -1,4 +1,4 @@
-"""Which system columns of lake tables a statement may name: `ctid` and `tableoid`. Pure."""
+"""The system columns of lake tables that a statement may name: `ctid` and `tableoid`. Pure."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _INSERT, _MERGE = 3, 5  # CmdType of nodes.h
 
 
 def check_system_columns(tree: Any) -> None:
-    """Refuses those that nobody can tell, and what INSERT and MERGE would tell of rows as they are in the shadow, where
-    PostgreSQL makes them.
+    """Refuse unknown system columns, and values that INSERT and MERGE would return of rows in the shadow.
 
-    `xmax` is there what it is of a row that PostgreSQL has inserted, zero, or that ON CONFLICT has updated.
+    PostgreSQL writes these rows in the shadow. `xmax` is allowed: it is zero for an inserted row, and not zero for
+    a row that ON CONFLICT has updated.
     """
     for node in walk(tree):
         if node.type == "VAR" and int(node.varattno) in _UNKNOWN:
@@ -35,5 +35,5 @@ def check_system_columns(tree: Any) -> None:
 
 
 def refused(attnum: int, where: str = "") -> SluiceError:
-    """Of a system column that is not there, or not in this place."""
+    """Return the error for a system column that does not exist, or not in this place."""
     return unsupported(f'the system column "{_NAMES[attnum]}"{where}')

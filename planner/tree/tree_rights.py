@@ -1,8 +1,8 @@
-"""Which rights PostgreSQL demands for a statement's tree, as the tree itself says.
+"""The rights that PostgreSQL demands for a statement, read from its tree.
 
-To ask PostgreSQL about the statement's text once more (EXPLAIN) is not the same: code of a client's that runs while a
-text is analysed may change what its names mean from one time to the next. What is carried out is the tree.
-Source: ExecCheckOneRelPerms in execMain.c; acl.h for the bits.
+Asking PostgreSQL about the statement's text once more (EXPLAIN) is not the same: client code that runs while a text is
+analysed may change the meaning of its names from one time to the next. The tree is what is executed. Source:
+ExecCheckOneRelPerms in execMain.c; acl.h for the bits.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any, Final
 from planner.tree.nodes import Node
 
 _SELECT: Final = 1
-# What RTEPermissionInfo adds to an attribute's number (FirstLowInvalidHeapAttributeNumber).
+# The offset of RTEPermissionInfo's attribute numbers (FirstLowInvalidHeapAttributeNumber).
 _ATTRIBUTE_OFFSET: Final = 7
-# Those that are given on columns too, with the field that names the columns.
+# Rights that are granted on columns too, with the field that names the columns.
 _OF_COLUMNS: Final = (
     (1 << 0, "INSERT", "insertedCols"),
     (1 << 1, "SELECT", "selectedCols"),
@@ -30,8 +30,10 @@ ANY_COLUMN: Final = None
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """A right on a relation. `role` is 0 for whoever asks. `column` is a number, `WHOLE_ROW` or `ANY_COLUMN`: the right
-    on the table is enough, and so is that on the column."""
+    """A right on a relation. `role` is 0 for the current role.
+
+    `column` is a number, `WHOLE_ROW` or `ANY_COLUMN`: the right on the table is enough, and so is that on the column.
+    """
 
     relation: int
     role: int
@@ -40,7 +42,7 @@ class Demand:
 
 
 def demands(tree: Any) -> tuple[Demand, ...]:
-    """All that PostgreSQL demands. It asks nothing for a WITH query that is not read."""
+    """Return all that PostgreSQL demands. It demands nothing for a WITH query that is not read."""
     return tuple(dict.fromkeys(each for info in _infos(tree) for each in _of(info)))
 
 

@@ -1,6 +1,6 @@
 """The text of a tree as one line, and the bytes of its constants. Both may be hundreds of megabytes.
 
-The work on them is done by C code, slice by slice: a thread that does it lets others have the interpreter in between.
+C code does the work, slice by slice, so that other threads get the interpreter in between.
 """
 
 from __future__ import annotations
@@ -12,32 +12,32 @@ from typing import Final
 from catalog.errors import SluiceError, SqlState
 from planner.tree.long_text import find
 
-# print.c, format_node_dump: a line ends at a blank, which is lost, or, where it has none, behind this byte.
+# print.c, format_node_dump: a line ends at a blank, which is lost, or, if it has none, behind this byte.
 _LINE_LENGTH: Final = 78
 # A line that may be so long and has no blank; a character takes four bytes at most.
 _UNBROKEN: Final = re.compile(rf"\n[^\n][^ \n]{{{_LINE_LENGTH // 4},}}(?=\n)")
-# outfuncs.c, outToken: what ends a token stands behind a backslash where it belongs to one. A string of a list stands
-# in quotes, which do not.
+# outfuncs.c, outToken: a backslash precedes a separator inside a token. A string of a list is quoted, so separators
+# inside have none.
 _ESCAPED: Final = re.compile(rb"\\.", re.DOTALL)
 _SEPARATORS: Final = (b" ", b"(", b")", b"{", b"}")
 _BACKSLASHES: Final = re.compile(rb"\\+")
 _FIELD: Final = re.compile(rb":(?:base\.)?[A-Za-z_]\w*(?: |(?<![^\n]{78})$)")
 _BEHIND_FIELD: Final = re.compile(rb"(?<![^ (){}]):(?:base\.)?[A-Za-z_]\w*$")
 _UNKNOWN_END: Final = "nobody can tell whether a word in it ends with its line"
-# The longest name, and the quotes that it stands in.
+# The longest name, and its quotes.
 _NAME_LENGTH: Final = 63 + 2
 _SLICE: Final = 1 << 18
-# How PostgreSQL prints a byte: as a number with a sign or without, as the machine's characters are.
+# How PostgreSQL prints a byte: as a number with a sign or without, depending on the machine's characters.
 _BYTES: Final = {str(number): number & 0xFF for number in range(-128, 256)}
 
 
 def malformed(what: str) -> SluiceError:
-    """The error for a tree that is not what PostgreSQL 18 writes."""
+    """Return the error for a tree that PostgreSQL 18 does not write."""
     return SluiceError(SqlState.INTERNAL_ERROR, f"cannot read PostgreSQL's parse tree: {what}")
 
 
 def unwrapped(text: str) -> str:
-    """The text with the blanks at which PostgreSQL has broken its lines."""
+    """Return the text with the blanks at which PostgreSQL has broken its lines."""
     if "\n" not in text:
         return text
     text = text.strip("\n")
@@ -52,7 +52,7 @@ def unwrapped(text: str) -> str:
 
 
 def _slices(text: str, separator: str) -> Iterator[str]:
-    """Parts of the text; each but the first begins with a separator, each but the last is followed by one."""
+    """Yield parts of the text; each but the first begins with a separator, each but the last is followed by one."""
     place = 0
     while place < len(text):
         end = text.find(separator, place + _SLICE)
@@ -62,25 +62,25 @@ def _slices(text: str, separator: str) -> Iterator[str]:
 
 
 def _line_by_line(text: str) -> str:
-    """The same where a line may have ended within a token."""
+    """Unwrap the text if a line may have ended within a token."""
     # A line may have ended within a character as well.
     lines = text.encode("utf-8", "surrogateescape").split(b"\n")
     return b"".join(_Joining(lines).parts()).decode("utf-8", "surrogateescape")
 
 
 class _Joining:
-    """Goes through the lines and keeps what kind of token each of them ends in."""
+    """Goes through the lines and records the kind of token in which each of them ends."""
 
     def __init__(self, lines: list[bytes]) -> None:
         self._lines = lines
         self._escapes = False  # whether the line ends with a backslash that escapes what follows
         self._goes_on: list[bool] = []  # of each line: whether it may end with a line feed of the token's
-        self._token = b""  # of the token that the line ends in, the begin and the end; empty where it ends between two
+        self._token = b""  # the token in which the line ends, its begin and end; empty between two tokens
         self._length = 0  # its bytes, escapes undone
         self._is_value = False  # whether the token follows a field's name
 
     def parts(self) -> Iterator[bytes]:
-        """The lines, and what has to stand between them."""
+        """Yield the lines, and the separators between them."""
         within = False  # whether the last line ended behind a backslash that escapes this line's first byte
         for number, line in enumerate(self._lines[:-1]):
             if within and not line:  # the byte is a line feed, before or behind which the line was cut
@@ -112,7 +112,7 @@ class _Joining:
         self._length += len(plain) - cut - 1
 
     def _lost_blank(self, number: int) -> bool:
-        """Whether a blank or a line feed has to stand behind the line; otherwise it goes on with the next."""
+        """Whether a blank or a line feed must follow the line; otherwise the next line continues it."""
         line, following = self._lines[number], self._lines[number + 1]
         if not self._token:
             return not line.endswith(b"{")
@@ -154,7 +154,7 @@ class _Joining:
             return not self._may_be_cut(number)
         if not quoted and after in _SEPARATORS:
             raise malformed(_UNKNOWN_END)
-        # With those before a separator, one is left for that; the others stand in pairs.
+        # Together with those before a separator, one is left for that; the others stand in pairs.
         return (count % 2 == 1) == (after in _SEPARATORS or after == b"\t")
 
     def _may_be_cut(self, number: int) -> bool:
@@ -170,7 +170,7 @@ class _Joining:
 
 
 def datum(length: str, content: str | bytes) -> bytes:
-    """The bytes of a datum, of that length, which stand in `content` as numbers, or are it."""
+    """Return the bytes of a datum, of that length: `content` is their numbers, or the bytes."""
     try:
         if isinstance(content, bytes):
             data = content

@@ -4,10 +4,10 @@ Spark computes the rows of an INSERT, UPDATE or DELETE in one pass, so they are 
 decides where files are written:
 
 - A large INSERT … SELECT without RETURNING, into a table without arrays, is written by Spark's tasks, into a folder of
-the job's own, from which the files are moved under their final names.
+  the job's own, from which the files are moved under their final names.
 - Everything else returns as Arrow batches and is written here. For a small statement this saves the 0.1 s of a Spark
-write. It gives list elements field IDs, which Spark's Parquet writer cannot do (DuckDB reads elements without one as
-NULL). Memory is bounded: a row group, and a byte per row of each file that loses rows.
+  write. It gives list elements field IDs, which Spark's Parquet writer cannot do (DuckDB reads elements without one as
+  NULL). Memory is bounded: a row group, and a byte per row of each file that loses rows.
 
 A statement that fails or is cancelled removes what it wrote. A killed one leaves orphans, which `check` names.
 """

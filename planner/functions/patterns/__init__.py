@@ -1,1 +1,1 @@
-"""Patterns and regular expressions of PostgreSQL's, read by an allow-list and written as Java's."""
+"""Patterns and regular expressions of PostgreSQL, read by an allow-list and written as Java's."""

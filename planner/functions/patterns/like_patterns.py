@@ -1,4 +1,4 @@
-"""Patterns of LIKE and of SIMILAR TO: PostgreSQL's, as Spark's LIKE and as regular expressions mean the same."""
+"""Patterns of LIKE and SIMILAR TO, rewritten for Spark: as its LIKE and as regular expressions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from catalog.errors import unsupported
 
 
 def like_pattern(pattern: str) -> str | None:
-    """The pattern with escapes only where Spark allows them; None where it ends in a lone escape."""
+    """Return the pattern with escapes only where Spark allows them; None if it ends in a lone escape."""
     result = []
     characters = iter(pattern)
     for character in characters:
@@ -21,7 +21,7 @@ def like_pattern(pattern: str) -> str | None:
 
 
 def similar_pattern(pattern: str, escape: str) -> str:
-    """The regular expression that `similar_to_escape` makes of the pattern; an empty `escape` is none."""
+    """Return the regular expression that `similar_to_escape` makes of the pattern; an empty `escape` is none."""
     if len(escape) > 1:
         raise unsupported("SIMILAR TO with an escape of several characters")
     result, position = "^(?:", 0

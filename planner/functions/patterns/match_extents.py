@@ -1,14 +1,14 @@
-"""Whether a backtracking engine finds the very match that PostgreSQL's does, groups included.
+"""Whether a backtracking engine finds exactly PostgreSQL's match, groups included.
 
-PostgreSQL takes the longest match at the leftmost place (the shortest, where the pattern's first quantifier is not
-greedy), and inside of it each part from the left its longest (or shortest); Java takes the first that its search
-meets. They agree where
+PostgreSQL takes the longest match at the leftmost place (the shortest, if the pattern's first quantifier is not
+greedy), and inside of it each part from the left its longest (or shortest). Java takes the first that its search meets.
+They agree if
 
-- the pattern is deterministic: the next character alone tells how to go on, so there is but one way to match, and
-  greedy quantifiers all go to its end, or reluctant ones all to its first possible end; or
-- it is a plain sequence: without alternation, what is quantified is single characters, and between one capturing
-  parenthesis and the next at most one part varies in length; with more than one such part in all, the pattern must
-  end in `$`, which leaves the match but one end.
+- the pattern is deterministic: the next character alone decides, so there is only one way to match, and greedy
+  quantifiers all go to its end, or reluctant ones all to its first possible end; or
+- it is a plain sequence: it has no alternation, quantifies single characters only, and has at most one part of varying
+  length between one capturing parenthesis and the next. With more than one such part in all, the pattern must end in
+  `$`, which leaves only one end.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from planner.functions.patterns.regular_expressions import (
 
 
 def parse_test(pattern: str, insensitive: bool = False) -> Pattern:
-    """The pattern, of which it is certain whether it matches; 0A000 for any other."""
+    """Return the pattern, if it is certain whether it matches; 0A000 for any other."""
     found = parse(pattern, insensitive)
     if not _loops_are_flat(found.body):
         raise refused(pattern)
@@ -43,7 +43,7 @@ def parse_test(pattern: str, insensitive: bool = False) -> Pattern:
 
 
 def parse_match(pattern: str, insensitive: bool = False) -> Pattern:
-    """The pattern, of whose match the place and the groups are certain; 0A000 for any other."""
+    """Return the pattern, if the place and the groups of its match are certain; 0A000 for any other."""
     found = parse_test(pattern, insensitive)
     if not (_is_deterministic(found.body) or _is_plain_sequence(found.body)):
         raise refused(pattern)
@@ -51,7 +51,7 @@ def parse_match(pattern: str, insensitive: bool = False) -> Pattern:
 
 
 def groups(expression: Expression, certain: bool = True) -> Iterator[tuple[Group, bool]]:
-    """The capturing groups, each with whether it takes part in every match."""
+    """Yield the capturing groups, each with whether it takes part in every match."""
     match expression:
         case Group(body=body, number=number):
             if number is not None:
@@ -75,10 +75,10 @@ _ROUNDS_MAX: Final = 500
 
 
 def _loops_are_flat(body: Expression) -> bool:
-    """Whether Java repeats groups without a call for each round, of which there may be more than its stack holds.
+    """Whether Java repeats groups without a call for each round; its stack has no room for many.
 
-    It does where the quantifier is possessive, as `regular_expressions` writes it for groups without an upper bound.
-    That means the same where the pattern is deterministic, and no place between characters is asked for on the way.
+    It does if the quantifier is possessive, as `regular_expressions` writes it for groups without an upper bound. That
+    means the same if the pattern is deterministic and has no anchor on the way.
     """
     loops = [repeat for repeat in _repeats(body) if isinstance(repeat.body, Group)]
     if math.prod(repeat.most or 1 for repeat in loops) > _ROUNDS_MAX:
@@ -115,7 +115,7 @@ def _is_deterministic(body: Expression) -> bool:
 
 
 def _decides(expression: Expression, follow: Characters) -> bool:
-    """Whether each choice inside is settled by the next character, where `follow` may come after the expression."""
+    """Whether the next character decides each choice inside, if `follow` may come after the expression."""
     match expression:
         case Group(body=body):
             return _decides(body, follow)
@@ -141,7 +141,7 @@ def _decides(expression: Expression, follow: Characters) -> bool:
 
 
 def _first(expression: Expression) -> Characters:
-    """The characters that a match of the expression may begin with."""
+    """Return the characters that a match of the expression may begin with."""
     match expression:
         case Atom(characters=characters):
             return characters
@@ -217,7 +217,7 @@ def _is_plain_sequence(body: Expression) -> bool:
 
 
 def _flat(expression: Expression) -> list[Expression]:
-    """The parts of a sequence, those of `(?:…)` in place of it."""
+    """Return the parts of a sequence, those of `(?:…)` in place of it."""
     if isinstance(expression, Sequence):
         return [part for item in expression.parts for part in _flat(item)]
     if isinstance(expression, Group) and expression.number is None:

@@ -31,7 +31,7 @@ def _read(given: Call, reader: Callable[[str, bool], Pattern], flags: str = "") 
 
 
 def _flags(given: Call, index: int, global_allowed: bool = False) -> str:
-    """The argument with the flags, of which i, c and perhaps g are known."""
+    """Return the argument with the flags; i, c and perhaps g are supported."""
     if len(given.arguments) <= index:
         return ""
     flags = given.constant(index, "flags")
@@ -41,7 +41,7 @@ def _flags(given: Call, index: int, global_allowed: bool = False) -> str:
 
 
 def _known(pattern: Pattern, subject: Expression, result: Expression) -> Expression:
-    """The result, where the subject has no characters that Java is too old to know as letters or not."""
+    """Return the result, if the subject has no characters that Java is too old to classify as letters or not."""
     if not pattern.knows_letters:
         return result
     refusal = raise_error("0A000", "a regular expression over characters of a newer Unicode is not supported "
@@ -64,7 +64,7 @@ def _test(negated: bool, insensitive: bool) -> Build:
 
 
 def _similar(given: Call) -> Value:
-    """The pattern of SIMILAR TO as a regular expression."""
+    """Return the pattern of SIMILAR TO as a regular expression."""
     pattern = given.constant(0, "a pattern")
     escape = given.constant(1, "an escape") if len(given.arguments) > 1 else "\\"
     if pattern is None:
@@ -78,7 +78,7 @@ def _similar(given: Call) -> Value:
 
 
 def _group(pattern: Pattern, subject: Expression, number: int) -> Expression:
-    """A capturing group's text, or the whole match's (0), of a subject that matches; NULL where it took no part."""
+    """Return a capturing group's text, or the whole match's (0), of a subject that matches; NULL if it took no part."""
     found = call("regexp_extract", subject, string(pattern.java(capturing=True)), integer(number))
     body, certain = pattern.body, True
     for group, is_certain in match_extents.groups(pattern.body):
@@ -97,7 +97,7 @@ def _matched(pattern: Pattern, subject: Expression, result: Expression) -> Expre
 
 
 def _substring(given: Call) -> Value:
-    """The first group's text, where the pattern has one; otherwise the whole match's."""
+    """Return the first group's text if the pattern has one; otherwise the whole match's."""
     pattern = _read(given, parse_match)
     subject = given.sql[0]
     return given.result(_matched(pattern, subject, _group(pattern, subject, min(pattern.groups, 1))))
@@ -117,7 +117,7 @@ def _groups(given: Call) -> Value:
 
 
 def _repeatable(given: Call, flags: str) -> Pattern:
-    """A pattern that matches no empty text: after those the two engines go on differently."""
+    """Return a pattern that matches no empty text: after an empty match the two engines go on differently."""
     pattern = _read(given, parse_match, flags)
     if can_be_empty(pattern.body):
         raise unsupported(f"{given.signature} with a pattern that matches the empty text")
@@ -146,7 +146,7 @@ def _replace(given: Call) -> Value:
         pattern = _repeatable(given, flags)
         java, wanted = pattern.java(capturing=True), _java_replacement(replacement, pattern)
     else:
-        # The first match only: the shortest text before it, and whatever follows it, stay.
+        # The first match only: the shortest text before it, and the text after it, stay.
         pattern = _read(given, parse_match, flags)
         inner = pattern.java(capturing=True).removeprefix(pattern.flags)
         java = rf"{pattern.flags}\A(?<before>.*?)(?<match>{inner})(?<after>.*)\z"
@@ -159,7 +159,7 @@ _REPLACEMENT: Final = re.compile(r"\\([1-9&\\])|([^\\]+)", re.DOTALL)
 
 
 def _java_replacement(replacement: str, pattern: Pattern, whole: str = "$0") -> str:
-    """The replacement in Java's spelling: groups by their names, `\\&` as `whole`."""
+    """Return the replacement in Java's spelling: groups by their names, `\\&` as `whole`."""
     result, position = "", 0
     while position < len(replacement):
         found = _REPLACEMENT.match(replacement, position)

@@ -1,12 +1,12 @@
 """PostgreSQL's advanced regular expressions, read by an allow-list and written as Java's, which Spark uses.
 
-`parse` takes a constant pattern apart into the constructs whose meaning is beyond doubt: literals, `.`, `^`, `$`,
-bracket expressions, `\\d \\s \\w` and their negations, `\\A \\Z \\m \\M \\y`, groups, alternation, quantifiers. All
-else is refused by name. As a mere test for a match, what it gives means the same to a POSIX and to a backtracking
-engine; where the match itself counts, `planner.functions.patterns.match_extents` must agree as well.
+`parse` splits a constant pattern into the constructs whose meaning is certain: literals, `.`, `^`, `$`, bracket
+expressions, `\\d \\s \\w` and their negations, `\\A \\Z \\m \\M \\y`, groups, alternation, quantifiers. All else is
+refused by name. As a mere test for a match, the result means the same to a POSIX and to a backtracking engine. If the
+match itself counts, `planner.functions.patterns.match_extents` must agree as well.
 
-Source: PostgreSQL 18, src/backend/regex/{regc_lex,regcomp,regc_pg_locale}.c, documentation 9.7.3. Classes are those
-of the builtin collation C.UTF-8: digits are ASCII, letters are what Unicode calls alphabetic.
+Source: PostgreSQL 18, src/backend/regex/{regc_lex,regcomp,regc_pg_locale}.c, documentation 9.7.3. Classes are those of
+the builtin collation C.UTF-8: digits are ASCII, letters are Unicode's alphabetic characters.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SPACE: Final = _mask("\t\n\v\f\r ")
 
 @dataclass(frozen=True, slots=True)
 class Characters:
-    """A set that holds at least the characters that an atom matches: exact in ASCII, beyond it a list or any."""
+    """A set that includes at least the characters that an atom matches: exact in ASCII, beyond it a list or any."""
 
     ascii: int
     beyond: frozenset[int] | None  # None: perhaps every character outside ASCII
@@ -57,7 +57,7 @@ class Characters:
 NO_CHARACTERS: Final = Characters(0, frozenset())
 _ANY: Final = Characters(_ASCII_ALL, None)
 
-# --- what a pattern is made of ---
+# --- the parts of a pattern ---
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +96,14 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """One after the other."""
+    """Expressions one after the other."""
 
     parts: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One or the other."""
+    """Alternative expressions."""
 
     branches: tuple[Expression, ...]
 
@@ -113,7 +113,7 @@ Expression = Atom | Anchor | Group | Repeat | Sequence | Choice
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A pattern read. `knows_letters`: whether it depends on which characters are letters."""
+    """A parsed pattern. `knows_letters`: whether it depends on which characters are letters."""
 
     source: str
     insensitive: bool
@@ -122,7 +122,8 @@ class Pattern:
     knows_letters: bool
 
     def java(self, capturing: bool = False) -> str:
-        """The pattern for Java; capturing groups are named g1, g2, … or, where not asked for, do not capture."""
+        """Return the pattern for Java. Capturing groups are named g1, g2, …; without `capturing`, groups do not
+        capture."""
         return self.flags + _java(self.body, capturing)
 
     @property
@@ -131,7 +132,7 @@ class Pattern:
 
 
 def parse(pattern: str, insensitive: bool = False) -> Pattern:
-    """The pattern; 0A000 for one with a construct that is not known here."""
+    """Return the parsed pattern; 0A000 for one with an unsupported construct."""
     reader = _Reader(pattern, insensitive)
     body = reader.choice() if pattern else Sequence(())
     if reader.position != len(pattern):
@@ -143,14 +144,14 @@ def refused(pattern: str) -> Exception:
     return unsupported(f"the regular expression {pattern!r}")
 
 
-# Alphabetic in Unicode 16, together with what of it older ones did not call so.
+# Alphabetic in Unicode 16, and those of them that older versions did not call so.
 _LETTER: Final = r"\p{IsAlphabetic}\x{363}-\x{36f}\x{c04}\x{f82}\x{f83}\x{1dd3}-\x{1de6}\x{11080}\x{11081}"
 _WORD_JAVA: Final = rf"{_LETTER}0-9_"
 # Unicode's White_Space.
 _SPACE_JAVA: Final = r"\t\n\x{b}\f\r \x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}"
 _SPACES_BEYOND: Final = frozenset({0x85, 0xA0, 0x1680, 0x2028, 0x2029, 0x202F, 0x205F, 0x3000, *range(0x2000, 0x200B)})
 
-# By name: what stands in a Java bracket for it, its characters, and those of its negation.
+# By name: its form in a Java bracket, its characters, and those of its negation.
 _CLASSES: Final = {
     "digit": ("0-9", Characters(_DIGITS, frozenset()), Characters(_ASCII_ALL & ~_DIGITS, None)),
     "space": (_SPACE_JAVA, Characters(_SPACE, _SPACES_BEYOND), Characters(_ASCII_ALL & ~_SPACE, None)),
@@ -165,7 +166,7 @@ _OF_LETTERS: Final = frozenset({"word", "alpha", "alnum", "upper", "lower"})
 _CASES: Final = frozenset({"upper", "lower"})
 _SHORTHANDS: Final = {"d": "digit", "s": "space", "w": "word"}
 _CONTROLS: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "v": "\v"}
-# With a letter outside the BMP, one of them, for else Java looks but one unit of UTF-16 behind.
+# With a letter outside the BMP, one of them: otherwise Java looks only one unit of UTF-16 behind.
 _INSIDE: Final = f"[{_WORD_JAVA}\U00010000]"
 _WORD_START: Final = f"(?<!{_INSIDE})(?={_INSIDE})"
 _WORD_END: Final = f"(?<={_INSIDE})(?!{_INSIDE})"
@@ -310,7 +311,7 @@ class _Reader:
         return Atom(self._both_cases(_single(character)), literal(character))
 
     def _check_case(self, character: str) -> None:
-        """Outside ASCII, which characters are each other's other case is not the same to Java and PostgreSQL."""
+        """Refuse characters outside ASCII with case: Java and PostgreSQL disagree about their other case."""
         if self.insensitive and not character.isascii():
             raise refused(self.pattern)
 
@@ -379,7 +380,7 @@ def _single(character: str) -> Characters:
 
 
 def literal(character: str) -> str:
-    """The character itself, inside or outside of Java's brackets."""
+    """Return the character itself, inside or outside of Java's brackets."""
     if not character.isascii() or character.isalnum() or character == " ":
         return character
     return "\\" + character if character.isprintable() else f"\\x{{{ord(character):x}}}"
@@ -412,7 +413,7 @@ def _java(expression: Expression, capturing: bool) -> str:
         case Repeat(body=body, least=least, most=most, greedy=greedy):
             marks = {(0, None): "*", (1, None): "+", (0, 1): "?"}
             bounds = f"{{{least}}}" if least == most else f"{{{least},{'' if most is None else most}}}"
-            # Possessive: see match_extents, which has to allow it.
+            # Possessive: see match_extents, which must allow it.
             manner = "?" if not greedy else "+" if most is None and isinstance(body, Group) else ""
             return _java(body, capturing) + marks.get((least, most), bounds) + manner
         case Sequence(parts=parts):

@@ -1,6 +1,6 @@
-"""Correlated subqueries become joins here: Spark is never left to take a subquery apart from its outer rows.
+"""Correlated subqueries become joins: Spark never decorrelates a subquery itself.
 
-`levels` tells what a query uses of the queries around it, `source` holds the rows of a level and what is joined to
-them, `domain` the outer values that a subquery is computed for, `dependent` makes a relation of a subquery and says by
-what condition it is joined, `lateral` does so in FROM, and `check` looks at the SQL that leaves the planner.
+`levels` tells what a query uses of the queries around it. `source` holds the rows of a level and their joins. `domain`
+holds the outer values for which a subquery is computed. `dependent` turns a subquery into a relation with a join
+condition, `lateral` does so in FROM, and `check` inspects the SQL that leaves the planner.
 """

@@ -1,7 +1,7 @@
-"""A look at the SQL that leaves the planner: no subquery in it depends on the rows around it.
+"""A check of the SQL that leaves the planner: no subquery in it depends on the rows around it.
 
-Spark would take such a subquery apart by rules of its own, and those are wrong where it has a LIMIT: the LIMIT is taken
-for the whole table, or without its order.
+Spark's own rules for such a subquery are wrong if it has a LIMIT: they apply the LIMIT to the whole table, or without
+its order.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from planner.spark.builders import Expression
 
 
 def require_uncorrelated(query: Expression) -> None:
-    """0A000 where a subquery uses a column of a query around it, or where LATERAL is left."""
+    """Raise 0A000 if a subquery uses a column of a query around it, or if LATERAL is left."""
     outermost = _Query()
     open_queries = [outermost]
     pending: list[Expression | None] = [query]

@@ -1,9 +1,9 @@
-"""A correlated subquery as a relation, and the condition by which it is joined to its outer rows.
+"""A correlated subquery as a relation, with the condition of its join to the outer rows.
 
 Of three ways the first that fits is taken:
 
-- the subquery's rows as they are, where only conditions of its WHERE look at the outer row: these become the join's;
-- by columns of its own, where those conditions are equalities: the subquery is computed for every value of its columns;
+- the subquery's rows as they are, if only conditions of its WHERE use the outer row: these become the join's;
+- by columns of its own, if those conditions are equalities: the subquery is computed for every value of its columns;
 - by a domain: the subquery is computed for the distinct outer values, which are joined to its FROM. This always fits.
 
 Source of the last: Neumann and Kemper, Unnesting Arbitrary Queries (2015).
@@ -35,9 +35,9 @@ from planner.tree.nodes import Node
 
 @dataclass(frozen=True, slots=True)
 class Related:
-    """The subquery, and how it is joined: a condition on its columns under an alias; None for no condition.
+    """The subquery, and its join condition on its columns under an alias; None for no condition.
 
-    `domain` is what it is computed for, where it is by that; `read` gives values of it under an alias.
+    `domain` is the domain of its computation, if it has one; `read` returns values of it under an alias.
     """
 
     selected: Selected
@@ -56,13 +56,14 @@ class Equality:
 
 
 def rows(translator: Translator, node: Node, *, with_columns: bool = True) -> Related:
-    """The rows of the subquery that belong to an outer row, as often as they are there."""
+    """Return the rows of the subquery that belong to an outer row, duplicates included."""
     found = _as_they_are(translator, node, with_columns)
     return found or keyed(translator, node)
 
 
 def keyed(translator: Translator, node: Node, more: Sequence[Value] = ()) -> Related:
-    """The same, with keys, so that they may be grouped by the outer row; `more` values of that may be asked for."""
+    """Return the same with keys, by which they may be grouped per outer row; `more` values of the outer row may be
+    added."""
     if not more:
         found = _equalities(translator, node)
         if found is not None and not is_whole(node):
@@ -71,7 +72,7 @@ def keyed(translator: Translator, node: Node, more: Sequence[Value] = ()) -> Rel
 
 
 def is_whole(node: Node) -> bool:
-    """Whether the query is one group, so that it has a row even where it reads none."""
+    """Whether the query is one group, so that it has a row even if it reads none."""
     return bool(node.hasAggs or node.havingQual is not None) and not (node.groupClause or node.groupingSets)
 
 
@@ -89,12 +90,13 @@ def _by_domain(translator: Translator, node: Node, more: Sequence[Value]) -> Rel
 
 # --- by columns of its own ---
 
-# Equal texts may be unequal intervals' lengths, and places of rows have no values.
+# Equal intervals may have unequal texts, and places of rows have no values.
 _NOT_BY_COLUMNS: Final = frozenset({"interval_eq(interval,interval)", "tideq(tid,tid)"})
 
 
 def _equalities(translator: Translator, node: Node) -> tuple[list[Equality], Node] | None:
-    """The equalities by which the subquery depends on the outer row, and it without them; None if by anything else."""
+    """Return the equalities by which the subquery depends on the outer row, and it without them; None for other
+    dependence."""
     if node.setOperations is not None or node.rowMarks or node.groupingSets:
         return None
     tree = node.jointree
@@ -113,7 +115,7 @@ def _equalities(translator: Translator, node: Node) -> tuple[list[Equality], Nod
 
 
 def _without_results(node: Node) -> Node:
-    """Of one whole group, what is computed from the aggregates may look at the outer row: it is computed beside it."""
+    """Return one whole group with only its aggregates: expressions over them may use the outer row beside it."""
     if not is_whole(node) or query_levels.has_sublink((node.targetList, node.havingQual)):
         return node
     aggregates = tuple(_aggregates((node.targetList, node.havingQual)))
@@ -157,7 +159,7 @@ def _own_keys(equalities: list[Equality]) -> Callable[[Scope], list[Key]]:
 
 
 def _own_key(scope: Scope, node: Node) -> Key:
-    """Values that are equal have one form in the key, and it equals what they equal."""
+    """Return a key in which equal values have one form, which equals what they equal."""
     value = Translator(scope).value(node)
     if value.type_oid == NUMERIC:
         held = numerics.computable(value).held
@@ -182,9 +184,11 @@ def _equal_to(
 
 
 def whole_group(translator: Translator, node: Node) -> tuple[exp.Subquery, Expression, list[Value]] | None:
-    """A query that is one group and depends on the outer row by equalities: its groups, what they are joined by on the
-    left, and its columns. Where there is no group for an outer row, aggregates are what they are over no rows. None
-    where it does not fit."""
+    """Translate a query that is one group and depends on the outer row by equalities; None if it does not fit.
+
+    Returns its groups, the condition of their left join, and its columns. If there is no group for an outer row,
+    aggregates have their value over no rows.
+    """
     found = _equalities(translator, node)
     plain = not (node.distinctClause or node.hasWindowFuncs or node.cteList or node.limitCount or node.limitOffset)
     if found is None or not is_whole(node) or not plain or query_levels.has_sublink((node.targetList, node.havingQual)):
@@ -203,7 +207,7 @@ def whole_group(translator: Translator, node: Node) -> tuple[exp.Subquery, Expre
 
 
 def _where(condition: Expression, value: Value) -> Value:
-    """The value, or NULL."""
+    """Return the value if the condition holds, else NULL."""
     return replace(value, sql=case((condition, value.sql)))
 
 
@@ -246,7 +250,7 @@ def is_plain(node: Node) -> bool:
 
 
 def _exposed(inner: Scope, shown: exp.Select, conditions: list[Expression]) -> dict[tuple[str, str], str]:
-    """Show the columns that the conditions use, and say under which names."""
+    """Show the columns that the conditions use, and return their names."""
     own = select_aliases(shown)
     names: dict[tuple[str, str], str] = {}
     for condition in conditions:

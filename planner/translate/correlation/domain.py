@@ -1,9 +1,9 @@
-"""What a correlated subquery is computed for: the distinct values of its outer rows, or columns of its own.
+"""Domains: the distinct outer values for which a correlated subquery is computed, or columns of its own in their place.
 
-A level that depends on outer rows has keys, which its rows are grouped, ranked and cut by, and which its result shows
-behind its own columns. With a `Domain` the keys are the outer values themselves, joined to the level's FROM; without
-one (`planner.translate.correlation.dependent`) they are expressions of the level's rows that the outer rows are
-compared with.
+A level that depends on outer rows has keys, by which its rows are grouped, ranked and cut. Its result shows them behind
+its own columns. With a `Domain` the keys are the outer values themselves, joined to the level's FROM. Without one
+(`planner.translate.correlation.dependent`) they are expressions of the level's rows that the outer rows are compared
+with.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from planner.tree.nodes import Node
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One of the keys: `row` is what it is in the level's rows, `output` its column in whatever shows it.
+    """A key: `row` is its expression in the level's rows, `output` its column in the result.
 
-    `type_oid` is the type of the outer value; a float is kept as text, for grouping takes 0 and -0 as one.
+    `type_oid` is the type of the outer value; a float is kept as text, because grouping takes 0 and -0 as one.
     """
 
     row: Expression
@@ -36,7 +36,7 @@ class Key:
     type_oid: int
 
     def read(self, sql: Expression) -> Value:
-        """The outer value, given the column that holds the key."""
+        """Return the outer value, given the column that holds the key."""
         if self.type_oid in FLOATS:
             return Value(cast(sql, spark_type(self.type_oid)), self.type_oid)
         assert isinstance(sql, exp.Column)
@@ -44,7 +44,7 @@ class Key:
 
 
 class Domain:
-    """The distinct outer values that a query is computed for, as a relation under an alias."""
+    """The distinct outer values of a query's computation, as a relation under an alias."""
 
     def __init__(  # noqa: PLR0917
         self,
@@ -60,7 +60,7 @@ class Domain:
         self._order: Final = order
         self._places: Final = places
         self.alias: Final = statement.fresh("d")
-        # What the keys are in the outer rows.
+        # The keys' expressions in the outer rows.
         self.outer: Final = outer
         self.keys: Final = [
             Key(column(self.alias, key.output.name), key.output, key.type_oid) for key in keys
@@ -68,7 +68,8 @@ class Domain:
 
     @staticmethod
     def of(outer: Scope, nodes: Sequence[Node], values: Sequence[Value]) -> Domain:
-        """The domain of these outer nodes, whose values in the outer scope's rows are given; more values may follow."""
+        """Return the domain of these outer nodes, whose values in the outer scope's rows are given; more values may
+        follow."""
         statement = outer.statement
         places: dict[Any, int] = {}
         keys: list[Key] = []
@@ -91,20 +92,20 @@ class Domain:
         return Domain(statement, query, [item.this for item in expressions], order, places, keys)
 
     def below(self) -> Domain:
-        """The same domain, for a query one level below."""
+        """Return the same domain, for a query one level below."""
         places = {(levels + 1, *rest): place for (levels, *rest), place in self._places.items()}
         return Domain(self._statement, self._query, self.outer, self._order, places, self.keys)
 
     def relation(self) -> exp.Subquery:
-        """The outer values, each once."""
+        """Return the outer values, each once."""
         return relation_output.derived(self._query.copy(), self.alias)
 
     def values(self, alias: str) -> list[Value]:
-        """The values that the domain is of, in their order, read from whatever shows the keys under an alias."""
+        """Return the domain's values in order, read from the relation that shows the keys under an alias."""
         return [self.keys[place].read(column(alias, self.keys[place].output.name)) for place in self._order]
 
     def place(self, node: Node) -> int:
-        """Which of the keys an outer variable or aggregate is, as the level above the query's own writes it."""
+        """Return the key's number of an outer variable or aggregate, as the level above the query's own writes it."""
         found = self._places.get(_identity(node))
         if found is None:
             raise unsupported("this use of an outer row in a correlated subquery")
@@ -134,7 +135,7 @@ def _key(statement: Statement, value: Value) -> tuple[Key, Expression]:
 
 
 def equal_keys(keys: Sequence[Expression], others: Sequence[Expression]) -> Expression | None:
-    """That all keys are the same, NULLs included; None where there are none."""
+    """Return the condition that all keys are the same, NULLs included; None if there are none."""
     pairs = [binary("<=>", one, other) for one, other in zip(keys, others, strict=True)]
     return and_(*pairs) if pairs else None
 

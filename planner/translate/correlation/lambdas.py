@@ -47,7 +47,7 @@ def _has_lambda(node: Expression) -> bool:
 
 
 def _join(query: exp.Select, subquery: exp.Subquery, fresh: Callable[[str], str]) -> Expression:
-    """Join the subquery's one row, and give its value: NULL where there is no row, 21000 where there are several."""
+    """Join the subquery's one row, and return its value: NULL if there is no row, 21000 if there are several."""
     rows, alias, value, count = (fresh(prefix) for prefix in ("r", "m", "v", "n"))
     name = subquery.this.expressions[0].alias_or_name
     shown = [

@@ -18,8 +18,10 @@ from planner.tree.nodes import Node
 
 
 def subquery(scope: Scope, index: int, node: Node, whole: bool) -> Relation:
-    """A correlated subquery in FROM. `whole`: whether what has a row for each row before it may be joined on the left,
-    or computed in place."""
+    """Translate a correlated subquery in FROM.
+
+    `whole`: a subquery with a row for each row before it may be joined on the left, or computed in place.
+    """
     if whole and _is_one_row(node):
         inner = _level_of(scope, node)
         from_clause.offer(
@@ -52,7 +54,7 @@ def _is_one_row(node: Node) -> bool:
 
 
 def _is_values(node: Node) -> bool:
-    """Whether the query is VALUES, whose rows are chosen by number: columns of it are NULL where it has no row."""
+    """Whether the query is VALUES, whose rows are chosen by number: its columns are NULL if it has no row."""
     tree = node.jointree
     [*items] = tree.fromlist or ()
     if not dependent.is_plain(node) or node.cteList or tree.quals is not None or len(items) != 1:
@@ -63,12 +65,13 @@ def _is_values(node: Node) -> bool:
 
 
 def _level_of(outer: Scope, node: Node) -> Scope:
-    """The level of a query whose expressions are computed in the rows of the level around it."""
+    """Return the level of a query whose expressions are computed in the rows of the level around it."""
     return Scope(outer.statement, node, outer)
 
 
 def function(scope: Scope, index: int, node: Node) -> Relation:
-    """A set-returning function in FROM: computed for the distinct values of its arguments, where these are of rows."""
+    """Translate a set-returning function in FROM: computed for the distinct values of its arguments if these use
+    rows."""
     if len(node.functions) != 1:
         raise unsupported("ROWS FROM")
     called = node.functions[0].funcexpr

@@ -15,7 +15,7 @@ from planner.tree.nodes import Node
 
 @dataclass(slots=True)
 class Relation:
-    """An item of FROM: a head and the joins that follow it; `head` is None where nothing is read.
+    """An item of FROM: a head and the joins that follow it; `head` is None if nothing is read.
 
     `side` and `condition` say how the item joins those before it; a plain item has neither.
     """
@@ -26,21 +26,20 @@ class Relation:
     condition: Expression | None = None
 
     def tables(self) -> set[str]:
-        """The aliases of what the item joins."""
+        """Return the aliases of the relations that the item joins."""
         parts = [] if self.head is None else [self.head]
         return set().union(*(aliases(part) for part in [*parts, *(join.this for join in self.joins)]))
 
 
 @dataclass(slots=True)
 class Source:
-    """What a level's expressions are computed from, in the phase that is translated: its rows, or its groups.
+    """The relation over which a level's expressions are computed in the present phase: its rows, or its groups.
 
-    `added` are joined subqueries, none of which makes a row several. `conditions` are of WHERE, as far as they are
-    known; `postponed` are those of inner joins that go there because of their subqueries, and `foreseen` gives, while
-    FROM is read, those of WHERE that are about what has been read. `grouped` gives the grouped subquery, where the
-    level has been grouped. `is_pair` tells that these are the two sides of a join, whose condition is read: a subquery
-    is joined to one of them and drops none of its rows. `domain` stands before the pair where the level depends on
-    outer rows.
+    `added` are joined subqueries, none of which multiplies a row. `conditions` are those of WHERE, as far as known.
+    `postponed` are conditions of inner joins that go there because of their subqueries. While FROM is read, `foreseen`
+    returns the conditions of WHERE on what has been read. `grouped` returns the grouped subquery, if the level has been
+    grouped. `is_pair`: these are the two sides of a join, whose condition is read; a subquery is joined to one of them
+    and drops none of its rows. `domain` stands before the pair if the level depends on outer rows.
     """
 
     items: list[Relation] = field(default_factory=list)
@@ -57,21 +56,21 @@ class Source:
         self.added.append(join(relation, kind, condition))
 
     def keep(self, condition: Expression | None) -> None:
-        """One more condition; None where it has become a join."""
+        """Add a condition; None for one that has become a join."""
         if condition is not None:
             self.conditions.append(condition)
 
     def where(self) -> Expression | None:
-        """All conditions."""
+        """Return the conjunction of all conditions."""
         return and_(*self.conditions) if self.conditions else None
 
     def joined(self) -> tuple[Expression | None, list[exp.Join]]:
-        """FROM, as a head and its joins."""
+        """Return FROM, as a head and its joins."""
         head, joins = _joined(self.items) if self.grouped is None else (self.grouped(), [])
         return head, [*joins, *self.added]
 
     def sides(self) -> tuple[Relation, Relation]:
-        """Of a pair, the sides with what has been joined to each."""
+        """Return the sides of a pair, each with the joins added to it."""
         left, right = self.items
         for added in self.added:
             tables = _tables(added.args["on"]) - aliases(added.this)
@@ -83,9 +82,9 @@ class Source:
         return left, right
 
     def copied(self, values: Iterable[Expression], unrepeatable: Collection[str]) -> exp.Select:
-        """SELECT without a list, over rows that hold at least what these expressions are in the level's rows.
+        """Return SELECT without a list, over rows that include all that these expressions use of the level's rows.
 
-        `unrepeatable` are the WITH queries that may give other rows when they are read again.
+        `unrepeatable` are the WITH queries that may return other rows when they are read again.
         """
         tables = set().union(*(_tables(value) for value in values))
         joins: list[exp.Join] = []
@@ -119,7 +118,7 @@ class Source:
         return result
 
     def _needed(self, tables: set[str]) -> list[Relation]:
-        """The items that provide these tables, and what those are joined by. `tables` grows by the latter."""
+        """Return the items that provide these tables, and those that their joins use. `tables` grows by the latter."""
         chosen: list[Relation] = []
         for item in reversed(self.items if self.domain is None else [self.domain, *self.items]):
             if item.tables() & tables:
@@ -130,7 +129,7 @@ class Source:
 
 
 def _with_columns(groups: exp.Subquery, values: Iterable[Expression], joins: Iterable[exp.Join]) -> exp.Subquery:
-    """The groups with those of their columns that the values, and the conditions of the joins, use."""
+    """Return the groups with only those columns that the values and the conditions of the joins use."""
     users = [*values, *(each.args["on"] for each in joins)]
     used = {item.name for user in users for item in user.find_all(exp.Column) if item.table == groups.alias}
     parts = [groups.this]
@@ -145,7 +144,7 @@ def _with_columns(groups: exp.Subquery, values: Iterable[Expression], joins: Ite
 
 
 def join(relation: Expression, kind: str | None, condition: Expression | None) -> exp.Join:
-    """A join; `kind` is None for an inner one."""
+    """Return a join; `kind` is None for an inner one."""
     side, _, form = (kind or "").partition(" ")
     if condition is None and kind is not None:
         condition = exp.Boolean(this=True)
@@ -168,7 +167,8 @@ def _joined(items: list[Relation]) -> tuple[Expression | None, list[exp.Join]]:
         elif head is None:
             raise unsupported("LATERAL at the head of a nested join")
         elif any(each.side == "FULL" for each in item.joins):
-            # Spark joins from left to right, commas included: the join would keep rows of what is before the item.
+            # Spark joins from left to right, commas included: the join would keep rows of the relations before the
+            # item.
             plain = Relation(item.head, item.joins)
             joins.append(join(exp.Paren(this=nested(plain)), item.side, item.condition))
         else:
@@ -185,7 +185,7 @@ def _listed(item: Relation) -> exp.Join:
 
 
 def nested(relation: Relation) -> Expression:
-    """The relation's head with its joins, to be put in parentheses."""
+    """Return the relation's head with its joins, to be put in parentheses."""
     head = relation.head
     assert head is not None
     for each in relation.joins:
@@ -199,7 +199,7 @@ def nested(relation: Relation) -> Expression:
 
 
 def aliases(relation: Expression) -> set[str]:
-    """The aliases that a relation in FROM offers: a table, a derived table, or a join in parentheses."""
+    """Return the aliases that a relation in FROM offers: a table, a derived table, or a join in parentheses."""
     if isinstance(relation, exp.Paren):
         return aliases(relation.this)
     found = {relation.alias_or_name}
@@ -209,7 +209,7 @@ def aliases(relation: Expression) -> set[str]:
 
 
 def _tables(expression: Expression) -> set[str]:
-    """The aliases whose columns an expression uses, but for those of its own subqueries."""
+    """Return the aliases whose columns an expression uses, without those of its own subqueries."""
     own = set()
     for query in expression.find_all(exp.Select):
         own |= select_aliases(query)
@@ -217,13 +217,13 @@ def _tables(expression: Expression) -> set[str]:
 
 
 def select_aliases(query: exp.Select) -> set[str]:
-    """The aliases that FROM of one SELECT offers."""
+    """Return the aliases that FROM of one SELECT offers."""
     parts = [query.args["from_"].this] if query.args.get("from_") is not None else []
     parts += [each.this for each in query.args.get("joins") or ()]
     return set().union(*(aliases(part) for part in parts))
 
 
-# What may give something else when it is computed again, in the same statement and over the same rows.
+# Functions that may return another value when computed again, in the same statement and over the same rows.
 _UNREPEATABLE: Final = frozenset(
     {"any_value", "collect_list", "collect_set", "first", "last", "monotonically_increasing_id", "rand", "randn",
      "shuffle", "try_sum", "uuid"}
@@ -235,8 +235,10 @@ _NODES_MAX: Final = 10_000
 
 
 def require_repeatable(query: Expression, unrepeatable: Collection[str]) -> None:
-    """0A000 where rows that are read twice might differ: what is joined by them would then lose rows. And where the
-    query is too large to be written twice."""
+    """Raise 0A000 if rows that are read twice might differ, because joins by them would lose rows.
+
+    Also if the query is too large to be written twice.
+    """
     for count, node in enumerate(query.walk()):
         if count > _NODES_MAX:
             raise unsupported("a correlated subquery over so large a query")
@@ -257,7 +259,7 @@ _OF_PEERS: Final = frozenset({"rank", "dense_rank", "percent_rank", "cume_dist"}
 
 
 def has_total_windows(query: Expression) -> bool:
-    """Whether no window function's value hangs on the order of rows that tie."""
+    """Whether no window function's value depends on the order of tied rows."""
     return all(map(_is_window_total, query.find_all(exp.Window)))
 
 
@@ -280,7 +282,7 @@ def _is_double(expression: Expression) -> bool:
 
 
 def _is_total(query: Expression | None) -> bool:
-    """Whether the order that a LIMIT cuts is over all columns, so that equal rows alone are interchangeable."""
+    """Whether the order that a LIMIT cuts is over all columns, so that only equal rows are interchangeable."""
     if not isinstance(query, exp.Select) or query.args.get("order") is None:
         return False
     ordered = {item.this for item in query.args["order"].expressions}
