@@ -1,4 +1,4 @@
--- Reading the lake as it was: the snapshots that there are, for all to see, and no DDL in a session that reads an old one.
+-- Reads of old snapshots: the list of snapshots, for all roles, and no DDL in a session that reads an old one.
 
 CREATE VIEW pg_sluice.snapshots AS
     SELECT snapshot_id, snapshot_time FROM pg_ducklake.ducklake_snapshot;

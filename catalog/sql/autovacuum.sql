@@ -1,6 +1,7 @@
 -- Autovacuum works on PostgreSQL's own catalogs and on the tables of Sluice: schema changes leave dead rows there, and
--- every question about names and types would read past them. It keeps off the shadows, whose statistics are those of the
--- lake: the embedded server's thresholds are out of reach (catalog/postgres/embedded.py), and these tables have PostgreSQL's own.
+-- every lookup of names and types would read past them. It leaves out the shadows, whose statistics are those of the
+-- lake: the embedded server's thresholds are out of reach (catalog/postgres/embedded.py), and these tables have
+-- PostgreSQL's own.
 DO $$
 DECLARE
     names regclass[] := ARRAY(SELECT c.oid FROM pg_class c WHERE c.relkind = 'r'

@@ -1,8 +1,8 @@
--- Who is at work: rows of ours name the backend of whoever holds them, by its number and when it was started. Such a
--- holder is alive as long as PostgreSQL has that backend. Numbers are used again; both together are not.
+-- Backends as owners of rows: a row of Sluice names its owner's backend by process number and start time. The owner is
+-- alive as long as PostgreSQL has that backend. Numbers are used again; both together are not.
 
--- Whether that backend is there. What the transaction has seen of others so far is forgotten first: PostgreSQL would show
--- it again, without those that came later. One of which we may not see when it was started counts as alive.
+-- Whether that backend lives. It first drops the transaction's cached view of other backends: PostgreSQL would return
+-- it again, without later ones. A backend whose start is hidden from us counts as alive.
 CREATE FUNCTION pg_sluice.lives(number integer, started bigint) RETURNS boolean LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

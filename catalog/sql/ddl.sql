@@ -1,5 +1,5 @@
--- DDL by clients: event triggers that take a relation into the lake, number its columns, and refuse what the lake cannot
--- keep yet. What they note in `dirty` is published at COMMIT (publish.sql).
+-- DDL by clients: event triggers that take a relation into the lake, number its columns, and refuse what the lake
+-- cannot store yet. Their notes in `dirty` are published at COMMIT (publish.sql).
 
 CREATE FUNCTION pg_sluice.refuse(construct text) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
@@ -8,10 +8,10 @@ BEGIN
 END $$;
 
 
--- A row that is still in a shadow at COMMIT was written by something that ran on PostgreSQL alone; and so does TRUNCATE run
--- that the gateway has not asked for, which would leave the lake's rows where they are. What the gateway itself puts there
--- for good, or truncates, it does as `session_replication_role` local, which clients cannot set. What functions put there
--- while shadows are filled, the gateway takes (scans.sql).
+-- A row that is still in a shadow at COMMIT was written by code that ran on PostgreSQL alone, and so is a TRUNCATE that
+-- the gateway has not asked for: it would leave the lake's rows in place. The gateway writes lasting rows, and
+-- truncates, with `session_replication_role` local, which clients cannot set. Rows that functions write while shadows
+-- are filled are taken by the gateway (scans.sql).
 CREATE FUNCTION pg_sluice.refuse_shadow_change() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -20,7 +20,7 @@ BEGIN
 END $$;
 
 
--- The guards that refuse such changes are nobody's but the gateway's: as far as clients are concerned they do not exist.
+-- Only the gateway has the guards that refuse such changes: for clients they do not exist.
 CREATE FUNCTION pg_sluice.disown_guard(guard text, guarded regclass) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -49,9 +49,9 @@ BEGIN
 END $$;
 
 
--- Bring `attribute` up to what the shadow's columns are now. A column whose values have to be computed for rows that are
--- there, or computed anew, is noted (obligations.sql); one of another type that its files hold already keeps its ID.
--- Returns the new columns of which every row that is there has a value, which is kept as text in no style of a session's.
+-- Update `attribute` to the shadow's present columns. A column whose values must be computed for existing rows, for the
+-- first time or anew, is noted (obligations.sql). One whose new type its files hold already keeps its ID. Returns the
+-- new columns for which every existing row has a value, stored as text independent of the session's settings.
 CREATE FUNCTION pg_sluice.number_columns(shadow regclass) RETURNS smallint[] LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO, MDY' SET intervalstyle = postgres SET timezone = 'UTC'
 SET bytea_output = hex SET extra_float_digits = 1 AS $$
@@ -64,7 +64,7 @@ BEGIN
         SELECT FROM pg_attribute t LEFT JOIN pg_sluice.attribute l ON l.relid = t.attrelid AND l.attnum = t.attnum
         WHERE t.attrelid = shadow AND t.attnum > 0 AND NOT t.attisdropped
             AND (l.type_oid, l.typmod) IS DISTINCT FROM (t.atttypid, pg_sluice.kept_typmod(t))) THEN
-        -- Nobody commits rows without the column between here and COMMIT.
+        -- No transaction commits rows without the column between here and COMMIT.
         PERFORM FROM pg_sluice.relation r WHERE r.relid = shadow FOR UPDATE;
     END IF;
     SELECT next_column_id INTO next_id FROM pg_sluice.relation WHERE relid = shadow;
@@ -108,7 +108,7 @@ BEGIN
             filled := filled || a.attnum;
         END IF;
     END LOOP;
-    -- A change without new columns locks out nobody who commits rows.
+    -- A change without new columns blocks no commit of rows.
     UPDATE pg_sluice.relation SET next_column_id = next_id WHERE relid = shadow AND next_column_id <> next_id;
     RETURN filled;
 END $$;
@@ -148,9 +148,9 @@ RETURNS boolean LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS 
 $$;
 
 
--- What a client defers to COMMIT is looked at beside `publish`, while nobody else can commit: so none of it may run code of
--- a client's, which takes the time that it likes. Statements that make such a trigger are refused by gateways; those that
--- functions run are seen here alone.
+-- Checks that a client defers to COMMIT run beside `publish`, while no other session can commit. So none of them may
+-- run code of a client's, which could take any time. Gateways refuse statements that create such a trigger; those
+-- inside functions are only seen here.
 CREATE FUNCTION pg_sluice.refuse_late(changed oid) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = changed AND t.tgdeferrable AND NOT t.tgisinternal
@@ -245,7 +245,7 @@ BEGIN
             PERFORM pg_sluice.refuse('a typed table (OF)');
         END IF;
         IF c.relkind = 'm' THEN
-            -- The gateway makes each WITH NO DATA, and fills it itself: PostgreSQL has only shadows to fill it from.
+            -- The gateway creates each WITH NO DATA and fills it itself: PostgreSQL has only shadows to fill it from.
             has_rows := command.command_tag = 'REFRESH MATERIALIZED VIEW' OR (created AND c.relispopulated);
         ELSIF NOT created THEN
             has_rows := false;  -- rows that somebody has put there the guard has seen
@@ -272,7 +272,7 @@ BEGIN
 END $$;
 
 
--- As to_regclass, which asks for rights on the schema.
+-- Like to_regclass, which requires rights on the schema.
 CREATE FUNCTION pg_sluice.relation_named(schema_name name, name name) RETURNS oid LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
     SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = schema_name AND c.relname = name
@@ -287,7 +287,7 @@ BEGIN
         IF o.classid = 'pg_class'::regclass AND EXISTS (SELECT FROM pg_sluice.relation WHERE relid = o.objid) THEN
             INSERT INTO pg_sluice.dirty VALUES (o.objid, NULL);
         ELSIF o.object_type IN ('table constraint', 'default value', 'policy') THEN
-            -- Also of a table that goes on without what it depended on: DROP … CASCADE names it nowhere.
+            -- Also for a table that loses only a dependency: DROP … CASCADE names it nowhere.
             INSERT INTO pg_sluice.dirty SELECT r.relid, NULL FROM pg_sluice.relation r
                 WHERE r.relid = pg_sluice.relation_named(o.address_names[1]::name, o.address_names[2]::name);
         ELSIF o.object_type = 'index' THEN
@@ -299,7 +299,7 @@ BEGIN
             FROM pg_sluice.relation r JOIN pg_class c ON c.oid = r.relid
             WHERE r.relid = pg_sluice.relation_named(o.address_names[1]::name, o.address_names[2]::name) AND c.relkind = 'r'
                 AND o.address_names[3] IN ('pg_sluice_guard', 'pg_sluice_guard_truncate');
-            -- Those of foreign keys go with their constraints.
+            -- Triggers of foreign keys go with their constraints.
             INSERT INTO pg_sluice.dirty SELECT r.relid, NULL
                 FROM pg_sluice.tables_above(pg_sluice.relation_named(o.address_names[1]::name, o.address_names[2]::name)) a
                 JOIN pg_sluice.relation r ON r.relid = a
@@ -311,7 +311,7 @@ BEGIN
 END $$;
 
 
--- The shadow is empty: what PostgreSQL would write anew for a default or a type, the gateway does.
+-- The shadow is empty: the gateway does the rewrite that PostgreSQL would do for a default or a type.
 CREATE FUNCTION pg_sluice.on_rewrite() RETURNS event_trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -320,7 +320,7 @@ BEGIN
     ELSIF pg_event_trigger_table_rewrite_reason() & ~(2 | 4) <> 0 THEN
         PERFORM pg_sluice.refuse('an ALTER TABLE that rewrites the table');
     ELSIF pg_sluice.has_rows(pg_event_trigger_table_rewrite_oid()) THEN
-        -- Whether by an expression that is not the column itself, its text alone tells.
+        -- Only the text tells whether the expression is other than the column itself.
         INSERT INTO pg_sluice.column_obligation VALUES (pg_event_trigger_table_rewrite_oid(), 0)
             ON CONFLICT DO NOTHING;
     END IF;

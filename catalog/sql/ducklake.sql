@@ -1,6 +1,6 @@
--- The metadata tables of DuckLake 1.0, in the layout that its specification gives
--- ("Tables", DuckLake specification 1.0; equal to what DuckDB 1.5's `ducklake` extension creates).
--- The schema's name begins with pg_ so that psql, pg_dump and every catalog browser pass it over.
+-- The metadata tables of DuckLake 1.0, in the layout that its specification gives ("Tables", DuckLake specification
+-- 1.0; equal to what DuckDB 1.5's `ducklake` extension creates). The schema's name begins with pg_ so that psql,
+-- pg_dump and every catalog browser skip it.
 
 CREATE SCHEMA pg_ducklake;
 

@@ -1,12 +1,12 @@
--- The schema log: every step by which the schema of a lake table was changed, in the order of commits; and what a
--- transaction asks of it, to know whether the tables that it uses are still what they were (catalog/schema/compatibility.py).
+-- The schema log: every step of a lake table's schema, in the order of commits, and the questions by which a
+-- transaction learns whether its tables have changed (catalog/schema/compatibility.py).
 --
 --   publish() ──► record_steps(): the table's shape before and now ──► schema_step, relation.schema_version
 --
--- A step's ID is taken under the lock on `head`, so IDs ascend as commits do: the greatest one that is visible says how
--- far the log is known, and no smaller one appears later.
+-- A step's ID is taken under the lock on `head`, so IDs ascend as commits do: the greatest visible one says how far the
+-- log is known, and no smaller one appears later.
 
--- compatibility.py's kinds of change, as rows: what is no kind cannot be recorded.
+-- compatibility.py's kinds of change, as rows: an unknown kind cannot be recorded.
 CREATE TABLE pg_sluice.change_kind (kind text PRIMARY KEY);
 
 CREATE SEQUENCE pg_sluice.step_id;
@@ -20,16 +20,17 @@ CREATE TABLE pg_sluice.schema_step (
 );
 CREATE INDEX schema_step_table ON pg_sluice.schema_step (table_id, step_id);
 
--- What each table was when it was last published.
+-- The shape of each table at its last publication.
 CREATE TABLE pg_sluice.published_shape (relid oid PRIMARY KEY, table_id bigint NOT NULL, shape jsonb NOT NULL);
 
--- What a transaction has changed itself is known by the last row that it put here.
+-- The last row of a transaction here marks its own changes.
 CREATE SEQUENCE pg_sluice.dirty_id;
 ALTER TABLE pg_sluice.dirty ADD COLUMN dirty_id bigint NOT NULL DEFAULT pg_sluice.take_numbers('pg_sluice.dirty_id');
 
 
--- A table as transactions depend on it: by names, column IDs, constraints and UNIQUE indexes. NULL where there is
--- none. Expressions are node texts, in which objects stand by OID: renaming what a default calls does not change it.
+-- A table as transactions depend on it: names, column IDs, constraints and UNIQUE indexes. NULL if it does not exist.
+-- Expressions are node texts, in which objects stand by OID: renaming a function that a default calls does not change
+-- it.
 CREATE FUNCTION pg_sluice.shape(shadow oid) RETURNS jsonb LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT jsonb_build_object(
         'schema', n.nspname, 'name', c.relname,
@@ -76,8 +77,8 @@ CREATE FUNCTION pg_sluice.shape(shadow oid) RETURNS jsonb LANGUAGE sql STABLE SE
 $$;
 
 
--- The text of a CHECK that does nothing but compare, with PostgreSQL's own operators: a value of a wider type meets it where
--- it did before. NULL for any other constraint.
+-- The text of a CHECK that only compares, with PostgreSQL's own operators: a value of a wider type satisfies it as
+-- before. NULL for any other constraint.
 CREATE FUNCTION pg_sluice.comparison(k pg_constraint) RETURNS text LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN k.contype = 'c' AND k.convalidated AND k.conenforced AND NOT EXISTS (
             SELECT FROM regexp_matches(k.conbin::text, '\{([A-Z_]+)', 'g') n
@@ -90,7 +91,7 @@ CREATE FUNCTION pg_sluice.comparison(k pg_constraint) RETURNS text LANGUAGE sql 
 $$;
 
 
--- Whether a constraint or index is added in the states of states.py, and not there yet.
+-- Whether a constraint or index is added in the states of states.py, and is not PUBLIC yet.
 CREATE FUNCTION pg_sluice.is_on_its_way(shadow oid, element name) RETURNS boolean LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
     SELECT EXISTS (SELECT FROM pg_sluice.element e WHERE e.relid = shadow AND e.name = element
@@ -98,7 +99,7 @@ SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 
--- Whether no row has a NULL there. That of a constraint which is not validated is for new rows only.
+-- Whether no row has a NULL there. A constraint that is not validated is for new rows only.
 CREATE FUNCTION pg_sluice.is_not_null(a pg_attribute) RETURNS boolean LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT a.attnotnull AND NOT EXISTS (
         SELECT FROM pg_constraint k WHERE k.conrelid = a.attrelid AND k.contype = 'n' AND k.conkey[1] = a.attnum
@@ -106,19 +107,19 @@ CREATE FUNCTION pg_sluice.is_not_null(a pg_attribute) RETURNS boolean LANGUAGE s
 $$;
 
 
--- The steps from one shape of a table to another: what is taken away first, then what changes, then what is new.
+-- The steps from one shape of a table to another: first removals, then changes, then additions.
 CREATE FUNCTION pg_sluice.steps_between(before jsonb, now jsonb)
 RETURNS TABLE (kind text, subject text, detail jsonb) LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     WITH col AS (
         SELECT key::bigint AS id, b.value AS old, n.value AS new
         FROM jsonb_each(before -> 'columns') b FULL JOIN jsonb_each(now -> 'columns') n USING (key)
     ), con AS (
-        -- A NOT NULL that is validated is told by its column alone.
+        -- The column alone tells of a validated NOT NULL.
         SELECT key::bigint AS id, b.value AS old, n.value AS new, n.value IS NULL AND EXISTS (
             SELECT FROM col WHERE col.new ->> 'not_null' = key) AS published
         FROM jsonb_each(before -> 'constraints') b FULL JOIN jsonb_each(now -> 'constraints') n USING (key)
     ), anew AS (
-        -- One that PostgreSQL has made anew for a column's wider type was there before, and is still there.
+        -- A constraint that PostgreSQL has rebuilt for a column's wider type existed before, and still exists.
         SELECT o.id AS old_id, n.id AS new_id FROM con o JOIN con n ON o.new IS NULL AND n.old IS NULL
             AND o.old ->> 'name' = n.new ->> 'name' AND o.old ->> 'comparison' = n.new ->> 'comparison'
     ), step (place, id, kind, subject, detail) AS (
@@ -144,7 +145,7 @@ RETURNS TABLE (kind text, subject text, detail jsonb) LANGUAGE sql IMMUTABLE SET
                 AND NOT EXISTS (SELECT FROM con WHERE published AND col.new ->> 'not_null' = con.id::text)
         UNION ALL SELECT 8, id, CASE WHEN had.value IS NULL THEN 'set default' WHEN has.value IS NULL THEN 'drop default'
                                 ELSE 'change default' END, old ->> 'name', '{}'
-            -- What a wider type casts in another way is the same default.
+            -- A default that differs only by the wider type's cast is the same default.
             FROM col CROSS JOIN LATERAL (
                 VALUES (CASE WHEN old -> 'type' = new -> 'type' THEN 'default' ELSE 'default_text' END)) compared (field)
             CROSS JOIN LATERAL (VALUES (coalesce(old ->> 'identity', old ->> field))) had (value)
@@ -161,7 +162,7 @@ RETURNS TABLE (kind text, subject text, detail jsonb) LANGUAGE sql IMMUTABLE SET
                 new ->> 'name', '{}' FROM con WHERE old IS NULL AND id NOT IN (SELECT new_id FROM anew)
         UNION ALL SELECT 12, id, 'publish constraint', coalesce(new, old) ->> 'name', '{}' FROM con
             WHERE published OR NOT (old ->> 'valid')::boolean AND (new ->> 'valid')::boolean
-        -- One that PostgreSQL has made anew was there before.
+        -- A rebuilt index existed before.
         UNION ALL SELECT 13, n.key::bigint, 'add index', n.value ->> 'name', '{}' FROM jsonb_each(now -> 'indexes') n
             WHERE NOT EXISTS (SELECT FROM jsonb_each(before -> 'indexes') b WHERE b.key = n.key OR b.value = n.value)
         UNION ALL SELECT 14, 0, 'change policies', now ->> 'name', '{}' WHERE before -> 'security' <> now -> 'security'
@@ -171,7 +172,7 @@ RETURNS TABLE (kind text, subject text, detail jsonb) LANGUAGE sql IMMUTABLE SET
 $$;
 
 
--- Write down how a table that is being published differs from what it was.
+-- Record the difference between a table's published shape and its present one.
 CREATE FUNCTION pg_sluice.record_steps(snapshot bigint, shadow oid) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -212,8 +213,8 @@ BEGIN
 END $$;
 
 
--- What is no change of a table by its own name: to rename a constraint is to change its table; and a view that is
--- replaced is another one to whoever has read it.
+-- Changes outside of a table's own name: renaming a constraint changes its table; a replaced view is another one for
+-- its readers.
 CREATE FUNCTION pg_sluice.on_related() RETURNS event_trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -228,7 +229,7 @@ BEGIN
 END $$;
 
 
--- Up to which step the log is known to whoever asks, and the last change of a schema that its own transaction has made.
+-- The last known step of the log, and the last schema change of the calling transaction.
 CREATE FUNCTION pg_sluice.schema_mark() RETURNS text
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -239,7 +240,7 @@ BEGIN
         || CASE WHEN kept[2] = own::text THEN kept[1] ELSE own::text END;
 END $$;
 
--- What the transaction has changed by now is what it had changed at that mark: it was carried out again.
+-- The transaction's present changes count as those at that mark: they were executed again.
 CREATE FUNCTION pg_sluice.keep_own_mark(mark bigint) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -247,8 +248,8 @@ BEGIN
 END $$;
 
 
--- The versions of these tables' schemas. They stay so as long as the (sub)transaction that asked lives, for a shadow is
--- changed only by who locks out everybody else. No row for what is no table any more.
+-- The schema versions of these tables. They stay valid as long as the (sub)transaction that asked lives, because a
+-- change of a shadow locks out all others. No row for a relation that is no table any more.
 CREATE FUNCTION pg_sluice.hold_schema(relids oid[]) RETURNS TABLE (table_id bigint, schema_version bigint)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -268,7 +269,8 @@ BEGIN
 END $$;
 
 
--- Everything that happened to the schemas of these tables since the versions that `enlisted` maps their IDs to, in order.
+-- Everything that happened to the schemas of these tables since the versions that `enlisted` maps their IDs to, in
+-- order.
 CREATE FUNCTION pg_sluice.steps_since(enlisted jsonb) RETURNS jsonb
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT coalesce(jsonb_agg(to_jsonb(s) ORDER BY s.step_id), '[]')

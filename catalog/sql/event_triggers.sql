@@ -1,4 +1,4 @@
--- From here on, DDL is that of clients. The last of the files: what they make themselves is none of the lake.
+-- From here on, DDL is that of clients. This file is the last: Sluice's own objects are not of the lake.
 
 CREATE EVENT TRIGGER pg_sluice_ddl ON ddl_command_end EXECUTE FUNCTION pg_sluice.on_ddl();
 CREATE EVENT TRIGGER pg_sluice_drop ON sql_drop EXECUTE FUNCTION pg_sluice.on_drop();

@@ -1,6 +1,6 @@
--- What EXPLAIN says of a change of schemas: it is carried out in a savepoint, looked at, and undone.
+-- EXPLAIN of a schema change: the change is executed in a savepoint, examined, and undone.
 
--- What the changes since `mark` (a dirty_id) have made of tables, and what they demand of rows that are there.
+-- The effect of changes since `mark` (a dirty_id) on tables, and their demands on existing rows.
 CREATE FUNCTION pg_sluice.explained(mark bigint) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -20,7 +20,7 @@ BEGIN
                         ON a.attrelid = o.relid AND a.attnum = o.attnum AND NOT a.attisdropped));
 END $$;
 
--- By which steps tables get from what they are to other shapes (by their OIDs).
+-- The steps of tables from their present shapes to others (by OID).
 CREATE FUNCTION pg_sluice.explained_steps(shapes jsonb) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

@@ -1,18 +1,18 @@
 -- Gateways that write to the lake. Each has a number, which is in the names of its files, and is alive as long as the
--- backend that has registered it (backends.sql). One that is not is marked as ended; from then on nothing that it wrote is
--- published, so that its files which no snapshot names can be removed.
+-- backend that has registered it (backends.sql). A dead one is marked as ended. From then on nothing that it wrote is
+-- published, so that its files without a snapshot can be removed.
 CREATE TABLE pg_sluice.gateway (
     gateway_id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY, ended timestamptz, cleaned boolean NOT NULL DEFAULT false,
     process_id integer NOT NULL, backend_started bigint NOT NULL);
 
--- The number in a file's name (storage/parquet/layout.py); NULL where there is none.
+-- The number in a file's name (storage/parquet/layout.py); NULL if there is none.
 CREATE FUNCTION pg_sluice.writer_of(path text) RETURNS integer LANGUAGE sql IMMUTABLE
 SET search_path = pg_catalog, pg_temp AS $$
     SELECT substring(path FROM '^_?[0-9a-f-]{36}-w([0-9]{1,9})')::integer
 $$;
 
--- A new gateway's number, which is the calling backend's. Sessions that it had under another number, and that live still,
--- go on under this one.
+-- A new gateway's number, which belongs to the calling backend. Its living sessions under another number continue under
+-- this one.
 CREATE FUNCTION pg_sluice.register_gateway(reached_at text DEFAULT NULL, before integer DEFAULT NULL) RETURNS integer
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -24,10 +24,10 @@ BEGIN
     RETURN id;
 END $$;
 
--- Mark gateways that are gone, and end what they have left at work; whether there is any whose files are to be looked
--- through. No commit is under way meanwhile: what one of them publishes is either published by now or never. With
--- `asked_by`, the gateway of that number has been heard all the while: any other that has been silent for two leases is
--- held to be gone, whatever it holds. So are numbers that their own gateway has `given_up`.
+-- Mark dead gateways and end their backends; return whether any has files to be searched. No commit runs meanwhile: a
+-- dead gateway's commit is published either by now or never. With `asked_by`, the gateway of that number has been heard
+-- all the time: any other that has been silent for two leases counts as dead, whatever it holds. So do numbers that
+-- their own gateway has `given_up`.
 CREATE FUNCTION pg_sluice.end_gateways(asked_by integer DEFAULT NULL, given_up integer[] DEFAULT '{}') RETURNS boolean
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
@@ -38,7 +38,7 @@ DECLARE
                 AND g.granted + 2 * pg_sluice.length_of('delay') + pg_sluice.length_of('clock_skew')
                     < pg_sluice.physical_time())));
 BEGIN
-    -- First, for they may hold what is locked next.
+    -- First, because they may hold what is locked next.
     PERFORM pg_sluice.end_backend(a.pid, pg_sluice.backend_started(a.pid)) FROM pg_sluice.session s
         JOIN pg_stat_activity a ON a.pid = s.process_id AND a.backend_start = s.backend_start
         WHERE s.gateway_id = ANY (silent);
@@ -58,7 +58,7 @@ BEGIN
     RETURN EXISTS (SELECT FROM pg_sluice.gateway g WHERE g.ended IS NOT NULL AND NOT g.cleaned);
 END $$;
 
--- Before publishing, with `head` locked: 40001 for files of a gateway that is held to be gone.
+-- Before publishing, with `head` locked: 40001 for files of a gateway that counts as dead.
 CREATE FUNCTION pg_sluice.confirm_writers() RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

@@ -1,11 +1,11 @@
--- Indexes. The shadow has each as PostgreSQL's own. What makes it an index of the lake are its *sidecars*: one sorted
--- Parquet file (keys, position) beside each data file that is worth it (storage/indexes/sidecars.py). A data file never changes, so
--- neither does its sidecar, and rows that go need no write to it. Who finds a file without a sidecar reads that file whole:
--- so sidecars belong to no snapshot, and come and go by themselves.
+-- Indexes. The shadow has each as PostgreSQL's own. In the lake an index consists of *sidecars*: one sorted Parquet
+-- file (keys, position) beside each data file that is worth it (storage/indexes/sidecars.py). A data file never
+-- changes, so neither does its sidecar, and a deletion writes nothing to it. A file without a sidecar is read whole: so
+-- sidecars belong to no snapshot, and come and go independently.
 
--- `index_id` is what sidecars go by. It stays where PostgreSQL makes the same index anew, under another OID; an index over
--- other columns or expressions gets another. `unused` says why an index has no sidecars, where it can have none. `labels`
--- are the keys of a UNIQUE one over expressions, or over some rows, as errors spell them.
+-- `index_id` identifies the index for its sidecars. It stays if PostgreSQL rebuilds the same index under another OID;
+-- an index over other columns or expressions gets another. `unused` says why an index has no sidecars, if it can have
+-- none. `labels` are the keys of a UNIQUE one over expressions, or over some rows, as errors spell them.
 CREATE SEQUENCE pg_sluice.index_id;
 CREATE TABLE pg_sluice.lake_index (
     index_id bigint PRIMARY KEY DEFAULT pg_sluice.take_numbers('pg_sluice.index_id'),
@@ -18,8 +18,8 @@ CREATE TABLE pg_sluice.lake_index (
 );
 CREATE INDEX lake_index_relid ON pg_sluice.lake_index (relid);
 
--- Rows of an index or of a data file that is no more are what is still to be removed of them. `since_snapshot`: it lacks rows
--- that had been deleted by then.
+-- Rows of a dropped index or data file list sidecars that are still to be removed. `since_snapshot`: the sidecar lacks
+-- rows that had been deleted by then.
 CREATE TABLE pg_sluice.sidecar (
     index_id bigint NOT NULL,
     data_file_id bigint NOT NULL,
@@ -32,13 +32,13 @@ CREATE TABLE pg_sluice.sidecar (
     PRIMARY KEY (index_id, data_file_id)
 );
 
--- UNIQUE indexes that are no constraints: those whose keys all rows of the lake are known to keep, and, as constraints in
--- obligations.sql, those that a transaction has made.
+-- UNIQUE indexes that are no constraints: those whose keys all rows of the lake are known to satisfy, and, like
+-- constraints in obligations.sql, those that a transaction has created.
 CREATE TABLE pg_sluice.index_known (index_oid oid PRIMARY KEY, relid oid NOT NULL);
 CREATE TABLE pg_sluice.index_obligation (index_oid oid PRIMARY KEY, relid oid NOT NULL);
 
 
--- What an index is over, by column IDs: two indexes of one form have the same sidecars. Expressions are node texts.
+-- The keys of an index, by column IDs: two indexes of one form have the same sidecars. Expressions are node texts.
 CREATE FUNCTION pg_sluice.index_form(i pg_index) RETURNS jsonb LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT jsonb_build_object(
         'method', (SELECT m.amname FROM pg_class c JOIN pg_am m ON m.oid = c.relam WHERE c.oid = i.indexrelid),
@@ -69,8 +69,8 @@ CREATE FUNCTION pg_sluice.indexes(shadow oid) RETURNS jsonb LANGUAGE sql STABLE 
 $$;
 
 
--- After a change of a table: its UNIQUE indexes that are to hold over rows that nobody has looked at. One that is on its way
--- through the states is looked at on it.
+-- After a change of a table: its UNIQUE indexes that must hold over unchecked rows. One that passes the states is
+-- checked on its way.
 CREATE FUNCTION pg_sluice.note_indexes(shadow oid) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -98,7 +98,7 @@ BEGIN
     END LOOP;
 END $$;
 
--- What of this is not met, as `obligations` has it; indexes stand by their OIDs below 0.
+-- Those of them that are not met, in the form of `obligations`; indexes have their OIDs below 0.
 CREATE FUNCTION pg_sluice.index_obligations() RETURNS jsonb LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT coalesce(jsonb_agg(jsonb_build_object(
         'constraint', -i.indexrelid::bigint, 'kind', 'u', 'name', x.relname, 'relid', i.indrelid::bigint,
@@ -120,8 +120,8 @@ CREATE FUNCTION pg_sluice.index_labels(i pg_index) RETURNS text[] LANGUAGE sql S
 $$;
 
 
--- The indexes that the transaction has made of tables that have rows, as elements to be added one by one before it. Not
--- those of constraints (schema_changes.sql), and not what PostgreSQL has made anew.
+-- The indexes that the transaction has created on tables with rows, as elements to be added one by one before it.
+-- Without indexes of constraints (schema_changes.sql) and rebuilt ones.
 CREATE FUNCTION pg_sluice.index_elements() RETURNS jsonb LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT coalesce(jsonb_agg(jsonb_build_object(
         'relid', i.indrelid::bigint, 'other_relid', 0, 'name', c.relname, 'constraint', -i.indexrelid::bigint,
@@ -137,7 +137,7 @@ CREATE FUNCTION pg_sluice.index_elements() RETURNS jsonb LANGUAGE sql STABLE SET
 $$;
 
 
--- At COMMIT: the table's indexes, as they are by now. Those that PostgreSQL has made anew keep their sidecars.
+-- At COMMIT: the table's present indexes. Those that PostgreSQL has rebuilt keep their sidecars.
 CREATE FUNCTION pg_sluice.publish_indexes(shadow oid) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -166,7 +166,7 @@ BEGIN
 END $$;
 
 
--- The data files that an index lacks sidecars of, among those of so many rows or more: each is worth one.
+-- The data files for which an index lacks sidecars, among those of so many rows or more: each is worth one.
 CREATE FUNCTION pg_sluice.files_lacking(of_index bigint, rows_min bigint) RETURNS TABLE (data_file_id bigint)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT f.data_file_id FROM pg_sluice.lake_index x JOIN pg_sluice.relation r ON r.relid = x.relid
@@ -176,7 +176,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     ORDER BY f.data_file_id
 $$;
 
--- A sidecar is there from now on. Not where it is already, nor from a gateway that is held to be gone: false, then.
+-- Add a sidecar for readers. False if there is one already, or if the gateway counts as dead.
 CREATE FUNCTION pg_sluice.add_sidecar(made pg_sluice.sidecar) RETURNS boolean LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -192,14 +192,14 @@ BEGIN
     RETURN FOUND;
 END $$;
 
--- Sidecars of what is no more.
+-- Sidecars of dropped indexes and data files.
 CREATE VIEW pg_sluice.superseded_sidecar AS
     SELECT s.* FROM pg_sluice.sidecar s
     WHERE NOT EXISTS (SELECT FROM pg_sluice.lake_index x WHERE x.index_id = s.index_id)
         OR NOT EXISTS (SELECT FROM pg_ducklake.ducklake_data_file f WHERE f.data_file_id = s.data_file_id);
 
 
--- The indexes of lake tables, for everybody to see: over how many of the files that are worth it each has sidecars.
+-- The indexes of lake tables, for all roles: how many of the files that are worth it have sidecars.
 CREATE VIEW pg_sluice.indexes AS
     SELECT x.index_oid::regclass AS index, x.relid::regclass AS relation, x.unused,
            count(s.data_file_id) AS files_done, count(f.data_file_id) AS files_total, coalesce(sum(s.size_bytes), 0) AS size_bytes

@@ -1,14 +1,14 @@
--- The level of the client's transaction, where it is another than that of its backend (gateway/transaction/transaction.py): what asks
--- for the setting is told the client's. Its gateway keeps the level in a setting of its own, and the name of that in another,
--- both until the transaction ends; there is nothing in them that a client could not know or would gain by changing: no
--- other setting is told in place of the level, whoever's rights it is asked with.
+-- The isolation level of the client's transaction, if its backend has another one (gateway/transaction/transaction.py):
+-- a query of the setting gets the client's. The gateway keeps the level in a setting of its own, and the name of that
+-- in another, both until the transaction ends. A client could neither learn anything from them nor gain by changing
+-- them: no other setting is returned in place of the level, with any rights.
 CREATE FUNCTION pg_sluice.backend_setting(text) RETURNS text LANGUAGE internal STABLE STRICT PARALLEL SAFE
 AS 'show_config_by_name';
 CREATE FUNCTION pg_sluice.backend_setting(text, boolean) RETURNS text LANGUAGE internal STABLE STRICT PARALLEL SAFE
 AS 'show_config_by_name_missing_ok';
 
--- They are put into the queries that call them, so errors have no other context than PostgreSQL's. That takes functions that
--- are not STRICT and have their argument once.
+-- They are inlined into the queries that call them, so errors have no other context than PostgreSQL's. This requires
+-- functions that are not STRICT and use their argument once.
 CREATE OR REPLACE FUNCTION pg_catalog.current_setting(text) RETURNS text LANGUAGE sql STABLE PARALLEL SAFE
 RETURN pg_sluice.backend_setting(pg_catalog.regexp_replace($1, '^transaction_isolation$', coalesce(
     pg_catalog.substring(pg_sluice.backend_setting('sluice.isolation_setting', true),

@@ -1,13 +1,13 @@
--- PRIMARY KEY, UNIQUE and FOREIGN KEY over the lake. The shadow has them as PostgreSQL's own, for clients to see and for
--- the rows of one statement; that they hold over all rows the gateway sees to, with what is here:
+-- PRIMARY KEY, UNIQUE and FOREIGN KEY over the lake. The shadow has them as PostgreSQL's own, for clients to see and
+-- for the rows of one statement. The gateway enforces them over all rows, with the functions here:
 --
---   claim_keys       whoever writes the same key waits for the other's transaction, as at a unique index
+--   claim_keys       a writer of the same key waits for the other's transaction, as at a unique index
 --   lock_checked     before COMMIT: which tables have changed since their keys were looked up
 
 CREATE UNLOGGED TABLE pg_sluice.key_claim (constraint_oid oid, key uuid, PRIMARY KEY (constraint_oid, key));
 
 
--- Columns of one class are equal exactly when their keys are (storage.indexes.keys); NULL for a type that is no key's.
+-- Columns of one class are equal exactly if their keys are (storage.indexes.keys); NULL for a type without keys.
 CREATE FUNCTION pg_sluice.key_class(type_oid oid, typmod integer) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE
@@ -24,20 +24,20 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 
--- The triggers of foreign keys run where shadows are filled, and then alone. The setting is anybody's: who sets it is told of
--- rows that shadows do not have.
+-- The triggers of foreign keys run only while shadows are filled. Any role may change the setting: it then sees errors
+-- about rows that shadows do not have.
 CREATE TABLE pg_sluice.filled_alone (unused integer);
 CREATE TRIGGER filled_alone BEFORE UPDATE ON pg_sluice.filled_alone FOR EACH ROW
 WHEN (pg_catalog.current_setting('sluice.filled', true) OPERATOR(pg_catalog.=) 'on')
 EXECUTE FUNCTION pg_catalog.suppress_redundant_updates_trigger();
--- Those that look for what new rows refer to may be left out there too: then the gateway alone looks, once all is done.
+-- The checks of new rows' references may be left out there too: then the gateway alone checks, at the end.
 CREATE TRIGGER checked_alone BEFORE UPDATE ON pg_sluice.filled_alone FOR EACH ROW
 WHEN (pg_catalog.current_setting('sluice.filled', true) OPERATOR(pg_catalog.=) 'on'
       AND coalesce(pg_catalog.current_setting('sluice.unchecked', true), '') OPERATOR(pg_catalog.<>) 'on')
 EXECUTE FUNCTION pg_catalog.suppress_redundant_updates_trigger();
 
--- Refuse the constraints of a table that the lake cannot keep; let no trigger of PostgreSQL's look for the rows that
--- foreign keys refer to where shadows have none.
+-- Refuse the constraints of a table that the lake cannot enforce; let no trigger of PostgreSQL look for referenced rows
+-- in empty shadows.
 CREATE FUNCTION pg_sluice.adopt_constraints(shadow regclass) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -72,8 +72,8 @@ BEGIN
 END $$;
 
 
--- The keys of a table, as JSON for catalog.constraints; NULL for none. Those of an index that is being made are kept by
--- whoever writes rows, as soon as it is ready for them.
+-- The keys of a table, as JSON for catalog.constraints; NULL for none. Writers of rows satisfy those of an index under
+-- construction as soon as it is ready for them.
 CREATE FUNCTION pg_sluice.keys(shadow oid) RETURNS jsonb LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
     SELECT jsonb_agg(jsonb_build_object(
@@ -88,9 +88,9 @@ SET search_path = pg_catalog, pg_temp AS $$
     WHERE i.indrelid = shadow AND i.indisunique AND i.indisready AND i.indexprs IS NULL AND i.indpred IS NULL
 $$;
 
--- Those over expressions, or over some rows only, with what they are over (indexes.sql). To spell an expression takes the
--- table's lock, which another session's may hold; so it is done where the transaction itself has changed the table, and
--- when that is published.
+-- Those over expressions, or over some rows only, with their keys (indexes.sql). Spelling an expression takes the
+-- table's lock, which another session may hold; so it is done if the transaction itself has changed the table, and when
+-- that is published.
 CREATE FUNCTION pg_sluice.computed_keys(shadow oid) RETURNS jsonb LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
     SELECT jsonb_agg(jsonb_build_object(
@@ -127,7 +127,7 @@ SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 
--- Claim keys that are about to be written. Waits for other transactions that claim any of them.
+-- Claim keys before they are written. Waits for other transactions that claim any of them.
 CREATE FUNCTION pg_sluice.claim_keys(of_constraint oid, keys bytea[]) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -138,8 +138,9 @@ BEGIN
 END $$;
 
 
--- Before COMMIT, and before prepare_commit: lock what the transaction has changed, and against changes by others the
--- tables whose keys it has looked up; `checked` maps these to the snapshot at which. Those changed since are returned.
+-- Before COMMIT, and before prepare_commit: lock the tables that the transaction has changed, and lock those whose keys
+-- it has looked up against changes by others. `checked` maps the latter to the snapshot of the lookup. Returns those
+-- changed since.
 CREATE FUNCTION pg_sluice.lock_checked(checked jsonb) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

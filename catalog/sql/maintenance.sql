@@ -1,10 +1,10 @@
--- Compaction, and the end of snapshots that nobody needs.
+-- Compaction, and expiry of snapshots.
 --
---   compaction   new files take the place of old ones as one snapshot, in which no row changes
---   expiry       snapshots before the horizon go, and the files that only they had are scheduled for deletion
+--   compaction   new files replace old ones as one snapshot, in which no row changes
+--   expiry       snapshots before the horizon are removed, and files of only these are scheduled for deletion
 --
--- The horizon is the oldest snapshot that may still be read: by the retention, by a gateway that is at work on it (`reader`),
--- or by a session that has chosen it (`pinned`). All that is older goes, nothing that is younger: so no gaps appear.
+-- The horizon is the oldest snapshot that may still be read: by the retention, by a gateway that reads it (`reader`),
+-- or by a session that has chosen it (`pinned`). All older ones are removed, no younger ones: so no gaps appear.
 
 -- maintenance_settings.py, as rows.
 CREATE TABLE pg_sluice.maintenance_setting (
@@ -19,8 +19,8 @@ CREATE VIEW pg_sluice.maintenance_settings AS
 GRANT SELECT ON pg_sluice.maintenance_settings TO PUBLIC;
 
 
--- Whoever names rows of a table by file and position until his transaction ends holds its row here FOR KEY SHARE
--- (row_locks.sql); compaction, which moves rows, gives way to him.
+-- A transaction that names rows of a table by file and position holds the table's row here FOR KEY SHARE until it ends
+-- (row_locks.sql). Compaction, which moves rows, yields to it.
 CREATE TABLE pg_sluice.placed (relid oid PRIMARY KEY);
 
 CREATE FUNCTION pg_sluice.hold_off_compaction(shadow oid) RETURNS void LANGUAGE plpgsql
@@ -30,13 +30,13 @@ BEGIN
     PERFORM FROM pg_sluice.placed p WHERE p.relid = shadow FOR KEY SHARE;
 END $$;
 
--- What compaction did. `rows_changed` is the last snapshot before it in which rows or schema changed.
+-- The results of compaction. `rows_changed` is the last snapshot before it in which rows or schema changed.
 CREATE TABLE pg_sluice.compaction (
     snapshot_id bigint NOT NULL, table_id bigint NOT NULL, rows_changed bigint NOT NULL,
     files_before integer NOT NULL, files_after integer NOT NULL, bytes_before bigint NOT NULL, bytes_after bigint NOT NULL,
     row_count bigint NOT NULL, PRIMARY KEY (table_id, snapshot_id));
 
--- The last snapshot that changed a table's rows or schema, whatever has been compacted since.
+-- The last snapshot that changed a table's rows or schema, ignoring compaction since.
 CREATE FUNCTION pg_sluice.rows_changed(r pg_sluice.relation) RETURNS bigint LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
     SELECT coalesce((SELECT c.rows_changed FROM pg_sluice.compaction c
@@ -44,9 +44,9 @@ SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 
--- New files in place of old ones: `replaced` lists these, each with the delete file that it had when it was read, and
--- `change` is as publish_rows takes it. Returns why it gives way, and then nothing has happened; NULL where it is done.
--- The caller's lock_timeout is short: whoever is met here goes first.
+-- Replace old files by new ones. `replaced` lists the old ones, each with its delete file when it was read; `change` is
+-- as for publish_rows. Returns NULL if done, or the reason why it yields; then nothing has happened. The caller's
+-- lock_timeout is short: any other session goes first.
 CREATE FUNCTION pg_sluice.publish_compaction(
     shadow oid, version bigint, replaced jsonb, change jsonb
 ) RETURNS text LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -107,11 +107,11 @@ BEGIN
 END $$;
 
 
--- Whose turn it is to compact a table: the backend's that is named here, as long as it is alive (backends.sql).
+-- The turn to compact a table: it belongs to the backend named here, as long as that is alive (backends.sql).
 CREATE TABLE pg_sluice.compacting (relid oid PRIMARY KEY, process_id integer NOT NULL, backend_started bigint NOT NULL);
 
--- Take the turn for the calling backend, until it ends or gives the turn back; whether nobody else has it. Of several that
--- ask at once, the row lets one in after another, and each looks at what the one before has written.
+-- Take the turn for the calling backend, until it ends or gives the turn back; return whether it was free. The row
+-- serialises simultaneous callers, and each sees the row of the one before.
 CREATE FUNCTION pg_sluice.take_turn(shadow oid) RETURNS boolean LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -130,8 +130,8 @@ SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 
--- Who reads the lake, each with a snapshot before which it reads nothing: one row for a gateway, which is there as long as
--- the backend that has registered it (backends.sql). `refreshed` is when it last said so.
+-- Gateways that read the lake, each with the snapshot before which it reads nothing. A row lives as long as the backend
+-- that has registered it (backends.sql). `refreshed` is the time of its last report.
 CREATE TABLE pg_sluice.reader (
     reader_id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY, floor bigint NOT NULL,
     process_id integer NOT NULL, backend_started bigint NOT NULL,
@@ -142,7 +142,7 @@ CREATE TABLE pg_sluice.pinned (
     reader_id integer NOT NULL REFERENCES pg_sluice.reader ON DELETE CASCADE, snapshot_id bigint NOT NULL,
     PRIMARY KEY (reader_id, snapshot_id));
 
--- A new reader's number, which is the calling backend's; nothing expires meanwhile.
+-- A new reader's number, which belongs to the calling backend; no snapshot expires meanwhile.
 CREATE FUNCTION pg_sluice.register_reader(first bigint) RETURNS integer LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -155,7 +155,7 @@ BEGIN
     RETURN id;
 END $$;
 
--- Keep a snapshot; false where there is none of that number any more.
+-- Keep a snapshot; false if it is gone.
 CREATE FUNCTION pg_sluice.pin(reader integer, snapshot bigint) RETURNS boolean LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -166,14 +166,14 @@ BEGIN
 END $$;
 
 
--- Let snapshots go that are older than `retention` and that nobody reads; how many. One of them that is the newest before
--- the retention stays: it is what the lake was when the retention began.
+-- Remove unread snapshots older than `retention`; return how many. The newest one before the retention stays: it is the
+-- state of the lake when the retention began.
 CREATE FUNCTION pg_sluice.expire_snapshots(retention interval) RETURNS bigint LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     horizon bigint; expired bigint;
 BEGIN
-    -- One at a time; and no snapshot is pinned and no reader appears between here and COMMIT.
+    -- One session at a time; no snapshot is pinned and no reader appears between here and COMMIT.
     LOCK TABLE pg_sluice.reader IN SHARE ROW EXCLUSIVE MODE;
     DELETE FROM pg_sluice.reader r WHERE NOT pg_sluice.lives(r.process_id, r.backend_started);
     SELECT max(snapshot_id) INTO horizon FROM pg_ducklake.ducklake_snapshot
@@ -229,7 +229,7 @@ SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 
--- How large lake tables are; their shadows are empty, so pg_relation_size and \dt+ say 0.
+-- The sizes of lake tables; their shadows are empty, so pg_relation_size and \dt+ say 0.
 CREATE VIEW pg_sluice.table_sizes AS
     SELECT r.relid::regclass AS relation, count(f.data_file_id) AS files,
            coalesce(sum(f.record_count), 0)::bigint - coalesce(sum(d.delete_count), 0)::bigint AS row_count,

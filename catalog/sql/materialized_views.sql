@@ -1,18 +1,18 @@
--- Materialized views. The shadow is PostgreSQL's own, and always empty: the gateway computes the rows and stages them as
--- those of a table (gateway/execution/schema/materialized_view.py). With what is here
+-- Materialized views. The shadow is PostgreSQL's own, and always empty: the gateway computes the rows and stages them
+-- like those of a table (gateway/execution/schema/materialized_view.py). The functions here:
 --
---   note_populated      keeps since when, and until when, there were none
---   populate            says that there are rows, or none any more, as REFRESH does
+--   note_populated      records from and to which snapshot the view was empty
+--   populate            marks the view as populated or not, as REFRESH does
 --   make_query          shows its query to the gateway
---   check_as_owner      asks whether the owner may run the query
---   make_twin           has PostgreSQL compute the rows, where Spark cannot
+--   check_as_owner      checks whether the owner may run the query
+--   make_twin           lets PostgreSQL compute the rows, if Spark cannot
 --   open_shadow         lets rows be copied into the shadow, for queries that PostgreSQL computes
 
--- The snapshots in which a view could not be read, for who reads the lake as it was.
+-- The snapshots in which a view was not readable, for reads of old snapshots.
 CREATE TABLE pg_sluice.unpopulated (table_id bigint NOT NULL, begin_snapshot bigint NOT NULL, end_snapshot bigint);
 CREATE UNIQUE INDEX unpopulated_now ON pg_sluice.unpopulated (table_id) WHERE end_snapshot IS NULL;
 
--- At COMMIT: which of the two the view is from that snapshot on. What is no view is always populated.
+-- At COMMIT: whether the view is populated from that snapshot on. Any other relation always is.
 CREATE FUNCTION pg_sluice.note_populated(snapshot bigint, r pg_sluice.relation) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -38,8 +38,8 @@ BEGIN
 END $$;
 
 
--- A view of the same query and owner, whose tree the gateway can ask for: so whoever refreshes it needs no rights on what
--- the query names. Returns its OID, and the owner. The savepoint around it undoes that.
+-- A view of the same query and owner, whose tree the gateway can ask for. So REFRESH needs no rights on the objects
+-- that the query names. Returns its OID, and the owner. The savepoint around it undoes that.
 CREATE FUNCTION pg_sluice.make_query(shadow oid) RETURNS TABLE (query bigint, owner name) LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -48,7 +48,7 @@ BEGIN
                         pg_get_userbyid(c.relowner) FROM pg_class c WHERE c.oid = shadow;
 END $$;
 
--- Raise what keeps the owner from running the query: EXPLAIN asks for all privileges.
+-- Raise the error that keeps the owner from running the query: EXPLAIN checks all privileges.
 CREATE FUNCTION pg_sluice.check_as_owner(query oid) RETURNS void LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -57,8 +57,8 @@ BEGIN
 END $$;
 
 
--- Another materialized view of the same query, columns and owner, which PostgreSQL fills: nobody sees it, and nobody waits
--- for it, before the savepoint around it is undone.
+-- Another materialized view of the same query, columns and owner, which PostgreSQL fills. No other session sees it or
+-- waits for it before the savepoint around it is undone.
 CREATE FUNCTION pg_sluice.make_twin(shadow oid) RETURNS bigint LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -1,19 +1,20 @@
--- What a change of a schema demands of rows that are there. PostgreSQL has checked a new constraint against an empty
--- shadow; so it is noted, and the gateway looks at the lake before COMMIT: it asks for `obligations`, runs the query of
--- each, and vouches for those that it found no offending row for. One that nobody has vouched for fails the COMMIT.
+-- The obligations of a schema change: what it requires of existing rows. PostgreSQL has checked a new constraint
+-- against an empty shadow. So the constraint is noted, and the gateway checks the lake before COMMIT: it asks for
+-- `obligations`, runs the query of each, and vouches for those without a violating row. An obligation without a vouch
+-- fails the COMMIT.
 
--- The constraints that the lake is known to keep: `validated` as in pg_constraint.
+-- The constraints that the lake is known to satisfy: `validated` as in pg_constraint.
 CREATE TABLE pg_sluice.constraint_known (
     constraint_oid oid PRIMARY KEY, relid oid NOT NULL, validated boolean NOT NULL);
--- That of a domain is noted for each table with columns of it.
+-- A domain's constraint is noted for each table with columns of it.
 CREATE TABLE pg_sluice.obligation (constraint_oid oid, relid oid, PRIMARY KEY (constraint_oid, relid));
--- Columns whose values in rows that are there have to be computed; `old_column_id` is that of the column before, if any.
+-- Columns whose values must be computed in existing rows; `old_column_id` is that of the column before, if any.
 CREATE TABLE pg_sluice.column_obligation (
     relid oid NOT NULL, attnum smallint NOT NULL, old_column_id bigint, PRIMARY KEY (relid, attnum));
 
 
--- After a change of a table: which of its constraints are to hold over rows that nobody has looked at. A column in
--- `filled` is new, and has a value in all of them.
+-- After a change of a table: its constraints that must hold over unchecked rows. A column in `filled` is new, and has a
+-- value in all of them.
 CREATE FUNCTION pg_sluice.note_obligations(shadow oid, filled smallint[]) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -24,7 +25,7 @@ BEGIN
             WHERE k.conrelid = shadow AND k.contype IN ('c', 'n', 'p', 'u', 'f') AND k.convalidated AND k.conenforced
                 AND o.validated IS DISTINCT FROM true
                 AND NOT (k.contype = 'n' AND (k.conkey <@ filled OR pg_sluice.is_kept_not_null(k)))
-                -- USING INDEX: its rows have been looked at.
+                -- USING INDEX: its rows have been checked.
                 AND NOT (EXISTS (SELECT FROM pg_sluice.index_known n WHERE n.index_oid = k.conindid)
                          AND NOT EXISTS (SELECT FROM pg_sluice.index_obligation n WHERE n.index_oid = k.conindid))
             ON CONFLICT DO NOTHING;
@@ -35,8 +36,8 @@ BEGIN
 END $$;
 
 
--- Whether a NOT NULL is of a column that had no NULLs before, and that the transaction has put none in: PostgreSQL makes
--- its constraint anew with the column's type.
+-- Whether a NOT NULL is of a column that had no NULLs before, and that got none in this transaction: PostgreSQL
+-- rebuilds its constraint with the column's type.
 CREATE FUNCTION pg_sluice.is_kept_not_null(k pg_constraint) RETURNS boolean LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
     SELECT EXISTS (SELECT FROM pg_sluice.published_shape s JOIN pg_sluice.attribute l USING (relid)
@@ -46,8 +47,8 @@ SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 
--- What the transaction has noted and not met: the constraint, the tables that it is about, and a query that gives a row
--- where it does not hold. That row is the offending key, with no columns where PostgreSQL does not name it.
+-- The transaction's unmet obligations: the constraint, its tables, and a query for a violating row. That row is the
+-- violating key, without columns if PostgreSQL does not name it.
 CREATE FUNCTION pg_sluice.obligations() RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -64,8 +65,8 @@ BEGIN
         LEFT JOIN pg_class f ON f.oid = k.confrelid) || pg_sluice.domain_obligations() || pg_sluice.index_obligations();
 END $$;
 
--- Those of domains, for each column of one. VALUE is how PostgreSQL spells the value in a constraint, so the column goes
--- by that name.
+-- Those of domains, for each column of one. PostgreSQL spells the value in a constraint VALUE, so the column has that
+-- name.
 CREATE FUNCTION pg_sluice.domain_obligations() RETURNS jsonb LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT coalesce(jsonb_agg(jsonb_build_object(
         'constraint', k.oid::bigint, 'kind', 'd' || k.contype::text, 'name', k.conname, 'relid', o.relid::bigint,
@@ -83,7 +84,7 @@ CREATE FUNCTION pg_sluice.domain_obligations() RETURNS jsonb LANGUAGE sql STABLE
     CROSS JOIN LATERAL pg_sluice.kept_type(a.atttypid, a.atttypmod) b
 $$;
 
--- PostgreSQL builds indexes before it looks at rows, and after it has written them anew; references come last.
+-- PostgreSQL builds indexes before it checks rows, and after a rewrite; references come last.
 CREATE FUNCTION pg_sluice.obligation_place(k pg_constraint) RETURNS integer LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN k.contype = 'f' THEN 5
@@ -99,7 +100,7 @@ DECLARE
 BEGIN
     SELECT string_agg(format('t.%I', a.attname), ', ' ORDER BY u.n),
            string_agg(format('t.%I IS NOT NULL', a.attname), ' AND ' ORDER BY u.n),
-           -- By the collation of the key that is referred to, as PostgreSQL does.
+           -- By the collation of the referenced key, as in PostgreSQL.
            string_agg('p.' || quote_ident(p.attname) || ' = t.' || quote_ident(a.attname)
                       || coalesce(' COLLATE ' || l.oid::regcollation::text, ''), ' AND ' ORDER BY u.n),
            min('p.' || quote_ident(p.attname) || ' IS NULL') FILTER (WHERE u.n = 1)
@@ -119,8 +120,8 @@ BEGIN
                                                     WHERE i.indexrelid = k.conindid) THEN 'true' ELSE there END) END;
 END $$;
 
--- The columns of a table whose values have to be computed: with the sequence that numbers them, where there is one, and
--- how its columns are described by now.
+-- The columns of a table whose values must be computed, each with its sequence, if any, and the present description of
+-- its columns.
 CREATE FUNCTION pg_sluice.column_obligations(shadow oid) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -141,7 +142,7 @@ BEGIN
         'table', (SELECT d.description FROM pg_sluice.describe(ARRAY[shadow]) d));
 END $$;
 
--- As pg_get_serial_sequence, which asks for rights on the schema.
+-- Like pg_get_serial_sequence, which requires rights on the schema.
 CREATE FUNCTION pg_sluice.serial_sequence(of_relation oid, attnum smallint) RETURNS oid LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
     SELECT s.oid FROM pg_depend d JOIN pg_class s ON s.oid = d.objid AND s.relkind = 'S'
@@ -149,7 +150,7 @@ SET search_path = pg_catalog, pg_temp AS $$
         AND d.refobjsubid = attnum AND d.deptype IN ('a', 'i')
 $$;
 
--- The sequence whose next values are a column's default, as they are: one that is there beside the column. Or NULL.
+-- The sequence whose next values are a column's default, unchanged, if it exists beside the column. Or NULL.
 CREATE FUNCTION pg_sluice.drawn_from(a pg_attribute) RETURNS oid LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT s.oid FROM pg_attrdef f JOIN pg_depend d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
         AND d.refclassid = 'pg_class'::regclass JOIN pg_class s ON s.oid = d.refobjid AND s.relkind = 'S'
@@ -194,7 +195,7 @@ BEGIN
     DELETE FROM pg_sluice.column_obligation WHERE relid = shadow;
 END $$;
 
--- The same where nothing was to be computed, for a table without rows: others may have added some since.
+-- The same if nothing was to be computed, for a table without rows: others may have added some since.
 CREATE FUNCTION pg_sluice.vouch_for_no_rows(shadow oid) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -215,7 +216,7 @@ BEGIN
     DELETE FROM pg_sluice.index_obligation WHERE -index_oid::bigint = ANY (constraints);
 END $$;
 
--- For all that is demanded by now: of a (sub)transaction that is going to be undone.
+-- Meet all obligations of a (sub)transaction that will be undone.
 CREATE FUNCTION pg_sluice.vouch_all() RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -225,7 +226,7 @@ BEGIN
 END $$;
 
 
--- Columns whose values nobody has computed are refused, but for those that are gone again.
+-- Refuse columns whose values were not computed, except dropped ones.
 CREATE FUNCTION pg_sluice.refuse_rewriting() RETURNS void LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -240,8 +241,8 @@ BEGIN
 END $$;
 
 
--- At COMMIT, with the table locked: what was not looked at is refused. A constraint that is gone again demands nothing,
--- nor does one of a table without rows.
+-- At COMMIT, with the table locked: refuse what was not checked. A dropped constraint demands nothing, nor does one of
+-- a table without rows.
 CREATE FUNCTION pg_sluice.refuse_unmet() RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

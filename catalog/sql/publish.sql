@@ -1,6 +1,6 @@
 -- COMMIT: deferred triggers on `dirty` and `staged` publish schema and rows as one DuckLake snapshot.
 
--- The lesser (or, for direction > 0, the greater) of two bounds in DuckLake's texts; NULL where either is unknown.
+-- The lesser (or, for direction > 0, the greater) of two bounds in DuckLake's texts; NULL if either is unknown.
 CREATE FUNCTION pg_sluice.bound(ducklake text, direction integer, a text, b text) RETURNS text
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -20,7 +20,7 @@ BEGIN
 END $$;
 
 
--- Bring DuckLake's rows of one schema up to the catalog; returns what changed, in DuckLake's words.
+-- Update DuckLake's rows of one schema to the catalog; return the changes, in DuckLake's words.
 CREATE FUNCTION pg_sluice.publish_schema(snapshot bigint, namespace name) RETURNS text LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -41,8 +41,8 @@ BEGIN
 END $$;
 
 
--- What rows have in a column that they were written without, as DuckDB reads it: it has what says that a year is before
--- Christ behind the date, and a code for each byte.
+-- The initial default of a column, as DuckDB reads it: the mark of years before Christ stands behind the date, and each
+-- byte has a code.
 CREATE FUNCTION pg_sluice.initial_value(ducklake text, value text) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN ducklake IN ('date', 'timestamp', 'timestamptz') THEN regexp_replace(value, '^(\S+)(.*) BC$', '\1 (BC)\2')
@@ -130,7 +130,7 @@ BEGIN
                           AND k.nulls_allowed = w.nullable)
         RETURNING column_id
     ), unbounded AS (
-        -- Files that are there have its first value, whatever bounds files to come have.
+        -- Existing files have its first value, whatever the bounds of future files.
         INSERT INTO pg_ducklake.ducklake_table_column_stats
         SELECT r.table_id, w.field_id, true, true, NULL, NULL, NULL FROM wanted w
         WHERE t.table_id IS NOT NULL AND NOT EXISTS (
@@ -147,7 +147,7 @@ BEGIN
         INSERT INTO pg_ducklake.ducklake_schema_versions
             VALUES (snapshot, currval('pg_sluice.schema_version'), r.table_id);
     END IF;
-    -- Also for what DuckLake does not hold, such as a constraint: what is kept of the table is out of date.
+    -- Also for changes that DuckLake does not hold, such as a constraint: cached descriptions of the table are stale.
     UPDATE pg_sluice.relation SET changed_snapshot = snapshot WHERE relid = shadow;
     RETURN changes;
 END $$;
@@ -162,8 +162,8 @@ SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 
--- Data files of one change (see publish_rows), in their order; all in one statement, for others wait to commit. Those that
--- hold rows of other files stand where the first of these stood (`place`): rows keep their order.
+-- Data files of one change (see publish_rows), in order; all in one statement, because others wait to commit. A file
+-- with rows of other files takes the place of the first of these (`place`): rows keep their order.
 CREATE FUNCTION pg_sluice.publish_files(snapshot bigint, of_table bigint, files jsonb, place bigint) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -198,7 +198,7 @@ BEGIN
 END $$;
 
 
--- Delete files of one change, after its data files: each in place of the one that its data file had.
+-- Delete files of one change, after its data files: each replaces the former one of its data file.
 CREATE FUNCTION pg_sluice.publish_delete_files(snapshot bigint, of_table bigint, files jsonb) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -236,7 +236,7 @@ BEGIN
 END $$;
 
 
--- Of several bounds the least (or greatest), in DuckLake's texts; none of them may be NULL.
+-- The least (or greatest) of several bounds, in DuckLake's texts; none of them may be NULL.
 CREATE FUNCTION pg_sluice.next_bound(a text, ducklake text, direction integer, b text) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 RETURN CASE WHEN a IS NULL THEN b ELSE pg_sluice.bound(ducklake, direction, a, b) END;
@@ -245,8 +245,8 @@ CREATE AGGREGATE pg_sluice.bound_of_all (ducklake text, direction integer, value
     SFUNC = pg_sluice.next_bound, STYPE = text);
 
 
--- Widen the table's column statistics by those of new files; unknown bounds make the table's unknown. They are not made
--- narrower again, for DuckDB goes by them whatever snapshot it reads.
+-- Widen the table's column statistics by those of new files; unknown bounds make the table's unknown. They never become
+-- narrower, because DuckDB uses them for every snapshot.
 CREATE FUNCTION pg_sluice.widen(of_table bigint, files bigint[]) RETURNS void LANGUAGE sql
 SET search_path = pg_catalog, pg_temp AS $$
     WITH added AS MATERIALIZED (
@@ -277,8 +277,8 @@ SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 
--- How many rows the transaction's statements have added to a table, replaced and removed. Of what a statement has both
--- added and removed rows are replaced; TRUNCATE and files that are written anew do not count.
+-- How many rows the transaction's statements have added to a table, replaced and removed. Rows that a statement has
+-- both added and removed are replaced; TRUNCATE and rewritten files do not count.
 CREATE FUNCTION pg_sluice.counts(shadow oid, OUT inserted bigint, OUT updated bigint, OUT deleted bigint) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
     WITH deletion AS (
@@ -345,9 +345,10 @@ BEGIN
 END $$;
 
 
--- SET CONSTRAINTS ALL IMMEDIATE fires what is deferred to COMMIT at once, and no privilege is asked for it. The gateway keeps
--- that from the backend (gateway/session/constraint_modes.py), but not what functions run: `publish` would hold `head` until the
--- transaction ends, and all others wait. At COMMIT it is called by nobody, and its context is a single line.
+-- SET CONSTRAINTS ALL IMMEDIATE fires what is deferred to COMMIT at once, and requires no privilege. The gateway keeps
+-- it from the backend (gateway/session/constraint_modes.py), but cannot do so inside functions: `publish` would hold
+-- `head` until the transaction ends, and all others would wait. At COMMIT no function calls it, and its context is a
+-- single line.
 CREATE FUNCTION pg_sluice.refuse_early(context text) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF strpos(context, E'\n') > 0 THEN
@@ -371,7 +372,7 @@ BEGIN
     LOCK TABLE pg_sluice.head IN EXCLUSIVE MODE;
     PERFORM pg_sluice.confirm_writers();
     PERFORM pg_sluice.confirm_lease();
-    -- What was staged for a table that the transaction itself has dropped since.
+    -- Staged changes of a table that the transaction itself has dropped since.
     DELETE FROM pg_sluice.staged gone USING pg_sluice.dirty made
         WHERE gone.relid = made.relid AND NOT EXISTS (SELECT FROM pg_class WHERE oid = gone.relid);
     snapshot := pg_sluice.take_numbers('pg_sluice.snapshot_id');
@@ -394,7 +395,7 @@ BEGIN
     END LOOP;
     DELETE FROM pg_sluice.staged;
     IF EXISTS (SELECT FROM pg_sluice.dirty) THEN
-        -- As late as can be: from here on until the end of COMMIT no gateway's heartbeat is answered.
+        -- As late as possible: from here until the end of COMMIT no gateway's heartbeat is answered.
         PERFORM pg_sluice.write_update(snapshot, version);
         DELETE FROM pg_sluice.dirty;
         DELETE FROM pg_sluice.ddl_scan;

@@ -1,6 +1,6 @@
--- PostgreSQL's own views of what there is (information_schema, pg_tables, pg_indexes, pg_stat_all_tables, …) leave out the
--- gateway's schemas, as they would if these were in another database. A view is wrapped whose columns name schemas: it has
--- the columns, privileges and options that it had. Its tables, such as pg_class, PostgreSQL lets nobody wrap.
+-- PostgreSQL's own views of its objects (information_schema, pg_tables, pg_indexes, pg_stat_all_tables, …) leave out
+-- the gateway's schemas, as if these were in another database. A view whose columns name schemas is wrapped, and keeps
+-- its columns, privileges and options. PostgreSQL's tables, such as pg_class, cannot be wrapped.
 DO $$
 DECLARE
     v record;
@@ -20,7 +20,7 @@ BEGIN
     END LOOP;
 END $$;
 
--- Of lake tables, counts of rows are those of the lake: PostgreSQL would count what passes through shadows.
+-- Counts of rows of lake tables are those of the lake: PostgreSQL would count rows that pass through shadows.
 DO $$
 DECLARE
     listed text;
@@ -42,7 +42,7 @@ BEGIN
     EXECUTE format('CREATE OR REPLACE VIEW pg_catalog.pg_stat_all_tables AS SELECT %s FROM (%s) v '
                    'LEFT JOIN pg_sluice.relation r ON r.relid = v.relid',
                    listed, rtrim(pg_get_viewdef('pg_catalog.pg_stat_all_tables'::regclass), ';'));
-    -- What gateways have open for themselves is nobody's to end, or to count as a client's.
+    -- Clients may not end the gateways' own connections, which do not count as clients'.
     EXECUTE format('CREATE OR REPLACE VIEW pg_catalog.pg_stat_activity AS SELECT v.* FROM (%s) v '
                    'WHERE (v.application_name = ''sluice gateway'' AND v.usesysid IN ('
                    'SELECT a.oid FROM pg_authid a WHERE a.rolsuper OR a.rolname = ''sluice_gateway'')) IS NOT TRUE '

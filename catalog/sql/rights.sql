@@ -1,4 +1,4 @@
--- Whom everything until here belongs to, and what of it clients may call.
+-- The owners of everything until here, and the functions that clients may call.
 
 -- sluice_metadata owns no table of a client's and may do nothing else.
 DO $$
@@ -10,7 +10,7 @@ BEGIN
                                 c.oid::regclass)
             FROM pg_class c WHERE c.relnamespace IN ('pg_sluice'::regnamespace, 'pg_ducklake'::regnamespace)
                 AND c.relkind IN ('r', 'v', 'S')
-                -- Those of identities go with their tables.
+                -- Sequences of identities go with their tables.
                 AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid
                                 AND d.deptype = 'i' AND d.refobjsubid > 0)
         UNION ALL SELECT format('ROUTINE %s', p.oid::regprocedure) FROM pg_proc p
@@ -20,8 +20,8 @@ BEGIN
     END LOOP;
 END $$;
 
--- Rows of these are for their owner alone, also where PostgreSQL lets a role read or write everything (pg_read_all_data,
--- pg_write_all_data); those of pg_ducklake, which tell where the lake's files are, are for readers too.
+-- Only the owner sees the rows of these, also if PostgreSQL lets a role read or write everything (pg_read_all_data,
+-- pg_write_all_data). Rows of pg_ducklake, which tell where the lake's files are, are for readers too.
 DO $$
 DECLARE
     it record;
@@ -41,7 +41,7 @@ GRANT USAGE ON SCHEMA pg_sluice TO PUBLIC;
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA pg_sluice FROM PUBLIC;
 DO $$
 DECLARE
-    -- They tell what anybody may know, or do what anybody may do.
+    -- They return public facts, or do what any role may do.
     open text[] := ARRAY[
         'attend', 'backend_setting', 'cancel', 'describe', 'fired_triggers', 'insert_of_cells', 'is_filled', 'is_told', 'keep_own_mark', 'kept_text',
         'newest_table', 'node_states', 'of_kept_texts', 'pause', 'put_kept', 'referring',

@@ -1,9 +1,10 @@
--- The roles of Sluice's own. The first two cannot log in; nobody but the third is a member of one of the first three.
+-- The roles of Sluice's own. The first two cannot log in. Only the third is a member of any of the first three.
 --
---   sluice_metadata   owns the tables of pg_sluice and pg_ducklake, and the functions that read and write them for clients
---   sluice_shadow     owns the views through which gateways read shadows: it is asked whether they may, and runs nothing
---   sluice_gateway    is what gateways log in as: it may what sluice_metadata may, vacuum tables, and end sessions
---   sluice_reader     is what readers of the lake's format (DuckDB) log in as: it may read the tables of pg_ducklake, and no more
+--   sluice_metadata   owns the tables of pg_sluice and pg_ducklake, and the functions that read and write them for
+-- clients
+--   sluice_shadow     owns the views through which gateways read shadows: its rights are checked, and it runs nothing
+--   sluice_gateway    is the login of gateways: it may do as sluice_metadata, vacuum tables, and end sessions
+--   sluice_reader     is the login of readers of the lake's format (DuckDB): it may only read the tables of pg_ducklake
 DO $$
 DECLARE
     name name;
@@ -20,15 +21,15 @@ BEGIN
         END IF;
     END LOOP;
 END $$;
--- To see whose backend is whose; to read and empty shadows, whoever their owners are and whatever their policies say.
+-- To see the users of backends; to read and empty shadows, whatever their owners and policies.
 GRANT pg_read_all_stats TO sluice_metadata;
 GRANT SET ON PARAMETER session_replication_role TO sluice_metadata;
 GRANT pg_read_all_data, pg_write_all_data TO sluice_shadow;
 ALTER ROLE sluice_shadow BYPASSRLS;
 ALTER ROLE sluice_gateway LOGIN;
 GRANT sluice_metadata, pg_maintain, pg_signal_backend, pg_use_reserved_connections TO sluice_gateway;
--- What the owner of a database sets for it (search_path above all, and with it the operators that a query means) is not
--- what a reader's queries go by.
+-- The database owner's settings (search_path above all, and with it the meaning of operators) do not apply to a
+-- reader's queries.
 ALTER ROLE sluice_reader LOGIN;
 ALTER ROLE sluice_reader SET search_path = pg_catalog, pg_temp;
 ALTER ROLE sluice_reader SET default_transaction_read_only = on;

@@ -1,27 +1,28 @@
--- Locks on rows of the lake are PostgreSQL's own: each row that somebody wants to lock has a row here, and whoever
--- changes it, or says SELECT … FOR UPDATE, NO KEY UPDATE, SHARE or KEY SHARE, locks that one in the same mode. So what
--- waits for what, deadlocks, NOWAIT, SKIP LOCKED, lock_timeout and savepoints are as everywhere in PostgreSQL.
+-- Locks on rows of the lake are PostgreSQL's own: each row to be locked has a row here. A change of it, or SELECT … FOR
+-- UPDATE, NO KEY UPDATE, SHARE or KEY SHARE, locks that one in the same mode. So waits, deadlocks, NOWAIT, SKIP LOCKED,
+-- lock_timeout and savepoints are PostgreSQL's.
 --
--- The rows are put here beforehand, in a transaction of the gateway's own, so that everybody sees them at once; where
--- nobody has them locked any more they are swept away. Who replaces many rows of a table locks its row of `writer`
--- against all others instead.
+-- The rows are inserted beforehand, in a transaction of the gateway's own, so that all sessions see them at once;
+-- unlocked ones are removed later. A session that replaces many rows of a table locks its row of `writer` against all
+-- others instead.
 --
--- A row of the lake that gets other values, and keeps its key, is then at another place: and so the row here is given that
--- place, by whoever changes it, in his own transaction. PostgreSQL takes along who holds the key or comes to hold it.
--- A data file has its number (gateway/execution/locks/row_locks.py) before it is published, and keeps it.
+-- A row of the lake that gets other values, and keeps its key, is then at another place. So the changing transaction
+-- moves the row here to that place. In PostgreSQL holders of the key, present and future, follow it. A data file has
+-- its number (gateway/execution/locks/row_locks.py) before it is published, and keeps it.
 CREATE UNLOGGED TABLE pg_sluice.row_lock (file bigint, position bigint);
--- Partial only so that PostgreSQL does not take the place for a key: who changes it is in nobody's way who holds the key.
+-- Partial only so that PostgreSQL does not take the place for a key: a change of the place does not block holders of
+-- the key.
 CREATE UNIQUE INDEX row_lock_place ON pg_sluice.row_lock (file, position) WHERE file IS NOT NULL;
 
--- The way of rows that have got other values and kept their keys: who holds nothing but a key, by a snapshot in which the
--- row is where it was, holds it where the row is by now. `seen` is a time by which that was committed: who has begun later
--- needs it no more (catalog/row_locks.py).
+-- The moves of rows that have got other values and kept their keys. A session that holds only a key, by a snapshot in
+-- which the row is at its old place, holds it at the new place. `seen` is a time by which the move was committed: later
+-- transactions do not need it (catalog/row_locks.py).
 CREATE UNLOGGED TABLE pg_sluice.row_move (
     file bigint NOT NULL, position bigint NOT NULL, new_file bigint NOT NULL, new_position bigint NOT NULL, seen timestamptz);
 CREATE INDEX row_move_from ON pg_sluice.row_move (file, position);
 
--- Make rows that can be locked, where there are none. What somebody is just giving another place is there still, and is not
--- waited for: he who comes between the look and the insertion looks again.
+-- Insert missing lockable rows. A row that is being moved still exists, and is not waited for: a move between the check
+-- and the insertion makes this check again.
 CREATE FUNCTION pg_sluice.put_row_locks(files bigint[], positions bigint[], of_constraint oid, keys bytea[])
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '100ms' AS $$
 BEGIN
@@ -42,7 +43,7 @@ BEGIN
 END $$;
 
 
--- The same for rows of the transaction's own, which come in place of others or may do so.
+-- The same for rows of the transaction's own that replace others or may do so.
 CREATE FUNCTION pg_sluice.put_own_row_locks(files bigint[], positions bigint[]) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -50,8 +51,8 @@ BEGIN
     PERFORM pg_sluice.put_row_locks(files, positions, 0::oid, '{}');
 END $$;
 
--- Lock rows, whose numbers from 1 in the order given are returned; with SKIP LOCKED that may be fewer than were asked
--- for. NULL where some have been swept away since they were put there: put them there again, and repeat.
+-- Lock rows; return their numbers from 1 in the given order. With SKIP LOCKED these may be fewer than asked for. NULL
+-- if some have been removed since they were inserted: insert them again, and repeat.
 CREATE FUNCTION pg_sluice.lock_rows(
     shadow oid, files bigint[], positions bigint[], strength text, waiting text
 ) RETURNS integer[] LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -85,7 +86,7 @@ BEGIN
     RETURN found;
 END $$;
 
--- Rows have come in place of others, which the transaction has locked, and whose keys they have.
+-- Rows have replaced others, which the transaction has locked, and whose keys they have.
 CREATE FUNCTION pg_sluice.move_row_locks(
     files bigint[], positions bigint[], new_files bigint[], new_positions bigint[]
 ) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -97,7 +98,7 @@ BEGIN
     INSERT INTO pg_sluice.row_move SELECT * FROM unnest(files, positions, new_files, new_positions);
 END $$;
 
--- Where these rows are by now, as far as they have kept their keys: all files, then all positions.
+-- The present places of these rows, as far as they have kept their keys: all files, then all positions.
 CREATE FUNCTION pg_sluice.moved_rows(files bigint[], positions bigint[]) RETURNS bigint[] LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -112,7 +113,7 @@ BEGIN
         SELECT array_agg(f ORDER BY n) || array_agg(p ORDER BY n) FROM newest);
 END $$;
 
--- Lock every row of a table against all others; false where that is to be skipped.
+-- Lock every row of a table against all others; false if that is to be skipped.
 CREATE FUNCTION pg_sluice.lock_all_rows(shadow oid, waiting text) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -128,15 +129,15 @@ BEGIN
     RETURN present > 0;
 END $$;
 
--- A row that is replaced leaves its locks behind, but who refers to it must hold it still. So beside the row its key
--- has a row here, for each foreign key, in place of file and position.
+-- A replaced row leaves its locks behind, but referring transactions must still hold it. So beside the row its key has
+-- a row here, for each foreign key, in place of file and position.
 CREATE FUNCTION pg_sluice.key_places(of_constraint oid, keys bytea[], OUT f bigint, OUT p bigint) RETURNS SETOF record
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT DISTINCT - of_constraint::bigint, hashbyteaextended(k, 0) FROM unnest(keys) k
 $$;
 
--- Keep rows that new ones refer to, and their keys, as PostgreSQL does for a foreign key: whether the table has changed
--- since the snapshot in which they were found. NULL as with lock_rows.
+-- Lock rows that new ones refer to, and their keys, as PostgreSQL does for a foreign key; return whether the table has
+-- changed since the snapshot in which they were found. NULL as with lock_rows.
 CREATE FUNCTION pg_sluice.lock_referenced(
     shadow oid, files bigint[], positions bigint[], of_constraint oid, keys bytea[], since bigint
 ) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -151,7 +152,7 @@ BEGIN
     RETURN coalesce((SELECT r.changed_snapshot > since FROM pg_sluice.relation r WHERE r.relid = shadow), true);
 END $$;
 
--- Keys are taken away: wait for who refers to them. NULL as with lock_rows.
+-- Keys are removed: wait for transactions that refer to them. NULL as with lock_rows.
 CREATE FUNCTION pg_sluice.lock_keys(shadow oid, of_constraint oid, keys bytea[]) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

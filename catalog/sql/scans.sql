@@ -1,8 +1,8 @@
--- Scans of shadows. A function that reads a lake table finds it empty, and its reads are in no tree: so they are counted,
--- and so are the rows that it writes there.
+-- Scans of shadows. A function that reads a lake table finds it empty, and its reads are in no tree: so they are
+-- counted, and so are the rows that it writes there.
 
--- Scans that PostgreSQL itself made of a shadow to carry out DDL from within a function: for a constraint, or an index. The
--- rows that are there are looked at by the gateway (obligations.sql).
+-- Scans that PostgreSQL itself made of a shadow for DDL within a function: for a constraint, or an index. The gateway
+-- checks existing rows (obligations.sql).
 CREATE TABLE pg_sluice.ddl_scan (relid oid NOT NULL, scans bigint NOT NULL);
 
 
@@ -14,9 +14,9 @@ SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_sluice.relation r
 $$;
 
--- How often this transaction has scanned shadows, but for those that are `filled`, and for DDL: more than before a
--- statement that PostgreSQL alone ran means that the statement read an empty table in place of the lake. A table that the
--- statement itself has made, after the one that was the `newest` then, has no other rows than its shadow.
+-- How often this transaction has scanned shadows, without those that are `filled`, and without DDL. A greater number
+-- after a statement that PostgreSQL alone ran means that the statement read an empty table in place of the lake. A
+-- table that the statement itself has created, after the one that was the `newest` then, has only its shadow's rows.
 CREATE FUNCTION pg_sluice.shadow_scans(filled oid[] DEFAULT '{}', newest bigint DEFAULT NULL) RETURNS bigint
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     WITH counted AS (
@@ -28,16 +28,17 @@ LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     FROM (SELECT relid FROM counted UNION ALL SELECT indexrelid FROM pg_index JOIN counted ON relid = indrelid) AS scanned (o)
 $$;
 
--- The shadows, but those that are `filled`, into which this transaction has put rows, and how many, those that were undone
--- too: more than before a statement that PostgreSQL alone ran means that the lake does not have what it wrote.
+-- The shadows, without those that are `filled`, into which this transaction has inserted rows, and how many, undone
+-- ones included. A greater number after a statement that PostgreSQL alone ran means that the lake lacks those rows.
 CREATE FUNCTION pg_sluice.shadow_writes(filled oid[]) RETURNS TABLE (name name, rows bigint)
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT c.relname, pg_stat_get_xact_tuples_inserted(c.oid) FROM pg_sluice.relation r JOIN pg_class c ON c.oid = r.relid
     WHERE r.relid <> ALL (filled) AND pg_stat_get_xact_tuples_inserted(c.oid) > 0 ORDER BY c.oid
 $$;
 
--- Which shadows this transaction has scanned, but for DDL, and how many rows it has added there, and changed or taken away, those
--- that were undone too; whether the table is newer than the one that was the `newest` then, and nobody else has it.
+-- The shadows that this transaction has scanned, without DDL, and how many rows it has added there, and changed or
+-- removed, undone ones included; and whether the table is newer than the one that was the `newest` then, and no other
+-- session has it.
 CREATE FUNCTION pg_sluice.shadow_touches(newest bigint) RETURNS TABLE (relid bigint, scans bigint, added bigint, replaced bigint, made boolean)
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT r.relid::bigint, s.scans - d.scans, c.added, c.replaced,
@@ -49,8 +50,8 @@ LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     WHERE s.scans > d.scans OR c.added > 0 OR c.replaced > 0 ORDER BY r.relid
 $$;
 
--- Backends whose gateway has filled the shadows that a function needs, and takes what functions do there: rows of
--- transactions under way, which nobody else sees.
+-- Backends whose gateway has filled the shadows that a function needs, and takes the function's changes there: rows of
+-- running transactions, which no other session sees.
 CREATE UNLOGGED TABLE pg_sluice.filled (backend integer PRIMARY KEY);
 
 CREATE FUNCTION pg_sluice.is_filled() RETURNS boolean LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -69,13 +70,14 @@ BEGIN
     PERFORM set_config('sluice.filled', CASE WHEN set_filled.filled THEN 'on' ELSE '' END, true);
 END $$;
 
--- The ID of the table that was made last, by anybody.
+-- The ID of the newest table, of any session.
 CREATE FUNCTION pg_sluice.newest_table() RETURNS bigint LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT pg_sequence_last_value('pg_sluice.catalog_id')
 $$;
 
 
--- While functions are watched (gateway/execution/shadow/function_guard.py), which says so by a setting: what was scanned before a command.
+-- While functions are watched (gateway/execution/shadow/function_guard.py), which a setting says: the scans before a
+-- command.
 CREATE FUNCTION pg_sluice.before_ddl() RETURNS event_trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -85,8 +87,8 @@ BEGIN
     END IF;
 END $$;
 
--- What the command has scanned of the tables that it changed, and of those that these refer to. A command within another
--- leaves that one without an excuse.
+-- The command's scans of the tables that it changed, and of those that these refer to. A nested command leaves the
+-- outer one without an excuse.
 CREATE FUNCTION pg_sluice.after_ddl() RETURNS event_trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -109,8 +111,8 @@ BEGIN
             AND NOT EXISTS (SELECT FROM changed WHERE pg_sluice.may_call_users(relid));
 END $$;
 
--- Whether what a table's columns, constraints and indexes are made of are functions of users, or may be: of these, a
--- command may have run some.
+-- Whether a table's columns, constraints and indexes depend on functions of users, or may: a command may have run some
+-- of these.
 CREATE FUNCTION pg_sluice.may_call_users(changed oid) RETURNS boolean LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT EXISTS (
         SELECT FROM pg_depend d

@@ -1,7 +1,7 @@
--- Changes of schemas that take time: what is being changed, by whom, and how far each of its elements is (states.py).
--- Every step of an element is committed by itself, by the gateway's own connection; the last one, to PUBLIC, with the
--- client's statement, in its transaction. A change whose `finished` is NULL is at work as long as the backend that works
--- on it is alive (backends.sql); else it was left behind, and is undone by who meets it.
+-- Long schema changes: their tables and workers, and the state of each of their elements (states.py). Every step of an
+-- element is a commit of the gateway's own connection; the last one, to PUBLIC, is in the transaction of the client's
+-- statement. A change whose `finished` is NULL runs as long as the backend that works on it is alive (backends.sql).
+-- Otherwise it is abandoned, and the next gateway that meets it undoes it.
 
 CREATE TABLE pg_sluice.schema_change (
     change_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -25,8 +25,8 @@ CREATE TABLE pg_sluice.schema_change (
 );
 CREATE INDEX schema_change_unfinished ON pg_sluice.schema_change (relid) WHERE finished IS NULL;
 
--- An element of a table, while it is on its way. `previous` is the state that is committed. One that was in state
--- `origin` before the change is left in it where the change fails.
+-- An element of a table that changes state. `previous` is the committed state. If the change fails, the element keeps
+-- its `origin`, the state before the change.
 CREATE TABLE pg_sluice.element (
     element_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     change_id bigint NOT NULL REFERENCES pg_sluice.schema_change,
@@ -42,26 +42,26 @@ CREATE TABLE pg_sluice.element (
 );
 CREATE INDEX element_relid ON pg_sluice.element (relid);
 
--- states.py's steps, as rows: the kind of change that each is.
+-- states.py's steps, as rows: the kind of change of each.
 CREATE TABLE pg_sluice.element_step (
     element text NOT NULL, before text NOT NULL, after text NOT NULL,
     kind text NOT NULL REFERENCES pg_sluice.change_kind, PRIMARY KEY (element, before, after));
 
 
--- Changes of one table are made one after another: whoever alters it locks its row here until his transaction ends, from
--- before he locks the shadow. A change that takes several transactions holds the table's turn by its row in `schema_change`,
--- which is written under the lock: whoever gets the lock looks whether such a one is at work.
+-- Changes of one table are made one after another: a session that alters it locks its row here until its transaction
+-- ends, before it locks the shadow. A change that takes several transactions holds the table's turn by its row in
+-- `schema_change`, which is written under the lock; each new holder of the lock checks for such a row.
 CREATE TABLE pg_sluice.changing (relid oid PRIMARY KEY);
 
--- The changes of a table that another backend is working on, each with whose it is.
+-- The changes of a table that another backend is working on, each with its backend.
 CREATE FUNCTION pg_sluice.changes_at_work(shadow oid) RETURNS SETOF pg_sluice.schema_change LANGUAGE sql
 SET search_path = pg_catalog, pg_temp AS $$
     SELECT c.* FROM pg_sluice.schema_change c WHERE c.relid = shadow AND c.finished IS NULL
         AND c.worker_id <> pg_backend_pid() AND pg_sluice.lives(c.worker_id, c.worker_started)
 $$;
 
--- Take the table's turn until the transaction ends, when those that hold it by the lock have ended. False where a change
--- is at work: then no lock is kept, for the subtransaction is undone.
+-- Take the table's turn until the transaction ends, after the transactions that hold it by the lock. False if a change
+-- runs: then no lock is kept, because the subtransaction is undone.
 CREATE FUNCTION pg_sluice.try_order(shadow oid) RETURNS boolean LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -78,8 +78,8 @@ EXCEPTION WHEN SQLSTATE 'SL000' THEN
     RETURN false;
 END $$;
 
--- The same, waiting as for a lock of PostgreSQL's: as long as lock_timeout says, and not for one that waits for us. Whether
--- there is a change that is not finished: nobody works on it, then.
+-- The same, waiting as for a lock of PostgreSQL's: up to lock_timeout, and not for a change that waits for us. Returns
+-- whether an unfinished change without a worker exists.
 CREATE FUNCTION pg_sluice.order_changes(shadow oid) RETURNS boolean LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -107,7 +107,7 @@ END $$;
 
 
 -- The constraints that the transaction has noted (obligations.sql), as elements to be added one by one before it: those
--- whose columns others have too.
+-- whose columns other sessions have too.
 CREATE FUNCTION pg_sluice.elements() RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -132,7 +132,7 @@ BEGIN
             WHERE NOT EXISTS (SELECT FROM pg_sluice.published_shape s WHERE s.relid = k.conrelid
                               AND s.shape -> 'columns' -> l.column_id::text ->> 'name' = n.attname))
         AND k.confrelid IN (SELECT 0 UNION SELECT s.relid FROM pg_sluice.published_shape s)
-        -- What PostgreSQL has made anew with a column was there before.
+        -- An index or constraint that PostgreSQL has rebuilt with a column existed before.
         AND NOT EXISTS (
             SELECT FROM pg_sluice.published_shape s CROSS JOIN LATERAL jsonb_each(s.shape -> 'constraints') c
             WHERE s.relid = k.conrelid AND c.value ->> 'name' = k.conname AND c.key <> k.oid::text)
@@ -143,8 +143,8 @@ BEGIN
 END $$;
 
 
--- In the client's transaction, before its statement is carried out: what stood for its constraints goes, and they are
--- PUBLIC with the commit.
+-- In the client's transaction, before its statement is executed: the placeholders of its constraints are removed, and
+-- the constraints are PUBLIC with the commit.
 CREATE FUNCTION pg_sluice.conclude(change bigint) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -178,7 +178,7 @@ BEGIN
         SELECT id, snapshot, s.kind, e.name FROM pg_sluice.element e
         JOIN pg_sluice.element_step s ON s.element = e.kind AND s.before = e.previous AND s.after = e.state
         WHERE shadow IN (e.relid, e.other_relid) AND e.state <> e.previous
-            -- An index that is not UNIQUE asks nothing of who writes: its sidecars are made of files that are there.
+            -- An index that is not UNIQUE demands nothing of writers: its sidecars are made from existing files.
             AND NOT (e.kind = 'index' AND e.definition NOT LIKE 'CREATE UNIQUE INDEX %')
         ORDER BY e.element_id;
     GET DIAGNOSTICS steps = ROW_COUNT;
@@ -200,8 +200,7 @@ SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 
--- Changes of schemas, at work and done, for everybody to see.
--- A role that began one may be gone.
+-- Schema changes, running and finished, for all roles. The role that began one may be gone.
 CREATE VIEW pg_sluice.schema_changes AS
     SELECT c.change_id, c.relation, c.statement, c.started_by, c.process_id, c.started, c.finished, c.error, c.paused,
            c.step, c.files_done, c.files_total, c.rows_done, c.rows_total,
@@ -210,8 +209,8 @@ CREATE VIEW pg_sluice.schema_changes AS
     WHERE pg_has_role(to_regrole(quote_ident(c.started_by)), 'USAGE') OR pg_has_role('pg_monitor', 'USAGE');
 GRANT SELECT ON pg_sluice.schema_changes TO PUBLIC;
 
--- Those that make indexes are seen where PostgreSQL's own are. What is gone through is files, in place of blocks, and
--- rows, in place of tuples.
+-- Those of indexes are shown in PostgreSQL's own view. Files are counted in place of blocks, and rows in place of
+-- tuples.
 CREATE VIEW pg_sluice.progress_create_index AS
     SELECT c.process_id AS pid, d.oid AS datid, d.datname, c.relid,
            coalesce(i.oid, 0) AS index_relid,
@@ -234,7 +233,7 @@ BEGIN
                    rtrim(pg_get_viewdef('pg_catalog.pg_stat_progress_create_index'::regclass), ';'));
 END $$;
 
--- A change that is paused takes no further step until it is resumed; one that is canceled is undone.
+-- A paused change takes no further step until it is resumed; a canceled one is undone.
 CREATE FUNCTION pg_sluice.steer(change bigint, pausing boolean, canceling boolean) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -252,9 +251,9 @@ CREATE FUNCTION pg_sluice.cancel(change bigint) RETURNS void LANGUAGE sql SECURI
     AS 'SELECT pg_sluice.steer(change, NULL, true)';
 
 
--- After users' code has run in a step, whose COMMIT is a gateway's: nothing of that code's runs then. PostgreSQL runs the
--- query of a held cursor at COMMIT as who has logged in; and a deferred trigger, which has to be on a temporary table, could
--- still make such a cursor.
+-- After users' code has run in a step, whose COMMIT is a gateway's: nothing of that code may run then. PostgreSQL runs
+-- the query of a held cursor at COMMIT as the login role. A deferred trigger, which must be on a temporary table, could
+-- still create such a cursor.
 CREATE FUNCTION pg_sluice.leave_nothing() RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     EXECUTE 'CLOSE ALL';

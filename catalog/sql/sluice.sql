@@ -1,5 +1,5 @@
--- What Sluice adds to the catalog database: which relations are lake tables, and how a transaction of the
--- session's own backend publishes schema and rows together, as one DuckLake snapshot, at its COMMIT.
+-- Sluice's part of the catalog database: which relations are lake tables, and how a transaction of the session's
+-- backend publishes schema and rows together, as one DuckLake snapshot, at its COMMIT.
 --
 --   DDL by a client ──► event triggers ──► relation, attribute (IDs) + dirty
 --   rows by the gateway ──► stage(change) ──► staged
@@ -9,9 +9,9 @@
 
 CREATE SCHEMA pg_sluice;
 
--- The first of so many next numbers of a sequence of Sluice's own. Not by nextval(), of which the client's lastval() tells
--- at whose backend this runs: setval() leaves that alone. The subtransaction, which is undone, gives the lock back at once;
--- numbers stay taken.
+-- Return the first of so many next numbers of a sequence of Sluice's own. Not by nextval(): the client's lastval()
+-- would report it at whose backend this runs; setval() leaves that alone. The subtransaction, which is undone, releases
+-- the lock at once; numbers stay taken.
 CREATE TABLE pg_sluice.numbering ();
 CREATE FUNCTION pg_sluice.take_numbers(numbers regclass, how_many bigint DEFAULT 1) RETURNS bigint LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
@@ -31,7 +31,7 @@ CREATE TABLE pg_sluice.setting (name text PRIMARY KEY, value text NOT NULL);
 -- datatypes.py, as rows: the DuckLake name of each scalar type that a lake column may have.
 CREATE TABLE pg_sluice.datatype (type_oid oid PRIMARY KEY, array_oid oid UNIQUE NOT NULL, ducklake text NOT NULL);
 
--- Carried types whose values are equal exactly where their texts are (datatypes.EQUAL_BY_TEXT).
+-- Carried types whose values are equal exactly if their texts are (datatypes.EQUAL_BY_TEXT).
 CREATE TABLE pg_sluice.equal_by_text (type_oid oid PRIMARY KEY);
 
 CREATE TABLE pg_sluice.relation (
@@ -64,8 +64,8 @@ CREATE TABLE pg_sluice.staged (
     staged_id bigint NOT NULL DEFAULT pg_sluice.take_numbers('pg_sluice.staged_id'), relid oid NOT NULL,
     change jsonb NOT NULL);
 
--- Who replaces many rows of a table locks its row here against all others (row_locks.sql).
--- That row may outlive the table: whoever drops a table does not wait for who changes its rows.
+-- A session that replaces many rows of a table locks its row here against all others (row_locks.sql). That row may
+-- outlive the table: a DROP does not wait for sessions that change its rows.
 CREATE TABLE pg_sluice.writer (relid oid PRIMARY KEY);
 
 -- IDs come from sequences, so that no commit reads max() + 1. Gaps are harmless; order is that of the lock on
@@ -77,7 +77,7 @@ CREATE SEQUENCE pg_sluice.catalog_id;
 CREATE SEQUENCE pg_sluice.file_id MINVALUE 0;
 
 
--- The DuckLake type of a column, or NULL where lake tables cannot hold it (datatypes.lake_form).
+-- The DuckLake type of a column, or NULL if lake tables cannot hold it (datatypes.lake_form).
 CREATE FUNCTION pg_sluice.column_type(type_oid oid, typmod integer) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE

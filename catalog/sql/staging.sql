@@ -1,9 +1,9 @@
--- Rows by the gateway: staged at the session's backend until COMMIT, and made ready for it.
+-- Rows by the gateway: staged at the session's backend until COMMIT, and prepared for it.
 
--- Refuse who is not the gateway of this session. The message that the backend carries out, of which current_query() tells
--- however deep the code is that asks, must begin with the name of one of these functions, in the comment that gateways put
--- there and that they refuse in the messages of clients (gateway/backend/own_message.py); and a gateway must have entered this backend,
--- which no client can do. Where users' code may run inside of the function, the name has the OID of a relation behind it.
+-- Refuse any caller but the gateway of this session. The backend's present message, which current_query() returns at
+-- any depth of code, must begin with the name of one of these functions, in the comment that gateways put there and
+-- refuse in the messages of clients (gateway/backend/own_message.py). And a gateway must have entered this backend,
+-- which no client can do. If users' code may run inside of the function, the name has the OID of a relation behind it.
 CREATE FUNCTION pg_sluice.is_told(VARIADIC functions text[]) RETURNS boolean LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
     SELECT (CASE WHEN starts_with(message, '/*sluice:') AND strpos(message, '*/') > 0
@@ -24,7 +24,7 @@ CREATE FUNCTION pg_sluice.stage(change jsonb) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM pg_sluice.authorize('stage');
-    -- What was staged of nothing but rows that are in another file now.
+    -- Staged files all of whose rows are in another file now.
     IF jsonb_array_length(stage.change -> 'combined') > 0 THEN
         DELETE FROM pg_sluice.staged s WHERE s.relid = (stage.change ->> 'relid')::oid
             AND NOT coalesce((s.change ->> 'truncate')::boolean, false)
@@ -36,9 +36,9 @@ BEGIN
 END $$;
 
 
--- What the transaction has staged for a table so far, as one change (see publish_rows): of the delete files of one data
--- file the last counts, data files that were combined are gone, and TRUNCATE takes all before it away. NULL where nothing
--- is staged.
+-- Everything that the transaction has staged for a table so far, as one change (see publish_rows): of the delete files
+-- of one data file the last counts, data files that were combined are gone, and TRUNCATE removes everything before it.
+-- NULL if nothing is staged.
 CREATE FUNCTION pg_sluice.squashed(shadow oid) RETURNS jsonb LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
     WITH counting AS (
@@ -66,8 +66,8 @@ SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 
--- What the transaction sees of these relations that is not committed: its own lake tables' descriptions where it made
--- or altered them (NULL where not), and what it has staged (NULL for nothing).
+-- The transaction's uncommitted view of these relations: the descriptions of lake tables that it created or altered
+-- (NULL for others), and what it has staged (NULL for nothing).
 CREATE FUNCTION pg_sluice.uncommitted(relids oid[])
 RETURNS TABLE (relid bigint, description jsonb, change jsonb)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -81,11 +81,11 @@ BEGIN
 END $$;
 
 
--- Before COMMIT. Locks what publish() will lock, and in its order, so that what is said here stays true until COMMIT:
--- `stale` lists the staged delete files whose data file has got another live delete file meanwhile (`live`; the rows are
--- others, for row locks keep them apart), which have to be staged anew with both in one. `kept` are the files that COMMIT
--- will publish, by table folder. `reads` maps the tables that a SERIALIZABLE transaction read to the snapshot at which
--- it read them: one that has changed since is a 40001.
+-- Before COMMIT. Locks what publish() will lock, and in its order, so that the result stays true until COMMIT. `stale`
+-- lists the staged delete files whose data file has got another live delete file meanwhile (`live`; the rows are
+-- others, because row locks keep them apart): they must be staged anew with both in one. `kept` are the files that
+-- COMMIT will publish, by table folder. `reads` maps the tables that a SERIALIZABLE transaction read to the snapshot at
+-- which it read them: one that has changed since is a 40001.
 CREATE FUNCTION pg_sluice.prepare_commit(reads jsonb) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -132,8 +132,8 @@ BEGIN
         ORDER BY relid FOR UPDATE;
 END $$;
 
--- Which rows of a shadow a statement gives other values, and where these are then: noted by a trigger that is there as long
--- as the savepoint around it, with which all of it is undone. Nobody but that transaction ever sees what it has noted.
+-- The rows of a shadow that a statement gives other values, and their new places: recorded by a trigger that lives in
+-- the savepoint around it, and is undone with it. Only that transaction sees them.
 CREATE UNLOGGED TABLE pg_sluice.shadow_update (before tid NOT NULL, after tid NOT NULL);
 
 CREATE FUNCTION pg_sluice.note_update() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -157,9 +157,9 @@ BEGIN
 END $$;
 
 
--- While rows of the lake are copied into a shadow, inside the savepoint that will undo it: what is not validated, or still
--- on its way, binds new rows and not those that are there. `suspend_unvalidated` says what it has suspended, or NULL; from
--- `resume_unvalidated` on, which is given that, rows are new again.
+-- While rows of the lake are copied into a shadow, inside the savepoint that will undo it: an unvalidated constraint,
+-- or one under construction, binds new rows and not existing ones. `suspend_unvalidated` returns what it has suspended,
+-- or NULL; from `resume_unvalidated` on, which takes that, rows are new again.
 CREATE FUNCTION pg_sluice.suspend_unvalidated(shadow oid) RETURNS jsonb LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -196,9 +196,9 @@ SET search_path = pg_catalog, pg_temp AS $$
         ARRAY(SELECT value::oid FROM jsonb_array_elements_text(given -> 'indexes')), bind)
 $$;
 
--- Put rows into a shadow as the table's owner, who is the one that the actions of foreign keys act as, inside the savepoint
--- that will undo it. `cells` has the values of the first column, then those of the second, and so on, as text of `types`. A
--- user may have made a cast from text to a type of his: such values are read by the type's own input function.
+-- Insert rows into a shadow as the table's owner, as which the actions of foreign keys run, inside the savepoint that
+-- will undo it. `cells` has the values of the first column, then those of the second, and so on, as text of `types`. A
+-- user may have created a cast from text to a type of theirs: such values are read by the type's own input function.
 CREATE FUNCTION pg_sluice.put_as_owner(
     shadow oid, columns text[], types oid[], row_count integer, cells text[]
 ) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO'
@@ -218,7 +218,7 @@ BEGIN
 END $$;
 
 
--- The INSERT of so many rows into a table, whose values are texts in one array, column by column.
+-- Return the INSERT of so many rows into a table, whose values are texts in one array, column by column.
 CREATE FUNCTION pg_sluice.insert_of_cells(target text, columns text[], types oid[], row_count integer) RETURNS text
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE
@@ -227,14 +227,14 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
             string_agg(quote_ident(c), ', ' ORDER BY n),
             string_agg(format(
                CASE WHEN EXISTS (SELECT FROM pg_sluice.datatype d WHERE t IN (d.type_oid, d.array_oid)) THEN 'c%s::%s'
-                    -- By the type's own input, where a cast may be a user's, or mean something else.
+                    -- By the type's own input, if a cast may be a user's, or mean something else.
                     ELSE '(SELECT v FROM json_to_record(json_build_object(''v'', c%s)) AS r (v %s))' END, n, format_type(t, -1)), ', ' ORDER BY n),
             string_agg(format('$1[%s:%s]', (n - 1) * row_count + 1, n * row_count), ', ' ORDER BY n),
             string_agg(format('c%s', n), ', ' ORDER BY n)) END
     FROM unnest(columns, types) WITH ORDINALITY u (c, t, n)
 $$;
 
--- The same by whoever asks, into a table whose name is given with its schema.
+-- The same as the current role, into a table whose name is given with its schema.
 CREATE FUNCTION pg_sluice.put_kept(target text, columns text[], types oid[], row_count integer, cells text[])
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET intervalstyle = 'postgres'
 SET timezone = 'UTC' SET lc_monetary = 'C' SET xmloption = content AS $$
@@ -242,7 +242,7 @@ BEGIN
     EXECUTE pg_sluice.insert_of_cells(target, columns, types, row_count) USING cells;
 END $$;
 
--- Those of these functions that may do more than to compute, by name; aggregates do what their functions do.
+-- Those of these functions that may do more than compute, by name; an aggregate does what its functions do.
 CREATE FUNCTION pg_sluice.volatile_functions(called oid[]) RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
     SELECT string_agg(DISTINCT p.oid::regprocedure::text, ', ') FROM pg_proc p
@@ -253,8 +253,9 @@ SET search_path = pg_catalog, pg_temp AS $$
             a.aggminvtransfn, a.aggmfinalfn))
 $$;
 
--- For queries with volatile functions, whose effects last though the copies that they read do not (gateway/execution/reading/volatile_effects.py):
--- rows are put into shadows past the trigger that refuses such rows at COMMIT (ddl.sql). Returns what was set.
+-- For queries with volatile functions, whose effects last though the copies that they read do not
+-- (gateway/execution/reading/volatile_effects.py): rows are inserted into shadows past the trigger that refuses such
+-- rows at COMMIT (ddl.sql). Returns the former setting.
 CREATE FUNCTION pg_sluice.set_replication_role(role text) RETURNS text LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -265,7 +266,7 @@ BEGIN
     RETURN before;
 END $$;
 
--- What this transaction has done to the rows of shadows: the same again means nothing since.
+-- This transaction's changes to the rows of shadows: an equal result later means no change since.
 CREATE FUNCTION pg_sluice.shadow_changes(shadows oid[]) RETURNS text
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT string_agg(format('%s %s %s %s', pg_stat_get_xact_tuples_inserted(o), pg_stat_get_xact_tuples_updated(o),

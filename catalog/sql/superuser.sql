@@ -1,16 +1,16 @@
--- What only a superuser may do: to write PostgreSQL's own catalogs, to lock any relation, to act as any owner. These functions
--- stay the superuser's; all others belong to sluice_metadata (rights.sql), which alone may call them. They take OIDs, booleans
--- and modes, and evaluate no expression: where they carry out something that may run users' code, that is done by a function
+-- Functions that need a superuser: to write PostgreSQL's own catalogs, to lock any relation, to act as any owner. The
+-- superuser owns these functions. All others belong to sluice_metadata (rights.sql), which alone may call these. They
+-- take OIDs, booleans and modes, and evaluate no expression: code that may run users' code is executed by a function
 -- which the table's owner owns.
 
--- Let the gateway read a shadow (`is_told` in staging.sql): through a view, for whose rows whoever reads needs no rights,
--- and whose reader is who runs what PostgreSQL evaluates to plan the query.
+-- Let the gateway read a shadow (`is_told` in staging.sql), through a view: its rows need no rights of the caller, and
+-- the caller is the role for code that PostgreSQL evaluates to plan the query.
 CREATE FUNCTION pg_sluice.view_shadow(shadow oid) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET allow_system_table_mods = on AS $$
 DECLARE
     viewed name := format('shadow_%s', shadow); made oid;
 BEGIN
-    -- `s.*` is the row even where there is a column s.
+    -- `s.*` is the row even if there is a column s.
     EXECUTE format('CREATE VIEW pg_sluice.%1$I AS SELECT s.ctid, s.xmin, s.xmax, s.*::%2$s AS kept FROM ONLY %2$s AS s '
                    'WHERE pg_sluice.is_told(''shadow %3$s'')', viewed, shadow::regclass, shadow);
     EXECUTE format('ALTER VIEW pg_sluice.%I OWNER TO sluice_shadow', viewed);
@@ -23,8 +23,8 @@ BEGIN
     INSERT INTO pg_depend VALUES ('pg_class'::regclass, made, 0, 'pg_class'::regclass, shadow, 0, 'a');
 END $$;
 
--- Let the owner put rows into its shadow whatever its policies say, though they are FORCEd, as PostgreSQL's own actions of
--- foreign keys do: through a view, for whose owner there are none. Returns its name.
+-- Let the owner insert rows into its shadow whatever its policies say, though they are FORCEd, as PostgreSQL's own
+-- actions of foreign keys do: through a view, for whose owner there are no policies. Returns its name.
 CREATE FUNCTION pg_sluice.open_past_policies(shadow oid) RETURNS text LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET event_triggers = off AS $$
 DECLARE
@@ -59,7 +59,7 @@ BEGIN
     EXECUTE format('CREATE TRIGGER pg_sluice_guard_truncate BEFORE TRUNCATE ON %s '
                    'FOR EACH STATEMENT WHEN (pg_sluice.backend_setting(''session_replication_role'') <> ''local'') '
                    'EXECUTE FUNCTION pg_sluice.refuse_shadow_change()', guarded);
-    -- Clients see neither the triggers nor a constraint: to be deferred, a trigger needs none.
+    -- Clients see neither the triggers nor a constraint: a deferred trigger needs none.
     SELECT tgconstraint INTO constrained FROM pg_trigger WHERE tgrelid = shadow AND tgname = 'pg_sluice_guard';
     UPDATE pg_trigger SET tgisinternal = true, tgconstraint = 0
         WHERE tgrelid = shadow AND tgfoid = 'pg_sluice.refuse_shadow_change'::regproc;
@@ -67,7 +67,7 @@ BEGIN
     DELETE FROM pg_constraint WHERE oid = constrained;
 END $$;
 
--- Let no trigger of PostgreSQL's look for the rows that a foreign key refers to where shadows have none.
+-- Let no trigger of PostgreSQL look for the rows that a foreign key refers to in empty shadows.
 CREATE FUNCTION pg_sluice.silence_foreign_key(of_constraint oid) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET allow_system_table_mods = on AS $$
 BEGIN
@@ -75,40 +75,40 @@ BEGIN
         WHERE t.tgconstraint = of_constraint AND f.tgrelid = 'pg_sluice.filled_alone'::regclass
             AND f.tgname = CASE WHEN t.tgfoid IN ('"RI_FKey_check_ins"'::regproc, '"RI_FKey_check_upd"'::regproc)
                 THEN 'checked_alone' ELSE 'filled_alone' END;
-    -- Every session's cached description of the two tables is out of date.
+    -- Every session's cached description of the two tables is stale.
     UPDATE pg_class c SET relname = c.relname FROM pg_constraint k
         WHERE k.oid = of_constraint AND c.oid IN (k.conrelid, k.confrelid);
 END $$;
 
--- Whether constraints and indexes that are not validated bind the rows that come (staging.sql).
+-- Set whether unvalidated constraints and indexes bind incoming rows (staging.sql).
 CREATE FUNCTION pg_sluice.set_unvalidated(
     shadow oid, checks oid[], columns smallint[], indexes oid[], bind boolean
 ) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     UPDATE pg_constraint SET conenforced = bind WHERE oid = ANY (checks) AND conrelid = shadow;
     UPDATE pg_index SET indisready = bind WHERE indexrelid = ANY (indexes) AND indrelid = shadow;
-    -- PostgreSQL looks at a table's constraints anew where one of its columns has changed.
+    -- PostgreSQL reads a table's constraints anew if one of its columns has changed.
     UPDATE pg_attribute SET attnotnull = CASE WHEN attnum = ANY (columns) THEN bind ELSE attnotnull END
         WHERE attrelid = shadow AND (attnum = 1 OR attnum = ANY (columns));
 END $$;
 
--- Say that a materialized view has rows, or none any more.
+-- Mark a materialized view as populated or not.
 CREATE FUNCTION pg_sluice.set_populated(shadow oid, populated boolean) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET allow_system_table_mods = on AS $$
 BEGIN
     UPDATE pg_class SET relispopulated = populated WHERE oid = shadow AND relkind = 'm';
 END $$;
 
--- PostgreSQL lets nobody write into a materialized view. To this transaction its shadow is a table, until the savepoint
--- around it is undone; who does the same meanwhile waits for that, though not for long.
+-- PostgreSQL allows no writes to a materialized view. To this transaction its shadow is a table, until the savepoint
+-- around it is undone; another transaction that does the same waits for that, though not for long.
 CREATE FUNCTION pg_sluice.as_table(shadow oid) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET allow_system_table_mods = on SET lock_timeout = '5s' AS $$
 BEGIN
     UPDATE pg_class SET relkind = 'r', relhasrules = false WHERE oid = shadow AND relkind = 'm';
 END $$;
 
--- Lock a relation, by whatever name it goes. LOCK TABLE takes no materialized view; to prepare a query that names one locks
--- it as well, in the weakest mode, and neither plans nor runs anything.
+-- Lock a relation, under any name. LOCK TABLE takes no materialized view; preparing a query that names one locks it as
+-- well, in the weakest mode, and neither plans nor runs anything.
 CREATE FUNCTION pg_sluice.lock_relation(relation oid, mode text, nowait boolean) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -123,7 +123,8 @@ BEGIN
     END IF;
 END $$;
 
--- Note which rows of a shadow a statement gives other values (staging.sql), until the savepoint around it is undone.
+-- Record the rows of a shadow that a statement gives other values (staging.sql), until the savepoint around it is
+-- undone.
 CREATE FUNCTION pg_sluice.watch_updates(shadow oid) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET event_triggers = off AS $$
 BEGIN
@@ -131,9 +132,9 @@ BEGIN
                    shadow::regclass);
 END $$;
 
--- Carry out a statement as a relation's owner. Only a function that the owner owns acts as the owner; nobody else ever sees
--- it. What it does is neither looked at nor planned before it runs. What runs may be users' code, which may leave behind any
--- search_path: from there on everything is named with its schema, and there are no operators.
+-- Execute a statement as a relation's owner. Only a function that the owner owns acts as the owner; no other session
+-- ever sees it. The statement is neither analysed nor planned before it runs. It may be users' code, which may leave
+-- behind any search_path: from there on everything is named with its schema, and there are no operators.
 CREATE FUNCTION pg_sluice.as_owner(relation oid, statement text, cells text[] DEFAULT '{}') RETURNS void LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET check_function_bodies = off AS $$
 DECLARE
@@ -150,15 +151,15 @@ BEGIN
     EXECUTE pg_catalog.concat('DROP FUNCTION ', name, '(text[])');
 END $$;
 
--- Whether those who write rows keep an index of a shadow; nobody reads by it, yet.
+-- Set whether writers of rows keep an index of a shadow; it has no readers yet.
 CREATE FUNCTION pg_sluice.set_ready(shadow oid, index oid, ready boolean) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     UPDATE pg_index SET indisready = ready, indisvalid = false WHERE indexrelid = index AND indrelid = shadow;
 END $$;
 
--- A step of an element on its way (schema_changes.sql): what the owner does for it, which may make the index whose readiness
--- is set. The last thing that a gateway's connection does: users' code may have run in it.
+-- A step of an element (schema_changes.sql): the owner's part, which may create the index whose readiness is set. A
+-- gateway's connection does nothing afterwards: users' code may have run in it.
 CREATE FUNCTION pg_sluice.take_step(
     id bigint, worker integer, worker_start bigint, after text, statement text, index_schema name, index_name name, ready boolean
 ) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -182,7 +183,7 @@ BEGIN
 END $$;
 
 -- A view, or a materialized one without rows, of the same query, columns and owner as a materialized view. The query is
--- taken as it is kept: to read its text again could run what its literals are of.
+-- copied in its stored form: reading its text again could run users' code for its literals.
 CREATE FUNCTION pg_sluice.make_alike(shadow oid, name name, materialized boolean) RETURNS oid LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET allow_system_table_mods = on AS $$
 DECLARE
@@ -197,7 +198,7 @@ BEGIN
     RETURN made;
 END $$;
 
--- End a backend of a gateway that is held to be gone, or of one of its sessions. The gateway may have logged in as a
+-- End a backend of a gateway that counts as dead, or of one of its sessions. The gateway may have logged in as a
 -- superuser.
 CREATE FUNCTION pg_sluice.end_backend(number integer, started bigint) RETURNS void LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
@@ -207,7 +208,7 @@ BEGIN
     END IF;
 END $$;
 
--- What a role that logs in has to prove, and whether it is one that may not: no row for a role that there is not.
+-- The password verifier of a login role, and whether it may log in: no row for a missing role.
 CREATE FUNCTION pg_sluice.login(role name, OUT verifier text, OUT expired boolean, OUT is_own boolean, OUT reserved boolean)
 RETURNS SETOF record LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT a.rolpassword, coalesce(a.rolvaliduntil < now(), false),

@@ -1,10 +1,11 @@
--- Many gateways, one schema (catalog/schema/synchronisation.py says what and why; here is what has to be decided in one place).
+-- Schema synchronisation of gateways (catalog/schema/synchronisation.py has the rules and reasons; here are the
+-- decisions that need one place).
 --
 --   publish() ──► write_update(): Tm ──► gateways hear of it, confirm ──► activate(): Tu ──► settle(): DDL returns
 --
--- Timestamps are those of clock.py. They are taken under a lock that is held to the end of the transaction: so whoever is
--- told a safe time sees all that was written before it. It is that of a table without rows, which no client may lock and
--- no VACUUM has anything to do in.
+-- Timestamps are those of clock.py. They are taken under a lock that is held to the end of the transaction: so a
+-- gateway that is told a safe time sees all that was written before it. The lock is on a table without rows, which no
+-- client may lock and VACUUM has nothing to do in.
 
 CREATE TABLE pg_sluice.timekeeping ();
 CREATE TABLE pg_sluice.clock (last bigint NOT NULL);
@@ -21,13 +22,13 @@ CREATE TABLE pg_sluice.schema_update (
 );
 CREATE INDEX schema_update_unsettled ON pg_sluice.schema_update (version) WHERE NOT settled;
 
--- `granted`: the safe time that it was told last, 0 for none or for one that has ended by itself.
+-- `granted`: the safe time that it was told last, 0 for none or for a gateway that has ended by itself.
 ALTER TABLE pg_sluice.gateway
     ADD COLUMN granted bigint NOT NULL DEFAULT 0, ADD COLUMN confirmed bigint NOT NULL DEFAULT 0,
     ADD COLUMN sessions integer, ADD COLUMN address text,
     ADD COLUMN started timestamptz NOT NULL DEFAULT clock_timestamp();
 
--- Which gateway each backend of a client's session belongs to; rows may outlive their backends.
+-- The gateway of each client session's backend; rows may outlive their backends.
 CREATE UNLOGGED TABLE pg_sluice.session (
     process_id integer PRIMARY KEY, backend_start timestamptz NOT NULL, gateway_id integer NOT NULL);
 
@@ -52,7 +53,7 @@ BEGIN
     RETURN now;
 END $$;
 
--- What an update is active from: where it was not made so, since DD has passed.
+-- The time from which an update is active: when DD has passed, unless it was activated before.
 CREATE FUNCTION pg_sluice.active_from(u pg_sluice.schema_update) RETURNS bigint LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
     SELECT least(u.written + pg_sluice.length_of('delay'), u.made_active)
@@ -66,9 +67,9 @@ SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 
--- A heartbeat of a gateway: up to when it has heard everything, and what its clock says. Returns the next safe time,
--- what has happened since (two DD more, for words may come late), which updates are not settled, and, if any, all
--- gateways. NULL where somebody is just publishing, and 55000 for one that is held to be gone.
+-- A heartbeat of a gateway: up to when it has heard everything, and its clock. Returns the next safe time, what has
+-- happened since (two DD more, because notifications may come late), the unsettled updates, and, if there are any, all
+-- gateways. NULL if another session is just publishing, and 55000 for a gateway that counts as dead.
 CREATE FUNCTION pg_sluice.report(id integer, heard bigint, clock bigint, session_count integer) RETURNS jsonb
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -109,8 +110,8 @@ BEGIN
 END $$;
 
 
--- In publish(), before the lock on `head`: the update of these tables before this one is settled. It is waited for, and
--- others who change rows of the same tables wait too.
+-- In publish(), before the lock on `head`: wait until the update of these tables before this one is settled. Other
+-- sessions that change rows of the same tables wait too.
 CREATE FUNCTION pg_sluice.await_settled() RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     changed bigint[] := ARRAY(SELECT r.table_id FROM pg_sluice.dirty d JOIN pg_sluice.relation r USING (relid));
@@ -127,9 +128,9 @@ BEGIN
 END $$;
 
 
--- In publish(), with `head` locked: the schemas that this transaction changes are another version from now on. Where no
--- other gateway may serve by the one before, that is all; what this gateway's own sessions begin, they read from here.
--- At most two adjacent versions are in use: it is asserted here.
+-- In publish(), with `head` locked: the schemas that this transaction changes have a new version from now on. If no
+-- other gateway may serve by the one before, that is all: later operations of this gateway's sessions read it here.
+-- Asserts that at most two adjacent versions are in use.
 CREATE FUNCTION pg_sluice.write_update(snapshot bigint, number bigint) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -150,7 +151,7 @@ BEGIN
         AND g.granted + pg_sluice.length_of('delay') + pg_sluice.length_of('clock_skew') >= now);
     INSERT INTO pg_sluice.schema_update (version, objects, written, made_active, settled, gateway_id)
         VALUES (number, changed, now, CASE WHEN alone THEN now END, alone, own);
-    -- What was settled long ago serves nothing any more.
+    -- Updates settled long ago serve no operation.
     DELETE FROM pg_sluice.schema_update u WHERE u.settled AND u.written < now - 100 * pg_sluice.length_of('delay');
     IF NOT alone THEN
         -- To the session, which holds back its answer until the update is settled. INFO is always sent.
@@ -159,7 +160,8 @@ BEGIN
 END $$;
 
 
--- Whether an update is made active now: every gateway knows it, or serves nothing any more by what it knew before.
+-- Activate an update if possible, and return whether it was: every gateway knows it, or can no longer serve by what it
+-- knew before.
 CREATE FUNCTION pg_sluice.activate(number bigint) RETURNS boolean LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     now bigint;
@@ -175,7 +177,7 @@ BEGIN
     RETURN FOUND;
 END $$;
 
--- Whether an update is settled now: no gateway can serve by what was before it.
+-- Settle an update if possible, and return whether it was: no gateway can serve by the version before it.
 CREATE FUNCTION pg_sluice.settle(number bigint) RETURNS boolean LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     now bigint;
@@ -193,13 +195,13 @@ BEGIN
 END $$;
 
 
--- When a backend was started, in microseconds since 1970; NULL where there is none. By this those are told from each other
--- that have had one process number (catalog/postgres/backends.py).
+-- The start of a backend, in microseconds since 1970; NULL if there is none. It distinguishes backends that have had
+-- one process number (catalog/postgres/backends.py).
 CREATE FUNCTION pg_sluice.backend_started(number integer) RETURNS bigint LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 RETURN (SELECT (extract(epoch FROM a.backend_start) * 1000000)::bigint FROM pg_stat_get_activity(number) a);
 
--- The backend of that number works for a gateway from now on, which says so over a connection of its own. Returns when the
--- backend was started.
+-- From now on, the backend of that number works for a gateway, which calls this over a connection of its own. Returns
+-- the start of the backend.
 CREATE FUNCTION pg_sluice.enter(number integer, id integer) RETURNS bigint LANGUAGE sql
 SET search_path = pg_catalog, pg_temp AS $$
     INSERT INTO pg_sluice.session
@@ -208,13 +210,13 @@ SET search_path = pg_catalog, pg_temp AS $$
         RETURNING (extract(epoch FROM backend_start) * 1000000)::bigint
 $$;
 
--- Whose backend this is; NULL for the gateways' own. Process numbers are used again.
+-- The gateway of this backend; NULL for the gateways' own. Process numbers are used again.
 CREATE FUNCTION pg_sluice.own_gateway() RETURNS integer LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT s.gateway_id FROM pg_sluice.session s JOIN pg_stat_get_activity(pg_backend_pid()) a USING (backend_start)
     WHERE s.process_id = pg_backend_pid()
 $$;
 
--- Before publishing, with `head` locked: 40001 where the gateway of this session is held to be gone, or has no lease while
+-- Before publishing, with `head` locked: 40001 if the gateway of this session counts as dead, or has no lease while
 -- there are others.
 CREATE FUNCTION pg_sluice.confirm_lease() RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -233,7 +235,7 @@ BEGIN
 END $$;
 
 
--- Gateways as everybody may see them: what each has heard of, and which updates of schemas wait for it.
+-- Gateways, for all roles: what each has heard of, and which schema updates wait for it.
 CREATE FUNCTION pg_sluice.node_states() RETURNS TABLE (
     number integer, address text, started timestamptz, state text, version bigint, safe_time timestamptz, lag interval,
     sessions integer, waited_for_by bigint[])

@@ -1,7 +1,7 @@
--- LOCK TABLE. A transaction that uses a lake table gives its locks on the shadow back at once, so that nobody who changes
--- a schema waits for it. What it must keep until it ends, so that LOCK TABLE and TRUNCATE wait for it as in PostgreSQL, is
--- a lock on a relation beside the shadow: of the mode that PostgreSQL would have taken on the table itself. LOCK TABLE
--- takes that one first (and waits for who has used the table), then the shadow's (so whoever comes later waits for it).
+-- LOCK TABLE. A transaction that uses a lake table releases its locks on the shadow at once, so that no schema change
+-- waits for it. LOCK TABLE and TRUNCATE must wait for it as in PostgreSQL. So until it ends it keeps a lock on a
+-- relation beside the shadow, in the mode that PostgreSQL would have taken on the table itself. LOCK TABLE takes that
+-- lock first (and waits for earlier users of the table), then the shadow's (so that later ones wait for it).
 
 CREATE FUNCTION pg_sluice.make_table_lock(table_id bigint) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
@@ -9,7 +9,7 @@ BEGIN
     EXECUTE format('CREATE TABLE pg_sluice.table_lock_%s ()', table_id);
 END $$;
 
--- Remove those of tables that are gone, as far as no transaction that used them is still there.
+-- Remove those of dropped tables, if all transactions that used them have ended.
 CREATE FUNCTION pg_sluice.drop_table_locks() RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $$
 DECLARE
@@ -35,7 +35,7 @@ BEGIN
     END IF;
 END $$;
 
--- Take the locks of several tables, one after another. A table that is gone has none: what it was used for will tell.
+-- Take the locks of several tables, one after another. A dropped table has none: a later use of it will fail.
 CREATE FUNCTION pg_sluice.lock_tables(relids oid[], mode text, nowait boolean) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -53,7 +53,7 @@ BEGIN
     END LOOP;
 END $$;
 
--- Lock relations themselves, by whatever name they go, for who has been found to be allowed to: those that are there.
+-- Lock relations themselves, under any name, for a role whose rights were checked: those that exist.
 CREATE FUNCTION pg_sluice.lock_relations(relids oid[], mode text, nowait boolean) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

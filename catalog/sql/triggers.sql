@@ -1,13 +1,15 @@
--- Triggers of users on lake tables. They are PostgreSQL's own, on the shadows, and fire where a gateway has PostgreSQL carry
--- a statement out over the lake's rows there (gateway/execution/functions/trigger_statement.py). Which changes of which tables fire any is told here.
+-- Triggers of users on lake tables. They are PostgreSQL's own, on the shadows, and fire when a gateway has PostgreSQL
+-- execute a statement over the lake's rows there (gateway/execution/functions/trigger_statement.py). Here is which
+-- changes of which tables fire any.
 
--- Whether it is a user's trigger, and not one of ours.
+-- Whether it is a user's trigger, and not one of Sluice's.
 CREATE FUNCTION pg_sluice.is_of_users(t pg_trigger) RETURNS boolean LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT NOT t.tgisinternal
         AND NOT EXISTS (SELECT FROM pg_proc p WHERE p.oid = t.tgfoid AND p.pronamespace = 'pg_sluice'::regnamespace)
 $$;
 
--- Refuse the triggers of a table that cannot fire as they would have to, and those that fire where we put rows into shadows.
+-- Refuse triggers of a table that cannot fire as they must, and those that would fire when Sluice inserts rows into
+-- shadows.
 CREATE FUNCTION pg_sluice.check_triggers(changed oid) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     t pg_trigger;
@@ -23,7 +25,7 @@ BEGIN
     END LOOP;
 END $$;
 
--- The tables whose rows the actions of foreign keys make this one follow, itself among them.
+-- The tables that follow this one by the actions of foreign keys, itself among them.
 CREATE FUNCTION pg_sluice.tables_above(changed oid) RETURNS SETOF oid LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     WITH RECURSIVE above (relid) AS (
         SELECT changed
@@ -32,8 +34,9 @@ CREATE FUNCTION pg_sluice.tables_above(changed oid) RETURNS SETOF oid LANGUAGE s
     SELECT relid FROM above
 $$;
 
--- Which changes of a table fire triggers of users, be it of tables that follow by foreign keys: the sum of 4 (INSERT), 8
--- (DELETE) and 16 (UPDATE), as in pg_trigger.tgtype. A foreign key is found by its trigger on the table that it refers to.
+-- The changes of a table that fire triggers of users, also of tables that follow by foreign keys: the sum of 4
+-- (INSERT), 8 (DELETE) and 16 (UPDATE), as in pg_trigger.tgtype. A foreign key is found by its trigger on the table
+-- that it refers to.
 CREATE FUNCTION pg_sluice.fires(changed oid) RETURNS integer LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     WITH RECURSIVE reached (relid, event, first) AS (
         SELECT changed, e, e FROM unnest(ARRAY[4, 8, 16]) AS u (e)
@@ -49,7 +52,8 @@ CREATE FUNCTION pg_sluice.fires(changed oid) RETURNS integer LANGUAGE sql STABLE
             AND pg_sluice.is_of_users(t))
 $$;
 
--- How far the log of schema steps goes, and which lake tables fire triggers, in JSON by OID: what `fires` says of each.
+-- The last step of the schema log, and the lake tables that fire triggers, in JSON by OID: the result of `fires` for
+-- each.
 CREATE FUNCTION pg_sluice.fired_triggers(OUT step bigint, OUT fired jsonb) LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
     WITH above AS (
@@ -61,7 +65,7 @@ SET search_path = pg_catalog, pg_temp AS $$
         CROSS JOIN LATERAL (SELECT pg_sluice.fires(a.relid) AS events OFFSET 0) f WHERE f.events <> 0), '{}')
 $$;
 
--- As a table's shape has its triggers (enlistment.sql): its own, and what a change of it fires.
+-- The triggers of a table's shape (enlistment.sql): its own, and those that a change of it fires.
 CREATE FUNCTION pg_sluice.trigger_shape(shadow oid) RETURNS jsonb LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT jsonb_build_array(pg_sluice.fires(shadow), (
         SELECT jsonb_agg(jsonb_build_array(t.tgname, t.tgfoid::bigint, t.tgtype, t.tgenabled, t.tgattr::text, encode(t.tgargs, 'hex'),

@@ -1,8 +1,8 @@
--- Types of which the lake knows nothing but the text, and types made by users. A domain is kept as what it is over in the end, an enumeration as
--- the text of its labels; what they allow is PostgreSQL's to say, which makes and changes them over empty shadows. Rows of
--- the lake have to be looked at for a domain's new constraint, and their labels written anew where one gets another name.
+-- Carried types, and types of users. A domain is stored as its base type, an enumeration as the text of its labels.
+-- PostgreSQL decides their valid values, and creates and changes them over empty shadows. Rows of the lake must be
+-- checked for a domain's new constraint, and labels rewritten when one is renamed.
 
--- The labels of enumerations as they were last seen: a label of another name under the same OID has been renamed.
+-- The last known labels of enumerations: a label of another name under the same OID has been renamed.
 CREATE TABLE pg_sluice.enum_label (
     label_oid oid PRIMARY KEY,  -- pg_enum.oid
     type_oid oid NOT NULL,
@@ -12,14 +12,14 @@ CREATE TABLE pg_sluice.enum_label (
 );
 CREATE INDEX enum_label_type ON pg_sluice.enum_label (type_oid);
 
--- The constraints of domains as they were last seen, and whether they were valid.
+-- The last known constraints of domains, and whether they were valid.
 CREATE TABLE pg_sluice.domain_constraint (constraint_oid oid PRIMARY KEY, validated boolean NOT NULL);
 
 
--- What the lake keeps a type as: a domain's base type; an array of an enumeration or of domains as one of texts, or of what
--- the domains are over; a type that the lake does not know as "any", whose values are carried as texts, with the typmod 1 where
--- equal values have equal texts, and -2 where to make a value of one checks domains; any other itself. An array with a typmod
--- that `kept_typmod` has made is carried, too.
+-- The stored form of a type. For a domain it is the base type. For an array of an enumeration or of domains it is an
+-- array of texts, or of the domains' base type. For a carried type it is "any", with the typmod 1 if equal values have
+-- equal texts, and -2 if its input checks domains. For any other it is the type itself. An array with a typmod that
+-- `kept_typmod` has made is carried, too.
 CREATE FUNCTION pg_sluice.kept_type(INOUT type_oid oid, INOUT typmod integer) LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -51,9 +51,9 @@ BEGIN
     END IF;
 END $$;
 
--- The typmod by which `kept_type` and all that ask it are told what a column is: its own, but of an array that is declared
--- with several dimensions, or has got values of such (`carry_arrays`), which Spark does not have, one below -2.
--- `own_typmod` gives the column's own again.
+-- The typmod of a column for `kept_type` and its callers: its own, except for an array that is declared with several
+-- dimensions, or has got values of such (`carry_arrays`), which Spark does not have: one below -2. `own_typmod` returns
+-- the column's own again.
 CREATE FUNCTION pg_sluice.kept_typmod(a pg_attribute) RETURNS integer LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN (
             a.attndims > 1
@@ -68,7 +68,7 @@ SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN $1 <= -3 THEN -4 - $1 ELSE $1 END
 $$;
 
--- Of an array type that users have made: its elements' type, and the array of what these are kept as. NULLs for any other.
+-- For a user's array type: its elements' type, and the array of their stored form. NULLs for any other.
 CREATE FUNCTION pg_sluice.kept_element(of_array oid, OUT element oid, OUT array_oid oid, OUT typmod integer)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT e.oid, d.array_oid, k.typmod
@@ -79,8 +79,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     WHERE a.oid = of_array
 $$;
 
--- The same of a column's type, which may be a domain over such an array, as columns are described by it: OIDs of its elements'
--- type and of its own. NULL for any other.
+-- The same for a column's type, which may be a domain over such an array, for the description of columns: OIDs of its
+-- elements' type and of its own. NULL for any other.
 CREATE FUNCTION pg_sluice.user_array(type_oid oid) RETURNS jsonb LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN $1 >= 16384 THEN (
         SELECT jsonb_build_array(t.oid::bigint, e.element::bigint)
@@ -88,8 +88,8 @@ CREATE FUNCTION pg_sluice.user_array(type_oid oid) RETURNS jsonb LANGUAGE sql ST
         CROSS JOIN LATERAL pg_sluice.kept_element(t.oid) e WHERE e.element IS NOT NULL) END
 $$;
 
--- The type of a column whose values are carried, below its domains: its OID, its typmod, and the type as which its values
--- are kept where they are OIDs, whose names may change. NULL for any other.
+-- The type of a carried column, below its domains: its OID, its typmod, and the type of its stored OIDs, if its values
+-- are stored as OIDs because names may change. NULL for any other.
 CREATE FUNCTION pg_sluice.carried(type_oid oid, typmod integer) RETURNS jsonb LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -110,13 +110,13 @@ BEGIN
     RETURN jsonb_build_array(of_type::bigint, of_typmod, number);
 END $$;
 
--- Whether values of a type are equal exactly where their texts are, or an array's elements.
+-- Whether values of a type, or an array's elements, are equal exactly if their texts are.
 CREATE FUNCTION pg_sluice.is_equal_by_text(type_oid oid) RETURNS boolean LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
     SELECT EXISTS (SELECT FROM pg_sluice.equal_by_text e JOIN pg_type t ON t.oid = e.type_oid WHERE $1 IN (t.oid, t.typarray))
 $$;
 
--- The text of a carried value, as files have it, whatever the session's settings are; and the values of such texts.
+-- The text of a carried value, as files have it, under any settings of the session; and the values of such texts.
 CREATE FUNCTION pg_sluice.kept_text(value anyelement) RETURNS text LANGUAGE sql STABLE STRICT
 SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO, MDY' SET intervalstyle = postgres SET timezone = 'UTC'
 SET bytea_output = hex SET extra_float_digits = 1 SET lc_monetary = 'C' SET xmloption = content AS $$
@@ -130,7 +130,7 @@ BEGIN
         ' FROM unnest($1) WITH ORDINALITY AS u (c, n) ORDER BY n', format_type(pg_typeof(kind), -1)) USING texts;
 END $$;
 
--- A domain and those that it is over.
+-- A domain and the domains below it.
 CREATE FUNCTION pg_sluice.domains_of(type_oid oid) RETURNS SETOF oid LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     WITH RECURSIVE d AS (
         SELECT t.oid, t.typbasetype FROM pg_type t WHERE t.oid = $1 AND t.typtype = 'd' AND t.oid >= 16384
@@ -138,19 +138,19 @@ CREATE FUNCTION pg_sluice.domains_of(type_oid oid) RETURNS SETOF oid LANGUAGE sq
     SELECT oid FROM d
 $$;
 
--- Whether a type is a domain that has constraints: of its own, or of those that it is over.
+-- Whether a type is a domain with constraints: its own, or those of the domains below it.
 CREATE FUNCTION pg_sluice.is_constrained(type_oid oid) RETURNS boolean LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT EXISTS (SELECT FROM pg_sluice.domains_of($1) d JOIN pg_type t ON t.oid = d
                    WHERE t.typnotnull OR EXISTS (SELECT FROM pg_constraint k WHERE k.contypid = d))
 $$;
 
--- The default of a domain, which has taken that of the one that it is over when it was made, as an expression.
+-- The default of a domain, which was copied from the one below it at creation, as an expression.
 CREATE FUNCTION pg_sluice.domain_default(type_oid oid) RETURNS text LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT t.typdefault FROM pg_type t WHERE $1 >= 16384 AND t.oid = $1 AND t.typtype = 'd'
 $$;
 
--- A domain as columns are described by it, NULL for any other type. Its rules are in the order in which PostgreSQL has
--- values keep them (load_domaintype_info in typcache.c): NOT NULL, which has no name here, then CHECKs, as node texts.
+-- A domain in the description of columns, NULL for any other type. Its rules are in PostgreSQL's order of checking
+-- (load_domaintype_info in typcache.c): NOT NULL, which has no name here, then CHECKs, as node texts.
 CREATE FUNCTION pg_sluice.domain(type_oid oid) RETURNS jsonb LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT jsonb_build_object('oid', t.oid::bigint, 'schema', n.nspname, 'name', t.typname,
         'defaulted', pg_sluice.domain_default($1) IS NOT NULL,
@@ -165,7 +165,7 @@ CREATE FUNCTION pg_sluice.domain(type_oid oid) RETURNS jsonb LANGUAGE sql STABLE
     FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace WHERE $1 >= 16384 AND t.oid = $1 AND t.typtype = 'd'
 $$;
 
--- The labels of an enumeration in its order: their OIDs and texts, and whether they may be used yet (as
+-- The labels of an enumeration in its order: their OIDs and texts, and whether they are usable yet (as
 -- EnumValuesUncommitted of PostgreSQL's pg_enum.c has it). NULL for any other type.
 CREATE FUNCTION pg_sluice.labels(type_oid oid) RETURNS jsonb LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN $1 >= 16384 THEN (
@@ -178,8 +178,8 @@ CREATE FUNCTION pg_sluice.labels(type_oid oid) RETURNS jsonb LANGUAGE sql STABLE
 $$;
 
 
--- A column of a lake table has become one of this type. What is known of it, is so since it was made; but of one that was
--- there before the lake was. Whoever makes a column of the same type meanwhile does not wait.
+-- A column of a lake table has got this type. Its labels and constraints are known since its creation, unless it is
+-- older than the lake. Other sessions that create a column of the same type meanwhile do not wait.
 CREATE FUNCTION pg_sluice.note_type(of_type oid) RETURNS void LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     INSERT INTO pg_sluice.enum_label
         SELECT e.oid, e.enumtypid, e.enumlabel, NULL, false FROM pg_enum e
@@ -200,7 +200,7 @@ SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 
--- The types that values of a type have in them: its elements, attributes, subtype, what a domain is over, and so on.
+-- The types inside a type: its elements, attributes, subtype, a domain's base type, and so on.
 CREATE FUNCTION pg_sluice.made_of(type_oid oid) RETURNS SETOF oid LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     WITH RECURSIVE part (oid) AS (
         SELECT $1
@@ -213,8 +213,8 @@ CREATE FUNCTION pg_sluice.made_of(type_oid oid) RETURNS SETOF oid LANGUAGE sql S
     SELECT oid FROM part
 $$;
 
--- What files have of a type is other text from now on: a label's, or the attributes of a row. Columns with values of it, be
--- it within arrays, rows or domains, are to be written anew.
+-- The stored text of a type changes from now on: a label's, or the attributes of a row. Columns with values of it, also
+-- within arrays, rows or domains, are to be rewritten.
 CREATE FUNCTION pg_sluice.write_type_anew(of_type oid) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     shadow oid;
@@ -234,12 +234,12 @@ SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     l pg_sluice.attribute; next_id bigint;
 BEGIN
-    -- Nobody commits rows with the old label between here and COMMIT.
+    -- No transaction commits rows with the old label between here and COMMIT.
     SELECT next_column_id INTO next_id FROM pg_sluice.relation WHERE relid = shadow FOR UPDATE;
     FOR l IN SELECT k.* FROM pg_sluice.attribute k JOIN pg_attribute a ON a.attrelid = k.relid AND a.attnum = k.attnum
              WHERE k.relid = shadow AND NOT a.attisdropped AND k.type_oid >= 16384
                  AND of_type IN (SELECT pg_sluice.made_of(k.type_oid)) ORDER BY k.attnum LOOP
-        -- PostgreSQL would make values of the texts again, which is code of others.
+        -- PostgreSQL would convert the texts to values again, which runs code of others.
         IF pg_sluice.has_rows(shadow) AND (pg_sluice.kept_type(l.type_oid, l.typmod)).typmod = -2 THEN
             PERFORM pg_sluice.refuse('ALTER TYPE of a type within columns of domains that have constraints');
         END IF;
@@ -252,15 +252,15 @@ BEGIN
     UPDATE pg_sluice.relation SET next_column_id = next_id WHERE relid = shadow;
 END $$;
 
--- Columns of arrays are to have values that their form has no room for: they are carried from now on, and what rows have
--- is to be written anew.
+-- Columns of arrays are to have values that their form has no room for: they are carried from now on, and existing
+-- values are to be rewritten.
 CREATE FUNCTION pg_sluice.carry_arrays(shadow oid, names jsonb) RETURNS void LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     l pg_sluice.attribute; next_id bigint;
 BEGIN
     PERFORM pg_sluice.authorize('carry_arrays');
-    -- Nobody commits rows with the old form between here and COMMIT.
+    -- No transaction commits rows with the old form between here and COMMIT.
     SELECT next_column_id INTO next_id FROM pg_sluice.relation WHERE relid = shadow FOR UPDATE;
     FOR l IN SELECT k.* FROM pg_sluice.attribute k JOIN pg_attribute a ON a.attrelid = k.relid AND a.attnum = k.attnum
              WHERE k.relid = shadow AND NOT a.attisdropped AND names ? a.attname
@@ -281,7 +281,7 @@ BEGIN
     INSERT INTO pg_sluice.dirty VALUES (shadow, NULL);
 END $$;
 
--- The tables with columns whose values are to be computed, for the session's gateway.
+-- The tables with columns whose values must be computed, for the session's gateway.
 CREATE FUNCTION pg_sluice.tables_to_write_anew() RETURNS SETOF bigint LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -290,7 +290,7 @@ BEGIN
 END $$;
 
 
--- A type was made or changed.
+-- A type was created or changed.
 CREATE FUNCTION pg_sluice.on_type(of_type oid, command_tag text) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -298,7 +298,8 @@ DECLARE
 BEGIN
     IF EXISTS (SELECT FROM pg_enum e JOIN pg_sluice.enum_label l ON l.label_oid = e.oid
                WHERE e.enumtypid = of_type AND l.label <> e.enumlabel) THEN
-        -- Whoever has made a column of the type, and not committed yet, holds a weaker lock since (`note_type`).
+        -- A session that has created a column of the type, and not committed yet, holds a weaker lock since
+        -- (`note_type`).
         LOCK TABLE pg_sluice.enum_label IN SHARE ROW EXCLUSIVE MODE;
         PERFORM pg_sluice.write_type_anew(of_type);
         UPDATE pg_sluice.enum_label l SET label = e.enumlabel FROM pg_enum e

@@ -1,7 +1,7 @@
--- What the gateways keep of tables, brought up to date: each reads only what has changed since.
+-- Updates of the gateways' cached tables: each reads only what has changed since.
 
--- What a table has become since a snapshot: its description, the data files that ended and those that came (with their
--- statistics), and the delete files that came for files that were there before.
+-- The changes of a table since a snapshot: its description, the data files that ended and the new ones (with their
+-- statistics), and the new delete files of older data files.
 CREATE FUNCTION pg_sluice.version_since(shadow oid, since bigint) RETURNS jsonb LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
     SELECT jsonb_build_object(
