@@ -1,11 +1,11 @@
-"""`sluice`, with a monitor of its event loop inside: how long does it stand still at most, and where?
+"""`sluice` with a monitor of its event loop: its longest standstill, and where that was.
 
-The machine that runs tests may be busy with other things, so what counts is processor time: that of the gateway's own
-process from one turn of the loop to the next, but no more than has passed meanwhile. It counts what others of its
-threads do while they keep the interpreter, and does not count waiting for a processor.
+The machine that runs tests may be busy with other things, so processor time counts: that of the gateway's own process
+from one turn of the loop to the next, but no more than has passed meanwhile. It includes other threads while they hold
+the interpreter, and excludes waiting for a processor.
 
-Run as a program, with the arguments of `sluice`; it listens on the port that SLUICE_MONITOR_PORT names, and answers
-each connection with what was seen since the one before, as JSON.
+Run as a program, with the arguments of `sluice`. It listens on the port that SLUICE_MONITOR_PORT names, and answers
+each connection with the standstills since the one before, as JSON.
 """
 
 from __future__ import annotations

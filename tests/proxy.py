@@ -1,4 +1,4 @@
-"""A TCP proxy that can be cut: silently, as by a network that loses everything, or by closing what goes through."""
+"""A TCP proxy that can be cut: silently, as by a network that loses everything, or by closing its connections."""
 
 from __future__ import annotations
 

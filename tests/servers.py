@@ -1,4 +1,4 @@
-"""Servers that tests talk to: the gateway as a user starts it, and plain PostgreSQL beside it."""
+"""The servers of tests: the gateway as a user starts it, and plain PostgreSQL beside it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The tiers of the tests: what a run takes, in which order, and which part of the soak tier goes with a commit.
+"""The tiers of the tests: the tests of a run, their order, and the part of the soak tier that runs with a commit.
 
-A test is of the tier that it is marked with: `soak` or `suites`. Any other is of the tier `fast`, and of `unit` too
-where it starts no server. `seconds.txt` says how long each file took: `tests/run --tier all --write-seconds` writes it.
+A test is of the tier that it is marked with: `soak` or `suites`. Any other is of the tier `fast`, and of `unit` too if
+it starts no server. `seconds.txt` has the duration of each file: `tests/run --tier all --write-seconds` writes it.
 """
 
 from __future__ import annotations

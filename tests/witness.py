@@ -1,4 +1,4 @@
-"""DuckDB, the independent witness: it reads the lake by what `sluice attach` prints, and knows nothing of Sluice."""
+"""DuckDB, the independent witness: it reads the lake by the output of `sluice attach`, and knows nothing of Sluice."""
 
 from __future__ import annotations
 

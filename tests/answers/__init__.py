@@ -1,1 +1,1 @@
-"""Random queries and changes, of which PostgreSQL tells the right answer: is any of Sluice's answers wrong?"""
+"""Random queries and changes, compared with PostgreSQL's answers: is any of Sluice's answers wrong?"""

@@ -1,9 +1,9 @@
 """By hand: `python -m tests.answers --seed N --queries N [--changes N] [--partitions N] [GATEWAY_DSN POSTGRES_DSN]`.
 
-Without DSNs it starts a gateway and a PostgreSQL by itself; with `--here` the planner answers in this process, which
-is much faster, for queries alone; with `--shuffled N` the rows of tables come out of order; with `--workers N` the
-gateway has a Spark cluster. Both databases lose their schema `answers`. `--tallies FILE` keeps what came out, batch by
-batch: the same command goes on where it was stopped, and its sum is that of the whole.
+Without DSNs it starts a gateway and a PostgreSQL by itself. With `--here` the planner answers in this process, which is
+much faster, for queries alone. With `--shuffled N` the rows of tables come out of order; with `--workers N` the gateway
+has a Spark cluster. Both databases lose their schema `answers`. `--tallies FILE` keeps the results, batch by batch: the
+same command continues an interrupted run, and its sum is that of the whole.
 """
 
 from __future__ import annotations

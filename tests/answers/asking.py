@@ -1,4 +1,4 @@
-"""Asks both sides random queries, counts the verdicts, and makes each difference small."""
+"""Send random queries to both sides, count the verdicts, and minimise each difference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Carries random changes out on both sides: what they return, and the table afterwards, must be the same."""
+"""Execute random changes on both sides: their results, and the table afterwards, must be the same."""
 
 from __future__ import annotations
 

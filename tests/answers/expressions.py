@@ -1,4 +1,4 @@
-"""Expressions: each knows the kind of value that it gives."""
+"""Expressions, each with the kind of its value."""
 
 from __future__ import annotations
 

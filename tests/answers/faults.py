@@ -1,7 +1,7 @@
-"""Faults, planted in the planner one at a time: how many queries it takes until an answer is wrong.
+"""Planted faults of the planner, one at a time: how many queries until an answer is wrong.
 
-`python -m tests.answers.faults [--queries N] [--seed N] [NAME …]`. Each query is planned with and without each fault;
-where the plans are the same, so are the answers, and Spark is not asked.
+`python -m tests.answers.faults [--queries N] [--seed N] [NAME …]`. Each query is planned with and without each fault.
+If the plans are the same, so are the answers, and Spark is not asked.
 """
 
 from __future__ import annotations

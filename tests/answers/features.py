@@ -1,4 +1,4 @@
-"""What queries are to have in them: by name, a pattern of their SQL, or what their tree must show."""
+"""Features that queries must have: by name, a pattern of their SQL, or a condition on their tree."""
 
 from __future__ import annotations
 

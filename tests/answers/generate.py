@@ -1,4 +1,4 @@
-"""Random queries: the levels, FROM, grouping, windows and set operations. Everything comes from one `random.Random`."""
+"""Random queries: the levels, FROM, grouping, windows and set operations. One `random.Random` decides everything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random functions in FROM: those that PostgreSQL's tools know best, over values of what stands before them."""
+"""Random functions in FROM: common ones of PostgreSQL, over values of the items before them."""
 
 from __future__ import annotations
 

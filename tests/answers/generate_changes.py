@@ -1,4 +1,4 @@
-"""Random changes. Each row that is changed is matched once at most, and ids stay unique."""
+"""Random changes. Each changed row is matched at most once, and ids stay unique."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Queries whose answer must not hang on the order in which blocks arrive, over tables with ties.
+"""Queries whose answer must not depend on the order in which blocks arrive, over tables with ties.
 
-PostgreSQL's answer to each is total: where a subquery's is not, it is the same for all who read it.
+PostgreSQL's answer to each is total: a subquery that is not total is the same for all its readers.
 """
 
 from __future__ import annotations

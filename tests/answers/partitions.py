@@ -1,6 +1,6 @@
-"""What needs no oracle: a query answers what its parts do, those where a condition is true, false and unknown.
+"""Partition tests, without an oracle: a query returns what its parts return, with a condition true, false and unknown.
 
-Asked with rows deleted, files merged, and of every snapshot again, where the answers must be those of then.
+Repeated after deletions and compaction, and for every snapshot, which must give its former answers.
 """
 
 from __future__ import annotations

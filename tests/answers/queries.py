@@ -1,4 +1,4 @@
-"""Queries: what a SELECT is made of."""
+"""Queries: the parts of a SELECT."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an expression may name: this level's columns (or groups), and those of the levels around."""
+"""The names that an expression may use: this level's columns (or groups), and those of the levels around."""
 
 from __future__ import annotations
 

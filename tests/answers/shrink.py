@@ -1,4 +1,4 @@
-"""Makes what fails small: tries every step that makes it simpler, and takes each after which it still fails."""
+"""Minimise a failing query: try every simplifying step, and keep each after which it still fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who answers: PostgreSQL or a gateway over libpq, and the planner with Spark in this process."""
+"""The two sides: PostgreSQL or a gateway over libpq, and the planner with Spark in this process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The servers that answer: a gateway with PostgreSQL beside it, or (`here`) the planner in this process."""
+"""The servers of a run: a gateway with PostgreSQL beside it, or (`here`) the planner in this process."""
 
 from __future__ import annotations
 

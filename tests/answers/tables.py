@@ -1,4 +1,5 @@
-"""Small tables of every type, with a history: rows in several goes, deletions, columns added, dropped and retyped."""
+"""Small tables of every type, with a history: rows in several inserts, deletions, columns added, dropped and
+retyped."""
 
 from __future__ import annotations
 

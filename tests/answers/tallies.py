@@ -1,4 +1,4 @@
-"""Runs of hours, taken up where they stopped: a file with a line for each batch that was asked, and their sum."""
+"""Long runs that continue after an interruption: a file with a line for each batch, and their sum."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Operators and functions, by the kind that they give: templates with the kinds of their arguments.
+"""Operators and functions, by the kind of their result: templates with the kinds of their arguments.
 
-None of them fails for a value that the tables have: which of two errors comes first, or whether one comes at all,
-is not PostgreSQL's to promise.
+None of them fails for a value of the tables: PostgreSQL does not promise which of two errors comes first, or whether
+one comes at all.
 """
 
 from __future__ import annotations

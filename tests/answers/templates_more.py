@@ -1,4 +1,4 @@
-"""More operators and functions that Spark computes, in the words of `templates`."""
+"""More operators and functions that Spark computes, in the form of `templates`."""
 
 from __future__ import annotations
 

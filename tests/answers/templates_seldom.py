@@ -1,4 +1,4 @@
-"""Operators and functions that the planner leaves to PostgreSQL, in the words of `templates`."""
+"""Operators and functions that the planner leaves to PostgreSQL, in the form of `templates`."""
 
 from __future__ import annotations
 

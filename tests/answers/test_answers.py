@@ -1,6 +1,6 @@
-"""Random queries, changes and partitions, of another seed each day: is any answer wrong?
+"""Random queries, changes and partitions, with another seed each day: is any answer wrong?
 
-`SLUICE_ANSWERS_SEED` fixes the seed; a failure says which it was, and how to ask for what failed alone.
+`SLUICE_ANSWERS_SEED` fixes the seed. A failure names its seed, and how to repeat the failing query alone.
 """
 
 from __future__ import annotations

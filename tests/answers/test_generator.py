@@ -1,4 +1,4 @@
-"""The generator: a seed says it all, and what is to be asked is asked."""
+"""The generator: a seed determines everything, and every feature occurs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shrinking, without servers: what is told to fail is found, and the answer stays certain."""
+"""Minimising, without servers: it keeps the failing part, and the answer stays certain."""
 
 from __future__ import annotations
 

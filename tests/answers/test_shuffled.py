@@ -1,4 +1,4 @@
-"""Hand-made and random queries with blocks out of order, by another seed each day: does an answer hang on the order?
+"""Written and random queries over shuffled blocks, with another seed each day: does an answer depend on the order?
 
 `SLUICE_ANSWERS_SEED` fixes the seed.
 """

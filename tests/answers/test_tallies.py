@@ -1,4 +1,4 @@
-"""A run that stopped goes on after what its file has, and its sum is that of the whole."""
+"""An interrupted run continues after its file, and its sum is that of the whole."""
 
 from __future__ import annotations
 

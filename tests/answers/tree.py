@@ -1,4 +1,4 @@
-"""Trees of frozen dataclasses that print themselves as SQL, and every way to make one a step simpler."""
+"""Trees of frozen dataclasses that print themselves as SQL, and every way to simplify one by a step."""
 
 from __future__ import annotations
 

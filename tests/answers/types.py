@@ -1,4 +1,4 @@
-"""The types that columns of lake tables take, with values of each."""
+"""The types of lake columns, with values of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A catalog of each test's own: a database in the tests' PostgreSQL, made what Sluice needs it to be."""
+"""A catalog for each test: a database in the tests' PostgreSQL, bootstrapped for Sluice."""
 
 from __future__ import annotations
 

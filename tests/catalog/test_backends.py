@@ -1,4 +1,4 @@
-"""Which backend it is: told from others of the same process number, and known to be gone."""
+"""The identity of a backend: distinct from others of the same process number, and known to have ended."""
 
 from __future__ import annotations
 

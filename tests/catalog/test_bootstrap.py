@@ -1,4 +1,4 @@
-"""A catalog is made once, found again, and refused when it is another's."""
+"""A catalog is created once, found again, and refused if it is another lake's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The embedded PostgreSQL starts, is ours alone, and dies with us."""
+"""The embedded PostgreSQL starts, belongs to one gateway, and dies with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The log of schema steps: what each statement puts into it, and what a transaction is told of it."""
+"""The schema log: the steps of each statement, and the answers to a transaction."""
 
 from __future__ import annotations
 

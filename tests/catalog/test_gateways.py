@@ -1,4 +1,4 @@
-"""Gateways that are gone are told from those that live, and publish nothing any more."""
+"""Dead gateways are told from living ones, and publish nothing any more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the catalog does about compaction and expiry: intervals, horizons, and to whom each gives way."""
+"""Compaction and expiry in the catalog: intervals, horizons, and the sessions to which each yields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the log is told of faults of the catalog."""
+"""The log's lines about faults of the catalog."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows that stand for rows of the lake, to be locked: put there, locked, swept away."""
+"""Lockable rows that stand for rows of the lake: inserted, locked, removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A schema change over its own connection: what it says when that is lost."""
+"""A schema change over its own connection: its error when that is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of states: what importing it checks, and what is asked of it."""
+"""The table of states: its checks at import, and its functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The catalog decides as the core does, and as the ledger of the simulation: the same stories through all of them."""
+"""The catalog, the core and the simulation's ledger decide alike: the same stories through all of them."""
 
 from __future__ import annotations
 

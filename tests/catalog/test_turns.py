@@ -1,4 +1,4 @@
-"""Turns that last over several transactions: one has each, as long as its backend is there, and no longer."""
+"""Turns over several transactions: one session has each, as long as its backend lives."""
 
 from __future__ import annotations
 

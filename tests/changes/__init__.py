@@ -1,1 +1,1 @@
-"""Changes of schemas while everybody works: in every state, failing in every state, killed in every state."""
+"""Schema changes beside other sessions: in every state, failing in every state, killed in every state."""

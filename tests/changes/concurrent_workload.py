@@ -1,10 +1,10 @@
-"""Random changes of schemas and rows by several sessions at once, whose transactions overlap: what they were told must
-be what PostgreSQL says of the same transactions one after another.
+"""Random schema and row changes by overlapping transactions, compared with a serial run on PostgreSQL.
 
-Blocks are SERIALIZABLE, so there is such an order: that of the commits, but where a transaction had read a table, or
-written rows, before the change of its schema that was committed first (IEP-110 lets it commit); then an earlier place
-since its beginning must do. Each statement is waited for before the next one is chosen, of whichever session, so a seed
-replays. Nobody may wait for a change of a schema; whoever meets a row lock gives up soon (lock_timeout).
+Blocks are SERIALIZABLE, so a serial order exists: that of the commits. There is one exception: a transaction that read
+a table, or wrote rows, before the change of its schema that was committed first (IEP-110 lets it commit); then an
+earlier place since its beginning must do. Each statement is waited for before the next one is chosen, of whichever
+session, so a seed replays. No session may wait for a schema change; a session that meets a row lock gives up soon
+(lock_timeout).
 
 By hand, long: `python -m tests.changes.concurrent_workload GATEWAY_URL POSTGRES_URL --seed 1 --seeds 100`.
 """

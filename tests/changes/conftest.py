@@ -1,4 +1,4 @@
-"""A session that changes schemas in a block, and somebody else."""
+"""A session that changes schemas in a block, and another session."""
 
 from __future__ import annotations
 

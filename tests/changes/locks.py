@@ -1,4 +1,4 @@
-"""What a block keeps others from."""
+"""The locks that a block holds against others."""
 
 from __future__ import annotations
 

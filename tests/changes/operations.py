@@ -1,11 +1,11 @@
-"""Every operation on schemas, in tables of text (tests/golden/operations), and what stops or fails all of them.
+"""Every schema operation, in text tables (tests/golden/operations), with everything that stops or fails it.
 
-A file is of one area. Its first part sets up, for each operation in a schema of its own. The second part is what others
-do beside it: `before session: statement` before it begins, `each` in each state in which it stops, or waits for them
-(`{n}` is another number each time), and `after`. Then come the operations: `== name`, further lines that set up, the
-statement as `change: statement -> answer`, below it what EXPLAIN says of it, and what the sessions were answered.
-`also: query` is asked besides when it is over. `{schema}` is the operation's own. `python -m tests.changes.operations
-AREA…` writes files anew.
+A file is of one area. Its first part sets up, for each operation in a schema of its own. The second part has the
+statements of other sessions: `before session: statement` before it begins, `each` in each state in which it stops, or
+waits for them (`{n}` is another number each time), and `after`. Then come the operations: `== name`, further lines that
+set up, the statement as `change: statement -> answer`, below it its EXPLAIN, and the sessions' answers. `also: query`
+is asked besides when it is over. `{schema}` is the operation's own. `python -m tests.changes.operations AREA…` writes
+files anew.
 """
 
 from __future__ import annotations

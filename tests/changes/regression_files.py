@@ -1,11 +1,12 @@
-"""PostgreSQL's own regression files, statement by statement on PostgreSQL and on Sluice: what they answer differently.
+"""PostgreSQL's regression files, statement by statement on PostgreSQL and on Sluice: the differences in their answers.
 
 By hand, where PostgreSQL's sources are: `python -m tests.changes.regression_files GATEWAY_URL POSTGRES_URL
-alter_table.sql foreign_key.sql --block 12`. Both databases lose what is in their schema `public`.
+alter_table.sql foreign_key.sql --block 12`. Both databases lose the objects in their schema `public`.
 
-psql's own commands are left out, and what Sluice refuses with 0A000 is carried out on neither side. With `--block`, so
-many statements at a time are a transaction, each in a savepoint, and the changes of schemas in it are deferred; what
-cannot be in a block is then left out. OIDs and locks differ by their nature; plans are not compared.
+psql's own commands are left out, and statements that Sluice refuses with 0A000 are executed on neither side. With
+`--block`, so many statements at a time are a transaction, each in a savepoint, and the schema changes in it are
+deferred; statements that cannot be in a block are then left out. OIDs and locks differ by their nature; plans are not
+compared.
 """
 
 from __future__ import annotations

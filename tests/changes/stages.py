@@ -1,9 +1,8 @@
-"""Holds a change of a schema in each of its states, so that others can be seen to work beside it.
+"""Hold a schema change in each of its states, so that the test sees other sessions work beside it.
 
-Triggers in the catalog, put there by the superuser, pause changes before their first step and after
-each; or fail them.
+Triggers in the catalog, created by the superuser, pause changes before their first step and after each, or fail them.
 
-A golden file says what is to be seen: lines that set up, a blank one, `change: statement -> answer`, a blank one, and
+A golden file has the expected answers: lines that set up, a blank one, `change: statement -> answer`, a blank one, and
 `state session: statement -> answer` for each state in turn, `after` when the change is over. `{schema}` is the test's.
 """
 

@@ -1,4 +1,4 @@
-"""ALTER TABLE over rows that are there, as others than its session see it: DuckDB, functions, the lake as it was."""
+"""ALTER TABLE over existing rows, as others see it: DuckDB, functions, and reads of old snapshots."""
 
 from __future__ import annotations
 

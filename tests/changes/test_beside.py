@@ -1,4 +1,4 @@
-"""Statements of a block beside its changes of schemas, which stay deferred: nobody waits for the block."""
+"""Statements of a block beside its deferred schema changes: no session waits for the block."""
 
 from __future__ import annotations
 

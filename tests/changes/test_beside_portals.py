@@ -1,4 +1,4 @@
-"""Cursors, portals and EXPLAIN of a block beside its changes of schemas, which stay deferred."""
+"""Cursors, portals and EXPLAIN of a block beside its deferred schema changes."""
 
 from __future__ import annotations
 

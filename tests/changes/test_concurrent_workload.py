@@ -1,4 +1,4 @@
-"""Sessions whose transactions overlap are told what PostgreSQL says of the same transactions one after another."""
+"""Sessions whose transactions overlap get PostgreSQL's answers to the same transactions in a serial order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes of schemas in an open block: nobody else waits for it, and nobody else sees them before COMMIT."""
+"""Deferred schema changes in an open block: no other session waits for it or sees them before COMMIT."""
 
 from __future__ import annotations
 

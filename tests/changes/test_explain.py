@@ -1,6 +1,6 @@
-"""EXPLAIN of changes of schemas: what it says, operation by operation, and that nothing comes of it.
+"""EXPLAIN of schema changes: its text, operation by operation, and that it changes nothing.
 
-The golden file has lines that set up, and after a blank one each statement with what it answers, indented.
+The golden file has lines that set up, and after a blank one each statement with its answer, indented.
 """
 
 from __future__ import annotations

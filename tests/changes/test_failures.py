@@ -1,4 +1,4 @@
-"""Changes that fail or are cancelled, in every state: what is there afterwards is what was there before."""
+"""Changes that fail or are cancelled, in every state: the former objects are there afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Indexes with sidecars: made, failing, killed, dropped; what readers see of it, and what is left in the folder."""
+"""Indexes with sidecars: created, failing, killed, dropped; their readers, and the files left in the folder."""
 
 from __future__ import annotations
 

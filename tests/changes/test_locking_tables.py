@@ -1,4 +1,4 @@
-"""LOCK TABLE in a block with deferred changes of schemas: others wait for that lock alone, in the mode asked for."""
+"""LOCK TABLE in a block with deferred schema changes: others wait for that lock alone, in the mode asked for."""
 
 from __future__ import annotations
 

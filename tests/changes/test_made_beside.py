@@ -1,4 +1,4 @@
-"""What a block with deferred changes makes that is no table: nobody waits for it, nor for the changes."""
+"""New objects other than tables in a block with deferred changes: no session waits for them or for the changes."""
 
 from __future__ import annotations
 

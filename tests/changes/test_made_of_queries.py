@@ -1,4 +1,4 @@
-"""What an open block makes of the tables that it has changed: nobody else waits for it."""
+"""CREATE TABLE AS and the like from changed tables in an open block: no other session waits for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns in an open block that are numbered by sequences: nobody else waits, and each number is given out once."""
+"""Columns numbered by sequences in an open block: no other session waits, and each number is given out once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every operation on schemas (tests/golden/operations): its steps, what others do beside it and see of it."""
+"""Every schema operation (tests/golden/operations): its steps, and what other sessions do and see beside it."""
 
 from __future__ import annotations
 

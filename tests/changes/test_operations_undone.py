@@ -1,6 +1,5 @@
-"""Every operation on schemas (tests/golden/operations), failed and killed wherever it stops: what was there before is
-there afterwards, and nothing else.
-"""
+"""Every schema operation (tests/golden/operations), failed and killed wherever it stops: exactly the former objects
+exist afterwards."""
 
 from __future__ import annotations
 

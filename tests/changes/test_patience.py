@@ -1,4 +1,4 @@
-"""A change of a schema that has to wait for somebody keeps nobody else waiting."""
+"""A schema change that waits for one session blocks no other session."""
 
 from __future__ import annotations
 

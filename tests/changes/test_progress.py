@@ -1,4 +1,4 @@
-"""Changes under way are seen: in the view, in notices to their client, and by `sluice changes`."""
+"""Running changes are visible: in the view, in notices to their client, and by `sluice changes`."""
 
 from __future__ import annotations
 

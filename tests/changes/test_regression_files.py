@@ -1,4 +1,4 @@
-"""Files in the manner of PostgreSQL's regression files: read as psql reads them, and the same on both servers."""
+"""Files like PostgreSQL's regression files: read as psql reads them, and the same on both servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes in an open block that write files anew: others go on with the old files, and what they do is made up for."""
+"""Table rewrites in an open block: others use the old files, and their changes are caught up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Locks of rows and keys in a block that has changed schemas: nobody waits for a block that waits, without a gap."""
+"""Locks of rows and keys in a block with schema changes: no session waits for a waiting block, and no gap opens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every change that takes time, held in each of its states: what others read and write beside it, and what they see."""
+"""Every long schema change, held in each of its states: other sessions' reads and writes beside it."""
 
 from __future__ import annotations
 

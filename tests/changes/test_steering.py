@@ -1,4 +1,4 @@
-"""Changes at work are paused, resumed and cancelled; those of one table are made in turn, others side by side."""
+"""Running changes are paused, resumed and cancelled; those of one table run in turn, others side by side."""
 
 from __future__ import annotations
 

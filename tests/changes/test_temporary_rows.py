@@ -1,4 +1,4 @@
-"""Rows of temporary tables, changed in a block that has deferred changes: nobody waits for that."""
+"""Rows of temporary tables, changed in a block with deferred changes: no session waits for that."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TRUNCATE in an open block: there the table is empty, and others go on with their rows until COMMIT."""
+"""TRUNCATE in an open block: there the table is empty, and others keep their rows until COMMIT."""
 
 from __future__ import annotations
 

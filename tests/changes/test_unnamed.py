@@ -1,4 +1,4 @@
-"""Changes in an open block of what is no table, and of tables that are not named: nobody else waits for them."""
+"""Changes in an open block of objects other than tables, and of unnamed tables: no other session waits for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random changes of all kinds, in and out of transactions: the gateway and PostgreSQL say the same of each."""
+"""Random changes of all kinds, in and out of transactions: the gateway and PostgreSQL give the same answers."""
 
 from __future__ import annotations
 

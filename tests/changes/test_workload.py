@@ -1,4 +1,4 @@
-"""Random changes, in and out of transactions, have on the gateway the outcomes that they have on PostgreSQL."""
+"""Random changes, in and out of transactions, have the same outcomes on the gateway as on PostgreSQL."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Random changes as in `workload`, and beside them those of all other kinds: indexes, views and materialized ones,
-schemas, sequences, identity columns, enumerations, domains, functions and what these change, maintenance, comments,
-privileges.
+"""Random changes as in `workload`, with all other kinds beside them.
+
+These are: indexes, views and materialized ones, schemas, sequences, identity columns, enumerations, domains, functions
+and their changes, maintenance, comments, privileges.
 
 By hand, long: `python -m tests.changes.wide_workload GATEWAY_URL POSTGRES_URL --seed 1 --seeds 100 --statements 200`.
 """

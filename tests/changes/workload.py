@@ -1,7 +1,8 @@
-"""Random changes of schemas and rows, carried out on PostgreSQL and on the gateway: each answer must be the same.
+"""Random changes of schemas and rows, executed on PostgreSQL and on the gateway: each answer must be the same.
 
-A seed says it all, so a seed replays. PostgreSQL is the model: what there is to name is asked of it, and its answer is
-to be the gateway's, be it an error. What the gateway refuses (0A000) PostgreSQL is not asked; refusals are counted.
+A seed determines everything, so a seed replays. PostgreSQL is the model: its catalogs give the names to use, and its
+answer must be the gateway's, errors included. Statements that the gateway refuses (0A000) do not go to PostgreSQL;
+refusals are counted.
 
 By hand, long: `python -m tests.changes.workload GATEWAY_URL POSTGRES_URL --seed 1 --seeds 100 --statements 200`.
 """

@@ -1,6 +1,6 @@
 """A bank: eight sessions move money at random, with aborts and savepoints, until the gateway is killed.
 
-Money is neither made nor lost, every acknowledged transfer is in the journal, what was rolled back is not, and DuckDB
+Money is neither made nor lost, every acknowledged transfer is in the journal, rolled back ones are not, and DuckDB
 agrees.
 """
 

@@ -1,7 +1,7 @@
 """kill -9 of the gateway, of PostgreSQL and of the JVM, at rest and in the middle of a statement.
 
-After each: the next start works (the next statement, where only Spark died), every acknowledged statement is there,
-no other is, and the lake is whole.
+After each: the next start works (the next statement, if only Spark died), exactly the acknowledged statements have
+effect, and the lake is whole.
 """
 
 from __future__ import annotations

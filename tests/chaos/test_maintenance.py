@@ -1,6 +1,6 @@
 """kill -9 in the middle of compaction and of VACUUM's removal of files.
 
-No row is lost or doubled, no snapshot that is kept loses a file, and nothing is left behind.
+No row is lost or doubled, no kept snapshot loses a file, and no file is left behind.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Four gateways over one PostgreSQL: random changes of schemas and of rows through all of them, while gateways are
-killed, paused and cut off, and PostgreSQL is restarted. Afterwards every client's model and the lake agree.
+"""Four gateways over one PostgreSQL: random schema and row changes through all of them, beside faults.
 
-`SLUICE_CHAOS_SECONDS` and `SLUICE_CHAOS_SEED` make it longer, and the same again as far as chance is ours.
+Gateways are killed, paused and cut off, and PostgreSQL is restarted. Afterwards every client's model and the lake
+agree. `SLUICE_CHAOS_SECONDS` makes it longer; `SLUICE_CHAOS_SEED` repeats its random choices.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What cannot work says so in one clear line, and with a failure's exit code."""
+"""An impossible command fails with one clear line and a failure's exit code."""
 
 from __future__ import annotations
 

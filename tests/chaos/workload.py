@@ -1,4 +1,4 @@
-"""A client that keeps count of what was acknowledged to it, while things are killed around it."""
+"""A client that counts its acknowledged statements while processes are killed around it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What Alembic does with a project of 25 migrations: up, checked, one that fails, down to nothing, and up again.
+"""Alembic with a project of 25 migrations: up, checked, one that fails, down to nothing, and up again.
 
-Run with the URL of a database, for SQLAlchemy; prints what is there after each part. See test_alembic.py.
+Run with the URL of a database, for SQLAlchemy; prints the schema after each part. See test_alembic.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Django's `migrate`: its contrib applications and one of our own, forwards and backwards.
+"""Django's `migrate`: its contrib applications and one of the tests, forwards and backwards.
 
 Run with the host, port, user and database of a server; prints what it sees. See test_django.py.
 """

@@ -1,4 +1,4 @@
-"""Django's settings for a server that a story is run against. Before anything of Django's that reads them."""
+"""Django's settings for the server of a story. Import it before any part of Django that reads them."""
 
 from __future__ import annotations
 

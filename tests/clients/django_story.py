@@ -1,4 +1,4 @@
-"""What a Django application does in a day: models made by the schema editor, rows by the ORM, in `atomic` blocks.
+"""A day of a Django application: models made by the schema editor, rows by the ORM, in `atomic` blocks.
 
 Run with the host, port, user and database of a server; prints what it sees. See test_django.py.
 """

@@ -1,7 +1,7 @@
-"""One story, told through every client: make tables, load them, query, update and delete, run into errors.
+"""One story, told through every client: create tables, load them, query, update and delete, provoke errors.
 
-The story is data. A client's test tells it in the client's own idiom and compares with what is written here, first
-on plain PostgreSQL, which shows that what is written here is true, then on the gateway.
+The story is data. A client's test tells it in the client's own idiom and compares with the expected answers here: first
+on plain PostgreSQL, which shows that they are true, then on the gateway.
 
 Values are Python's. `text_of` gives PostgreSQL's text form of one, for clients that speak text.
 """

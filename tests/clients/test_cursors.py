@@ -1,4 +1,4 @@
-"""Cursors as drivers make them, psycopg's by name, asyncpg's portals, SQLAlchemy's streams; in bounded memory."""
+"""Drivers' cursors, in bounded memory: psycopg's by name, asyncpg's portals, SQLAlchemy's streams."""
 
 from __future__ import annotations
 

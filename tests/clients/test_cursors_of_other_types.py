@@ -1,4 +1,4 @@
-"""Cursors over columns of types that tables of the lake lack, in text and in binary, as drivers read them."""
+"""Cursors over columns of types that lake tables lack, in text and in binary, as drivers read them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Enumerations as applications have them: SQLAlchemy's Enum, and Alembic's operations on columns of it."""
+"""Enumerations of applications: SQLAlchemy's Enum, and Alembic's operations on columns of it."""
 
 from __future__ import annotations
 

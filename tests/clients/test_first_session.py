@@ -1,4 +1,4 @@
-"""The README's first session, typed into psql line by line: what it prints is what is printed there."""
+"""The README's first session, typed into psql line by line, prints what the README prints."""
 
 from __future__ import annotations
 

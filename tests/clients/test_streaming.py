@@ -1,4 +1,4 @@
-"""Large results flow: a slow client slows Spark, nobody else waits, memory does not grow, and a cancel is heard."""
+"""Large results are streamed: a slow client slows its own query only, memory does not grow, and a cancel is heard."""
 
 from __future__ import annotations
 

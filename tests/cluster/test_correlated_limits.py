@@ -1,6 +1,6 @@
-"""Correlated subqueries with LIMIT over many blocks on two workers: what comes first hangs on nothing but the order.
+"""Correlated subqueries with LIMIT over many blocks on two workers: only the order decides which row comes first.
 
-What is expected is computed by window functions, in PostgreSQL's own words.
+The expected answers are computed by window functions, in PostgreSQL.
 """
 
 from __future__ import annotations

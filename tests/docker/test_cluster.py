@@ -1,4 +1,5 @@
-"""What docker/compose.yaml starts, by the same commands without containers: catalog, Spark cluster, two gateways."""
+"""The processes of docker/compose.yaml, by the same commands without containers: catalog, Spark cluster, two
+gateways."""
 
 from __future__ import annotations
 

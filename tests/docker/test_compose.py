@@ -1,4 +1,4 @@
-"""docker/compose.yaml as it stands, in containers: two gateways behind one address. Run by tests/docker/run."""
+"""docker/compose.yaml itself, in containers: two gateways behind one address. Run by tests/docker/run."""
 
 from __future__ import annotations
 

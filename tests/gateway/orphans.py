@@ -1,4 +1,4 @@
-"""Files that are in no version of any table, as `sluice check` tells them."""
+"""Orphan files, as `sluice check` reports them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Values for the tests of the wire codec, and a slow but plain way from PostgreSQL's binary values to Arrow.
+"""Values for the tests of the wire codec, and a slow but plain conversion of PostgreSQL's binary values to Arrow.
 
-The oracle's COPY … TO STDOUT (FORMAT binary) says what a value is; the struct module reads it one by one, with no
-code of the codec. So a test compares three things that PostgreSQL says about the same value.
+The oracle's COPY … TO STDOUT (FORMAT binary) gives the value; the struct module reads it one by one, without the
+codec's code. So a test compares three statements of PostgreSQL about the same value.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every type that PostgreSQL has, and an array of it, as a column: what pg_type lists is the table of cases."""
+"""Every type of PostgreSQL, and an array of it, as a column: the list of cases is pg_type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`SET sluice.as_of`: what was read at a snapshot is read again at any later time, or refused; never something else."""
+"""`SET sluice.as_of`: a snapshot's rows are read again at any later time, or refused; never others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a connection begins: what asks for encryption, versions, and TLS by the gateway's own certificate."""
+"""The beginning of a connection: requests for encryption, versions, and TLS by the gateway's own certificate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The session's connection to PostgreSQL, before a server of the tests' own that does what the real one rarely does."""
+"""The session's connection to PostgreSQL, against a test server with rare behaviour."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""pg_cancel_backend and pg_terminate_backend end what a session does, in Spark or between the steps of a change."""
+"""pg_cancel_backend and pg_terminate_backend end a session's work, in Spark or between the steps of a change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays of the gateway's own statements: a few values are written as many are."""
+"""Arrays of the gateway's own statements: few values are written like many."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cast that a user has made for a type of his own changes no answer, and is run by nobody who did not ask for it."""
+"""A user's cast for a type of theirs changes no answer, and runs only for sessions that use it."""
 
 from __future__ import annotations
 

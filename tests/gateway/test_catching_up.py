@@ -1,4 +1,4 @@
-"""A lock is taken when little is left to do under it."""
+"""Catching up takes a lock when little work is left under it."""
 
 from __future__ import annotations
 

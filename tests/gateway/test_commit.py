@@ -1,4 +1,4 @@
-"""Commits of many sessions side by side: nobody waits for a transaction that is merely open."""
+"""Commits of many sessions side by side: no session waits for a transaction that is merely open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What PostgreSQL computes over rows of the lake: in portions, and what stays refused."""
+"""Queries that PostgreSQL computes over rows of the lake: in portions, and those that stay refused."""
 
 from __future__ import annotations
 

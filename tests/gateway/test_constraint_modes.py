@@ -1,6 +1,6 @@
-"""SET CONSTRAINTS and what the gateway has at the backend: nothing that a client says publishes before COMMIT.
+"""SET CONSTRAINTS and the gateway's own triggers at the backend: no client statement publishes before COMMIT.
 
-What it means for the client's own constraints is in tests/golden/sessions/references.sql, beside PostgreSQL.
+Its effect on the client's own constraints is in tests/golden/sessions/references.sql, beside PostgreSQL.
 """
 
 from __future__ import annotations

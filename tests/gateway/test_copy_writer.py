@@ -1,4 +1,4 @@
-"""COPY TO: the messages are, byte for byte, those that PostgreSQL sends."""
+"""COPY TO: the messages are PostgreSQL's, byte for byte."""
 
 from __future__ import annotations
 

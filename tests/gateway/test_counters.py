@@ -1,4 +1,4 @@
-"""pg_stat_user_tables counts rows of the lake; pg_stat_activity has no connections of the gateway's own."""
+"""pg_stat_user_tables counts rows of the lake; pg_stat_activity leaves out the gateway's own connections."""
 
 from __future__ import annotations
 

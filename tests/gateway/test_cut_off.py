@@ -1,6 +1,6 @@
-"""One of two gateways is paused, cut off, killed or restarted: what the other and its clients make of it.
+"""One of two gateways is paused, cut off, killed or restarted: the effect on the other and on clients.
 
-The bounds of time are those that tell "DD" from "minutes": they say nothing of speed.
+The time limits only tell "DD" from "minutes": they do not measure speed.
 """
 
 from __future__ import annotations

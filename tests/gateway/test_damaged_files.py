@@ -1,4 +1,4 @@
-"""Whatever reads a table says so where a file of it is not the one that the catalog names: XX001, and which file."""
+"""Every reader of a table reports a file that is not the one that the catalog names: XX001, with the file's name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clients in other encodings than UTF-8: the same bytes to PostgreSQL and the gateway, and the same bytes back."""
+"""Clients in other encodings than UTF-8: PostgreSQL and the gateway get the same bytes, and return the same bytes."""
 
 from __future__ import annotations
 

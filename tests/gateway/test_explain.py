@@ -1,4 +1,4 @@
-"""EXPLAIN of lake statements; with ANALYZE they are carried out, by the rules of the statements alone."""
+"""EXPLAIN of lake statements; with ANALYZE they are executed, by the rules of the statements alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frames out of bytes cut anywhere: none lost, none changed, nothing hoarded."""
+"""Frames from bytes cut anywhere: none is lost or changed, and no bytes are hoarded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions made by users in what PostgreSQL carries out over rows of the lake, and what is found out about them."""
+"""Users' functions in statements that PostgreSQL executes over rows of the lake, and the detection of their effects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads by index: the rows are those that a whole scan gives, and EXPLAIN says how little is opened for them."""
+"""Reads by index return the rows of a whole scan, and EXPLAIN shows how little they open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PostgreSQL's catalogs stay small by its autovacuum, which leaves what shadows are said to hold alone."""
+"""Autovacuum keeps PostgreSQL's catalogs small, and leaves the statistics of shadows alone."""
 
 from __future__ import annotations
 

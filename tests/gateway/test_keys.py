@@ -1,4 +1,4 @@
-"""Keys and references between transactions that do not wait for each other: who commits second is told so."""
+"""Keys and references between transactions that do not wait for each other: the second to commit gets the error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every row's line is known, whether or not the lines follow each other."""
+"""The line of every row is known, whether or not the lines follow each other."""
 
 from __future__ import annotations
 

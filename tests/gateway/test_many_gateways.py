@@ -1,4 +1,4 @@
-"""Gateways that share a data directory, or a catalog: equals, of which each may go at any time."""
+"""Gateways that share a data directory, or a catalog: they are equals, and each may stop at any time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Materialized views, as far as a transcript beside PostgreSQL's cannot show them: that is the session file's."""
+"""Materialized views, as far as a transcript beside PostgreSQL's cannot show them: the rest is in the session file."""
 
 from __future__ import annotations
 

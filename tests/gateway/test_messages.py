@@ -1,4 +1,4 @@
-"""Every message: what is written is read again, and arbitrary bytes are refused cleanly."""
+"""Every message: a written one is read again, and arbitrary bytes are refused cleanly."""
 
 from __future__ import annotations
 

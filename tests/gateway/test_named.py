@@ -1,4 +1,4 @@
-"""Named things on the wire: cursors of SQL, portals and prepared statements, each through either protocol."""
+"""Named objects on the wire: cursors of SQL, portals and prepared statements, each through either protocol."""
 
 from __future__ import annotations
 

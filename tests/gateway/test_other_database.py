@@ -1,4 +1,4 @@
-"""Connections to `postgres` and `template1`, where tools go to make and drop databases."""
+"""Connections to `postgres` and `template1`, which tools use to create and drop databases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The CONTEXT of errors: what is in Sluice's own functions is left out, what is in the client's is not."""
+"""The CONTEXT of errors leaves out Sluice's own functions, and has the client's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a pipeline keeps of its messages: that of those alone whose answers are still to come."""
+"""A pipeline keeps only those of its messages whose answers are still to come."""
 
 from __future__ import annotations
 

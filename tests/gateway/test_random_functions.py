@@ -1,4 +1,4 @@
-"""Functions made of random statements over three tables, with exceptions caught at random: as in PostgreSQL.
+"""Functions of random statements over three tables, with exceptions caught at random: as in PostgreSQL.
 
 A seed makes the same functions again: `SLUICE_FUNCTIONS_SEED=N SLUICE_FUNCTIONS=1000 pytest …`.
 """

@@ -1,4 +1,4 @@
-"""Triggers made of random statements over three tables, fired by random changes: as in PostgreSQL.
+"""Triggers of random statements over three tables, fired by random changes: as in PostgreSQL.
 
 A seed makes the same triggers again: `SLUICE_TRIGGERS_SEED=N SLUICE_TRIGGERS=1000 pytest …`.
 """

@@ -1,4 +1,4 @@
-"""Blocks that are READ ONLY, as drivers begin them; `golden/sessions/read-only.sql` says the same of psql."""
+"""READ ONLY blocks, as drivers begin them; `golden/sessions/read-only.sql` has those of psql."""
 
 from __future__ import annotations
 

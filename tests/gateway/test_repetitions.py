@@ -1,4 +1,4 @@
-"""Batches: what a pipeline repeats is written together, and answered as if it were carried out one by one."""
+"""Repeated executions in a pipeline are written together, and answered as if executed one by one."""
 
 from __future__ import annotations
 

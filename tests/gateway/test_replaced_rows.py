@@ -1,4 +1,4 @@
-"""Where a row has gone to, by what the transaction's own statements have written."""
+"""The new place of a row, by the transaction's own changes."""
 
 from __future__ import annotations
 

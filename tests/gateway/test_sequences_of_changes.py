@@ -1,4 +1,4 @@
-"""The numbers of a sequence that is not there now."""
+"""The numbers of a sequence that does not exist at the moment."""
 
 from __future__ import annotations
 

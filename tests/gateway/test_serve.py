@@ -1,4 +1,4 @@
-"""`sluice serve` from its start to its end: what it says, where it listens, and what its signals do."""
+"""`sluice serve` from its start to its end: its output, its addresses, and its signals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `sluice` is told by option, by variable and by file, and what of Spark's may be set."""
+"""Settings of `sluice` by option, by variable and by file, and the Spark settings that users may choose."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same messages to PostgreSQL and to the gateway bring the same answers, over lake tables and others alike."""
+"""The same messages to PostgreSQL and to the gateway get the same answers, over lake tables and others alike."""
 
 from __future__ import annotations
 

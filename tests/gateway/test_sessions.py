@@ -1,6 +1,6 @@
 """Whole psql sessions: the same script on PostgreSQL and on the gateway prints the same text, errors included.
 
-On every other day Spark begins with every query, in place of PostgreSQL with what needs few rows; `SLUICE_ANSWERS_SEED`
+On every other day Spark begins with every query, in place of PostgreSQL with queries of few rows; `SLUICE_ANSWERS_SEED`
 stands for the day.
 """
 

@@ -1,4 +1,4 @@
-"""Files whose statistics exclude the predicate are given to nobody: what stands in them does not matter."""
+"""Files whose statistics exclude the predicate are not read: their content does not matter."""
 
 from __future__ import annotations
 

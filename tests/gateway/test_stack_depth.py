@@ -1,4 +1,4 @@
-"""Compiled code that goes deep on the main thread has a stack for it."""
+"""Compiled code that recurses deeply on the main thread has a stack for it."""
 
 from __future__ import annotations
 

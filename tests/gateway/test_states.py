@@ -1,4 +1,4 @@
-"""The wire's machine, and what it must never do."""
+"""The protocol's state machine, and its invariants."""
 
 from __future__ import annotations
 

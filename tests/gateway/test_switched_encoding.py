@@ -1,4 +1,4 @@
-"""Around which statements the backend is switched to UTF-8."""
+"""The statements around which the backend is switched to UTF-8."""
 
 from __future__ import annotations
 

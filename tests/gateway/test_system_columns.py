@@ -1,4 +1,4 @@
-"""System columns of lake tables: what a ctid means as time goes by, and what is refused."""
+"""System columns of lake tables: the meaning of a ctid over time, and refusals."""
 
 from __future__ import annotations
 

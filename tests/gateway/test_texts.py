@@ -1,4 +1,4 @@
-"""The texts of every message: found, and put in place of one another."""
+"""The texts of every message: found and replaced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work off the event loop: it ends when nobody waits for it, and goes deep."""
+"""Offloaded work: it ends when no statement waits for it, and may recurse deeply."""
 
 from __future__ import annotations
 

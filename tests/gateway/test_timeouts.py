@@ -1,4 +1,4 @@
-"""PostgreSQL's timeouts: they act on the statement that is carried out, in Spark or not, and on a client that idles."""
+"""PostgreSQL's timeouts: they act on the running statement, in Spark or not, and on an idle client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that PostgreSQL runs while it analyses a statement: their own trees are not taken for the statement's."""
+"""Functions that PostgreSQL runs while it analyses a statement: their trees are not taken for the statement's."""
 
 from __future__ import annotations
 

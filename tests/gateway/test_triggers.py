@@ -1,4 +1,4 @@
-"""Triggers of tables that are too large to be copied, and what is refused; the rest is in golden/sessions."""
+"""Triggers of tables that are too large to be copied, and refusals; the rest is in golden/sessions."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""An error that nobody thought of, before the backend has answered: it costs the session, and no other statement gets
-that answer."""
+"""An unexpected error before the backend has answered: the session ends, and no other statement gets that answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""UNLOGGED tables are ordinary ones, and a notice says so; `golden/sessions/unlogged.sql` has the rest."""
+"""UNLOGGED tables are ordinary ones, with a notice; `golden/sessions/unlogged.sql` has the rest."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""Functions that PostgreSQL runs beside statements, where they are refused for what they do with the lake. What they
-may do is in golden sessions (functions-beside.sql)."""
+"""Functions that PostgreSQL runs beside statements: refusals of what they do with the lake.
+
+Their permitted effects are in golden sessions (functions-beside.sql).
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""Columns of arrays of enumerations and domains, as far as a transcript beside PostgreSQL's cannot show them: values in
-binary, the witness, and what is refused. The rest is in golden/sessions/user-arrays.sql."""
+"""Columns of arrays of enumerations and domains, as far as a transcript beside PostgreSQL's cannot show them.
+
+That is: values in binary, the witness, and refusals. The rest is in golden/sessions/user-arrays.sql.
+"""
 
 from __future__ import annotations
 

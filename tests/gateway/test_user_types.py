@@ -1,5 +1,7 @@
-"""Columns of enumerations and domains, as far as a transcript beside PostgreSQL's cannot show them: what is refused
-while rows are there, the witness, and values in binary. The rest is in golden/sessions."""
+"""Columns of enumerations and domains, as far as a transcript beside PostgreSQL's cannot show them.
+
+That is: refusals over existing rows, the witness, and values in binary. The rest is in golden/sessions.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results in text and binary, byte for byte what PostgreSQL itself sends for the same values."""
+"""Results in text and binary: byte for byte PostgreSQL's for the same values."""
 
 from __future__ import annotations
 

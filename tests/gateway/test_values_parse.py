@@ -1,4 +1,4 @@
-"""Texts to lake form: what is taken is what PostgreSQL makes of the text; what PostgreSQL refuses is never taken."""
+"""Texts to lake form: an accepted text gives PostgreSQL's value; a text that PostgreSQL refuses is never accepted."""
 
 from __future__ import annotations
 

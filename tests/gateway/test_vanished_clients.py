@@ -1,5 +1,4 @@
-"""A client that is cut off without a word, wherever it was: its transaction is rolled back, its locks are free, and its
-files do not stay."""
+"""A client that is cut off without a message, at any point: its transaction, locks and files are removed."""
 
 from __future__ import annotations
 

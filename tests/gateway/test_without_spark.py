@@ -1,4 +1,4 @@
-"""Statements that scan nothing start no job: they are answered while Spark's JVM stands still."""
+"""Statements without scans start no job: they are answered while Spark's JVM is stopped."""
 
 from __future__ import annotations
 

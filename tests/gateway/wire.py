@@ -1,4 +1,4 @@
-"""A client that says exactly the messages that a test gives it, and reads every answer."""
+"""A client that sends exactly a test's messages, and reads every answer."""
 
 from __future__ import annotations
 

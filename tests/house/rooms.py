@@ -1,4 +1,4 @@
-"""The rooms of the house as docs/architecture.md prints them: `python -m tests.house.rooms` writes the table anew."""
+"""The rooms in docs/architecture.md, printed from the packages: `python -m tests.house.rooms` writes the table anew."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/glossary.md has each term once, in order, with a module that is there."""
+"""docs/glossary.md has each term once, in order, with an existing module."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Imports run one way, and each foreign library has one floor: the contracts of pyproject.toml, kept."""
+"""Imports run one way, and each foreign library belongs to one floor: the contracts of pyproject.toml."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The house keeps its shape: where files are, how long they are, and what they may be called."""
+"""The layout of the code: the places of files, their length, and their names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What README.md and docs say is what the project does: dependencies, commands, diagrams, links."""
+"""README.md and docs are true of the project: dependencies, commands, diagrams, links."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/refusals.md lists every refusal that the source can give, each with what to do instead, and no other."""
+"""docs/refusals.md lists exactly the refusals of the source, each with an alternative."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nothing is tried again because of an error's text: its class and its SQLSTATE decide."""
+"""No error's text leads to a retry: its class and its SQLSTATE decide."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/architecture.md has the rooms as they are, and its walks name few modules each."""
+"""docs/architecture.md has the present rooms, and its walks name few modules each."""
 
 from __future__ import annotations
 

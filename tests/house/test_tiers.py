@@ -1,4 +1,4 @@
-"""The tiers: each test is in one, and what goes with a commit takes as long as it may."""
+"""The tiers: each test is in one, and the tests of a commit stay within their time."""
 
 from __future__ import annotations
 

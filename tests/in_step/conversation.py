@@ -1,4 +1,4 @@
-"""Sends a sequence to a server, in pieces cut anywhere, and reads all that the server says until it rests."""
+"""Send a sequence to a server, in pieces cut anywhere, and read all answers until the server rests."""
 
 from __future__ import annotations
 

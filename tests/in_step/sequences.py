@@ -1,4 +1,4 @@
-"""Sequences of messages, made of a seed: well-formed ones mostly, with what clients do wrongly strewn in."""
+"""Sequences of messages, made from a seed: mostly well-formed ones, with clients' errors among them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random sequences of messages: the gateway answers each as PostgreSQL does. `python -m tests.in_step` asks more."""
+"""Random sequences of messages: the gateway answers each as PostgreSQL does. `python -m tests.in_step` sends more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What has put clients out of step, each as small as it is, with PostgreSQL's answers as the measure."""
+"""Messages that once put clients out of step, each minimised, compared with PostgreSQL's answers."""
 
 from __future__ import annotations
 

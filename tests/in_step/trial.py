@@ -1,4 +1,4 @@
-"""One sequence, sent to both servers; what differs is made small by leaving messages out."""
+"""One sequence, sent to both servers; a difference is minimised by leaving messages out."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The statements of random sequences, by what they are to the protocol: who answers them, and what they change.
+"""The statements of random sequences, by their part in the protocol: which side answers them, and what they change.
 
-The names in them are few, so that statements meet: table `t` of the lake, table `w` of the session's own,
-table `u` that comes and goes, savepoints `s` and `r`, cursors `c` and `d`, prepared statements `a` and `b`.
+They use few names, so that statements meet: table `t` of the lake, table `w` of the session's own, table `u` that comes
+and goes, savepoints `s` and `r`, cursors `c` and `d`, prepared statements `a` and `b`.
 """
 
 from __future__ import annotations

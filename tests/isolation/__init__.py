@@ -1,1 +1,1 @@
-"""What transactions see of each other: schedules of several sessions, run on PostgreSQL and on the gateway alike."""
+"""Isolation of transactions: schedules of several sessions, run on PostgreSQL and on the gateway alike."""

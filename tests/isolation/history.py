@@ -1,8 +1,9 @@
-"""Histories of transactions on one table of keys and values, and which isolation levels they could have happened at.
+"""Histories of transactions on one table of keys and values, and the isolation levels that permit them.
 
-A transaction is what it did and what it was told; `after` does it again to a state of the table, and tells whether it
-would have been told the same. So an order of the transactions is tried by doing them one after another (SERIALIZABLE),
-or each on what was there when it began (REPEATABLE READ: snapshots, and of two at once that change a row, one fails).
+A transaction is a list of its operations and their answers. `after` repeats it on a state of the table, and tells
+whether the answers would be the same. So an order of the transactions is tried by executing them one after another
+(SERIALIZABLE), or each on the state at its beginning (REPEATABLE READ: snapshots, and of two at once that change a row,
+one fails).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Orders: named statements of several sessions, and the orders in which they are carried out, each from the beginning.
+"""Orders: named statements of several sessions, and the orders in which they are executed, each from the beginning.
 
 A file of orders has three paragraphs, after lines `-- …` that are comments. The first sets up, a statement a line. The
-second has the statements: `session name: statement`, or `session: statement` for what comes before every order, and the
-name `finally` for what comes after each. The third has an order a line, by names; or `every order`, which are all those
-that keep each session's own one, but for the impossible ones, in which a session that waits would go on.
+second has the statements: `session name: statement`, or `session: statement` for a statement before every order, and
+the name `finally` for one after each. The third has an order a line, by names; or `every order`, which are all those
+that keep each session's own one, except the impossible ones, in which a waiting session would go on.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Schedules: statements of several sessions in a given order, and what each of them answers or waits for.
+"""Schedules: statements of several sessions in a given order, and the answer or wait of each.
 
-A schedule is a text file. Lines before the first blank one set up; then each line is `session: statement`. A line
-`-- …` is a comment. `{level}` stands for the isolation level under test. The transcript that `run` gives repeats each
-line with its answer: the rows, the command's tag, the SQLSTATE of an error, or `waits` where the statement waits for
-another session, and its answer once it comes. A golden schedule has the answers in it, `session: statement -> answer`,
-errors with what they say. A line `session: until answered` is no statement: there the schedule waits for the answer to
-what the session waits with, which comes by itself (a deadlock, a timeout).
+A schedule is a text file. Lines before the first blank one set up; then each line is `session: statement`. A line `--
+…` is a comment. `{level}` stands for the isolation level under test. The transcript of `run` repeats each line with its
+answer: the rows, the command's tag, the SQLSTATE of an error, or `waits` if the statement waits for another session,
+and its answer once it comes. A golden schedule has the answers in it, `session: statement -> answer`, errors with their
+messages. A line `session: until answered` is no statement: there the schedule waits for the answer to the session's
+waiting statement, which comes by itself (a deadlock, a timeout).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What transcripts say of the table of compatibility: which of its rows they straddle, and what becomes of that.
+"""The rows of the table of compatibility that transcripts straddle, and the outcomes.
 
-A golden file says in its first lines `-- straddled: kinds` of changes across which a transaction commits, and
-`-- forbidden: kinds` of those that keep one from it.
+A golden file says in its first lines `-- straddled: kinds` of changes across which a transaction commits, and `--
+forbidden: kinds` of those that keep one from it.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
-"""What an open block has read and written holds no lock on a shadow, in whichever way clients have sent it: a change of
-schema would wait for the block."""
+"""An open block's reads and writes hold no lock on a shadow, in whichever form clients send them.
+
+A schema change would wait for the block.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever several sessions do at random, what was committed could have happened at their isolation level."""
+"""Random transactions of several sessions: the committed ones are possible at their isolation level."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Orders of statements: each gives the same transcript on PostgreSQL and on the gateway. At SERIALIZABLE, which fails
-more often than PostgreSQL's, what is committed is what some serial order gives.
+"""Orders of statements: each gives the same transcript on PostgreSQL and on the gateway.
+
+At SERIALIZABLE, which fails more often than PostgreSQL's, the committed state is that of some serial order.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
-"""A single statement never shows its client that a schema changed under it, whatever the protocol; a prepared statement
-follows its tables."""
+"""A single statement never shows its client that a schema changed under it, in either protocol.
+
+A prepared statement follows its tables.
+"""
 
 from __future__ import annotations
 

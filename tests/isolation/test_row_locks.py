@@ -1,4 +1,4 @@
-"""What of row and table locks a transcript does not show: portals in portions, privileges, and what is refused."""
+"""Row and table locks beyond transcripts: portals in portions, privileges, and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SERIALIZABLE: what fails, and what never does. Whether what is committed has a serial order: test_histories.py."""
+"""SERIALIZABLE: statements that fail, and those that never do. test_histories.py checks that a serial order exists."""
 
 from __future__ import annotations
 

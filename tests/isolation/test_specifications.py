@@ -1,8 +1,8 @@
-"""What there is here of PostgreSQL's own isolation specifications: the table, and the schedules at SERIALIZABLE.
+"""PostgreSQL's own isolation specifications: the table of those covered here, and the schedules at SERIALIZABLE.
 
 A schedule says in its first lines which specifications it follows, a file of orders by its name, and
-`specifications.txt` says the same of each of those. Those at the lower levels are run by test_isolation.py, orders by
-test_orders.py.
+`specifications.txt` says the same of each of those. test_isolation.py runs those at the lower levels, test_orders.py
+orders.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Transactions that straddle a change of schema: each row of the table of compatibility, and each of the rules.
+"""Transactions that straddle a schema change: each row of the table of compatibility, and each of the rules.
 
-PostgreSQL would let the change wait for them, so these transcripts are Sluice's own; they stand beside their schedules.
+In PostgreSQL the change would wait for them, so these transcripts are Sluice's own; they stand beside their schedules.
 """
 
 from __future__ import annotations

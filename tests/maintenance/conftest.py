@@ -1,4 +1,4 @@
-"""A gateway of these tests' own: they choose the retention, which is the whole lake's."""
+"""A gateway for these tests alone: they choose the retention of the whole lake."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ANALYZE of more rows than a sample has: sizes are exact, the rest is close to the truth, as PostgreSQL's own is."""
+"""ANALYZE of more rows than a sample has: sizes are exact, the rest is as close to the truth as PostgreSQL's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compaction changes no row, at no snapshot, and nobody notices it who reads or writes meanwhile."""
+"""Compaction changes no row, at no snapshot, and disturbs no reader or writer."""
 
 from __future__ import annotations
 

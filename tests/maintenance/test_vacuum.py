@@ -1,4 +1,4 @@
-"""VACUUM lets go of what is past the retention, and of nothing that anybody still reads."""
+"""VACUUM removes what is past the retention, and nothing that is still read."""
 
 from __future__ import annotations
 

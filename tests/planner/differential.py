@@ -1,8 +1,8 @@
-"""The differential test's two sides: a PostgreSQL that is the oracle, and a Spark that runs what the planner makes.
+"""The differential test's two sides: a PostgreSQL as the oracle, and a Spark that runs the planner's queries.
 
 `Laboratory` holds both with the same tables. A query's answer on either side is its column types and its rows as
-PostgreSQL's text, or the SQLSTATE of its error. Text forms of Spark's Arrow results are made here, independently of
-the gateway's.
+PostgreSQL's text, or the SQLSTATE of its error. Text forms of Spark's Arrow results are made here, independently of the
+gateway's.
 """
 
 from __future__ import annotations

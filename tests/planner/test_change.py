@@ -1,4 +1,4 @@
-"""INSERT, UPDATE and DELETE: what the plans yield against what PostgreSQL does to the same tables."""
+"""INSERT, UPDATE and DELETE: the rows of the plans against PostgreSQL's changes of the same tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which queries PostgreSQL may compute over copied rows: those whose answer does not show that, and that do nothing."""
+"""Queries that PostgreSQL may compute over copied rows: their answer does not show that, and they have no effects."""
 
 from __future__ import annotations
 

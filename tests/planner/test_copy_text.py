@@ -1,4 +1,4 @@
-"""Where the clauses of a COPY are."""
+"""The places of a COPY's clauses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Correlated subqueries of every kind and in every place, against PostgreSQL; and that none is left to Spark."""
+"""Correlated subqueries of every kind and in every place, against PostgreSQL; none is left to Spark."""
 
 from __future__ import annotations
 

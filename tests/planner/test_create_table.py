@@ -1,4 +1,4 @@
-"""The text of CREATE TABLE without its foreign keys; that nothing else is lost, PostgreSQL says."""
+"""The text of CREATE TABLE without its foreign keys; PostgreSQL confirms that nothing else is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What makes or drops databases, by its text."""
+"""Statements that create or drop databases, by their text."""
 
 from __future__ import annotations
 

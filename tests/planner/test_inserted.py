@@ -1,4 +1,4 @@
-"""Where the query of an INSERT begins."""
+"""The place of an INSERT's query."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens are where PostgreSQL's own lexer puts them."""
+"""Tokens have the places that PostgreSQL's own lexer gives them."""
 
 from __future__ import annotations
 

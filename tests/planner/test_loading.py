@@ -1,4 +1,4 @@
-"""Which rows are copied for a query that PostgreSQL computes: enough of them, and no more than the conditions allow."""
+"""The rows copied for a query that PostgreSQL computes: enough of them, and no more than the conditions allow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Local times in zones that turn their clocks: what PostgreSQL makes of those that occur twice or never."""
+"""Local times in zones with clock changes: PostgreSQL's meaning of those that occur twice or never."""
 
 from __future__ import annotations
 

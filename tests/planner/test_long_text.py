@@ -1,4 +1,4 @@
-"""A text is cut into the same tokens, wherever the pieces end in which it is looked at."""
+"""A text has the same tokens, wherever the pieces end in which it is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls within calls: what is made of them grows as they do, and no faster, and answers what PostgreSQL answers."""
+"""Nested calls: their SQL grows linearly, and their answer is PostgreSQL's."""
 
 from __future__ import annotations
 

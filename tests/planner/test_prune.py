@@ -1,4 +1,4 @@
-"""What scans may skip files by."""
+"""The predicates by which scans may skip files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which constant patterns are taken, for a test and for a match; what they mean is probed with the allow-list."""
+"""The constant patterns that are accepted, for a test and for a match; the allow-list's probes check their meaning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A query string falls into the statements that PostgreSQL sees in it, and inner statements are found."""
+"""A query string falls into PostgreSQL's statements, and inner statements are found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The 22 TPC-H queries: from Spark, character for character, what PostgreSQL answers."""
+"""The 22 TPC-H queries: Spark's answers are PostgreSQL's, character for character."""
 
 from __future__ import annotations
 

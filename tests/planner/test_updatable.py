@@ -1,4 +1,4 @@
-"""Cursors that tell where their rows are: of which queries, as PostgreSQL has it, and where."""
+"""Cursors with their rows' places: the queries that PostgreSQL permits, and the places."""
 
 from __future__ import annotations
 

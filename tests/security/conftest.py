@@ -1,4 +1,4 @@
-"""Gateways of these tests' own: one with few places and little time to log in, and two on one lake; and strangers."""
+"""Gateways for these tests alone: one with few places and little time to log in, and two on one lake; and strangers."""
 
 from __future__ import annotations
 

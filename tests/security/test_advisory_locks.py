@@ -1,4 +1,4 @@
-"""Advisory locks are the clients': no lock of the gateways' own is one, and whoever takes one stops nobody else."""
+"""Advisory locks belong to clients: the gateways use none, and a client's lock blocks no other session's work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a stranger can do: little is read of him, and he is not waited for."""
+"""A stranger before login: the gateway reads little, and does not wait."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Many CancelRequests for one session are one: each was a connection to PostgreSQL, and work for Spark's driver."""
+"""Many CancelRequests for one session count as one: each was a connection to PostgreSQL, and work for Spark's
+driver."""
 
 from __future__ import annotations
 

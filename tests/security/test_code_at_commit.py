@@ -1,7 +1,7 @@
-"""While one session publishes, no other can commit: so no client makes that last.
+"""No client can prolong a publish, during which no other session can commit.
 
-What is deferred to COMMIT fires at once by SET CONSTRAINTS, for which no privilege is asked, and beside triggers of a
-client's own.
+Constraints that are deferred to COMMIT fire at once by SET CONSTRAINTS, which needs no privilege, and beside triggers
+of a client's own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How many may be connected, who may have the last places, and that strangers take none of them."""
+"""Connection limits: how many, the roles with the last places, and that strangers take none of them."""
 
 from __future__ import annotations
 

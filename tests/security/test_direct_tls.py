@@ -1,4 +1,4 @@
-"""TLS from the first byte, as libpq 17 and later can begin, and the name that TLS has for PostgreSQL's protocol."""
+"""TLS from the first byte, as libpq 17 and later can begin, and TLS's name for PostgreSQL's protocol."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Whatever one client sends, the event loop is everybody's: it does not stand still for it.
+"""No client message makes the event loop stand still.
 
-What is measured is the loop itself (`tests.monitored`), for the machine may be busy. Each kind made it stand still for
-a quarter of a second at least.
+The loop itself is measured (`tests.monitored`), because the machine may be busy. Each kind of message once made it
+stand still for a quarter of a second at least.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who may read what a gateway leaves on disk: its own user, whatever wrote it, and whatever was allowed before."""
+"""A gateway's files on disk are readable by its own user only, whatever wrote them and whatever was allowed before."""
 
 from __future__ import annotations
 

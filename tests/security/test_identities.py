@@ -1,6 +1,6 @@
-"""Users' code runs under no other identity than PostgreSQL runs it under: the same script on both, and who ran what.
+"""Users' code runs under the same roles as in PostgreSQL: the same script on both, and its records.
 
-Each piece of code notes who it runs as, in sequences, which stay as they are whatever is undone.
+Each piece of code records its role in sequences, which no rollback undoes.
 """
 
 from __future__ import annotations

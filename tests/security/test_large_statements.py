@@ -1,6 +1,6 @@
-"""Nothing that grows with a statement's size holds up others: the event loop is free while one is read and planned.
+"""No work that grows with a statement's size blocks others: the event loop is free while one is read and planned.
 
-Each statement gives what PostgreSQL gives. How deep a statement may nest, PostgreSQL's own parser says.
+Each statement returns PostgreSQL's result. PostgreSQL's own parser decides how deep a statement may nest.
 """
 
 from __future__ import annotations

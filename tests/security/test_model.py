@@ -1,4 +1,4 @@
-"""docs/security.md is true of what a catalog holds: whose everything is, who may call it, by which names it goes."""
+"""docs/security.md is true of a catalog: owners, callers and names of everything."""
 
 from __future__ import annotations
 

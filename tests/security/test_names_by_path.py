@@ -1,6 +1,6 @@
-"""Statements of the gateway's own at a client's backend mean PostgreSQL's types, functions and operators.
+"""The gateway's own statements at a client's backend use PostgreSQL's types, functions and operators.
 
-The client sets the search path, with its own schema before pg_catalog. What is its own there says where it ran: in a
+The client sets the search path, with its own schema before pg_catalog. The objects there report where they ran: in a
 message of the gateway's, which has rights that the client has not.
 """
 

@@ -1,4 +1,4 @@
-"""Words among gateways: a client that says them, or many, or listens itself, learns nothing and stops nobody."""
+"""Notifications among gateways: a client that sends some, or many, or listens, learns nothing and blocks no gateway."""
 
 from __future__ import annotations
 

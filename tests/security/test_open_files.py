@@ -1,4 +1,4 @@
-"""As many files may be open as the connections take that are allowed."""
+"""The limit of open files is enough for the allowed connections."""
 
 from __future__ import annotations
 

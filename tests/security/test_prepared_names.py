@@ -1,4 +1,4 @@
-"""A client's prepared statements are in one place with those of the gateway's functions, and stand in nobody's way."""
+"""A client's prepared statements share a namespace with those of the gateway's functions, without conflicts."""
 
 from __future__ import annotations
 

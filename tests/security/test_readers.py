@@ -1,5 +1,6 @@
-"""Who reads the lake by its format: DuckDB, by what `sluice attach` prints, sees all rows, and may do nothing else
-at the catalog; and roles that may read or write everything in PostgreSQL, who may not do so with the lake's metadata.
+"""Readers of the lake's format: DuckDB, by the output of `sluice attach`, sees all rows and may do nothing else.
+
+Roles that may read or write everything in PostgreSQL may not do so with the lake's metadata.
 """
 
 from __future__ import annotations

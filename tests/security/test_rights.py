@@ -1,6 +1,6 @@
-"""What once ran as the catalog's superuser runs as the client or the table's owner: a test for each way that was found.
+"""Code that once ran as the catalog's superuser runs as the client or the table's owner: a test for each known way.
 
-`act` says so in a sequence, which stays as it is whatever is undone. Who may read a file of the server is a superuser.
+`act` reports that in a sequence, which no rollback undoes. A role that may read a file of the server is a superuser.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rights are asked of the tree that is carried out.
+"""Rights are checked for the tree that is executed.
 
 Code of a client's runs while PostgreSQL analyses a statement: the CHECK of a domain, for a literal of an array of it.
 It changes the search path, and the same text means another table the next time.

@@ -1,4 +1,4 @@
-"""The role that counts is that of the moment in which a statement is bound, or a cursor declared, as in PostgreSQL.
+"""The role at the Bind of a statement, or the DECLARE of a cursor, decides, as in PostgreSQL.
 
 It may be another one before and after that.
 """

@@ -1,7 +1,7 @@
-"""Row-level security: what each role sees and may write is what PostgreSQL lets it, in every way of asking; and nothing
-tells of the rows that policies hide.
+"""Row-level security: each role sees and writes the rows that PostgreSQL permits, by every kind of statement.
 
-Whole sessions of several roles are in tests/golden/sessions/row-security*.sql.
+Nothing reveals the rows that policies hide. Whole sessions of several roles are in
+tests/golden/sessions/row-security*.sql.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Names of savepoints, prepared statements and cursors are the clients', those that look like the gateway's too.
+"""Names of savepoints, prepared statements and cursors belong to clients, also those that look like the gateway's.
 
-Whatever a client does by such names is what PostgreSQL does: it has its own of that name, or none.
+Their effect is PostgreSQL's: it has the client's object of that name, or none.
 """
 
 from __future__ import annotations

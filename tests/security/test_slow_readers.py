@@ -1,4 +1,4 @@
-"""Clients that ask for many rows and do not read them: only they wait, and what they left unread is there later."""
+"""Clients that ask for many rows and do not read them: only they wait, and the unread rows are there later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clients that ask for many wide rows at once and do not read them: Spark's memory is not filled with them."""
+"""Clients that ask for many wide rows at once and do not read them: these do not fill Spark's memory."""
 
 from __future__ import annotations
 

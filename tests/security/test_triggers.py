@@ -1,4 +1,4 @@
-"""Triggers run as who fires them, and only where PostgreSQL's would: not where rows are copied, checked or moved."""
+"""Triggers run as the role that fires them, and only as in PostgreSQL: not when rows are copied, checked or moved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users' code must not be run by: a gateway's COMMIT, ANALYZE, the text of values."""
+"""Users' code does not run in a gateway's COMMIT, in ANALYZE, or in conversions of values to text."""
 
 from __future__ import annotations
 

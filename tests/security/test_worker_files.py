@@ -1,4 +1,4 @@
-"""Files that Spark's workers write, which no gateway has started."""
+"""Files of Spark's workers, which no gateway has started."""
 
 from __future__ import annotations
 

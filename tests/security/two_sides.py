@@ -1,9 +1,9 @@
 """Scripts of several roles, on plain PostgreSQL and through the gateway: rows, errors and notices of every statement.
 
-A line of a script is `role> statement`; the gateway has to refuse `role! statement` (0A000), whatever PostgreSQL says.
-Each role keeps one session for the whole script, in the script's schema; `admin` is the role of clients that may create
-others, `super` the catalog's superuser, past the gateway, and `role2` a second session of the role's. What COPY FROM
-STDIN reads stands behind ` <- `. Names of roles begin with the script's, so that scripts do not meet: `%alice` is
+A line of a script is `role> statement`; the gateway must refuse `role! statement` (0A000), whatever PostgreSQL says.
+Each role keeps one session for the whole script, in the script's schema. `admin` is the role of clients that may create
+others, `super` the catalog's superuser, past the gateway, and `role2` a second session of the role's. The input of COPY
+FROM STDIN stands behind ` <- `. Names of roles begin with the script's, so that scripts do not meet: `%alice` is
 `<script>_alice`, and `%%` the script, which is also the name of its schema.
 """
 

@@ -1,6 +1,6 @@
-"""The catalog's side of the synchronisation, in memory: what catalog/sql/synchronisation.sql decides, likewise.
+"""The catalog's side of the synchronisation, in memory: the decisions of catalog/sql/synchronisation.sql.
 
-`tests/catalog/test_synchronisation.py` has PostgreSQL and this go through the same stories.
+`tests/catalog/test_synchronisation.py` runs the same stories through PostgreSQL and this.
 """
 
 from __future__ import annotations

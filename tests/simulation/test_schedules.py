@@ -1,4 +1,4 @@
-"""Schedules of many gateways by the ten thousand, each of which its seed replays: `World(seed).run().judge()`."""
+"""Schedules of many gateways by the ten thousand, each replayed by its seed: `World(seed).run().judge()`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""N gateways and a catalog in a world of which a seed decides everything: clocks, messages, pauses, crashes, clients.
+"""A simulated world of N gateways and a catalog: a seed decides clocks, messages, pauses, crashes, clients.
 
-The gateways run catalog/schema/synchronisation.py itself; around it is only what sends and waits. Time is virtual.
-Every operation that is served is written down, and `judge` compares it with what the log says in the end.
+The gateways run catalog/schema/synchronisation.py itself; the code around it only sends and waits. Time is virtual.
+Every served operation is recorded, and `judge` compares it with the log at the end.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tables without a catalog, and DuckDB's DuckLake over their files as the witness of what is in them."""
+"""Tables without a catalog, and DuckDB's DuckLake over their files as the witness of their rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bounds as DuckDB writes them: DuckDB itself is asked."""
+"""Bounds as DuckDB writes them, compared with DuckDB's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The archive of Spark's classes is there, and a JVM maps it."""
+"""The archive of Spark's classes exists, and a JVM maps it."""
 
 from __future__ import annotations
 

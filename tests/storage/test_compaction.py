@@ -1,4 +1,4 @@
-"""Which files are due, and that what is written in their place has their live rows."""
+"""Files due for compaction, and their replacements, which have their live rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows that break a constraint are found, whatever let them in."""
+"""Rows that violate a constraint are found, however they got there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys as numbers: equal ones have one number, and what is read of a file is read once."""
+"""Fingerprints: equal keys have one number, and a file is read once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""However many take of the heap's share, there is some left, and no more is given than there is."""
+"""The heap's share always has a rest for the next taker, and never gives more than it has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows that are kept come back in any order, from memory and from the disk."""
+"""A row spool returns its rows in any order, from memory and from disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bytes that are kept come back, from memory and from the disk."""
+"""A byte spool returns its bytes, from memory and from disk."""
 
 from __future__ import annotations
 

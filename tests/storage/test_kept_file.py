@@ -1,4 +1,4 @@
-"""What is kept for clients has a limit on disk, and who keeps the most is given up."""
+"""Spools for clients have a limit on disk, and the largest is given up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys in files: what equals what, and where rows with given keys are."""
+"""Keys in files: equality, and the places of rows with given keys."""
 
 from __future__ import annotations
 

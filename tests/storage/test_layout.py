@@ -1,4 +1,4 @@
-"""Names sort by time and tell it."""
+"""Names sort by time and contain it."""
 
 from __future__ import annotations
 

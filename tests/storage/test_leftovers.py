@@ -1,4 +1,4 @@
-"""What gateways have left that are gone is removed, and nothing else."""
+"""Orphan files of dead gateways are removed, and no others."""
 
 from __future__ import annotations
 

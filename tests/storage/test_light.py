@@ -1,4 +1,4 @@
-"""Light queries: which they are, and that Spark plans them without generating code."""
+"""Light queries: which queries are light, and that Spark plans them without generating code."""
 
 from __future__ import annotations
 

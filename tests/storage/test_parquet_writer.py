@@ -1,4 +1,4 @@
-"""What pyarrow writes DuckDB reads, and what fails leaves nothing."""
+"""DuckDB reads the files that pyarrow writes, and a failure leaves none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file that holds a row which meets the predicate is never skipped; one that cannot is."""
+"""A file with a row that meets the predicate is never skipped; one that cannot have such a row is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files written anew: several small ones become one, and each row can be found again."""
+"""Rewritten files: several small ones become one, and each row can be found again."""
 
 from __future__ import annotations
 

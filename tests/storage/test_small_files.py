@@ -1,4 +1,4 @@
-"""Rows of small files are read once, and let go of when others need the memory."""
+"""Rows of small files are read once, and evicted when others need the memory."""
 
 from __future__ import annotations
 

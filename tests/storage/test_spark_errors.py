@@ -1,4 +1,4 @@
-"""Spark's errors are PostgreSQL's, and ours come through untouched."""
+"""Spark's errors become PostgreSQL's, and Sluice's own pass unchanged."""
 
 from __future__ import annotations
 

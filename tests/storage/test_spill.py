@@ -1,4 +1,4 @@
-"""What was written comes back, from memory and from the disk."""
+"""A spill returns its rows, from memory and from disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows that nobody reads wait on disk, in order, within a limit, and leave nothing behind."""
+"""Unread rows wait on disk, in order, within a limit, and leave no file behind."""
 
 from __future__ import annotations
 

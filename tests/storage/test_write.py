@@ -1,4 +1,4 @@
-"""What statements write is there once, whole, and as DuckDB reads it; what fails leaves nothing."""
+"""Written rows exist once, complete, and as DuckDB reads them; a failure leaves none."""
 
 from __future__ import annotations
 

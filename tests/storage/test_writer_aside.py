@@ -1,4 +1,4 @@
-"""Parquet written from the event loop: whole, or not at all."""
+"""Parquet written from the event loop: complete, or not at all."""
 
 from __future__ import annotations
 

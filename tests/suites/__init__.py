@@ -1,1 +1,1 @@
-"""Other people's test suites, run unmodified against PostgreSQL and Sluice: `python -m tests.suites NAME`."""
+"""Test suites of other projects, run unmodified against PostgreSQL and Sluice: `python -m tests.suites NAME`."""

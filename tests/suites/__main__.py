@@ -1,6 +1,6 @@
 """By hand: `python -m tests.suites NAME [--only PATTERN] [--reports FOLDER] [--urls GATEWAY POSTGRES]`.
 
-Without URLs it starts a gateway and a PostgreSQL by itself. The end is 1 where a test passes on PostgreSQL alone.
+Without URLs it starts a gateway and a PostgreSQL by itself. The exit code is 1 if a test passes on PostgreSQL alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The suites: where each comes from, how pytest runs it, and what is left out and why."""
+"""The suites: their sources, how pytest runs them, and the excluded tests with reasons."""
 
 from __future__ import annotations
 

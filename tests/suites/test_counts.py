@@ -1,4 +1,4 @@
-"""How the counts of two runs are made of their reports."""
+"""The counts of two runs, from their reports."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A plug-in of pytest: SQLAlchemy's set-up does not CREATE EXTENSION, as the embedded PostgreSQL has none to create.
+"""A pytest plug-in: SQLAlchemy's set-up skips CREATE EXTENSION, because the embedded PostgreSQL has none.
 
-Tests that need one are told by SQLAlchemy itself that it is missing, on either server.
+SQLAlchemy itself skips tests that need one, on either server.
 """
 
 from __future__ import annotations

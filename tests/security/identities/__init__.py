@@ -1,1 +1,1 @@
-"""Random scripts in which users' code tells who it runs as: PostgreSQL's own run is the oracle."""
+"""Random scripts in which users' code reports the role it runs as: PostgreSQL's own run is the oracle."""

@@ -1,4 +1,4 @@
-"""What random statements are made of: roles, keys, values and conditions over a world."""
+"""The parts of random statements: roles, keys, values and conditions over a world."""
 
 from __future__ import annotations
 

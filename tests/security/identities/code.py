@@ -1,4 +1,4 @@
-"""Random functions of users', each of which tells who it runs as, under a number of its own."""
+"""Random functions of users, each of which reports its role under a number of its own."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Faults, planted one at a time: after how many scripts each is found.
+"""Planted faults, one at a time: the number of scripts until each is found.
 
-`python -m tests.security.identities.faults [--seed N] [--scripts N] [NAME …]`. Those of the catalog are planted in its
-functions while the gateways run; those of gateways when these start.
+`python -m tests.security.identities.faults [--seed N] [--scripts N] [NAME …]`. Faults of the catalog are planted in its
+functions while the gateways run, those of gateways when these start.
 """
 
 from __future__ import annotations

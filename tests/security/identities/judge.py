@@ -1,4 +1,4 @@
-"""Whether users' code ran as somebody whom PostgreSQL would not have run it as."""
+"""Whether users' code ran as a role as which PostgreSQL would not have run it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random statements that read and write rows, each way to carry one out."""
+"""Random statements that read and write rows, in each way of execution."""
 
 from __future__ import annotations
 

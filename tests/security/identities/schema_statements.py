@@ -1,4 +1,4 @@
-"""Random changes of schemas, and maintenance."""
+"""Random schema changes, and maintenance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One random script: what makes a schema, and what is done with it. The same for the same seed and number."""
+"""A random script: a schema, and statements over it. The same for the same seed and number."""
 
 from __future__ import annotations
 

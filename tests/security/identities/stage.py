@@ -1,4 +1,5 @@
-"""Two sides that run scripts: plain PostgreSQL, and two gateways on one lake. What each has run, and as whom."""
+"""Two sides that run scripts: plain PostgreSQL, and two gateways on one lake; the code that each has run, and its
+roles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random statements over a world: each way to carry one out, by each role, at either gateway."""
+"""Random statements over a world: in each way of execution, by each role, at either gateway."""
 
 from __future__ import annotations
 

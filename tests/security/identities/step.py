@@ -1,4 +1,4 @@
-"""What one role sends."""
+"""A message of one role."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Some random scripts among all tests, one seed always and one of the day; more by hand, see `__main__`."""
+"""Some random scripts, one seed always and one of the day; more by hand, see `__main__`."""
 
 from __future__ import annotations
 

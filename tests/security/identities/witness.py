@@ -1,8 +1,8 @@
-"""What users' code calls to tell who it runs as, what it may do then, and what it leaves behind for later.
+"""The functions by which users' code reports its role, its possibilities, and what it leaves behind.
 
-A record is a sequence's value, so nothing undoes it: `witness.counter` says how many there are, and the record k is
-the value of `witness.slot_(k mod SLOTS)`. In it are the code's number, the two roles, and what was possible that must
-not be.
+A record is a sequence's value, so nothing undoes it: `witness.counter` says how many there are, and the record k is the
+value of `witness.slot_(k mod SLOTS)`. It has the code's number, the two roles, and the forbidden acts that were
+possible.
 """
 
 from __future__ import annotations
