@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from catalog.errors import SluiceError
+from catalog.errors import SluiceError, SqlState
 from gateway.analysis import UNDO
 from gateway.attention import check
 from gateway.backend import BackendLostError, Statement
@@ -43,6 +43,10 @@ _UNDO: Final = (
     Statement(f"ROLLBACK TO SAVEPOINT {OWN}_repeated"), Statement(f"RELEASE SAVEPOINT {OWN}_repeated"),
 )  # fmt: skip
 _RELEASE: Final = Statement(f"RELEASE SAVEPOINT {OWN}_repeated")
+# Who cancelled it, or for what time it was to wait, meant all of it: none of it is begun once more.
+_ENDING: Final = (
+    SqlState.QUERY_CANCELED, SqlState.LOCK_NOT_AVAILABLE, SqlState.DEADLOCK_DETECTED, SqlState.SERIALIZATION_FAILURE,
+)  # fmt: skip
 
 
 def target_oid(query: Node) -> int:
@@ -113,8 +117,10 @@ class InsertRowsPortal(StatementPortal):
         except SchemaChangedError:
             await session.backend.run(*_UNDO)
             raise
-        except SluiceError:
-            check(session)  # a statement that was cancelled is not begun once more
+        except SluiceError as error:
+            check(session)
+            if error.sqlstate in _ENDING:
+                raise
             tag = None
         if tag is None:
             kept.close()
