@@ -18,9 +18,10 @@ from gateway.backend import Backend, BackendLostError
 from gateway.client import Client, ClientGoneError
 from gateway.framing import HEADER_BYTES, Frame
 from gateway.messages import frontend
-from gateway.messages.backend import ReadyForQuery
+from gateway.messages.backend import ErrorResponse, ReadyForQuery
 from planner.databases import refused
 
+_CONTEXT: Final = b"\0WPL/pgSQL function inline_code_block line 1 at RAISE\0"
 OTHER_DATABASES: Final = frozenset({"postgres", "template1"})
 _NAMED: Final = OTHER_DATABASES | {"template0"}
 
@@ -32,6 +33,7 @@ class OtherDatabaseSession:
         self._client = client
         self._backend = backend
         self._lake = lake
+        self._refusals: set[str] = set()
         self.is_idle = True
 
     async def run(self) -> None:
@@ -82,6 +84,8 @@ class OtherDatabaseSession:
             item = await self._backend.next()
             if isinstance(item, Frame) and item.type == ReadyForQuery.type:
                 self.is_idle = True
+            elif isinstance(item, Frame) and item.type == ErrorResponse.type and _CONTEXT in item.data:
+                item = self._without_context(item)
             self._client.relay(item.data if isinstance(item, Frame) else item)
             if not self._backend.has_more:
                 await self._client.drain()
@@ -96,9 +100,18 @@ class OtherDatabaseSession:
         error = await aside(self._refused, frame.data[begin:], is_large=frame.is_large)
         if error is None:
             return frame.data
+        self._refusals.add(error.message)
         rest = frame.data[frame.data.index(b"\0", begin) :]
         body = frame.data[HEADER_BYTES:begin] + _raising(error).encode() + rest
         return frame.data[:1] + (4 + len(body)).to_bytes(4) + body
+
+    def _without_context(self, frame: Frame) -> Frame:
+        """What was refused here was no statement of the client's in PL/pgSQL."""
+        error = ErrorResponse.decode(frame.body, strict=False)
+        if dict(error.fields).get("M") not in self._refusals:
+            return frame
+        fields = tuple(field for field in error.fields if field[0] not in "WFLR")
+        return Frame(frame.type, ErrorResponse(fields).encode())
 
     def _refused(self, body: bytes) -> SluiceError | None:
         """What the first string says, of any encoding in which ASCII is ASCII."""

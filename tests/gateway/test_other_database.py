@@ -33,6 +33,7 @@ def test_databases_are_not_made_nor_dropped(gateway: Server) -> None:
             with pytest.raises(psycopg.errors.FeatureNotSupported) as made:
                 connection.execute("CREATE DATABASE test_x", prepare=prepare)
             assert "A lake is one database" in (made.value.diag.message_hint or "")
+            assert made.value.diag.context is None
             with pytest.raises(psycopg.errors.DuplicateDatabase):
                 connection.execute(f"CREATE DATABASE {gateway.database}".encode(), prepare=prepare)
             with pytest.raises(psycopg.errors.FeatureNotSupported):
