@@ -194,7 +194,9 @@ class Transaction:
         elif command is TransactionCommand.SET_ISOLATION and self.isolation is not isolation:
             self.isolation = isolation
             await self._backend.run(*tell_level(None))
-        await self.read_only.after(command, was_open=self._was_open, read_only=read_only == b"on")
+        # PostgreSQL sets another level before any query only.
+        was_asked = isolation is Isolation.READ_COMMITTED
+        await self.read_only.after(command, was_open=self._was_open, was_asked=was_asked, read_only=read_only == b"on")
 
     async def _tell_level(self) -> None:
         """A block has begun at the backend, which is to show the client's level."""
