@@ -93,11 +93,7 @@ def test_a_reader_may_read_and_nothing_else(
             with psycopg.connect(gateway_process.catalog_url) as superuser:
                 backend = superuser.execute("SELECT min(pid) FROM pg_stat_activity WHERE usename = 'sluice_gateway'")
             refused = _REFUSED.format(schema=schema, backend=backend.fetchall()[0][0])
-            wrong = {
-                sql: found
-                for sql in refused.strip().splitlines()
-                if (found := _sqlstate(reader, sql)) != "42501"
-            }
+            wrong = {sql: found for sql in refused.strip().splitlines() if (found := _sqlstate(reader, sql)) != "42501"}
             assert wrong == {}
             seen = reader.execute("SELECT query FROM pg_stat_activity WHERE pid <> pg_backend_pid()").fetchall()
             assert not [query for (query,) in seen if query and query != "<insufficient privilege>"]
