@@ -9,7 +9,6 @@ import pytest
 from catalog.errors import SluiceError, SqlState
 from catalog.schema.schema_changes import ChangingElement, Origin, SchemaChange, undo_abandoned
 from catalog.schema.states import Element, State
-from catalog.schema.step_connections import StepConnections
 from tests.catalog.conftest import CatalogUnderTest
 
 _DEFINITION = "CONSTRAINT positive CHECK (n > 0)"
@@ -26,7 +25,7 @@ async def _adding_a_check(lake: CatalogUnderTest) -> tuple[int, ChangingElement,
     check = ChangingElement(
         relid, 0, Element.CONSTRAINT, "positive", None, _DEFINITION, origin=State.ABSENT, state=State.ABSENT
     )
-    change = await SchemaChange.begin(StepConnections(lake.url), Origin(relid, "ALTER …", "somebody", 1), [check])
+    change = await SchemaChange.begin(lake.steps, Origin(relid, "ALTER …", "somebody", 1), [check])
     await change.advance(check, State.CHECK)
     return relid, check, change
 
