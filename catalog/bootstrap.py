@@ -66,6 +66,9 @@ _MAY: Final = """
 SELECT rolsuper OR (rolname = $1 AND pg_catalog.to_regnamespace('pg_sluice') IS NOT NULL)
 FROM pg_catalog.pg_roles WHERE rolname = current_user
 """
+_MAY_NOT_CONNECT: Final = (
+    "SELECT NOT pg_catalog.has_database_privilege(rolname, $2, 'CONNECT') FROM pg_catalog.pg_roles WHERE rolname = $1"
+)
 _IS_EMPTY: Final = "SELECT pg_catalog.to_regnamespace('pg_sluice') IS NULL"
 # Sluice has no table yet. This one is PostgreSQL's, shared by the whole cluster, and hardly ever changes. The owner of
 # a database has no right on it; the mode stops nothing but VACUUM, ANALYZE and itself.
@@ -88,6 +91,10 @@ async def create_client_database(dsn: str) -> None:
                 await connection.execute(f"GRANT pg_use_reserved_connections TO {CLIENT_ROLE} WITH ADMIN OPTION")
         if not await connection.fetchval("SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", CLIENT_DATABASE):
             await connection.execute(f"CREATE DATABASE {CLIENT_DATABASE} OWNER {CLIENT_ROLE}")
+        # What its owner may take from everybody, and with it from gateways.
+        await connection.execute(f"ALTER DATABASE {CLIENT_DATABASE} WITH ALLOW_CONNECTIONS true")
+        if await connection.fetchval(_MAY_NOT_CONNECT, GATEWAY_ROLE, CLIENT_DATABASE):
+            await connection.execute(f"GRANT CONNECT ON DATABASE {CLIENT_DATABASE} TO {GATEWAY_ROLE}")
     finally:
         await connection.close()
 

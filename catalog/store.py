@@ -38,6 +38,7 @@ from catalog.row_locks import RowLocks
 from catalog.schema.compatibility import SchemaStep
 from catalog.schema.schema_change_progress import Progress
 from catalog.schema.schema_changes import ChangingElement, Origin, SchemaChange, undo_abandoned
+from catalog.schema.step_connections import StepConnections
 from catalog.schema.triggers import FiredTriggers
 from catalog.snapshot_pins import Readers
 
@@ -209,6 +210,7 @@ class Store:
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
         self.pool = Pool(dsn)
+        self._step_connections = StepConnections(dsn)
         self._kept: dict[int, TableVersion] = {}
         self._rules: LRUCache[int, TableRules] = LRUCache(_VERSIONS_KEPT_MAX)
         self._lake_relations: LRUCache[int, bool] = LRUCache(_VERSIONS_KEPT_MAX)
@@ -225,6 +227,7 @@ class Store:
 
     async def close(self) -> None:
         """Close every connection of the pool."""
+        await self._step_connections.close()
         await self.row_locks.close()
         await self.undone_rows.close()
         await self.readers.close()
@@ -391,7 +394,7 @@ class Store:
 
     async def begin_change(self, origin: Origin, elements: Sequence[ChangingElement]) -> SchemaChange:
         """Begin a change of a table's schema in steps."""
-        return await SchemaChange.begin(self._dsn, origin, elements, self.gateway_number)
+        return await SchemaChange.begin(self._step_connections, origin, elements, self.gateway_number)
 
     async def undo_abandoned(self, relid: int) -> None:
         """Undo changes of a table that a dead gateway has left."""

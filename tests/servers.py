@@ -160,6 +160,13 @@ async def _create_roles(dsn: str) -> None:
         await connection.close()
 
 
+def _write_through_memory(url: str) -> None:
+    """No file need outlive the machine: what processes have written when they are killed, the kernel has."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("ALTER SYSTEM SET fsync = off")
+        connection.execute("SELECT pg_reload_conf()")
+
+
 def start_oracle(directory: Path) -> tuple[EmbeddedPostgres, Server]:
     """A plain PostgreSQL 18, configured as the catalog is, with the same role and database, on TCP as well."""
     postgres = EmbeddedPostgres(directory / "postgres")
@@ -171,7 +178,7 @@ def start_oracle(directory: Path) -> tuple[EmbeddedPostgres, Server]:
         await _create_roles(postgres.dsn)
         await postgres.stop()
         with (postgres.cluster / "postgresql.conf").open("a") as configuration:
-            configuration.write(f"listen_addresses = '127.0.0.1'\nport = {port}\n")
+            configuration.write(f"listen_addresses = '127.0.0.1'\nport = {port}\nfsync = off\n")
         await postgres.start()
 
     asyncio.run(start())
@@ -237,6 +244,7 @@ class GatewayProcess:
 
     def start(self) -> Self:
         """Start, and wait for the line `ready: postgresql://…`."""
+        is_new = not (self.data_dir / "catalog").exists()
         command = [*self.program, "serve", "--data-dir", str(self.data_dir), "--listen", f"127.0.0.1:{self.port}"]
         if not self.maintenance:
             command.append("--no-maintenance")
@@ -268,6 +276,8 @@ class GatewayProcess:
                 assert url.hostname is not None, line
                 assert user, line
                 self.server = Server("gateway", url.hostname, self.port, user, database)
+                if is_new and (self.data_dir / "catalog").exists():
+                    _write_through_memory(self.catalog_url)
                 return self
 
     def _read(self, incoming: queue.SimpleQueue[str | None]) -> None:

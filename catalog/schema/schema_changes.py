@@ -24,6 +24,7 @@ from catalog.errors import SluiceError, SqlState
 from catalog.postgres.backends import BackendId
 from catalog.postgres.pool import reaching
 from catalog.schema.states import Element, State, Step, step, undo_path
+from catalog.schema.step_connections import StepConnections
 from catalog.schema.steps import Steps
 
 _STARTED: Final = "SELECT pg_sluice.backend_started(pg_backend_pid())"
@@ -116,13 +117,17 @@ class SchemaChange:
 
     @classmethod
     async def begin(
-        cls, dsn: str, origin: Origin, elements: Sequence[ChangingElement], gateway_number: int | None = None
+        cls,
+        connections: StepConnections,
+        origin: Origin,
+        elements: Sequence[ChangingElement],
+        gateway_number: int | None = None,
     ) -> Self:
         """Wait for other changes of the table, and record this one. 42P01 if the table is gone."""
-        connection = await connect(dsn)
+        connection = await connect(connections.dsn)
         try:
             with reaching():
-                steps = await _steps(dsn, connection, gateway_number)
+                steps = await _steps(connections, connection, gateway_number)
                 change_id = await _begin(connection, steps, origin, elements)
         except BaseException:
             await connection.close()
@@ -172,17 +177,18 @@ class SchemaChange:
 
 async def undo_abandoned(dsn: str, relid: int | None = None) -> None:
     """Undo the changes that dead gateways have left, of one table or of all."""
-    connection = await connect(dsn)
+    connection, connections = await connect(dsn), StepConnections(dsn)
     try:
         with reaching():
-            await _undo_dead(connection, await _steps(dsn, connection), relid)
+            await _undo_dead(connection, await _steps(connections, connection), relid)
     finally:
+        await connections.close()
         await connection.close()
 
 
-async def _steps(dsn: str, worker: asyncpg.Connection, gateway_number: int | None = None) -> Steps:
+async def _steps(connections: StepConnections, worker: asyncpg.Connection, gateway_number: int | None = None) -> Steps:
     started = await worker.fetchval(_STARTED)
-    return Steps(dsn, BackendId(worker.get_server_pid(), started), gateway_number)
+    return Steps(connections, BackendId(worker.get_server_pid(), started), gateway_number)
 
 
 async def _begin(

@@ -1,8 +1,8 @@
-"""Take one step of a schema element, over a connection that does nothing else.
+"""Take one step of a schema element, over a connection that serves only steps.
 
 In a step the table's owner adds a constraint or creates an index, and PostgreSQL may run users' code for it, as the
 owner (pg_sluice.as_owner in catalog/sql/superuser.sql). Such code may change the connection's session, settings and
-named statements; nothing uses them afterwards.
+named statements; these are discarded before another step (`step_connections`).
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Final
 
 import asyncpg
 
-from catalog.connection import connect
 from catalog.errors import SluiceError, SqlState
 from catalog.postgres.backends import BackendId
 from catalog.schema.states import Step
+from catalog.schema.step_connections import StepConnections
 
 _ENTER: Final = "SELECT pg_sluice.enter(pg_backend_pid(), $1)"
 _NAMES: Final = """
@@ -31,7 +31,7 @@ _TAKE: Final = "SELECT pg_sluice.take_step($1, $2, $3, $4, $5, $6, $7, $8)"
 class Steps:
     """Takes steps. `worker` is the backend that works on the change: if it has gone, no step is taken any more."""
 
-    dsn: str
+    connections: StepConnections
     worker: BackendId
     gateway_number: int | None = None
 
@@ -40,10 +40,18 @@ class Steps:
 
         If the table is gone, there is nothing to do.
         """
-        connection = await connect(self.dsn)
         try:
-            if self.gateway_number is not None:
-                await connection.execute(_ENTER, self.gateway_number)
+            async with self.connections.one() as connection:
+                if self.gateway_number is not None:
+                    await connection.execute(_ENTER, self.gateway_number)
+                return await self._take(connection, element_id, relid, name, definition, step)
+        except asyncpg.PostgresError as error:
+            raise SluiceError(error.sqlstate or SqlState.INTERNAL_ERROR, str(error)) from error
+
+    async def _take(  # noqa: PLR0917
+        self, connection: asyncpg.Connection, element_id: int, relid: int, name: str, definition: str, step: Step
+    ) -> bool:
+        try:
             async with connection.transaction():
                 await connection.execute(_LOCK_TIMEOUT)
                 names = await connection.fetchrow(_NAMES, relid, name)
@@ -55,8 +63,4 @@ class Steps:
                 await connection.execute(_TAKE, element_id, *worker, step.after, statement, *index, step.ready)
         except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError):
             return False
-        except asyncpg.PostgresError as error:
-            raise SluiceError(error.sqlstate or SqlState.INTERNAL_ERROR, str(error)) from error
-        finally:
-            await connection.close()
         return True

@@ -121,7 +121,9 @@ BEGIN
         RETURNING k.column_id
     ), added AS (
         INSERT INTO pg_ducklake.ducklake_column
-        SELECT w.field_id, snapshot, NULL, r.table_id, w.field_id, w.field_name, w.field_type, w.first_value,
+        -- Columns are in the table's order, whatever changes of their types have made of their fields.
+        SELECT w.field_id, snapshot, NULL, r.table_id, CASE WHEN w.parent_id IS NULL THEN w.attnum ELSE w.field_id END,
+               w.field_name, w.field_type, w.first_value,
                coalesce(w.first_value, 'NULL'), w.nullable, w.parent_id, 'literal', 'duckdb'
         FROM wanted w
         WHERE NOT EXISTS (SELECT FROM pg_ducklake.ducklake_column k WHERE k.table_id = r.table_id

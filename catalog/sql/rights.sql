@@ -36,6 +36,11 @@ BEGIN
     END LOOP;
 END $$;
 GRANT USAGE ON SCHEMA pg_ducklake TO sluice_reader;
+-- Also where nobody may connect but who is allowed to by name.
+DO $$
+BEGIN
+    EXECUTE format('GRANT CONNECT ON DATABASE %I TO sluice_gateway, sluice_reader', current_database());
+END $$;
 
 GRANT USAGE ON SCHEMA pg_sluice TO PUBLIC;
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA pg_sluice FROM PUBLIC;

@@ -158,8 +158,8 @@ BEGIN
     UPDATE pg_index SET indisready = ready, indisvalid = false WHERE indexrelid = index AND indrelid = shadow;
 END $$;
 
--- A step of an element (schema_changes.sql): the owner's part, which may create the index whose readiness is set. A
--- gateway's connection does nothing afterwards: users' code may have run in it.
+-- A step of an element (schema_changes.sql): the owner's part, which may create the index whose readiness is set.
+-- Users' code may have run in it: the session is reset afterwards (catalog/schema/step_connections.py).
 CREATE FUNCTION pg_sluice.take_step(
     id bigint, worker integer, worker_start bigint, after text, statement text, index_schema name, index_name name, ready boolean
 ) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$

@@ -136,6 +136,7 @@ class Backend:
         self._turns = LoopTurns()
         self._reading: asyncio.Task[bytes] | None = None
         self._last_word: SluiceError | None = None
+        self._said_end = False
         # Set as soon as the connection has ended, whether or not anybody reads.
         self.ended = asyncio.Event()
         self.address = address
@@ -244,6 +245,12 @@ class Backend:
         for data in parts:
             if not self._writer.is_closing():
                 self._writer.write(data)
+
+    def send_end(self) -> None:
+        """Nothing more is sent: when the backend has done what it was asked, it ends the connection."""
+        if not self._writer.is_closing() and not self._said_end:
+            self._said_end = True
+            self._writer.write_eof()
 
     async def drain(self) -> None:
         """Wait until the backend takes more."""
@@ -355,7 +362,7 @@ class Backend:
         if self._reading is not None:
             self._reading.cancel()
         if not self._writer.is_closing():
-            if not self._reader.at_eof():
+            if not self._reader.at_eof() and not self._said_end:
                 self._writer.write(frontend.Terminate().encode())
             self._writer.close()
 

@@ -5,25 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from catalog.errors import SluiceError, SqlState
 from catalog.model import DeleteFile, Table, TableVersion
 from catalog.publish import RowChange, applied, change_from_json
 from catalog.store import TableRules, rules_from_description, table_from_description
+from gateway.backend import catalog_calls
 from gateway.backend.analysis import SchemaMark
-from gateway.backend.arrays import number_array
 from gateway.backend.connection import Result, Statement
-from gateway.backend.own_message import own
 from gateway.backend.savepoints import TRIAL
-from gateway.transaction.enlistment import SchemaChangedError, hold_schema
+from gateway.transaction.enlistment import SchemaChangedError
 from planner.plans.computable import functions_in
 from storage.indexes.keys import LiveFile
 
 if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
-
-_UNCOMMITTED: Final = own("SELECT relid, description, change FROM pg_sluice.uncommitted($1::pg_catalog.oid[])")
 
 
 async def lake_relations(session: SessionContext, oids: Iterable[int]) -> frozenset[int]:
@@ -40,7 +37,7 @@ async def lake_relations(session: SessionContext, oids: Iterable[int]) -> frozen
 
 def uncommitted(oids: Sequence[int]) -> Statement:
     """What to ask the backend for `versions`."""
-    return Statement(_UNCOMMITTED, (number_array(oids),))
+    return catalog_calls.uncommitted(oids)
 
 
 async def staged(session: SessionContext, oid: int) -> RowChange:
@@ -186,7 +183,7 @@ def holding(session: SessionContext, oid: int) -> list[Statement]:
     """Begin a savepoint in which a table's schema stays as it is. `hold` takes the answers."""
     transaction = session.transaction
     own = [uncommitted([oid])] if transaction.open and not transaction.fresh else []
-    return [TRIAL.begin, hold_schema([oid]), *own]
+    return [TRIAL.begin, catalog_calls.hold_schema([oid]), *own]
 
 
 async def hold(

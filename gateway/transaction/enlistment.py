@@ -13,7 +13,6 @@ Every analysis brings word of how far the log goes, so as long as nothing change
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -21,18 +20,15 @@ from typing import TYPE_CHECKING, Final
 from catalog.errors import SluiceError, SqlState
 from catalog.schema.compatibility import SchemaStep, forbidding_step
 from catalog.store import Store, steps_from_json
+from gateway.backend import catalog_calls
 from gateway.backend.analysis import SchemaMark
-from gateway.backend.arrays import number_array
 from gateway.backend.connection import Result, Statement
-from gateway.backend.own_message import own
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from catalog.model import Table
 
-_HOLD: Final = own("SELECT table_id, schema_version FROM pg_sluice.hold_schema($1::pg_catalog.oid[])")
-_HOLD_STEPS: Final = own("SELECT pg_sluice.hold_steps_since($1::pg_catalog.jsonb, $2::pg_catalog.oid[])")
 # Classes of errors that a change of schema causes in a statement that was right before: names that are gone, types that
 # are others. A syntax error is in the statement itself.
 _NAMING_CLASSES: Final = ("42", "3F")
@@ -229,7 +225,7 @@ class Enlistment:
         """
         if not self._tables:
             return []
-        return [Statement(_HOLD_STEPS, (json.dumps(self._versions()), number_array(checked)))]
+        return [catalog_calls.hold_steps_since(self._versions(), checked)]
 
     def decide(self, answer: bytes | None) -> None:
         """Whether COMMIT may follow."""
@@ -269,8 +265,3 @@ class Enlistment:
         """Nothing but ROLLBACK helps any more, a savepoint neither."""
         self._doom = SchemaChangedError(table.name, steps)
         return self._doom
-
-
-def hold_schema(oids: Iterable[int]) -> Statement:
-    """Keep the schemas of these tables as they are until the savepoint around it is undone."""
-    return Statement(_HOLD, (number_array(oids),))

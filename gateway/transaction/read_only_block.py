@@ -7,9 +7,9 @@ READ ONLY, the *layer*: PostgreSQL itself refuses writes there, and shows the bl
 the innermost savepoint: the client's own are set below it, and whatever takes these away puts it back.
 
 `lift` takes the layer away, for the gateway's own statements alone, and `restore` puts it back. A block that became
-READ ONLY in any other way than by the BEGIN that began it, the default or a plain SET TRANSACTION READ ONLY has no
-layer, and stays what PostgreSQL makes of it; so does one that exports a snapshot, which PostgreSQL does in no
-savepoint, or says BEGIN a second time.
+READ ONLY in any other way than by the BEGIN that began it, the default, a plain SET TRANSACTION READ ONLY, or one that
+sets another level as well, before any query, has no layer, and stays what PostgreSQL makes of it; so does one that
+exports a snapshot, which PostgreSQL does in no savepoint, or says BEGIN a second time.
 """
 
 from __future__ import annotations
@@ -96,12 +96,12 @@ class ReadOnlyBlock:
         else:
             await self._leave()
 
-    async def after(self, command: TransactionCommand, *, was_open: bool, read_only: bool) -> None:
+    async def after(self, command: TransactionCommand, *, was_open: bool, was_asked: bool, read_only: bool) -> None:
         """BEGIN or SET TRANSACTION was carried out in a block, which is `read_only` as PostgreSQL shows it.
 
-        `was_open`: the block is an older one.
+        `was_open`: the block is an older one. `was_asked`: a query may have been made in it.
         """
-        if not was_open:
+        if not was_open or (read_only and not was_asked):
             if read_only:
                 await self.begun()
         elif command is TransactionCommand.SET_READ_ONLY and self._is_open:

@@ -24,12 +24,12 @@ from catalog.indexes import SIDECAR_ROWS_MIN
 from catalog.model import DataFile, DeleteFile, Table, TableVersion
 from catalog.postgres.pool import log_fault
 from catalog.publish import Deletion, RowChange, deletion_from_json
+from gateway.backend import catalog_calls
 from gateway.backend.connection import Backend, BackendLostError, Result, Statement
-from gateway.backend.own_message import own
 from gateway.backend.savepoints import TRIAL
 from gateway.node.gateway_context import GatewayContext
 from gateway.node.unresolved_commit import remove_abandoned
-from gateway.transaction.enlistment import Enlistment, hold_schema
+from gateway.transaction.enlistment import Enlistment
 from gateway.transaction.isolation_level import tell_level
 from gateway.transaction.read_only_block import SHOWN, ReadOnlyBlock
 from gateway.transaction.transactional_ddl import DeferredChanges
@@ -38,9 +38,6 @@ from planner.syntax.statements import Statement as SourceStatement
 from planner.syntax.transaction_commands import TransactionCommand, transaction_command
 
 _LOG: Final = logging.getLogger("sluice.transaction")
-_STAGE: Final = own("SELECT pg_sluice.stage($1::pg_catalog.jsonb)")
-_PREPARE: Final = own("SELECT pg_sluice.prepare_commit($1::pg_catalog.jsonb)")
-_LOCK_CHECKED: Final = own("SELECT pg_sluice.lock_checked($1::pg_catalog.jsonb)")
 _LEVEL: Final = Statement("SHOW transaction_isolation")
 _IS_PAST: Final = Statement(
     "SELECT coalesce(pg_sluice.backend_setting('sluice.as_of', true), '') OPERATOR(pg_catalog.<>) '',"
@@ -170,7 +167,7 @@ class Transaction:
     async def hold_schemas(self, oids: Iterable[int]) -> None:
         """Open a block of the gateway's own in which nobody else changes the schemas of these tables."""
         await self.begin()
-        await self._backend.run(hold_schema(oids))
+        await self._backend.run(catalog_calls.hold_schema(oids))
 
     async def before(self, command: TransactionCommand) -> None:
         """The backend is to carry out a statement about the transaction next."""
@@ -194,7 +191,9 @@ class Transaction:
         elif command is TransactionCommand.SET_ISOLATION and self.isolation is not isolation:
             self.isolation = isolation
             await self._backend.run(*tell_level(None))
-        await self.read_only.after(command, was_open=self._was_open, read_only=read_only == b"on")
+        # PostgreSQL sets another level before any query only.
+        was_asked = isolation is Isolation.READ_COMMITTED
+        await self.read_only.after(command, was_open=self._was_open, was_asked=was_asked, read_only=read_only == b"on")
 
     async def _tell_level(self) -> None:
         """A block has begun at the backend, which is to show the client's level."""
@@ -249,7 +248,7 @@ class Transaction:
             file.record_count >= SIDECAR_ROWS_MIN for change in changes for file in change.data_files
         )
         self._stagings.update(change.relation_oid for change in changes)
-        return [Statement(_STAGE, (change.to_json(),), lasting=True) for change in changes]
+        return [catalog_calls.stage(change.to_json()) for change in changes]
 
     def stagings(self, oid: int) -> int:
         """How often the transaction has staged changes of a table so far."""
@@ -273,7 +272,7 @@ class Transaction:
         staged = self._stages(changes)
         holding = self.enlistment.holding(self._validations)
         reads = {str(oid): self.snapshot for oid in self._read}
-        preparing = [Statement(_PREPARE, (json.dumps(reads),))]
+        preparing = [catalog_calls.prepare_commit(reads)]
         if self._validations and reads:  # what is broken is told before what is not serializable
             *_, looked = await self._lock(staged, holding, [self._looking()])
             await self._validate(looked)
@@ -332,7 +331,7 @@ class Transaction:
     def _looking(self) -> Statement:
         """To lock the tables that were looked at, and ask which of them others have changed since."""
         looked = {str(oid): min(each.snapshot for each in found) for oid, found in self._validations.items()}
-        return Statement(_LOCK_CHECKED, (json.dumps(looked),))
+        return catalog_calls.lock_checked(looked)
 
     async def _validate(self, looked: Result) -> None:
         """Look again at what others have changed since."""

@@ -26,10 +26,10 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState
+from gateway.backend import catalog_calls
 from gateway.backend.arrays import number_array
 from gateway.backend.connection import Backend, BackendLostError, Statement
 from gateway.backend.lock_backoff import patiently
-from gateway.backend.own_message import own
 from gateway.backend.savepoints import WINDOW
 from gateway.backend.shadow_truncate import past_guard
 from gateway.transaction.ddl_change import DeferredChange, Demands, NoDemands
@@ -45,10 +45,7 @@ if TYPE_CHECKING:
 NAME: Final = "sluice.deferred"
 _KEEP: Final = f"SELECT pg_catalog.set_config('{NAME}', $1, true)"
 _KEPT: Final = Statement(f"SELECT pg_sluice.backend_setting('{NAME}', true)")
-_VOUCH_COLUMNS: Final = own("SELECT pg_sluice.vouch_columns($1::bigint::pg_catalog.oid)")
-_VOUCH_FOR_NO_ROWS: Final = own("SELECT pg_sluice.vouch_for_no_rows($1::bigint::pg_catalog.oid)")
 # In a window, what is demanded of rows is what its own statement demands.
-_VOUCH_ALL: Final = own("SELECT pg_sluice.vouch_all()")
 _NAMES: Final = """
 SELECT pg_catalog.string_agg(oid::pg_catalog.regclass::pg_catalog.text, ', ') FROM pg_catalog.pg_class
 WHERE oid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.int8[]::pg_catalog.oid[])
@@ -220,15 +217,16 @@ class DeferredChanges:
             return []
         self._taken_up += any(each.is_called for change in pending for each in change.sequences)
         each = [statement for change in pending for statement in self._carried_out(change, in_window=True)]
-        return [*each, Statement(_VOUCH_ALL), self._marked(pending[-1])]
+        return [*each, catalog_calls.vouch_all(), self._marked(pending[-1])]
 
     @staticmethod
     def _marked(change: DeferredChange) -> Statement:
         return Statement(_MARK, (str(change.own),))
 
     def _carried_out(self, change: DeferredChange, *, in_window: bool) -> list[Statement]:
-        vouch = _VOUCH_FOR_NO_ROWS if change.demands.rewritten is None else _VOUCH_COLUMNS
-        vouched = [Statement(vouch, (str(table.oid),)) for table in change.tables]
+        rewritten = change.demands.rewritten is not None
+        vouch = catalog_calls.vouch_columns if rewritten else catalog_calls.vouch_for_no_rows
+        vouched = [vouch(table.oid) for table in change.tables]
         taken_up = [each.taking_up() for each in change.sequences if each.is_called]
         statements = change.in_windows if in_window and change.in_windows is not None else change.statements
         return under(change.settings, [*statements, *vouched, *taken_up])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from itertools import islice
+from itertools import dropwhile, islice
 from typing import Final
 
 from catalog.errors import SluiceError, SqlState
@@ -28,7 +28,8 @@ def refused(text: str, lake: str, others: Collection[str]) -> SluiceError | None
 
     The client is not connected to the `lake`. `others` are other existing databases.
     """
-    items = list(islice(tokens(text), _TOKENS_MAX))
+    # PostgreSQL takes empty statements before it.
+    items = list(islice(dropwhile(_is_separator, tokens(text)), _TOKENS_MAX))
     command = " ".join(item.text.upper() for item in items[:2] if item.kind is Kind.WORD)
     if command == "CREATE DATABASE":
         name = items[2].text if len(items) > 2 else None
@@ -38,6 +39,10 @@ def refused(text: str, lake: str, others: Collection[str]) -> SluiceError | None
     if command == "DROP DATABASE" and not _drops_another(items[2:], lake, text):
         return no_databases(command)
     return None
+
+
+def _is_separator(item: Token) -> bool:
+    return item.kind is Kind.SYMBOL and item.text == ";"
 
 
 def _drops_another(items: list[Token], lake: str, text: str) -> bool:

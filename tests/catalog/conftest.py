@@ -12,6 +12,7 @@ import pytest
 
 from catalog.bootstrap import bootstrap
 from catalog.postgres.embedded import EmbeddedPostgres
+from catalog.schema.step_connections import StepConnections
 
 _NUMBERS = itertools.count(1)
 _FRESH = "fresh_catalog"
@@ -21,12 +22,14 @@ DATA_PATH = "/lake/"
 
 @dataclass(frozen=True)
 class CatalogUnderTest:
-    """`superuser` is the gateway's own way in, `client` a session's backend, which it has entered."""
+    """`superuser` is the gateway's own way in, `client` a session's backend, which it has entered, `steps` what takes
+    steps of changes."""
 
     superuser: asyncpg.Connection
     client: asyncpg.Connection
     url: str
     nonce: str
+    steps: StepConnections
 
     async def entered(self, url: str | None = None) -> asyncpg.Connection:
         """Another session's backend; the superuser's own role, unless the URL says otherwise."""
@@ -59,7 +62,9 @@ async def lake(postgres: EmbeddedPostgres, nonce: str) -> AsyncIterator[CatalogU
     superuser = await asyncpg.connect(url)
     client = await asyncpg.connect(postgres.url(name, CLIENT))
     await superuser.execute("SELECT pg_sluice.enter($1, 0)", client.get_server_pid())  # as a gateway does
-    yield CatalogUnderTest(superuser, client, url, nonce)
+    steps = StepConnections(url)
+    yield CatalogUnderTest(superuser, client, url, nonce, steps)
+    await steps.close()
     await client.close()
     await superuser.close()
     await server.execute(f"DROP DATABASE {name} (FORCE)")

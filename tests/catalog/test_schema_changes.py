@@ -25,7 +25,7 @@ async def _adding_a_check(lake: CatalogUnderTest) -> tuple[int, ChangingElement,
     check = ChangingElement(
         relid, 0, Element.CONSTRAINT, "positive", None, _DEFINITION, origin=State.ABSENT, state=State.ABSENT
     )
-    change = await SchemaChange.begin(lake.url, Origin(relid, "ALTER …", "somebody", 1), [check])
+    change = await SchemaChange.begin(lake.steps, Origin(relid, "ALTER …", "somebody", 1), [check])
     await change.advance(check, State.CHECK)
     return relid, check, change
 

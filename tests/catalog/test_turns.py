@@ -28,7 +28,7 @@ async def _begin(lake: CatalogUnderTest, relid: int) -> SchemaChange:
     check = ChangingElement(
         relid, 0, Element.CONSTRAINT, "c", None, "CONSTRAINT c CHECK (n > 0)", origin=State.ABSENT, state=State.ABSENT
     )
-    return await SchemaChange.begin(lake.url, Origin(relid, "ALTER …", "somebody", 1), [check])
+    return await SchemaChange.begin(lake.steps, Origin(relid, "ALTER …", "somebody", 1), [check])
 
 
 async def test_of_many_that_ask_for_a_turn_one_has_it(lake: CatalogUnderTest) -> None:

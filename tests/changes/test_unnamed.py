@@ -16,7 +16,17 @@ _BEFORE = "ALTER TABLE t ADD COLUMN m integer DEFAULT 7"
 @pytest.fixture
 def things(schema: str, other: psycopg.Connection) -> Iterator[str]:
     """A schema with a view, a sequence, a domain, an index and tables that use them; its name."""
-    name = f"{schema}_things"
+    yield from _things(other, f"{schema}_things")
+
+
+@pytest.fixture(scope="module")
+def lasting_things(gateway_process: GatewayProcess) -> Iterator[str]:
+    """The same, for tests that roll back what they change."""
+    with psycopg.connect(gateway_process.server.url, autocommit=True) as connection:
+        yield from _things(connection, "lasting_things")
+
+
+def _things(connection: psycopg.Connection, name: str) -> Iterator[str]:
     for sql in (
         "CREATE SCHEMA {}",
         "CREATE SEQUENCE {}.numbers",
@@ -28,9 +38,9 @@ def things(schema: str, other: psycopg.Connection) -> Iterator[str]:
         "CREATE VIEW {}.big AS SELECT id FROM {}.item WHERE size > 1",
         "INSERT INTO {}.item (size, mood) VALUES (1, 'sad'), (2, 'glad')",
     ):
-        other.execute(sql.replace("{}", name).encode())
+        connection.execute(sql.replace("{}", name).encode())
     yield name
-    other.execute(f"DROP SCHEMA IF EXISTS {name}, {name}_moved CASCADE".encode())
+    connection.execute(f"DROP SCHEMA IF EXISTS {name}, {name}_moved CASCADE".encode())
 
 
 def _goes_on(other: psycopg.Connection, name: str) -> None:
@@ -75,10 +85,11 @@ def test_nobody_waits(  # noqa: PLR0917
     block: psycopg.Connection,
     other: psycopg.Connection,
     schema: str,
-    things: str,
+    lasting_things: str,
     change: str,
     first: bool,
 ) -> None:
+    things = lasting_things
     if first:
         block.execute(_BEFORE.encode())
     block.execute(change.replace("{}", things).encode())

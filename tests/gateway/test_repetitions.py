@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -117,3 +119,26 @@ async def test_a_batch_waits_for_a_key_of_another(target: Server, target_schema:
         await held.rollback()
         await other.executemany(_INSERT, _rows(10))
     assert (_summary(target, batch) or ())[:2] == (10, 45)
+
+
+@pytest.mark.parametrize("way", ["pg_cancel_backend", "lock_timeout", "statement_timeout"])
+async def test_a_batch_that_is_ended_while_it_waits_is_not_begun_again(
+    target: Server, target_schema: str, batch: str, way: str
+) -> None:
+    async with _connected(target, target_schema) as one, _connected(target, target_schema) as other:
+        held = one.transaction()
+        await held.start()
+        await one.execute("INSERT INTO batch VALUES (7, 'held')")
+        if way != "pg_cancel_backend":
+            await other.execute(f"SET {way} = '1s'")
+        begin = time.monotonic()
+        writing = asyncio.create_task(other.executemany(_INSERT, _rows(200)))
+        if way == "pg_cancel_backend":
+            await asyncio.sleep(1)
+            await one.execute("SELECT pg_cancel_backend($1)", other.get_server_pid())
+        error = asyncpg.LockNotAvailableError if way == "lock_timeout" else asyncpg.QueryCanceledError
+        with pytest.raises(error):
+            await asyncio.wait_for(writing, 20)
+        assert time.monotonic() - begin < 5
+        await held.rollback()
+        assert await one.fetchval("SELECT count(*) FROM batch") == 0

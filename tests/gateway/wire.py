@@ -34,6 +34,13 @@ class Wire:
     def send(self, *messages: Message) -> None:
         self._socket.sendall(b"".join(message.encode() for message in messages))
 
+    def send_bytes(self, data: bytes) -> None:
+        self._socket.sendall(data)
+
+    def end(self) -> None:
+        """Send no more."""
+        self._socket.shutdown(socket.SHUT_WR)
+
     def read(self) -> Message:
         while (frame := self._frames.next_frame()) is None:
             data = self._socket.recv(65536)
@@ -61,6 +68,14 @@ class Wire:
 
     def query(self, sql: str) -> list[Message]:
         return self.ask(frontend.Query(sql))
+
+    def at_end(self) -> bool:
+        """Whether the server says no more, and ends the connection."""
+        return not self._frames.buffered and not self._socket.recv(1)
+
+    def hang_up(self) -> None:
+        """Go without a word."""
+        self._socket.close()
 
     def close(self) -> None:
         self.send(frontend.Terminate())

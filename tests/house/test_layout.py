@@ -51,6 +51,12 @@ def test_a_package_is_one_room(package: Path) -> None:
     assert ast.get_docstring(ast.parse((ROOT / package / "__init__.py").read_text())), "nothing says what it is for"
 
 
+def test_calls_with_the_gateways_rights_have_one_home() -> None:
+    homes = {Path("gateway/backend/catalog_calls.py"), Path("gateway/backend/own_message.py")}
+    others = [path for path in MODULES if path.parts[0] == "gateway" and path not in homes]
+    assert not [str(path) for path in others if re.search(r"(?<!\w)own\(", (ROOT / path).read_text())]
+
+
 def test_savepoints_have_one_home() -> None:
     home = Path("gateway/backend/savepoints.py")
     written = re.compile(r"[\"'](?:SAVEPOINT|ROLLBACK TO SAVEPOINT|RELEASE SAVEPOINT) ?\{")

@@ -13,7 +13,8 @@ import io
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,18 +61,20 @@ def spark_session(interpreted: bool = False) -> SparkSession:
     _keep_to_itself(session)
     settings = {"spark.sql.session.timeZone": "UTC", "spark.sql.shuffle.partitions": "2", **SPARK_SETTINGS}
     if interpreted:
-        settings |= {
-            "spark.sql.codegen.wholeStage": "false",
-            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-            "spark.sql.adaptive.enabled": "false",
-            "spark.sql.shuffle.partitions": "1",
-        }
+        settings |= _INTERPRETED
     for name, value in settings.items():
         session.conf.set(name, value)
     session.sparkContext.setLogLevel("OFF")
     return session
 
 
+# As the gateway has it of so few rows (storage.light).
+_INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+}
 # Of some hundred small queries the second compiler, concurrent marking and what listeners remember of each plan take
 # more of the processor than the queries.
 _MANY_SMALL = {
@@ -132,6 +135,18 @@ class Laboratory:
     def close(self) -> None:
         self.postgres.close()
         self.analyser.close()
+
+    @contextmanager
+    def interpreted(self) -> Iterator[None]:
+        """Meanwhile, Spark makes no code: for tests of what a query means, not of how a function is compiled."""
+        before = {name: str(self.spark.conf.get(name)) for name in _INTERPRETED}
+        try:
+            for name, value in _INTERPRETED.items():
+                self.spark.conf.set(name, value)
+            yield
+        finally:
+            for name, known in before.items():
+                self.spark.conf.set(name, known)
 
     # --- tables ---
 

@@ -186,7 +186,9 @@ SELECT id FROM o GROUP BY id HAVING count(*) = (SELECT count(*) FROM i WHERE i.b
 
 @pytest.fixture(scope="module")
 def tables(postgres: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Laboratory]:
-    laboratory = Laboratory(postgres.dsn, spark_session(), tmp_path_factory.mktemp("correlation"), "correlation")
+    laboratory = Laboratory(
+        postgres.dsn, spark_session(interpreted=True), tmp_path_factory.mktemp("correlation"), "correlation"
+    )
     laboratory.postgres.execute(TABLES)
     for name in ("o", "i", "e"):
         laboratory.load(name)

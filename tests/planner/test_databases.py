@@ -17,6 +17,9 @@ _REFUSED = {
     "DROP DATABASE SLUICE": "0A000",
     "DROP DATABASE other WITH (FORCE)": "0A000",
     'DROP DATABASE U&"sluic\\0065"': "0A000",
+    "; /* a */ ;DROP DATABASE sluice": "0A000",
+    f"/*{'x' * 100_000}*/ DROP DATABASE sluice": "0A000",
+    f"{' ' * 100_000}CREATE{' ' * 100_000}DATABASE x": "0A000",
 }
 _ALLOWED = (
     "DROP DATABASE other",
@@ -28,7 +31,7 @@ _ALLOWED = (
 )
 
 
-@pytest.mark.parametrize("sql", _REFUSED)
+@pytest.mark.parametrize("sql", _REFUSED, ids=lambda sql: " ".join(sql.split())[:40])
 def test_is_refused(sql: str) -> None:
     error = refused(sql, "sluice", {"postgres"})
     assert error is not None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from catalog.errors import SluiceError
@@ -204,6 +206,12 @@ SELECT * FROM generate_series(5, 1, -2) WITH ORDINALITY
 SELECT g.d::date, count(i.id) FROM generate_series('2024-02-27'::date, '2024-03-02', '1 day') g(d) LEFT JOIN dates i ON i.d = g.d GROUP BY 1 ORDER BY 1
 SELECT generate_series(timestamp '2024-01-01', timestamp '2024-01-03', '1 day')
 """.strip().splitlines()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _interpreted(probes: Laboratory) -> Iterator[None]:
+    with probes.interpreted():
+        yield
 
 
 @pytest.mark.parametrize("sql", SHAPES)

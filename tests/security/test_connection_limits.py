@@ -14,6 +14,8 @@ import psycopg
 import pytest
 
 from gateway.wire.messages import startup
+from gateway.wire.messages.frontend import Query
+from tests.gateway.wire import Wire
 from tests.security.conftest import (
     MAX_CONNECTIONS,
     PROMPT_SECONDS_MAX,
@@ -193,6 +195,18 @@ def test_limits_of_roles_and_databases_are_postgresqls(strict: Server, strict_pr
             assert _refused(strict) == ("53300", f'too many connections for database "{strict.database}"')
         finally:
             superuser.execute(f"ALTER DATABASE {strict.database} CONNECTION LIMIT -1")
+
+
+@pytest.mark.parametrize("database", ["sluice", "postgres", "template1"])
+def test_who_has_gone_has_a_place_while_its_statement_runs(strict: Server, ordinary: Server, database: str) -> None:
+    """Else a client could have as many backends as the catalog has, and nobody else could log in."""
+    elsewhere = replace(ordinary, database=database)
+    for _ in range(MAX_CONNECTIONS - RESERVED_CONNECTIONS):
+        client = Wire(elsewhere)
+        client.send(Query("SELECT pg_sleep(5)"))
+        client.close()
+    assert _refused(elsewhere) == _RESERVED
+    _log_in_soon(strict)
 
 
 @pytest.mark.parametrize("key", [b"k", b"k" * 257, b"k" * 20_000])

@@ -94,6 +94,36 @@ def test_deferred_triggers_of_a_step(gateway: Server, owner: Server, schema: str
     assert not _ran_as(gateway, schema) & set(_OURS)
 
 
+def test_what_a_step_leaves_in_its_session(gateway: Server, owner: Server, schema: str) -> None:
+    """The connection of a step takes others after it: what was left there, none of them finds."""
+    gateway.psql("-qc", f"CREATE SEQUENCE {schema}.ran; CREATE SEQUENCE {schema}.found")
+    gateway.psql("-qc", f"GRANT ALL ON SEQUENCE {schema}.ran, {schema}.found TO PUBLIC")
+    _witnesses(gateway, schema, owner.user)
+    leave = f"""
+        IF session_user = 'sluice_gateway' THEN
+            PERFORM nextval('{schema}.ran');
+            IF current_setting('step.left', true) IS DISTINCT FROM pg_current_xact_id()::text
+                    AND (current_setting('step.left', true) <> ''
+                         OR current_setting('search_path') LIKE '%nowhere%'
+                         OR EXISTS (SELECT FROM pg_prepared_statements WHERE name = 'step_left')
+                         OR EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND objid = 4712)) THEN
+                PERFORM nextval('{schema}.found');
+            END IF;
+            IF current_setting('step.left', true) IS DISTINCT FROM pg_current_xact_id()::text THEN
+                PERFORM set_config('step.left', pg_current_xact_id()::text, false);
+                PERFORM set_config('search_path', 'nowhere', false), pg_advisory_lock(4712);
+                EXECUTE 'PREPARE step_left AS SELECT 1';
+            END IF;
+        END IF;"""
+    assert _add_check(owner, schema, leave) is None
+    with psycopg.connect(owner.url, autocommit=True, options=f"-csearch_path={schema}") as connection:
+        for _ in range(2):
+            connection.execute(f"ALTER TABLE t ADD CHECK (id <> ALL ('{{78}}'::{schema}.odd[]))".encode())
+    [(ran,)] = gateway.query("SELECT coalesce(last_value, 0) FROM pg_sequences WHERE sequencename = 'ran'")
+    assert int(ran) >= 3
+    assert gateway.query("SELECT last_value FROM pg_sequences WHERE sequencename = 'found'") == [["NULL"]]
+
+
 def test_casts_of_users_are_not_run_by_analyze(gateway: Server, owner: Server, schema: str) -> None:
     _witnesses(gateway, schema, owner.user)
     with psycopg.connect(owner.url, autocommit=True, options=f"-csearch_path={schema}") as connection:

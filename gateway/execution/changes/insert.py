@@ -11,9 +11,9 @@ all of it is undone and carried out once more, one by one, so that the client he
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from catalog.errors import SluiceError
+from catalog.errors import SluiceError, SqlState
 from gateway.backend.connection import BackendLostError
 from gateway.backend.savepoints import REPEATED, TRIAL
 from gateway.execution.changes.combined_files import combine_files
@@ -36,6 +36,11 @@ if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
     from gateway.statement.portal import Binding
     from gateway.statement.routed import Routed
+
+# A cancel, or a limit of time, is meant for the batch as a whole: none of it begins again.
+_ENDING: Final = frozenset({
+    SqlState.QUERY_CANCELED, SqlState.LOCK_NOT_AVAILABLE, SqlState.DEADLOCK_DETECTED, SqlState.SERIALIZATION_FAILURE,
+})  # fmt: skip
 
 
 def target_oid(query: Node) -> int:
@@ -106,8 +111,10 @@ class InsertRowsPortal(StatementPortal):
         except SchemaChangedError:
             await session.backend.run(*REPEATED.undo)
             raise
-        except SluiceError:
-            check(session)  # a statement that was cancelled is not begun once more
+        except SluiceError as error:
+            check(session)
+            if error.sqlstate in _ENDING:
+                raise
             tag = None
         if tag is None:
             kept.close()

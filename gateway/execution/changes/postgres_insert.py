@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from catalog.errors import SluiceError
 from catalog.model import Table
+from gateway.backend import catalog_calls
 from gateway.execution.changes.shadow_execution import loaded_mark, made
 from gateway.execution.reading.postgres_query import Computing
 from gateway.execution.shadow.shadow_writer import ShadowWriter
 from gateway.session.response_spool import KeptAnswers
-from gateway.transaction.enlistment import hold_schema
 from planner.tree.nodes import Node
 from planner.tree.references import tables_read
 from storage.spark.write import WriteResult
@@ -56,7 +56,7 @@ async def computed_insert(  # noqa: PLR0917
     async with ShadowWriter(session, table) as writer:
         target = None if where is None else table.oid
         async with Computing(session, query, only_read, refusal, target, made_by_users=True, placed=where) as computing:
-            await session.backend.run(hold_schema([table.oid]))
+            await session.backend.run(catalog_calls.hold_schema([table.oid]))
             mark = await loaded_mark(session, table)
             async with computing.watched(of_rules):
                 tag = await carry_out(kept)

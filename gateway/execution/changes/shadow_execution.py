@@ -22,8 +22,9 @@ import pyarrow.compute as pc
 
 from catalog.errors import SluiceError, unsupported
 from catalog.model import Column, Table, TableVersion
+from gateway.backend import catalog_calls
 from gateway.backend.connection import Statement
-from gateway.backend.own_message import LOCKED, of_shadow, own, shadow_view
+from gateway.backend.own_message import LOCKED, of_shadow, shadow_view
 from gateway.backend.own_names import OWN
 from gateway.backend.savepoints import STATEMENT, TRIAL
 from gateway.execution.constraints.foreign_key_referenced import follows_rows, referring
@@ -56,8 +57,6 @@ if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
     from storage.spark.write import WriteResult
 
-_NOTE: Final = own("SELECT pg_sluice.note_updates($1::bigint::pg_catalog.oid)")
-_NOTED: Final = own("SELECT * FROM pg_sluice.noted_updates()")
 _PAIRS: Final = pa.schema([("before", pa.binary()), ("after", pa.binary())])
 # Whether the client may copy rows there: it may insert them, and no policy has a say in which.
 _MAY_INSERT: Final = (
@@ -125,7 +124,7 @@ async def begin(
 
 async def _note(session: SessionContext, table: Table) -> None:
     """Let a trigger note updates. To make it changes catalogs, which is no function's doing."""
-    note = Statement(_NOTE, (str(table.oid),))
+    note = catalog_calls.note_updates(table.oid)
     if session.own_changes is None:
         await session.backend.run(note)
         return
@@ -168,7 +167,7 @@ async def rehearse(  # noqa: PLR0917
         fresh, kept, locked = (rows_of(table, result.bodies) for result in results[: len(conditions)])
         session.gateway.store.undone_rows.left(table.oid, fresh.num_rows)
         return Outcome(answers, tag, fresh, kept, locked)
-    noted = Statement(_NOTED, result_format=1, bodies_only=True)
+    noted = catalog_calls.noted_updates()
     made_now, *rest, updates, _ = await session.backend.run(*reads, noted, STATEMENT.again)
     kept, locked = (rows_of(table, result.bodies) for result in rest)
     fresh, places = _placed(table, made_now.bodies)

@@ -15,10 +15,10 @@ from catalog.datatypes import known_type
 from catalog.errors import SluiceError, SqlState
 from catalog.model import TableVersion
 from catalog.schema.schema_change_progress import Progress
+from gateway.backend import catalog_calls
 from gateway.backend.analysis import analyse
 from gateway.backend.arrays import number_array
 from gateway.backend.connection import Statement
-from gateway.backend.own_message import own
 from gateway.backend.own_names import OWN
 from gateway.execution.reading.error_privileges import may_see_named
 from gateway.execution.reading.plan_context import planned, read, runnable
@@ -39,11 +39,9 @@ from storage.plan import RunnableQuery
 if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
 
-_OBLIGATIONS: Final = own("SELECT pg_sluice.obligations()")
 _IS_THERE: Final = "SELECT FROM pg_catalog.{} WHERE oid OPERATOR(pg_catalog.=) $1::pg_catalog.int8::pg_catalog.oid"
 # Kinds whose errors name a column, and no constraint.
 _OF_COLUMN: Final = frozenset({"dc", "dn"})
-_VOUCH: Final = own("SELECT pg_sluice.vouch($1::bigint[])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +129,7 @@ def nulls_found(schema: str, table: str, column: str) -> SluiceError:
 
 async def obligations(session: SessionContext) -> list[Obligation]:
     """What the session's transaction has noted and not met, in the order in which PostgreSQL would look."""
-    [result] = await session.backend.run(Statement(_OBLIGATIONS))
+    [result] = await session.backend.run(catalog_calls.obligations())
     value = result.rows[0][0]
     assert value is not None
     return [_obligation(each) for each in json.loads(value)]
@@ -180,7 +178,7 @@ async def vouch(session: SessionContext, met: Sequence[Obligation]) -> None:
     """No row offends against these."""
     if met:
         listed = number_array(each.constraint for each in met)
-        await session.backend.run(Statement(_VOUCH, (listed,)))
+        await session.backend.run(catalog_calls.vouch(listed))
 
 
 @dataclass(frozen=True, slots=True)

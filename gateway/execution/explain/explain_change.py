@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 from catalog.errors import SluiceError, SqlState, unsupported
 from catalog.schema.compatibility import SchemaStep
 from catalog.schema.states import Element, State
+from gateway.backend import catalog_calls
 from gateway.backend.arrays import number_array
 from gateway.backend.connection import Result, Statement
-from gateway.backend.own_message import own
 from gateway.backend.savepoints import TRIAL
 from gateway.execution.schema.table_rewrite import Reorganisation, recompute
 from gateway.session.cancel_listener import check
@@ -49,8 +49,6 @@ if TYPE_CHECKING:
 
 _KNOWN_OPTIONS: Final = frozenset({"verbose", "costs", "format"})
 _LOCK_TIMEOUT: Final = Statement("SET LOCAL lock_timeout = '50ms'")
-_EXPLAINED: Final = own("SELECT pg_sluice.explained($1::bigint)")
-_STEPS: Final = own("SELECT pg_sluice.explained_steps($1::pg_catalog.jsonb)")
 _INDEXES: Final = """
 SELECT i.indexrelid::pg_catalog.int8, i.indrelid::pg_catalog.int8, n.nspname, c.relname, x.relname,
        EXISTS (SELECT FROM pg_catalog.pg_constraint k
@@ -105,7 +103,7 @@ class ExplainChangePortal(StatementPortal):
             await Reorganisation.plan(session, lake[0], using, before[lake[0]])
         else:
             await session.backend.run(*TRIAL.undo)
-        [steps] = await session.backend.run(Statement(_STEPS, (json.dumps(found["shapes"]),)))
+        [steps] = await session.backend.run(catalog_calls.explained_steps(found["shapes"]))
         gone, made = dropped_and_made(await self._indexes(changed), after)
         changes = gone + [
             Change(
@@ -154,7 +152,7 @@ class ExplainChangePortal(StatementPortal):
         statements = [TRIAL.begin, _LOCK_TIMEOUT, Statement(changing)]
         if using:
             statements.append(recompute(self.routed.lake[0], using))
-        statements.append(Statement(_EXPLAINED, (str(self._changing.mark.own),)))
+        statements.append(catalog_calls.explained(self._changing.mark.own))
         while True:
             try:
                 return await session.backend.run(*statements)

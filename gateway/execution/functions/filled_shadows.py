@@ -17,10 +17,11 @@ import pyarrow as pa
 from catalog.datatypes import FIRST_USER_OID
 from catalog.errors import SluiceError, unsupported
 from catalog.model import TableVersion
+from gateway.backend import catalog_calls
 from gateway.backend.analysis import SchemaMark
 from gateway.backend.arrays import number_array, text_array
 from gateway.backend.connection import Result, Statement
-from gateway.backend.own_message import LOCKED, of_shadow, own, shadow_view
+from gateway.backend.own_message import LOCKED, of_shadow, shadow_view
 from gateway.backend.savepoints import FILLED, STATEMENT
 from gateway.execution.changes.shadow_execution import made, rows_of
 from gateway.execution.locks.table_locks import ACCESS_SHARE, lock_tables
@@ -31,7 +32,6 @@ from gateway.execution.shadow.shadow import copy_rows, put_rows, qualified, resu
 from gateway.execution.shadow.trigger_bypass import copying_role, role_again
 from gateway.session.cancel_listener import check
 from gateway.session.visibility import rules, uncommitted, versions
-from gateway.transaction.enlistment import hold_schema
 from gateway.transaction.read_only_block import SET as READ_ONLY
 from storage.indexes.rows import live_rows_aside
 
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
     from planner.plans.row_filter import WantedKeys
 
-_SET_FILLED: Final = own("SELECT pg_sluice.set_filled($1)")
 TOUCHES: Final = "SELECT relid, scans, added, replaced, made FROM pg_sluice.shadow_touches($1::bigint)"
 _MAY_INSERT: Final = (
     "SELECT pg_catalog.has_table_privilege(o, 'INSERT') AND NOT pg_catalog.row_security_active(o)"
@@ -176,7 +175,7 @@ class FilledShadows:
                 raise unsupported("a function that reads a materialized view")
             await session.transaction.enlistment.meet(table, self.mark)
         listed = number_array(table.oid for table in tables)
-        held = (hold_schema([table.oid]) for table in tables)
+        held = (catalog_calls.hold_schema([table.oid]) for table in tables)
         asked = [
             FILLED.begin,
             NOT_IDLE,
@@ -206,7 +205,7 @@ class FilledShadows:
             *marks,
             role_again(self._role),
             Statement(TOUCHES, (self._newest,)),
-            Statement(_SET_FILLED, ("true",)),
+            catalog_calls.set_filled(filled=True),
             Statement(_SET, (self._settings[0], "0", "on" if unchecked else "")),
             beside,
             STATEMENT.begin,
@@ -370,7 +369,7 @@ class FilledShadows:
         if counted.rows == self._beside.rows and acts.rows[0][0] == b"f":
             await backend.run(FILLED.again)  # others, who fill the shadows too, need not wait for the transaction's end
         else:
-            unfilled = Statement(_SET_FILLED, ("false",)), Statement(_SET, (*self._settings, ""))
+            unfilled = catalog_calls.set_filled(filled=False), Statement(_SET, (*self._settings, ""))
             past = copying_role(known[oid].table for oid in known)
             await backend.run(*unfilled, past, *map(_empty, [*filled, *changed]), role_again(self._role))
         taken, parts = [], iter(results)

@@ -20,26 +20,14 @@ from catalog.constraints import ForeignKey
 from catalog.datatypes import BYTEA
 from catalog.errors import SluiceError, SqlState
 from catalog.model import DataFile, Table, TableVersion
+from gateway.backend import catalog_calls
 from gateway.backend.connection import Statement
-from gateway.backend.own_message import own
 from gateway.transaction.transaction import Isolation, Transaction
 from gateway.values.binary import bigint_array, binary_array
 
 if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
 
-_LOCK_ROWS: Final = own("SELECT pg_sluice.lock_rows($1::bigint::pg_catalog.oid, $2::bigint[], $3::bigint[], $4, $5)")
-_PUT_OWN: Final = own("SELECT pg_sluice.put_own_row_locks($1::bigint[], $2::bigint[])")
-_MOVE: Final = own("SELECT pg_sluice.move_row_locks($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[])")
-_MOVED: Final = own("SELECT pg_sluice.moved_rows($1::bigint[], $2::bigint[])")
-_LOCK_REFERENCED: Final = own(
-    "SELECT pg_sluice.lock_referenced($1::bigint::pg_catalog.oid, $2::bigint[], $3::bigint[],"
-    " $4::bigint::pg_catalog.oid, $5::pg_catalog.bytea[], $6::bigint)"
-)
-_LOCK_KEYS: Final = own(
-    "SELECT pg_sluice.lock_keys($1::bigint::pg_catalog.oid, $2::bigint::pg_catalog.oid, $3::pg_catalog.bytea[])"
-)
-_LOCK_ALL: Final = own("SELECT pg_sluice.lock_all_rows($1::bigint::pg_catalog.oid, $2)")
 # A statement that locks more rows than this locks the table's rows as a whole.
 ROWS_MAX: Final = 10_000
 # An integer[] in PostgreSQL's binary form: a head of five words (dimensions, nulls, type, size, lower bound), then each
@@ -92,15 +80,12 @@ async def lock_rows(  # noqa: PLR0917
 ) -> npt.NDArray[np.bool_]:
     """Lock rows of a table, by their data files' numbers; which of them are locked. What others did to them until then
     is to be looked at."""
-    oid = str(table.oid)
     try:
         if len(positions) > ROWS_MAX:
-            lock_all = Statement(_LOCK_ALL, (oid, waiting), lasting=True)
             async with session.transaction.deferred.stepping_out():
-                [answer] = await session.backend.run(lock_all)
+                [answer] = await session.backend.run(catalog_calls.lock_all_rows(table.oid, waiting))
             return np.full(len(positions), answer.rows[0][0] == b"t")
-        parameters = (oid, *_arrays(files, positions), strength, waiting)
-        lock = Statement(_LOCK_ROWS, parameters, parameter_formats=(0, 1, 1, 0, 0), result_format=1, lasting=True)
+        lock = catalog_calls.lock_rows(table.oid, _arrays(files, positions), strength, waiting)
         numbers = await _put_and_lock(session, files, positions, lock)
     except SluiceError as error:
         if waiting is Waiting.FAIL and error.sqlstate == SqlState.LOCK_NOT_AVAILABLE:
@@ -132,9 +117,8 @@ async def follow_rows(session: SessionContext, sources: pa.Table, new_files: Seq
     counts = [file.record_count for file in new_files]
     numbers = np.repeat([file_number(file.path) for file in new_files], counts)
     places = np.concatenate(list(map(np.arange, counts)))
-    arrays = (*_arrays(old_files, sources["position"].drop_null().to_numpy()), *_arrays(numbers[known], places[known]))
-    move = Statement(_MOVE, arrays, parameter_formats=(1, 1, 1, 1), lasting=True)
-    await session.backend.run(move)
+    old = _arrays(old_files, sources["position"].drop_null().to_numpy())
+    await session.backend.run(catalog_calls.move_row_locks(old, _arrays(numbers[known], places[known])))
     session.transaction.following.update(numbers.tolist())
 
 
@@ -151,10 +135,8 @@ async def lock_referenced(  # noqa: PLR0917
 
     Whether the table has been changed by others since `snapshot`: then they may have done so before.
     """
-    arrays = _arrays(files, positions)
-    encoded = binary_array(keys, BYTEA)
-    parameters = (str(table.oid), *arrays, str(foreign_key.oid), encoded, str(snapshot))
-    lock = Statement(_LOCK_REFERENCED, parameters, parameter_formats=(0, 1, 1, 0, 1, 0), lasting=True)
+    arrays, encoded = _arrays(files, positions), binary_array(keys, BYTEA)
+    lock = catalog_calls.lock_referenced(table.oid, arrays, foreign_key.oid, encoded, snapshot)
     return await _put_and_lock(session, files, positions, lock, foreign_key.oid, keys) == b"t"
 
 
@@ -162,8 +144,7 @@ async def lock_keys(session: SessionContext, table: Table, foreign_key: ForeignK
     """Wait for who has come to refer to keys of a table that are being taken away, and hold off whoever would."""
     if len(keys) > ROWS_MAX:
         return  # as many rows are locked by now: the table's rows as a whole
-    parameters = (str(table.oid), str(foreign_key.oid), binary_array(keys, BYTEA))
-    lock = Statement(_LOCK_KEYS, parameters, parameter_formats=(0, 0, 1), lasting=True)
+    lock = catalog_calls.lock_keys(table.oid, foreign_key.oid, binary_array(keys, BYTEA))
     nothing = np.empty(0, np.int64)
     await _put_and_lock(session, nothing, nothing, lock, foreign_key.oid, keys)
 
@@ -192,8 +173,7 @@ async def _put_and_lock(  # noqa: PLR0917
         )
         async with session.transaction.deferred.stepping_out():
             if own.any():
-                put = Statement(_PUT_OWN, arrays, parameter_formats=(1, 1), lasting=True)
-                await session.backend.run(put)
+                await session.backend.run(catalog_calls.put_own_row_locks(arrays))
             [answer] = await session.backend.run(lock)
         found = answer.rows[0][0]
     return found
@@ -250,8 +230,7 @@ async def _keys_stay(
     """Lock the keys of rows where these are by now; whether all of them are still there."""
     settled = False
     while not settled:
-        moved = Statement(_MOVED, _arrays(files, positions), parameter_formats=(1, 1), result_format=1)
-        [answer] = await session.backend.run(moved)
+        [answer] = await session.backend.run(catalog_calls.moved_rows(_arrays(files, positions)))
         places = np.frombuffer(answer.rows[0][0] or b"", _BIGINT, offset=4 * _HEAD_WORDS)["value"].astype(np.int64)
         before, (files, positions) = (files, positions), np.split(places, 2)
         settled = np.array_equal(before, (files, positions))

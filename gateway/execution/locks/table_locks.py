@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState
+from gateway.backend import catalog_calls
 from gateway.backend.arrays import number_array
 from gateway.backend.connection import Statement
-from gateway.backend.own_message import own
 from gateway.execution.shadow.function_guard import relay_statement
 from gateway.statement.portal import StatementPortal
 from gateway.statement.range_variable import resolve
@@ -21,8 +21,6 @@ from gateway.wire.messages.backend import CommandComplete
 if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
 
-_LOCK: Final = own("SELECT pg_sluice.lock_tables($1::pg_catalog.oid[], $2, $3)")
-_LOCK_RELATIONS: Final = own("SELECT pg_sluice.lock_relations($1::pg_catalog.oid[], $2, $3)")
 # What LOCK TABLE needs in any mode, and what is enough besides in the weakest ones (LockTableAclCheck in lockcmds.c).
 _PRIVILEGES: Final = "UPDATE, DELETE, TRUNCATE, MAINTAIN"
 _ALSO: Final = {"ACCESS SHARE": ", SELECT, INSERT", "ROW SHARE": ", INSERT", "ROW EXCLUSIVE": ", INSERT"}
@@ -51,13 +49,13 @@ MODES: Final = {
 
 def lock_tables(oids: Iterable[int], mode: str, *, nowait: bool = False) -> Statement:
     """Lock tables until the transaction ends."""
-    return Statement(_LOCK, (number_array(oids), mode, str(nowait)), lasting=True)
+    return catalog_calls.lock_tables(oids, mode, nowait=nowait)
 
 
 def lock_relations(oids: Iterable[int], mode: str, *, nowait: bool, lasting: bool = False) -> Statement:
     """Lock relations by their OIDs, whatever the client may, until the savepoint or the transaction ends. `lasting` is
     that of `Statement`."""
-    return Statement(_LOCK_RELATIONS, (number_array(oids), mode, str(nowait)), lasting=lasting)
+    return catalog_calls.lock_relations(oids, mode, nowait=nowait, lasting=lasting)
 
 
 async def may(session: SessionContext, oids: Iterable[int], privileges: str) -> bool:

@@ -24,9 +24,9 @@ import pyarrow as pa
 
 from catalog.errors import SluiceError, SqlState, unsupported
 from catalog.model import Column, TableVersion
+from gateway.backend import catalog_calls
 from gateway.backend.arrays import number_array
 from gateway.backend.connection import BackendLostError, Result, Statement
-from gateway.backend.own_message import own
 from gateway.backend.savepoints import TRIAL
 from gateway.execution.locks.table_locks import ROW_EXCLUSIVE, lock_relations
 from gateway.execution.reading.plan_context import Reading, runnable
@@ -39,7 +39,7 @@ from gateway.session.cancel_listener import check
 from gateway.session.response_spool import KeptAnswers
 from gateway.session.visibility import rules
 from gateway.statement import query_placement
-from gateway.transaction.enlistment import SchemaChangedError, hold_schema
+from gateway.transaction.enlistment import SchemaChangedError
 from gateway.transaction.isolation_level import TELL_DEFAULT
 from gateway.transaction.read_only_block import SET as READ_ONLY
 from planner.plans.computable import acting_functions, functions_of_users, is_computable, session_locking_functions
@@ -79,7 +79,6 @@ IN_ONE_PROCESS: Final = Statement("SET LOCAL max_parallel_workers_per_gather = 0
 NOT_IDLE: Final = Statement("SELECT pg_catalog.set_config('idle_in_transaction_session_timeout', '0', true)")
 # What is wrong with the lake's files is told as it is, and does not count as rows that cannot be copied.
 _PASSED_ON: Final = (SqlState.QUERY_CANCELED, SqlState.LOCK_NOT_AVAILABLE, SqlState.DATA_CORRUPTED, SqlState.IO_ERROR)
-_OPEN: Final = own("SELECT pg_sluice.open_shadow($1::bigint::pg_catalog.oid)")
 _VOLATILE_HINT: Final = (
     "PostgreSQL computes it over copies of rows. What volatile functions do besides lasts only where a plain SELECT"
     " gives all of its rows at once. A function that only computes can be declared STABLE or IMMUTABLE."
@@ -237,7 +236,7 @@ class Computing:
         if not self._alone:
             await read_only.lift()
         limits = self._limits()
-        holding = [hold_schema([oid]) for oid in versions]
+        holding = [catalog_calls.hold_schema([oid]) for oid in versions]
         past = past_triggers(version.table for version in versions.values())
         preparing = [*(suspending(load.version.table) for load in wanted), NOT_IDLE, *past]
         may_load = Statement(_MAY_LOAD, (number_array(self._filled), number_array(self._acting)))
@@ -337,7 +336,7 @@ class Computing:
         table = load.version.table
         names = [column.name for column in columns]
         if table.materialized:
-            await self._session.backend.run(Statement(_OPEN, (str(table.oid),)))
+            await self._session.backend.run(catalog_calls.open_shadow(table.oid))
         if not names and load.version.row_count:
             raise self._refusal  # rows without a column that could be copied
         try:

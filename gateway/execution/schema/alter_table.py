@@ -21,9 +21,9 @@ from catalog.errors import SluiceError, SqlState
 from catalog.schema.schema_change_progress import Progress
 from catalog.schema.schema_changes import ChangingElement, Origin, SchemaChange, element_from_json
 from catalog.schema.states import RULE_OF, Element, State, path
+from gateway.backend import catalog_calls
 from gateway.backend.connection import Statement
 from gateway.backend.lock_backoff import patiently
-from gateway.backend.own_message import own
 from gateway.backend.savepoints import TRIAL
 from gateway.execution.changes.shadow_execution import send_own
 from gateway.execution.constraints.constraint_validation import Obligation, look, meet, nulls_found, obligations, vouch
@@ -52,17 +52,12 @@ if TYPE_CHECKING:
     from gateway.statement.portal import Binding
     from gateway.statement.routed import Routed
 
-_ORDER: Final = own("SELECT pg_sluice.order_changes($1::bigint::pg_catalog.oid)")
-_ELEMENTS: Final = own("SELECT pg_sluice.elements()")
-_CONCLUDE: Final = own("SELECT pg_sluice.conclude($1::bigint)")
 _HAS_REFERENCES: Final = (
     "SELECT EXISTS (SELECT FROM pg_catalog.pg_constraint"
     " WHERE contype OPERATOR(pg_catalog.=) 'f'"
     " AND $1::bigint::pg_catalog.oid OPERATOR(pg_catalog.=) ANY (ARRAY[conrelid, confrelid]))"
 )
-_VOUCH_COLUMNS: Final = own("SELECT pg_sluice.vouch_columns($1::bigint::pg_catalog.oid)")
 # Where rows have come since, to a table that had none: 40001, and the statement is carried out anew.
-_VOUCH_FOR_NO_ROWS: Final = own("SELECT pg_sluice.vouch_for_no_rows($1::bigint::pg_catalog.oid)")
 _SETTINGS: Final = Statement(f"SELECT {STATEMENT_TIMEOUT}, pg_sluice.backend_setting('client_min_messages')")
 
 
@@ -179,7 +174,7 @@ class AlterPortal(StatementPortal):
         return True
 
     def _vouch_columns(self) -> Statement:
-        return Statement(_VOUCH_COLUMNS, (str(self._relid),))
+        return catalog_calls.vouch_columns(self._relid)
 
     async def _carry_out(self) -> None:
         session, transaction = self.session, self.session.transaction
@@ -261,7 +256,7 @@ class AlterPortal(StatementPortal):
             await send_own(self.session, self._sql, self.binding, self.analysis.parameter_types)
 
     async def _elements(self) -> list[ChangingElement]:
-        [result] = await self.session.backend.run(Statement(_ELEMENTS))
+        [result] = await self.session.backend.run(catalog_calls.elements())
         value = result.rows[0][0]
         assert value is not None
         return [element_from_json(each) for each in json.loads(value)]
@@ -332,10 +327,10 @@ class AlterPortal(StatementPortal):
         await transaction.begin()
         transaction.fresh = False
         try:
-            await session.backend.run(Statement(_CONCLUDE, (str(change.change_id),)))
+            await session.backend.run(catalog_calls.conclude(change.change_id))
             await self._relay()
             if columns is None:
-                await session.backend.run(Statement(_VOUCH_FOR_NO_ROWS, (str(self._relid),)))
+                await session.backend.run(catalog_calls.vouch_for_no_rows(self._relid))
             else:
                 await columns.publish()
             left = await obligations(session)
@@ -356,7 +351,7 @@ async def order_changes(session: SessionContext, relid: int) -> None:
 
 
 def _order(relid: int) -> Statement:
-    return Statement(_ORDER, (str(relid),))
+    return catalog_calls.order_changes(relid)
 
 
 def _unfinished() -> SluiceError:

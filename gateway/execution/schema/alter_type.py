@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from catalog.model import Column, DataFile, Table, TableVersion
+from gateway.backend import catalog_calls
 from gateway.backend.connection import Statement
-from gateway.backend.own_message import own
 from gateway.backend.savepoints import TRIAL
 from gateway.execution.constraints.constraint_validation import meet, obligations
 from gateway.execution.schema.alter_table import order_changes
@@ -53,7 +53,6 @@ SELECT pg_catalog.to_regtype($1)::pg_catalog.oid, pg_catalog.json_agg(DISTINCT a
 FROM over d LEFT JOIN pg_catalog.pg_attribute a ON a.atttypid OPERATOR(pg_catalog.=) d.oid
 """
 _TYPE: Final = "SELECT pg_catalog.to_regtype($1)::pg_catalog.oid::pg_catalog.int8"
-_WRITTEN_ANEW: Final = own("SELECT pg_sluice.tables_to_write_anew()")
 
 
 class AlterTypePortal(SchemaOnlyPortal):
@@ -185,5 +184,5 @@ def _renamed(values: pa.Array, old: Column, new: Column) -> pa.Array:
 
 
 async def _tables_to_write_anew(session: SessionContext) -> list[int]:
-    [result] = await session.backend.run(Statement(_WRITTEN_ANEW))
+    [result] = await session.backend.run(catalog_calls.tables_to_write_anew())
     return [int(oid) for (oid,) in result.rows if oid is not None]

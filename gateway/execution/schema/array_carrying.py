@@ -6,13 +6,11 @@ written anew beside the old files, as for another type of the column, in the cli
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from gateway.backend.connection import Statement
-from gateway.backend.own_message import own
+from gateway.backend import catalog_calls
 from gateway.backend.savepoints import TRIAL
 from gateway.execution.reading.postgres_column import column_types
 from gateway.execution.schema.alter_table import order_changes
@@ -27,8 +25,6 @@ if TYPE_CHECKING:
     from catalog.model import TableVersion
     from gateway.session.session_context import SessionContext
     from storage.spark.write import WriteResult
-
-_CARRY: Final = own("SELECT pg_sluice.carry_arrays($1::bigint::pg_catalog.oid, $2::pg_catalog.jsonb)")
 
 
 async def carry_arrays(session: SessionContext, unheld: UnheldArrayError, *, in_block: bool) -> None:
@@ -62,7 +58,7 @@ async def filled(
 
 
 async def _carry(session: SessionContext, unheld: UnheldArrayError) -> None:
-    change = Statement(_CARRY, (str(unheld.relid), json.dumps(unheld.names)))
+    change = catalog_calls.carry_arrays(unheld.relid, unheld.names)
     await order_changes(session, unheld.relid)
     old = (await latest(session, unheld.relid)).table
     await session.backend.run(TRIAL.begin, change)

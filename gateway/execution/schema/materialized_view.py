@@ -19,10 +19,10 @@ from catalog.errors import SluiceError, SqlState, unsupported
 from catalog.model import Table, TableVersion
 from catalog.publish import RowChange
 from catalog.store import TableRules, table_from_description
+from gateway.backend import catalog_calls
 from gateway.backend.analysis import Analysis
 from gateway.backend.arrays import number_array
 from gateway.backend.connection import BackendLostError, Result, Statement
-from gateway.backend.own_message import own
 from gateway.backend.own_names import OWN
 from gateway.backend.savepoints import TRIAL
 from gateway.execution.changes.insert_query import insert_rows
@@ -78,13 +78,6 @@ SELECT c.relkind OPERATOR(pg_catalog.=) 'm' AND pg_catalog.has_table_privilege(c
             AND i.indpred IS NULL AND 0 OPERATOR(pg_catalog.<>) ALL (i.indkey::pg_catalog.int2[]))))
 FROM pg_catalog.pg_class c WHERE c.oid OPERATOR(pg_catalog.=) $1::pg_catalog.int8::pg_catalog.oid
 """
-_POPULATE: Final = own("SELECT pg_sluice.populate($1::bigint::pg_catalog.oid, $2)")
-_QUERY: Final = own(
-    "SELECT query, query::pg_catalog.oid::pg_catalog.regclass, owner"
-    " FROM pg_sluice.make_query($1::bigint::pg_catalog.oid)"
-)
-_CHECK: Final = "SELECT pg_sluice.check_as_owner($1::bigint::pg_catalog.oid)"
-_TWIN: Final = "SELECT pg_sluice.make_twin($1::bigint::pg_catalog.oid)"
 _VOLATILE: Final = "SELECT pg_sluice.volatile_functions($1::pg_catalog.oid[])"
 
 
@@ -152,8 +145,7 @@ class RefreshPortal(StatementPortal):
 
 async def _populate(session: SessionContext, table: Table, *, populated: bool) -> None:
     if table.populated != populated:
-        parameters = (str(table.oid), str(populated))
-        await session.backend.run(Statement(_POPULATE, parameters, lasting=True))
+        await session.backend.run(catalog_calls.populate(table.oid, populated=populated))
 
 
 async def _fill(changing: Changing, version: TableVersion) -> int:
@@ -251,12 +243,12 @@ async def _computed(session: SessionContext, version: TableVersion) -> WriteResu
 
 async def _stored_query(session: SessionContext, table: Table) -> tuple[str, Analysis]:
     """The view's owner, who may run its query, and the analysis of an INSERT of that, for Spark to carry out."""
-    [_, made] = await session.backend.run(TRIAL.begin, Statement(_QUERY, (str(table.oid),)))
+    [_, made] = await session.backend.run(TRIAL.begin, catalog_calls.make_query(table.oid))
     query, name, owner = (b"" if value is None else value for value in made.rows[0])
     sql = f"INSERT INTO {qualified(table)} SELECT * FROM {name.decode()}"
     insert = await analysed(session, sql, name=OWN, sync=True)
     tree = await thought(session, insert.tree.size, parse, insert.tree)
-    await _plainly(session, Statement(own(_CHECK, int(query)), (query.decode(),)))
+    await _plainly(session, catalog_calls.check_as_owner(int(query)))
     await session.backend.run(*TRIAL.undo)
     insert.views = {oid: called for oid, called in views(tree).items() if oid != int(query)}
     return owner.decode(), insert
@@ -289,7 +281,7 @@ async def _alone(session: SessionContext, table: Table, tree: Any) -> WriteResul
 
 async def _twin(session: SessionContext, table: Table) -> int:
     """Have PostgreSQL compute the rows, inside a savepoint that will be undone; the OID of what has them."""
-    made = await _plainly(session, Statement(own(_TWIN, table.oid), (str(table.oid),)))
+    made = await _plainly(session, catalog_calls.make_twin(table.oid))
     return int(made.rows[0][0] or 0)
 
 

@@ -23,8 +23,8 @@ import numpy.typing as npt
 from catalog.errors import SluiceError, SqlState
 from catalog.model import DataFile
 from catalog.publish import Deletion, RowChange
+from gateway.backend import catalog_calls
 from gateway.backend.connection import Statement
-from gateway.backend.own_message import own
 from gateway.execution.constraints.foreign_key_referencing import refuse_missing
 from gateway.execution.constraints.unique_check import refuse_duplicates
 from gateway.execution.schema.catch_up import until_little_is_left
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 _IS_THERE: Final = (
     "SELECT FROM pg_catalog.pg_class WHERE oid OPERATOR(pg_catalog.=) $1::pg_catalog.int8::pg_catalog.oid"
 )
-_HOLD_OFF: Final = own("SELECT pg_sluice.hold_off_compaction($1::bigint::pg_catalog.oid)")
 
 
 class Rewriting:
@@ -72,7 +71,7 @@ class Rewriting:
     async def write(self) -> None:
         """Write anew what is not yet, which takes long where there are many rows."""
         if not self._staged:
-            await self._session.backend.run(Statement(_HOLD_OFF, (str(self.relid),)))
+            await self._session.backend.run(catalog_calls.hold_off_compaction(self.relid))
         await until_little_is_left(self._write_new if self._staged else self._columns.catch_up)
 
     async def _write_new(self) -> None:

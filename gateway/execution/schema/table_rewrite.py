@@ -27,10 +27,10 @@ from catalog.model import DataFile, DeleteFile, Table, TableVersion
 from catalog.publish import Deletion, RowChange
 from catalog.schema.schema_change_progress import Progress
 from catalog.store import table_from_description
+from gateway.backend import catalog_calls
 from gateway.backend.analysis import analyse
 from gateway.backend.arrays import number_array
 from gateway.backend.connection import Statement
-from gateway.backend.own_message import own
 from gateway.backend.own_names import OWN
 from gateway.backend.savepoints import TRIAL
 from gateway.execution.changes.insert_query import next_values, with_rules
@@ -67,9 +67,6 @@ from storage.thread_offload import aside
 if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
 
-_OBLIGATIONS: Final = own("SELECT pg_sluice.column_obligations($1::bigint::pg_catalog.oid)")
-_RECOMPUTE: Final = own("SELECT pg_sluice.recompute_columns($1::bigint::pg_catalog.oid, $2::pg_catalog.jsonb)")
-_VOUCH: Final = own("SELECT pg_sluice.vouch_columns($1::bigint::pg_catalog.oid)")
 _DEFAULTS: Final = """
 SELECT a.attnum, coalesce(pg_catalog.pg_get_expr(d.adbin, d.adrelid), t.typdefault)
 FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid OPERATOR(pg_catalog.=) a.atttypid
@@ -422,7 +419,7 @@ class Reorganisation:
         self.new = new
         await self._stage(await self.catch_up())
         await self._set_sequences()
-        await session.backend.run(Statement(_VOUCH, (str(self.relid),)))
+        await session.backend.run(catalog_calls.vouch_columns(self.relid))
 
     async def _set_sequences(self) -> None:
         for sequence in self.sequences.values():
@@ -455,12 +452,12 @@ class Reorganisation:
 
 def recompute(relid: int, using: Iterable[str]) -> Statement:
     """After a change: columns with a USING are computed anew, even those whose files might stay."""
-    return Statement(_RECOMPUTE, (str(relid), json.dumps(list(using))))
+    return catalog_calls.recompute_columns(relid, using)
 
 
 async def column_obligations(session: SessionContext, relid: int) -> tuple[list[ComputedColumn], Table]:
     """The columns of a table to be computed, and the table as the transaction has made it."""
-    [result] = await session.backend.run(Statement(_OBLIGATIONS, (str(relid),)))
+    [result] = await session.backend.run(catalog_calls.column_obligations(relid))
     value = result.rows[0][0]
     assert value is not None
     found = json.loads(value)

@@ -17,15 +17,16 @@ import pyarrow.compute as pc
 from catalog.datatypes import BY_ARRAY_OID, BY_OID, CARRIED, CHECKED_TEXTS, TEXT, element_type, is_enumeration
 from catalog.errors import unsupported
 from catalog.model import Column, Table
+from gateway.backend import catalog_calls
 from gateway.backend.arrays import number_array
 from gateway.backend.connection import Result, Statement
 from gateway.backend.copies import copy_in
-from gateway.backend.own_message import of_shadow, own, shadow_view
+from gateway.backend.own_message import of_shadow, shadow_view
 from gateway.backend.own_text import own_text
 from gateway.backend.savepoints import TRIAL
 from gateway.copy_format import BinaryReader, CopyFormat, CopyOptions, CopyWriter
 from gateway.statement.array_shapes import UnheldArrayError
-from gateway.transaction.enlistment import SchemaChangedError, hold_schema
+from gateway.transaction.enlistment import SchemaChangedError
 from gateway.values import Format, OutputSettings, ResultColumn, convert_binary
 from gateway.values.binary import binary_array
 from gateway.values.text import text_cells
@@ -37,16 +38,10 @@ if TYPE_CHECKING:
 # COPY's binary signature, flags and header extension, and its end.
 COPY_HEADER: Final = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 COPY_TRAILER: Final = b"\xff\xff"
-_PUT_AS_OWNER: Final = (
-    "SELECT pg_sluice.put_as_owner($1::bigint::pg_catalog.oid, $2::pg_catalog.text[],"
-    " $3::pg_catalog.oid[], $4::integer, $5::pg_catalog.text[])"
-)
 _PUT_KEPT: Final = (
     "SELECT pg_sluice.put_kept($1::pg_catalog.text, $2::pg_catalog.text[], $3::pg_catalog.oid[], $4::integer,"
     " $5::pg_catalog.text[])"
 )
-_SUSPEND: Final = own("SELECT pg_sluice.suspend_unvalidated($1::bigint::pg_catalog.oid)")
-_RESUME: Final = own("SELECT pg_sluice.resume_unvalidated($1::pg_catalog.jsonb)")
 # Rows whose values go in one array.
 _PUT_ROWS: Final = 20_000
 
@@ -59,7 +54,7 @@ def qualified(table: Table) -> str:
 async def begin_shadow(session: SessionContext, table: Table, *more: Statement) -> list[Result]:
     """Begin the savepoint, and keep the table's schema as it is until that is undone. `more` is carried out within it,
     in the same round trip; its answers are returned."""
-    _, held, *answers = await session.backend.run(TRIAL.begin, hold_schema([table.oid]), *more)
+    _, held, *answers = await session.backend.run(TRIAL.begin, catalog_calls.hold_schema([table.oid]), *more)
     try:
         session.transaction.enlistment.confirm_held(table, held)
     except SchemaChangedError:
@@ -70,14 +65,14 @@ async def begin_shadow(session: SessionContext, table: Table, *more: Statement) 
 
 def suspending(table: Table) -> Statement:
     """To be asked inside the savepoint, before rows that are there are copied: they may break what is not validated."""
-    return Statement(_SUSPEND, (str(table.oid),))
+    return catalog_calls.suspend_unvalidated(table.oid)
 
 
 async def resume(session: SessionContext, answers: Sequence[Result]) -> None:
     """The rows are copied, others are new: these are the answers to `suspending`."""
     suspended = [value for answer in answers for (value,) in answer.rows if value is not None]
     if suspended:
-        await session.backend.run(*(Statement(_RESUME, (value,)) for value in suspended))
+        await session.backend.run(*map(catalog_calls.resume_unvalidated, suspended))
 
 
 async def take_shadow_rows(session: SessionContext, table: Table) -> list[pa.RecordBatch]:
@@ -224,7 +219,7 @@ async def put_as_owner(  # noqa: PLR0917
     count: int,
 ) -> None:
     """Have the table's owner put so many rows into the shadow, with only these columns given."""
-    await _put(session, own(_PUT_AS_OWNER, table.oid), str(table.oid), columns, types, rows, count)
+    await _put(session, catalog_calls.put_as_owner(table.oid), str(table.oid), columns, types, rows, count)
 
 
 async def _put(  # noqa: PLR0917

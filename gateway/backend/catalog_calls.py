@@ -1,0 +1,300 @@
+"""Every call of a catalog function that obeys the gateway alone: one function for each, which makes the statement.
+
+The functions are in `catalog/sql`; `docs/security.md` says what each may do. `lasting` ones do something that lasts
+until the transaction ends. Arrays in binary form are those of `gateway.values.binary.bigint_array` and `binary_array`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from gateway.backend.arrays import number_array
+from gateway.backend.connection import Statement
+from gateway.backend.own_message import own
+
+_OID: Final = "$1::bigint::pg_catalog.oid"
+
+# ── the transaction: staging.sql, publish.sql, enlistment.sql, versions.sql ────────────────────────────────
+
+_STAGE: Final = own("SELECT pg_sluice.stage($1::pg_catalog.jsonb)")
+_PREPARE_COMMIT: Final = own("SELECT pg_sluice.prepare_commit($1::pg_catalog.jsonb)")
+_LOCK_CHECKED: Final = own("SELECT pg_sluice.lock_checked($1::pg_catalog.jsonb)")
+_HOLD_SCHEMA: Final = own("SELECT table_id, schema_version FROM pg_sluice.hold_schema($1::pg_catalog.oid[])")
+_HOLD_STEPS: Final = own("SELECT pg_sluice.hold_steps_since($1::pg_catalog.jsonb, $2::pg_catalog.oid[])")
+_UNCOMMITTED: Final = own("SELECT relid, description, change FROM pg_sluice.uncommitted($1::pg_catalog.oid[])")
+
+
+def stage(change: str) -> Statement:
+    """Stage a `RowChange`, in JSON, at the session's transaction."""
+    return Statement(_STAGE, (change,), lasting=True)
+
+
+def prepare_commit(reads: Any) -> Statement:
+    """Ask, just before COMMIT, that what the transaction has read has not changed; 40001 where it has."""
+    return Statement(_PREPARE_COMMIT, (json.dumps(reads),))
+
+
+def lock_checked(looked: Any) -> Statement:
+    """Lock the tables of which keys were looked up; the answer says which others have changed since."""
+    return Statement(_LOCK_CHECKED, (json.dumps(looked),))
+
+
+def hold_schema(oids: Iterable[int]) -> Statement:
+    """Keep the schemas of these tables as they are until the savepoint around it is undone."""
+    return Statement(_HOLD_SCHEMA, (number_array(oids),))
+
+
+def hold_steps_since(versions: Mapping[str, int], checked: Iterable[int]) -> Statement:
+    """The schema steps of tables since their versions, which no other transaction adds to before COMMIT."""
+    return Statement(_HOLD_STEPS, (json.dumps(versions), number_array(checked)))
+
+
+def uncommitted(oids: Iterable[int]) -> Statement:
+    """What the session's own transaction has made of these tables."""
+    return Statement(_UNCOMMITTED, (number_array(oids),))
+
+
+# ── locks: keys.sql, row_locks.sql, table_locks.sql ────────────────────────────────────────────────────────
+
+_CLAIM_KEYS: Final = own(f"SELECT pg_sluice.claim_keys({_OID}, $2::pg_catalog.bytea[])")
+_LOCK_ROWS: Final = own(f"SELECT pg_sluice.lock_rows({_OID}, $2::bigint[], $3::bigint[], $4, $5)")
+_LOCK_ALL_ROWS: Final = own(f"SELECT pg_sluice.lock_all_rows({_OID}, $2)")
+_LOCK_REFERENCED: Final = own(
+    f"SELECT pg_sluice.lock_referenced({_OID}, $2::bigint[], $3::bigint[],"
+    " $4::bigint::pg_catalog.oid, $5::pg_catalog.bytea[], $6::bigint)"
+)
+_LOCK_KEYS: Final = own(f"SELECT pg_sluice.lock_keys({_OID}, $2::bigint::pg_catalog.oid, $3::pg_catalog.bytea[])")
+_PUT_OWN_ROW_LOCKS: Final = own("SELECT pg_sluice.put_own_row_locks($1::bigint[], $2::bigint[])")
+_MOVE_ROW_LOCKS: Final = own("SELECT pg_sluice.move_row_locks($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[])")
+_MOVED_ROWS: Final = own("SELECT pg_sluice.moved_rows($1::bigint[], $2::bigint[])")
+_LOCK_TABLES: Final = own("SELECT pg_sluice.lock_tables($1::pg_catalog.oid[], $2, $3)")
+_LOCK_RELATIONS: Final = own("SELECT pg_sluice.lock_relations($1::pg_catalog.oid[], $2, $3)")
+
+
+def claim_keys(constraint: int, keys: bytes) -> Statement:
+    """Claim keys of a constraint until the transaction ends; waits for another that has claimed one."""
+    return Statement(_CLAIM_KEYS, (str(constraint), keys), parameter_formats=(0, 1), lasting=True)
+
+
+def lock_rows(relid: int, places: tuple[bytes, bytes], strength: str, waiting: str) -> Statement:
+    """Lock rows, by file numbers and positions; the answer has the ordinals of the locked ones."""
+    parameters = (str(relid), *places, strength, waiting)
+    return Statement(_LOCK_ROWS, parameters, parameter_formats=(0, 1, 1, 0, 0), result_format=1, lasting=True)
+
+
+def lock_all_rows(relid: int, waiting: str) -> Statement:
+    """Lock the rows of a table as a whole; whether that was so."""
+    return Statement(_LOCK_ALL_ROWS, (str(relid), waiting), lasting=True)
+
+
+def lock_referenced(relid: int, places: tuple[bytes, bytes], constraint: int, keys: bytes, snapshot: int) -> Statement:
+    """Keep rows that a foreign key refers to; whether the table has changed since the snapshot."""
+    parameters = (str(relid), *places, str(constraint), keys, str(snapshot))
+    return Statement(_LOCK_REFERENCED, parameters, parameter_formats=(0, 1, 1, 0, 1, 0), lasting=True)
+
+
+def lock_keys(relid: int, constraint: int, keys: bytes) -> Statement:
+    """Wait for transactions that refer to these keys of a table, and hold further ones off."""
+    return Statement(_LOCK_KEYS, (str(relid), str(constraint), keys), parameter_formats=(0, 0, 1), lasting=True)
+
+
+def put_own_row_locks(places: tuple[bytes, bytes]) -> Statement:
+    """Put rows of the transaction's own files where they can be locked."""
+    return Statement(_PUT_OWN_ROW_LOCKS, places, parameter_formats=(1, 1), lasting=True)
+
+
+def move_row_locks(places: tuple[bytes, bytes], new_places: tuple[bytes, bytes]) -> Statement:
+    """Rows are at new places; locks on them go along."""
+    return Statement(_MOVE_ROW_LOCKS, (*places, *new_places), parameter_formats=(1, 1, 1, 1), lasting=True)
+
+
+def moved_rows(places: tuple[bytes, bytes]) -> Statement:
+    """Where rows are by now: two arrays in one, in binary form."""
+    return Statement(_MOVED_ROWS, places, parameter_formats=(1, 1), result_format=1)
+
+
+def lock_tables(oids: Iterable[int], mode: str, *, nowait: bool) -> Statement:
+    """Lock lake tables in a mode of PostgreSQL's."""
+    return Statement(_LOCK_TABLES, (number_array(oids), mode, str(nowait)), lasting=True)
+
+
+def lock_relations(oids: Iterable[int], mode: str, *, nowait: bool, lasting: bool) -> Statement:
+    """Lock tables in a mode that no shadow's lock gives."""
+    return Statement(_LOCK_RELATIONS, (number_array(oids), mode, str(nowait)), lasting=lasting)
+
+
+# ── shadows: scans.sql, superuser.sql, obligations.sql ─────────────────────────────────────────────────────
+
+_OPEN_SHADOW: Final = own(f"SELECT pg_sluice.open_shadow({_OID})")
+_SET_REPLICATION_ROLE: Final = own("SELECT pg_sluice.set_replication_role($1)")
+_SET_FILLED: Final = own("SELECT pg_sluice.set_filled($1)")
+_NOTE_UPDATES: Final = own(f"SELECT pg_sluice.note_updates({_OID})")
+_NOTED_UPDATES: Final = own("SELECT * FROM pg_sluice.noted_updates()")
+_SUSPEND_UNVALIDATED: Final = own(f"SELECT pg_sluice.suspend_unvalidated({_OID})")
+_RESUME_UNVALIDATED: Final = own("SELECT pg_sluice.resume_unvalidated($1::pg_catalog.jsonb)")
+_PUT_AS_OWNER: Final = (
+    f"SELECT pg_sluice.put_as_owner({_OID}, $2::pg_catalog.text[],"
+    " $3::pg_catalog.oid[], $4::integer, $5::pg_catalog.text[])"
+)
+
+
+def put_as_owner(relid: int) -> str:
+    """The text that has a table's owner put rows into its shadow: OID, columns, types, count, all values as texts."""
+    return own(_PUT_AS_OWNER, relid)
+
+
+def open_shadow(relid: int) -> Statement:
+    """Let the transaction put rows into a shadow."""
+    return Statement(_OPEN_SHADOW, (str(relid),))
+
+
+def set_replication_role(role: str | bytes | None) -> Statement:
+    """Set session_replication_role for the transaction: triggers of users do not fire in `replica`. Answers the old."""
+    return Statement(_SET_REPLICATION_ROLE, (role,))
+
+
+def set_filled(*, filled: bool) -> Statement:
+    """Shadows have the lake's rows, or not any more."""
+    return Statement(_SET_FILLED, ("true" if filled else "false",))
+
+
+def note_updates(relid: int) -> Statement:
+    """Note from now on which row of the shadow comes in place of which."""
+    return Statement(_NOTE_UPDATES, (str(relid),))
+
+
+def noted_updates() -> Statement:
+    """What was noted: the row before and after, in binary form."""
+    return Statement(_NOTED_UPDATES, result_format=1, bodies_only=True)
+
+
+def suspend_unvalidated(relid: int) -> Statement:
+    """Take away CHECKs that are not validated, for rows that exist may break them; answers what brings them back."""
+    return Statement(_SUSPEND_UNVALIDATED, (str(relid),))
+
+
+def resume_unvalidated(suspended: str | bytes | None) -> Statement:
+    """The reverse."""
+    return Statement(_RESUME_UNVALIDATED, (suspended,))
+
+
+# ── changes of schemas: ddl.sql, obligations.sql, schema_changes.sql, materialized_views.sql, types.sql ────
+
+_ORDER_CHANGES: Final = own(f"SELECT pg_sluice.order_changes({_OID})")
+_ELEMENTS: Final = own("SELECT pg_sluice.elements()")
+_CONCLUDE: Final = own("SELECT pg_sluice.conclude($1::bigint)")
+_OBLIGATIONS: Final = own("SELECT pg_sluice.obligations()")
+_COLUMN_OBLIGATIONS: Final = own(f"SELECT pg_sluice.column_obligations({_OID})")
+_RECOMPUTE_COLUMNS: Final = own(f"SELECT pg_sluice.recompute_columns({_OID}, $2::pg_catalog.jsonb)")
+_VOUCH: Final = own("SELECT pg_sluice.vouch($1::bigint[])")
+_VOUCH_COLUMNS: Final = own(f"SELECT pg_sluice.vouch_columns({_OID})")
+_VOUCH_FOR_NO_ROWS: Final = own(f"SELECT pg_sluice.vouch_for_no_rows({_OID})")
+_VOUCH_ALL: Final = own("SELECT pg_sluice.vouch_all()")
+_CARRY_ARRAYS: Final = own(f"SELECT pg_sluice.carry_arrays({_OID}, $2::pg_catalog.jsonb)")
+_TABLES_TO_WRITE_ANEW: Final = own("SELECT pg_sluice.tables_to_write_anew()")
+_HOLD_OFF_COMPACTION: Final = own(f"SELECT pg_sluice.hold_off_compaction({_OID})")
+_EXPLAINED: Final = own("SELECT pg_sluice.explained($1::bigint)")
+_EXPLAINED_STEPS: Final = own("SELECT pg_sluice.explained_steps($1::pg_catalog.jsonb)")
+_POPULATE: Final = own(f"SELECT pg_sluice.populate({_OID}, $2)")
+_MAKE_QUERY: Final = own(
+    f"SELECT query, query::pg_catalog.oid::pg_catalog.regclass, owner FROM pg_sluice.make_query({_OID})"
+)
+_CHECK_AS_OWNER: Final = f"SELECT pg_sluice.check_as_owner({_OID})"
+_MAKE_TWIN: Final = f"SELECT pg_sluice.make_twin({_OID})"
+
+
+def order_changes(relid: int) -> Statement:
+    """Be the one that changes the schema of the table, once others have done so."""
+    return Statement(_ORDER_CHANGES, (str(relid),))
+
+
+def elements() -> Statement:
+    """The elements that the transaction's change would add or remove in states."""
+    return Statement(_ELEMENTS)
+
+
+def conclude(change: int) -> Statement:
+    """A change that took states is done."""
+    return Statement(_CONCLUDE, (str(change),))
+
+
+def obligations() -> Statement:
+    """What existing rows must keep, after the transaction's changes of schemas."""
+    return Statement(_OBLIGATIONS)
+
+
+def column_obligations(relid: int) -> Statement:
+    """Which columns lack values in existing rows, and what PostgreSQL knows of them."""
+    return Statement(_COLUMN_OBLIGATIONS, (str(relid),))
+
+
+def recompute_columns(relid: int, names: Iterable[str]) -> Statement:
+    """These columns get other values though their type stays."""
+    return Statement(_RECOMPUTE_COLUMNS, (str(relid), json.dumps(list(names))))
+
+
+def vouch(obligations: str) -> Statement:
+    """Existing rows keep these obligations, given as an array of numbers."""
+    return Statement(_VOUCH, (obligations,))
+
+
+def vouch_columns(relid: int) -> Statement:
+    """Existing rows have values in all columns of the table."""
+    return Statement(_VOUCH_COLUMNS, (str(relid),))
+
+
+def vouch_for_no_rows(relid: int) -> Statement:
+    """The table has no rows that could lack values."""
+    return Statement(_VOUCH_FOR_NO_ROWS, (str(relid),))
+
+
+def vouch_all() -> Statement:
+    """All obligations of the window that was opened anew are kept already."""
+    return Statement(_VOUCH_ALL)
+
+
+def carry_arrays(relid: int, names: Any) -> Statement:
+    """These columns are carried as PostgreSQL's texts from now on."""
+    return Statement(_CARRY_ARRAYS, (str(relid), json.dumps(names)))
+
+
+def tables_to_write_anew() -> Statement:
+    """The tables of whose columns the transaction's change of a type makes other texts."""
+    return Statement(_TABLES_TO_WRITE_ANEW)
+
+
+def hold_off_compaction(relid: int) -> Statement:
+    """No compaction of the table commits before the transaction ends."""
+    return Statement(_HOLD_OFF_COMPACTION, (str(relid),))
+
+
+def explained(mark: int) -> Statement:
+    """What EXPLAIN tells of the change that was just carried out."""
+    return Statement(_EXPLAINED, (str(mark),))
+
+
+def explained_steps(shapes: Any) -> Statement:
+    """The schema steps between the shapes of tables and what they are now."""
+    return Statement(_EXPLAINED_STEPS, (json.dumps(shapes),))
+
+
+def populate(relid: int, *, populated: bool) -> Statement:
+    """A materialized view has rows, or has none that may be read."""
+    return Statement(_POPULATE, (str(relid), str(populated)), lasting=True)
+
+
+def make_query(relid: int) -> Statement:
+    """A view of a materialized view's query; its OID, name and owner."""
+    return Statement(_MAKE_QUERY, (str(relid),))
+
+
+def check_as_owner(query: int) -> Statement:
+    """Whether the owner may read what the query of `make_query` reads; 42501 where not."""
+    return Statement(own(_CHECK_AS_OWNER, query), (str(query),))
+
+
+def make_twin(relid: int) -> Statement:
+    """Carry a materialized view's query out as its owner; the OID of the table that has the rows."""
+    return Statement(own(_MAKE_TWIN, relid), (str(relid),))
