@@ -1,6 +1,6 @@
-"""A portal of the lake: a statement bound to its parameters, giving its rows when it is executed.
+"""A portal of the lake: a statement with its parameters, which gives rows when it is executed.
 
-`gateway.execution.dispatch` makes one class of them per kind of statement; the session drives them all alike.
+`gateway.execution.dispatch` makes one class of portal for each kind of statement; the session executes all alike.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _TIMEOUT: Final = Statement(f"SELECT {STATEMENT_TIMEOUT}")
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """What Bind said: the prepared statement's name at the backend, and the parameters as they came.
+    """What Bind has given: the prepared statement's name at the backend, and the parameters unchanged.
 
-    `canonical` are the parameters as PostgreSQL writes them. A simple query has none, text results, and its own
-    message to send where the backend takes part.
+    `canonical` are the parameters as PostgreSQL writes them. A simple query has no parameters, text results, and its
+    own message for the backend.
     """
 
     statement: str = ""
@@ -55,7 +55,7 @@ class Portal(ABC):
     name = ""
     columns: tuple[FieldDescription, ...] | None = None
     started = False
-    repetitions: Repetitions | None = None  # what it answers besides, where it can
+    repetitions: Repetitions | None = None  # further executions that it answers, if it can
 
     def announce(self) -> None:
         """In a simple query, send RowDescription."""
@@ -64,18 +64,15 @@ class Portal(ABC):
 
     @abstractmethod
     async def execute(self, limit: int) -> None:
-        """Send rows, at most `limit` where that is not 0, and CommandComplete or PortalSuspended."""
+        """Send rows, at most `limit` unless it is 0, then CommandComplete or PortalSuspended."""
 
     async def close(self) -> None:
-        """Give up what is held; closing twice is fine."""
+        """Release resources; closing twice is allowed."""
         return
 
 
 class StatementPortal(Portal):
-    """A statement that is carried out as a whole when it is executed: everything but a query.
-
-    `timer` ends it at the session's statement_timeout, once that is known (`limit_time`).
-    """
+    """A statement that one Execute carries out completely: everything but a query."""
 
     def __init__(self, session: SessionContext, analysis: Analysis, routed: Routed, binding: Binding) -> None:
         self.session = session
@@ -142,7 +139,7 @@ class StatementPortal(Portal):
 
 
 async def run_portal(portal: Portal, limit: int) -> None:
-    """Execute a portal; what fails because of a CancelRequest is 57014."""
+    """Execute a portal; an error caused by a CancelRequest becomes 57014."""
     session = portal.session
     session.begin_running()
     session.client.describe(portal.columns)
@@ -162,14 +159,14 @@ async def run_portal(portal: Portal, limit: int) -> None:
 
 
 def refuse_formats(columns: Sequence[FieldDescription]) -> None:
-    """22023 for a format code that there is none of."""
+    """Raise 22023 for an unknown format code."""
     for column in columns:
         if column.format not in (0, 1):
             raise SluiceError(SqlState.INVALID_PARAMETER_VALUE, f"unsupported format code: {column.format}")
 
 
 def result_formats(formats: Sequence[int], count: int) -> tuple[int, ...]:
-    """One format code per column, from the none, one or all that Bind gives."""
+    """One format code per column, from the zero, one or all codes that Bind gives."""
     if len(formats) <= 1:
         return tuple(formats or (0,)) * count
     if len(formats) != count:
@@ -181,6 +178,6 @@ def result_formats(formats: Sequence[int], count: int) -> tuple[int, ...]:
 
 
 def with_formats(columns: Sequence[FieldDescription], formats: Sequence[int]) -> tuple[FieldDescription, ...]:
-    """The columns with their format codes filled in."""
+    """The columns with their format codes."""
     codes = result_formats(formats, len(columns))
     return tuple(replace(column, format=code) for column, code in zip(columns, codes, strict=True))
