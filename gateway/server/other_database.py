@@ -1,8 +1,8 @@
-"""A client of a database that is not the lake: `postgres` and `template1` of the embedded catalog.
+"""Serves clients of the databases `postgres` and `template1` of the embedded catalog, which hold no lake.
 
-Tools go there to ask what databases there are, to make one or to drop it. It is PostgreSQL's own session, under the
-client's own role, and what it says goes as it is; there is nothing of the lake, and clients may make nothing that
-lasts. In place of what would make another database, or drop the lake's, the backend is given something that fails.
+Tools use these to list, make or drop databases. The session is PostgreSQL's own, under the client's role, and its
+answers pass unchanged. Clients can make nothing permanent there. A statement that would make another database, or drop
+the lake's, is replaced by one that fails.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NAMED: Final = OTHER_DATABASES | {"template0"}
 
 
 class OtherDatabaseSession:
-    """Passes messages on, in both directions, until one side goes."""
+    """Passes messages on in both directions, until one side ends."""
 
     def __init__(self, client: Client, backend: Backend, lake: str) -> None:
         self._client = client
@@ -34,7 +34,7 @@ class OtherDatabaseSession:
         self.is_idle = True
 
     async def run(self) -> None:
-        """Serve until the client goes. Raises BackendLostError when the catalog does."""
+        """Serve until the client disconnects. Raises BackendLostError when the catalog is lost."""
         asking, answering = asyncio.create_task(self._ask()), asyncio.create_task(self._answer())
         try:
             done, _ = await asyncio.wait((asking, answering), return_when=asyncio.FIRST_COMPLETED)
@@ -45,14 +45,14 @@ class OtherDatabaseSession:
             await end(answering)
 
     async def cancel(self) -> None:
-        """Stop what the backend does."""
+        """Cancel the backend's statement."""
         await self._backend.request_cancel()
 
     async def schema_changed(self) -> None:
-        """Nothing here is of the lake."""
+        """Nothing to do: the database holds no lake table."""
 
     def catalog_lost(self) -> None:
-        """The backend's own connection tells."""
+        """Nothing to do: the backend's own connection reports it."""
 
     async def _ask(self) -> None:
         while (frame := await self._client.frame()).type != frontend.Terminate.type:
@@ -70,7 +70,7 @@ class OtherDatabaseSession:
                 await self._client.drain()
 
     def _allowed(self, frame: Frame) -> bytes:
-        """The message, or what has the backend refuse it."""
+        """The message, or one that the backend refuses."""
         if frame.type == frontend.Query.type:
             error = refused(_text(_beginning(frame)), self._lake, _NAMED)
             return frame.data if error is None else frontend.Query(_raising(error)).encode()
@@ -82,18 +82,19 @@ class OtherDatabaseSession:
 
 
 def _beginning(frame: Frame) -> bytes:
-    """So much of a message's body as tells what the statement is. What comes behind a longer comment, PostgreSQL judges
-    by the client's rights."""
+    """The beginning of a message's body, enough to classify the statement. Behind a longer comment, PostgreSQL decides
+    by the client's rights.
+    """
     return bytes(memoryview(frame.data)[HEADER_BYTES : HEADER_BYTES + _BEGINNING_BYTES])
 
 
 def _text(body: bytes) -> str:
-    """The first string, of any encoding in which ASCII is ASCII."""
+    """The first string, in any encoding that contains ASCII."""
     return body.partition(b"\0")[0].decode("latin-1")
 
 
 def _raising(error: SluiceError) -> str:
-    """A statement that fails so. What it says has no `$`."""
+    """A statement that raises the error. Its text has no `$`."""
     hint = f", HINT = $text${error.fields['H']}$text$" if "H" in error.fields else ""
     return (
         f"DO $body$BEGIN RAISE EXCEPTION USING ERRCODE = '{error.sqlstate}',"

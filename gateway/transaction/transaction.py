@@ -147,8 +147,8 @@ class Transaction:
     async def begin_statement(
         self, question: Statement, *more: Statement, then: Sequence[Statement] = ()
     ) -> tuple[Result, list[Result]]:
-        """`begin` for a statement that changes the lake; returns the answers to its question, and to `then`: a
-        savepoint and statements within. Without `question` and `then` there are no answers.
+        """`begin` for a statement that changes the lake; returns the answers to `question`, and to `then`: a savepoint
+        and statements within. The answers to `more` are dropped.
 
         Raises 25006 in a session that reads a past snapshot.
         """
@@ -349,9 +349,9 @@ class Transaction:
                 await validation.again()
 
     async def _merge_stale(self, stale: dict[str, Any]) -> tuple[str, str]:
-        """Find data files with rows deleted by this transaction and by others, and merge their delete files into one.
+        """Merge the delete files of this transaction and of others for one data file.
 
-        Returns the paths of the transaction's own unpublished delete files, and of the published ones.
+        Returns the path of the transaction's own delete file, which is not published, and of the merged one, which is.
         """
         oid = stale["relid"]
         deletion, live = deletion_from_json(stale["own"]), stale["live"]
