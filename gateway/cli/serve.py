@@ -137,7 +137,7 @@ async def serve(directory: DataDirectory, options: Options) -> None:
 
 
 def _number(store: Store, number: int) -> None:
-    """Register the gateway's number, under which its files and schema changes are recorded."""
+    """From now on, record files and schema changes under the gateway's number."""
     layout.write_as(number)
     store.gateway_number = number
 

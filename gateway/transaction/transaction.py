@@ -159,9 +159,7 @@ class Transaction:
             _, past, answer, *answers = await self._backend.run(BEGIN, *questions)
             self.implicit = self.fresh = True
             self.isolation = _isolation(past.rows[0][1])
-            if (
-                then and self.isolation is not Isolation.READ_COMMITTED
-            ):  # a level told inside of the savepoint would be undone with it
+            if then and self.isolation is not Isolation.READ_COMMITTED:  # the savepoint's end would undo the level
                 await self._backend.run(*TRIAL.undo)
             await self._tell_level()
             if then and self.isolation is not Isolation.READ_COMMITTED:
