@@ -60,9 +60,7 @@ class Timed(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A result on top of a version; `sources` and `mixed` are those of `Replaced`; `mixed` says that rows may have
-    been updated.
-    """
+    """A result on top of a version; `sources` are those of `Replaced`; `updates`: it may have updated rows."""
 
     version: TableVersion
     result: WriteResult
