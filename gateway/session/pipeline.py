@@ -31,10 +31,8 @@ class Pipeline:
 
     def __init__(self) -> None:
         self.journal = Journal()
-        self._mark = 0  # each message's ends, with its mark
-        self._outstanding: deque[tuple[tuple[int, ...], int]] = (
-            deque()
-        )  # the answers that end each message, and its mark
+        self._mark = 0  # the journal's length when the present message began
+        self._outstanding: deque[tuple[tuple[int, ...], int]] = deque()  # each message's ends, with its mark
 
     def __bool__(self) -> bool:
         return bool(self._outstanding)
