@@ -73,11 +73,8 @@ class Decoder:
             self.error = error
         octets = np.frombuffer(block, np.uint8)
         ends = np.append(np.flatnonzero((octets == ord("\n")) | (octets == ord("\r"))) + 1, len(block))
-        good, bad, found = (
-            -1,
-            len(ends) - 1,
-            b"",
-        )  # two numbers of line ends: the conversion succeeds up to the first, and fails up to the second
+        # Numbers of line ends: the conversion succeeds up to the first, and fails up to the second.
+        good, bad, found = -1, len(ends) - 1, b""
         while bad - good > 1:
             middle = (good + bad) // 2
             begin = 0 if good < 0 else int(ends[good])

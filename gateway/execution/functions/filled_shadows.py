@@ -371,9 +371,7 @@ class FilledShadows:
         )
         counted, acts, *results = await backend.run(*asked, *reads, *locks)
         if counted.rows == self._beside.rows and acts.rows[0][0] == b"f":
-            await backend.run(
-                FILLED.again
-            )  # other sessions that fill these shadows need not wait for the transaction's end
+            await backend.run(FILLED.again)  # other sessions may fill these shadows before the transaction ends
         else:
             unfilled = Statement(_SET_FILLED, ("false",)), Statement(_SET, (*self._settings, ""))
             past = copying_role(known[oid].table for oid in known)

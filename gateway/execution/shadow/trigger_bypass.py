@@ -1,7 +1,8 @@
-"""Rows that are put into shadows, or taken out, for PostgreSQL to work on: no trigger of a user's fires for them.
+"""Bypasses user-defined triggers while rows are copied into shadows or removed.
 
-`session_replication_role` says so, which clients cannot set: while it is "replica", triggers do not fire but those that
-the lake refuses (catalog/sql/triggers.sql). Nor do PostgreSQL's own then, so it is set only where there are others.
+It sets `session_replication_role`, which clients cannot, to "replica". Then only the triggers fire that the lake
+refuses (catalog/sql/triggers.sql). PostgreSQL's own do not fire either, so it is set only if there are user-defined
+ones.
 """
 
 from __future__ import annotations
@@ -19,16 +20,17 @@ _ROLE: Final = own("SELECT pg_sluice.set_replication_role($1)")
 
 
 def past_triggers(tables: Iterable[Table]) -> list[Statement]:
-    """What to run, within a savepoint, before rows of these tables are put into shadows: nothing for most. It is
-    answered with the role that there was."""
+    """What to run, in a savepoint, before rows of these tables are put into shadows; nothing for most tables. The
+    answer is the present role.
+    """
     return [Statement(_ROLE, ("replica",))] if any(table.triggered for table in tables) else []
 
 
 def copying_role(tables: Iterable[Table]) -> Statement:
-    """The same, and past the gateway's own guards (catalog/sql/ddl.sql) in any case."""
+    """The same, and always past the gateway's own guards (catalog/sql/ddl.sql)."""
     return Statement(_ROLE, ("replica" if any(table.triggered for table in tables) else "local",))
 
 
 def role_again(role: bytes | None) -> Statement:
-    """Triggers fire as they did before: the role that was answered."""
+    """Restore the answered role, so that triggers fire as before."""
     return Statement(_ROLE, (role,))
