@@ -67,8 +67,8 @@ def _has_null_elements(array: pa.Array) -> bool:
 
 
 def _is_whole(query: Node, table: Table, inserted: int) -> bool:
-    """Whether no row was skipped that another attempt could insert. With one key, a skipped row has an equal among the
-    kept; with several keys, a skipped and a kept row may differ in the deciding one.
+    """Whether no row was skipped that another attempt could insert. With one deciding
+    key, equal rows are skipped together; with several keys, different ones may decide about two rows.
     """
     decides = query.onConflict.arbiterElems or int(query.onConflict.constraint)
     if decides or len(table.keys) + len(table.computed_keys) <= 1:

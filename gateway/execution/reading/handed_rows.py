@@ -83,7 +83,7 @@ async def _few(session: SessionContext, query: Node, reading: Reading, given: As
     versions = sorted(reading.versions.values(), key=lambda version: version.row_count)
     whole = list(versions)
     while whole and not are_few(whole, given.small_rows):
-        whole.pop()  # without the largest table
+        whole.pop()  # the largest table
     found: dict[int, Loaded] = {}
     for number, version in enumerate(versions):
         is_whole = number < len(whole)

@@ -35,7 +35,7 @@ class MadeBesidePortal(SchemaOnlyPortal):
         return tag
 
     async def _is_made(self) -> bool:
-        """Make it outside of windows. False, without an attempt, if it needs deferred changes."""
+        """Make it outside of windows. False, with nothing done, if it needs deferred changes."""
         backend = self.session.backend
         await backend.run(TRIAL.begin)
         try:

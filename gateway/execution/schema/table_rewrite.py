@@ -150,8 +150,7 @@ class Reorganisation:
 
     @classmethod
     async def plan(cls, session: SessionContext, relid: int, using: Mapping[str, str], before: Table) -> Self | None:
-        """The columns to compute after the transaction's change of a table, which was `before`; None if there are
-        none.
+        """The columns to compute after the transaction's change of a table, which was `before`; None without any.
 
         The change was made in a savepoint, which is undone if columns remain. `using` are the expressions of columns
         with a new type, by name.
