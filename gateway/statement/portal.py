@@ -46,9 +46,10 @@ class Binding:
 
 
 class Portal(ABC):
-    """`name` is the client's. `columns` is what Describe answers, formats applied; None for a statement without rows.
+    """`name` is the client's. `columns` are those that Describe answers, with formats; None for a statement without
+    rows.
 
-    In a simple query the columns are announced as soon as it is sure that the statement begins to give rows.
+    In a simple query the columns are announced once the statement is certain to return rows.
     """
 
     session: SessionContext
@@ -81,7 +82,7 @@ class StatementPortal(Portal):
         self.binding = binding
         self._timer: asyncio.Timeout | None = None
         self._held: HeldRows | None = None
-        self._tag = ""  # of what has given all of its rows at once
+        self._tag = ""  # of an execution that has returned all rows at once
         if analysis.columns is not None:
             self.columns = with_formats(analysis.columns, binding.result_formats)
 
@@ -115,7 +116,7 @@ class StatementPortal(Portal):
             await self._held.close()
 
     async def pass_on(self, answers: Collection[bytes]) -> None:
-        """Send what the backend has answered to the statement. It describes rows only in answer to a simple query."""
+        """Send the backend's answers to the statement. The backend describes rows only in answer to a simple query."""
         if not any(data[0] == RowDescription.type for data in answers):
             self.announce()
         for data in answers:
@@ -123,19 +124,19 @@ class StatementPortal(Portal):
             await self.session.client.drain()
 
     async def ask_limit(self) -> None:
-        """`limit_time` by the session's statement_timeout, where nothing else is to be asked with it."""
+        """Apply the session's statement_timeout, if no other question to the backend is due."""
         [timeout] = await self.session.backend.run(_TIMEOUT)
         self.limit_time(int(timeout.rows[0][0] or 0) / 1000 or None)
 
     def limit_time(self, seconds: float | None) -> None:
-        """The statement may take so long, from when it came."""
+        """Limit the statement's time in seconds, counted from now, or the session's earlier deadline."""
         if seconds is not None and self._timer is not None:
             deadline = asyncio.get_running_loop().time() + seconds
             self._timer.reschedule(min(deadline, self.session.deadline or deadline))
 
     @abstractmethod
     async def run(self) -> None:
-        """Carry the statement out, and send everything up to CommandComplete."""
+        """Execute the statement, and send everything up to CommandComplete."""
 
 
 async def run_portal(portal: Portal, limit: int) -> None:
