@@ -1,1 +1,1 @@
-"""The talking: sockets, the PostgreSQL protocol, sessions, and the encoding of results."""
+"""The server side of PostgreSQL's protocol: sockets, sessions, statements, and the encoding of results."""

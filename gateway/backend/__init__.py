@@ -1,1 +1,1 @@
-"""A session's own connection to PostgreSQL: statements of the gateway's, analyses of the client's, errors."""
+"""A session's own connection to PostgreSQL: the gateway's statements, analyses of the client's, errors."""

@@ -1,16 +1,16 @@
-"""Asking PostgreSQL what a statement means: its analysed tree, its result columns, the types of its parameters.
+"""Asks PostgreSQL for a statement's analysis: its tree, its result columns, the types of its parameters.
 
-One round trip: the client's Parse and Describe, between two statements that switch `debug_print_rewritten` on and off
-for it. The tree comes as a notice at level LOG, which is for the gateway alone. Both settings are made with the
-effect of SET LOCAL, so that an error takes them back by itself.
+It takes one round trip: the client's Parse and Describe, between two statements that switch `debug_print_rewritten` on
+and off. The tree comes as a notice at level LOG, which the client does not get. Both settings have the effect of SET
+LOCAL, so that an error restores them.
 
-Functions may run while PostgreSQL analyses (the CHECK of a domain, for a literal of an array of it), and then it prints
-the trees of what is in them too, and what they RAISE: the statement's own is the last that PostgreSQL itself prints
-before ParseComplete, outside of any function.
+PostgreSQL may run functions during analysis (the CHECK of a domain, for a literal of an array of it). It then prints
+the trees of their statements too, and their RAISE messages. The statement's own tree is the last that PostgreSQL
+prints before ParseComplete, outside of any function.
 
-The names in a statement are resolved under locks on the shadows, which keep the schemas as they are. In a block these
-are given back at once, for the analysis is made in a savepoint that is undone (prepared statements outlive that): so no
-change of a schema waits for an open transaction. What the schemas were is kept as a mark instead.
+Analysis resolves names under locks on the shadows, which hold the schemas. In a block the analysis runs in a savepoint
+that is undone, which releases the locks (prepared statements outlive that). So no schema change waits for an open
+transaction. A mark records which schemas were used.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _T = TypeVar("_T")
 if TYPE_CHECKING:
     from planner.tree.tree_rights import Demand
 
-# In UTF-8, whatever the client's encoding is.
+# The tree comes in UTF-8, whatever the client's encoding is.
 _ON: Final = Statement(
     "SELECT pg_catalog.set_config('sluice.client_encoding', pg_sluice.backend_setting('client_encoding'), true),"
     " pg_catalog.set_config('client_encoding', 'UTF8', true),"
@@ -58,20 +58,20 @@ _OFF: Final = Statement(
 # Characters that take a millisecond to copy.
 _LARGE: Final = 1 << 20
 _TREE: Final = "rewritten parse tree:"
-# The file and the routine of PostgreSQL that print a tree. What RAISE sends has other ones, which nobody can choose.
+# The file and routine of PostgreSQL that print a tree. RAISE has others, which no client can choose.
 _PRINTED_BY: Final = ("print.c", "elog_node_display")
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaMark:
-    """How far the catalog's log of schema steps went, and the last change that the session's own transaction made."""
+    """The last step in the catalog's schema log, and the last schema change of the session's own transaction."""
 
     step: int
     own: int
 
     @classmethod
     def of(cls, text: bytes | None) -> SchemaMark:
-        """From what `pg_sluice.schema_mark` returns."""
+        """Parse the result of `pg_sluice.schema_mark`."""
         assert text is not None
         step, own = text.split()
         return cls(int(step), int(own))
@@ -79,13 +79,12 @@ class SchemaMark:
 
 @dataclass(slots=True)
 class Analysis:
-    """What PostgreSQL made of a statement.
+    """PostgreSQL's analysis of a statement.
 
-    `tree` is the text of the list of rewritten queries. `columns` is None where the
-    statement returns no rows. `notices` are those of the analysis itself, which the client is owed. `mark` says which
-    schemas it was made with; `timeout`, for how many seconds the session lets a statement go on; `views`, by OID, which
-    views were expanded, the rights that it `demands`, and the `asked_settings` of the client's own (known once it is
-    routed).
+    `tree` is the text of the list of rewritten queries. `columns` is None if the statement returns no rows. `notices`
+    are PostgreSQL's notices for the client. `mark` says which schemas were used; `timeout` is statement_timeout in
+    seconds; `views` are the expanded views by OID; `demands` are the rights that the statement needs. `asked_settings`
+    are the client's own settings that it reads, known after routing.
     """
 
     sql: str
@@ -101,7 +100,7 @@ class Analysis:
     _read: dict[Callable[[str], Any], tuple[str, Any]] = field(default_factory=dict, compare=False, repr=False)
 
     def taken_apart(self, how: Callable[[str], _T]) -> _T:
-        """What `how` reads in the statement's text, read once: it takes long where the text is long."""
+        """The result of `how` on the statement's text, computed once, because long texts take long."""
         sql, read = self._read.get(how, ("", None))
         if sql is not self.sql:
             read = how(self.sql)
@@ -113,7 +112,7 @@ class Analysis:
 async def analyse(  # noqa: C901  one case for each kind of answer
     backend: Backend, sql: str, *, name: str = "", parameter_types: tuple[int, ...] = (), sync: bool
 ) -> Analysis:
-    """Parse `sql` at the backend as the prepared statement `name`, and say what it is. Raises PostgreSQL's error.
+    """Parse `sql` at the backend as the prepared statement `name`, and return its analysis. Raises PostgreSQL's error.
 
     Without `sync` the implicit transaction stays open, and after an error the backend waits for Sync.
     """
@@ -153,8 +152,8 @@ async def analyse(  # noqa: C901  one case for each kind of answer
             case NoticeResponse(fields):
                 texts = dict(fields)
                 if _is_tree(texts):
-                    # The others are those of functions, and of the gateway's own statements; to describe EXECUTE may
-                    # bring that of what was prepared, once the statement is parsed.
+                    # The others belong to functions, and to the gateway's statements. Describing EXECUTE may print
+                    # the tree of the prepared statement, after the parse.
                     if closed == begins and not parsed and "W" not in texts:
                         tree = texts["D"]
                 elif texts.get("V") != "LOG":
@@ -176,14 +175,14 @@ async def analyse(  # noqa: C901  one case for each kind of answer
     if error is not None:
         raise error
     if tree is None:
-        # Without it nobody knows whether a shadow would be read: never relay on a guess.
+        # Without the tree, a read of a shadow could not be excluded: never relay on a guess.
         raise SluiceError(SqlState.INTERNAL_ERROR, "PostgreSQL did not say what the statement means")
     if backend.told is not None:
         await backend.told.refuse(tree)
     analysis.tree = tree if isinstance(tree, TreeText) else TreeText(tree)
     *_, encoding, timeout, mark = answers.DataRow.decode(bytes(answer[5:])).values
     if encoding != client_encoding(backend.parameters).encode():
-        # It was set since the last Sync, and the statement's text was read before that was known.
+        # It was set since the last Sync; the statement's text was decoded before that was known.
         raise unsupported("a change of client_encoding before other statements in the same pipeline")
     analysis.timeout = statement_timeout.seconds((timeout or b"0").decode())
     analysis.mark = SchemaMark.of(mark)
@@ -191,7 +190,7 @@ async def analyse(  # noqa: C901  one case for each kind of answer
 
 
 async def _decoded(frame: Frame) -> Message:
-    """A message; a large one is read off the event loop."""
+    """Decode a message; a large one off the event loop."""
     if not frame.is_large:
         return decode_backend(frame.type, frame.body)
     if frame.type == NoticeResponse.type:
@@ -200,7 +199,7 @@ async def _decoded(frame: Frame) -> Message:
 
 
 def _large_notice(data: bytes) -> NoticeResponse:
-    """A notice whose detail, if it is a tree, is made no text before it is small."""
+    """Decode a large notice, whose detail, if it is a tree, is made smaller before it is decoded."""
     places: dict[str, tuple[int, int]] = {}
     place = HEADER_BYTES
     while data[place]:
@@ -221,5 +220,5 @@ def _large_notice(data: bytes) -> NoticeResponse:
 
 
 def _is_tree(notice: Mapping[str, str]) -> bool:
-    """Whether PostgreSQL has printed a rewritten tree: the statement's, or a function's, which has a context."""
+    """Whether PostgreSQL has printed a rewritten tree, of the statement or, with a context, of a function."""
     return notice["M"] == _TREE and (notice.get("F"), notice.get("R")) == _PRINTED_BY

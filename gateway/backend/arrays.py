@@ -1,4 +1,4 @@
-"""PostgreSQL's arrays in text form, for the gateway's own statements (PostgreSQL documentation, 8.15.2)."""
+"""Writes PostgreSQL's arrays in text form, for the gateway's own statements (PostgreSQL documentation, 8.15.2)."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 
 def number_array(numbers: Iterable[int]) -> str:
-    """Of an integer type or of OIDs."""
+    """An array of an integer type or of OIDs."""
     return "{" + ",".join(map(str, numbers)) + "}"
 
 
 def text_array(texts: Iterable[str | None]) -> str:
-    """Of text."""
+    """An array of text."""
     escaped = (None if text is None else text.replace("\\", "\\\\").replace('"', '\\"') for text in texts)
     return "{" + ",".join("NULL" if text is None else f'"{text}"' for text in escaped) + "}"

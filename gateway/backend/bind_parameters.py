@@ -1,4 +1,4 @@
-"""The parameters of a Bind, read by PostgreSQL itself: it says what is wrong with them, or writes them canonically."""
+"""Has PostgreSQL read the parameters of a Bind: it reports errors in them, or writes them canonically."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from gateway.wire.framing import LARGE_BYTES
 from gateway.wire.messages import frontend
 from planner.spark.plan import Parameter
 
-# Texts longer than that, or more parameters, are read off the event loop.
+# Longer texts, or more parameters, are read off the event loop.
 _PLAIN_MAX: Final = 200
 _PLAIN_BYTES_MAX: Final = 65_536
 _INTEGER: Final = re.compile(rb"0|-?[1-9][0-9]*")
-# Of a target list (MaxTupleAttributeNumber is 1664); a statement may have 65,535 parameters.
+# Entries of a target list (MaxTupleAttributeNumber is 1664); a statement may have 65,535 parameters.
 _ENTRIES_MAX: Final = 1600
 _STYLES: Final = "SELECT pg_catalog.set_config('DateStyle', $1, true), pg_catalog.set_config('IntervalStyle', $2, true)"
 
@@ -31,12 +31,12 @@ _STYLES: Final = "SELECT pg_catalog.set_config('DateStyle', $1, true), pg_catalo
 async def bind_in_utf8(
     backend: Backend, encoding: ClientEncoding, message: frontend.Bind, types: Sequence[int]
 ) -> frontend.Bind:
-    """The message with its texts in UTF-8. Of binary values those with texts somewhere in them become text."""
+    """The message with its texts in UTF-8. Binary values of types that contain texts are given as text."""
     values, formats = list(message.parameters), list(message.parameter_formats)
     if len(formats) <= 1:
         formats = (formats or [0]) * len(values)
     if not encoding.converts or len(values) != len(types) or len(formats) != len(values):
-        return message  # or PostgreSQL says what is wrong
+        return message  # or PostgreSQL reports what is wrong
     places: list[int] = []
     for place, value in enumerate(values):
         if value is None or (value.isascii() and b"\0" not in value):
@@ -64,7 +64,7 @@ async def canonical_parameters(
 ) -> tuple[Parameter, ...]:
     """Each value as text in DateStyle ISO, IntervalStyle postgres and bytea hex.
 
-    Without `sync` the implicit transaction stays open. Raises PostgreSQL's own error for what is no value of its type.
+    Without `sync` the implicit transaction stays open. Raises PostgreSQL's error for an invalid value.
     """
     if not types:
         return ()
@@ -90,9 +90,9 @@ async def canonical_parameters(
 def plain_parameters(
     types: Sequence[int], values: Sequence[bytes | None], formats: Sequence[int]
 ) -> tuple[Parameter, ...] | None:
-    """The parameters, where they are few and short, and it takes no type's own code to write them canonically.
+    """The parameters in canonical form; None unless they are few, short, and canonical without their types' own code.
 
-    The backend has taken them, so they are values of their types; texts are in UTF-8.
+    The backend has accepted them, so they are valid; texts are in UTF-8.
     """
     if len(types) > _PLAIN_MAX or sum(len(value or b"") for value in values) > _PLAIN_BYTES_MAX:
         return None
@@ -124,7 +124,7 @@ def _parameters(types: Sequence[int], texts: Sequence[bytes | None]) -> tuple[Pa
 
 
 def _question(types: Sequence[int], values: Sequence[bytes | None], formats: Sequence[int]) -> Statement:
-    """Asks for the texts of some of the parameters."""
+    """The statement that asks for the texts of some of the parameters."""
     expressions = ", ".join(
         f"'\\x' OPERATOR(pg_catalog.||) pg_catalog.encode(${number}, 'hex')"
         if type_oid == BYTEA

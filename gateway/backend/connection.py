@@ -1,8 +1,8 @@
-"""A session's own connection to the catalog's PostgreSQL: the protocol from the client's side.
+"""A session's connection to the catalog's PostgreSQL: the client side of the protocol.
 
-Contract: one coroutine at a time uses a backend. `run` carries out statements of the gateway's own, whose notices
-never reach the client; `send` and `next` are for relaying. When the connection is lost every call raises
-`BackendLostError`, and the object is of no further use.
+Contract: one coroutine at a time uses a backend. `run` executes the gateway's own statements, whose notices never
+reach the client; `send` and `next` are for relaying. After the connection is lost, every call raises
+`BackendLostError`.
 """
 
 from __future__ import annotations
@@ -45,30 +45,30 @@ from gateway.wire.messages.layout import Message
 from gateway.wire.scram import MECHANISM, ClientKeys, ScramClient
 
 _READ_BYTES: Final = 1 << 17
-# In an ErrorResponse after which PostgreSQL ends the connection, and how long that takes it at most.
+# The severity in an ErrorResponse after which PostgreSQL ends the connection, and the greatest duration of that.
 _FATAL: Final = b"\0VFATAL\0"
 _ENDING: Final = (_FATAL, b"\0VPANIC\0")
 _COMMAND_MAX: Final = 1000  # a savepoint's name is much shorter
 _END_SECONDS: Final = 0.2
-# The names of the gateway's own portal and statements at the backend.
+# The names of the gateway's portal and statements at the backend.
 _PORTAL: Final = OWN
 _SWITCH: Final = f"{OWN}_switch"
-# So much of rows is kept until whoever takes them in parts gets the next.
+# Bytes of rows that are collected for one part.
 _PART_BYTES: Final = 8 << 20
-# Of what is sent, so much may wait.
+# Bytes that may wait to be sent.
 _BEHIND_BYTES: Final = 1 << 16
 _RELAYED_ROWS: Final = (DataRow, CopyData)
 
 Item = Frame | memoryview
 
 
-# The code of write_update's notice.
+# The SQLSTATE of write_update's notice.
 _SCHEMA_CHANGED: Final = b"CSLU01\x00"
 _NUMBER_LENGTH_MAX: Final = 19
 
 
 class BackendLostError(SluiceError):
-    """The connection to the catalog has gone, in the middle of whatever it was doing; `said` is the last it said."""
+    """The connection to the catalog is lost; `said` is PostgreSQL's last message."""
 
     def __init__(self, said: SluiceError | None = None) -> None:
         if said is not None:
@@ -85,10 +85,10 @@ class BackendLostError(SluiceError):
 
 @dataclass(slots=True)
 class Statement:
-    """A statement of the gateway's own: its text with $n, and parameters in text format (None for NULL).
+    """A statement of the gateway: its text with $n, and parameters in text format (None for NULL).
 
-    Where one with `bodies_only` has `take`, that is given parts of the rows as they come, and all that come before an
-    error; the result has the last part. What is `lasting` does something that is to last until the transaction ends
+    With `bodies_only`, `take` gets parts of the rows as they come, including all before an error; the result has the
+    last part. A `lasting` statement has an effect that must last until the transaction ends
     (gateway/transaction/transactional_ddl.py).
     """
 
@@ -104,8 +104,8 @@ class Statement:
 
 @dataclass(slots=True)
 class Result:
-    """What came back. Of a statement with `bodies_only`, rows come as the bodies of DataRow frames, undecoded: with
-    binary values they are the tuples of COPY's binary format.
+    """The result of a statement. With `bodies_only`, rows are the bodies of DataRow frames, undecoded; with binary
+    values they are the tuples of COPY's binary format.
     """
 
     rows: list[tuple[bytes | None, ...]] = field(default_factory=list)
@@ -117,7 +117,7 @@ class Result:
 
 
 class _Answers(asyncio.StreamReader):
-    """What PostgreSQL sends, to its end: an error of sending, after it has gone, does not hide why it went."""
+    """Reads PostgreSQL's messages to the end: an error of sending does not hide why the connection has ended."""
 
     def set_exception(self, exc: BaseException) -> None:  # noqa: ARG002  the name is asyncio's
         self.feed_eof()
@@ -129,7 +129,7 @@ class Backend:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, address: Address) -> None:
         self._reader = reader
         self._writer = writer
-        # The connection's socket once more: an error of sending closes the other with what has come and was not read.
+        # A duplicate of the socket: an error of sending closes the other one together with unread messages.
         self._unread = socket.socket(fileno=os.dup(writer.get_extra_info("socket").fileno()))
         self._scanner = RelayScanner()
         self._ready: deque[Item] = deque()
@@ -142,24 +142,24 @@ class Backend:
         self.address = address
         self.status = b"I"
         self.process_id = 0
-        self.started = 0  # as BackendId has it, once it has entered
+        self.started = 0  # as in BackendId, after the first identification
         self.key = b""
-        # Set once it is a client's.
+        # Set when the connection serves a client.
         self.told: Told | None = None
         self.parameters: dict[str, str] = {}
-        # The update of a schema that was published last, where other gateways have to hear of it (write_update in
+        # The latest schema update published here that other gateways must know (write_update in
         # catalog/sql/synchronisation.sql).
         self.changed_schema: int | None = None
-        # Lasting statements that were carried out since this was emptied; None while nobody asks.
+        # Lasting statements that were executed since the list was emptied; None if they are not recorded.
         self.repeated: list[Statement] | None = None
-        # The gateway's own savepoints that were begun and have not ended since this was emptied, innermost last.
+        # The gateway's open savepoints begun since the list was emptied, innermost last.
         self.savepoints: list[str] = []
-        # Called with ParameterStatus and NotificationResponse that arrive among the gateway's own statements.
+        # Called with ParameterStatus and NotificationResponse that come among the gateway's own statements.
         self.forward: Callable[[bytes], None] = lambda _: None
 
     @classmethod
     async def connect(cls, address: Address, parameters: Sequence[tuple[str, str]], keys: ClientKeys | None) -> Backend:
-        """Connect and log in; raises PostgreSQL's own error where it refuses."""
+        """Connect and log in; raises PostgreSQL's error if it refuses."""
         loop = asyncio.get_running_loop()
         reader = _Answers(limit=_READ_BYTES, loop=loop)
         protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
@@ -218,30 +218,30 @@ class Backend:
                     pass
 
     def send_in_utf8(self, sent: Sequence[bytes], *ends: Message) -> None:
-        """Send messages of the extended protocol whose texts are in UTF-8, then `ends` (Sync or Flush).
+        """Send messages of the extended protocol with texts in UTF-8, then `ends` (Sync or Flush).
 
-        Their answers stand between those of `switching`.
+        Their answers come between the answers to `switching`.
         """
         before, after = self.switching
         small: list[bytes] = []
         for part in (before, *sent, after, *(message.encode() for message in ends)):
             if len(part) < LARGE_BYTES:
                 small.append(part)
-            else:  # to copy it takes long
+            else:  # copying it takes long
                 self.send(b"".join(small), part)
                 small.clear()
         self.send(b"".join(small))
 
     @property
     def switching(self) -> tuple[bytes, bytes]:
-        """What switches to UTF-8 and back: a statement each, or nothing where the client's encoding needs none."""
+        """The statements that switch to UTF-8 and back, or none if the client's encoding needs none."""
         if not converts(self.parameters) or self.status == b"E":
             return b"", b""
         to, fro = (b"".join(encoded_parts(Statement(sql), _SWITCH)) for sql in (TO_UTF8, back(self.parameters)))
         return to, fro
 
     def send(self, *parts: bytes | memoryview) -> None:
-        """Put bytes on their way. Where the backend is gone, whoever waits for its answer hears why."""
+        """Begin to send bytes. If the backend is lost, the reader of the answer gets the reason."""
         for data in parts:
             if not self._writer.is_closing():
                 self._writer.write(data)
@@ -253,7 +253,7 @@ class Backend:
             self._writer.write_eof()
 
     async def drain(self) -> None:
-        """Wait until the backend takes more."""
+        """Wait until the backend accepts more."""
         try:
             await self._writer.drain()
         except OSError:
@@ -261,21 +261,21 @@ class Backend:
 
     @property
     def is_behind(self) -> bool:
-        """Whether it has not taken yet what was sent to it."""
+        """Whether sent bytes still wait for the backend."""
         return self._writer.transport.get_write_buffer_size() > _BEHIND_BYTES
 
     def put_back(self, item: Item) -> None:
-        """`next` gives it once more."""
+        """Make `next` return the item again."""
         self._ready.appendleft(item)
 
     def reading(self) -> asyncio.Task[bytes]:
-        """The read that is under way: done when `next` has something to give."""
+        """The present read, done when `next` has a result."""
         if self._reading is None:
             self._reading = asyncio.create_task(self._read())
         return self._reading
 
     async def _read(self) -> bytes:
-        """The next bytes; none at the end. What says why the connection ends comes together with the end."""
+        """The next bytes; none at the end. The reason for the connection's end comes together with the end."""
         data = await self._reader.read(_READ_BYTES)
         if data[:1] == b"E" and _FATAL in data:
             try:
@@ -292,18 +292,18 @@ class Backend:
 
     @property
     def identity(self) -> BackendId:
-        """Which backend it is, also after a restart of PostgreSQL."""
+        """Identifies the backend, also across restarts of PostgreSQL."""
         return BackendId(self.process_id, self.started)
 
     @property
     def has_more(self) -> bool:
-        """Whether `next` gives something without waiting."""
+        """Whether `next` returns without waiting."""
         return bool(self._ready)
 
     async def next(self) -> Item:
-        """The next frame, or the next run of rows as they came. May be cancelled without loss.
+        """The next frame, or the next run of rows as received. May be cancelled without loss.
 
-        What PostgreSQL says when it ends the connection comes as the error that is raised.
+        PostgreSQL's last message before it ends the connection is raised as an error.
         """
         item = await self._item()
         while isinstance(item, Frame) and item.type == ErrorResponse.type and self._is_last_word(item):
@@ -330,12 +330,12 @@ class Backend:
             self._ready.extend(self._scanner.feed(data))
         first = self._ready[0]
         if isinstance(first, Frame) and first.type == ErrorResponse.type:
-            # It stays where it is until it is as it should be: whoever waits may be cancelled.
+            # It stays in place until it is complete, because the caller may be cancelled.
             self._ready[0] = await aside(without_own_context, first, is_large=first.is_large)
         return self._ready.popleft()
 
     def _rest(self) -> bytes:
-        """What had come, and was not read, when an error of sending closed the connection."""
+        """The bytes that were received but not read when an error of sending closed the connection."""
         try:
             return self._unread.recv(_READ_BYTES, socket.MSG_DONTWAIT)
         except OSError:
@@ -345,19 +345,19 @@ class Backend:
         if not any(ends in frame.head for ends in _ENDING):
             return False
         error = ErrorResponse.decode(frame.body, strict=False).to_error()
-        error.fields.pop("W", None)  # where it was: mostly in what is the gateway's own
+        error.fields.pop("W", None)  # the context is mostly the gateway's own code
         self._last_word = error
         return True
 
     def abort(self, said: SluiceError) -> None:
-        """Drop the connection without a word, for nobody hears it: whoever waits for an answer meets this error."""
+        """Drop the connection without Terminate; callers that wait for an answer get this error."""
         self._last_word = said
         self._unread.close()
         self._writer.transport.abort()
         self.ended.set()
 
     def close(self) -> None:
-        """Drop the connection; PostgreSQL rolls back what was open."""
+        """Close the connection; PostgreSQL rolls back the open transaction."""
         self._unread.close()
         if self._reading is not None:
             self._reading.cancel()
@@ -367,11 +367,11 @@ class Backend:
             self._writer.close()
 
     async def run(self, *statements: Statement, sync: bool = True, switching: bool = True) -> list[Result]:
-        """Carry out statements of the gateway's own, in one round trip and, outside a block, one transaction.
+        """Execute statements of the gateway in one round trip and, outside of a block, in one transaction.
 
-        Raises the first error as SluiceError (without CONTEXT: it may quote what is the gateway's alone); those
-        after it are not carried out. Without `sync` the implicit transaction stays open. All is in UTF-8; without
-        `switching` in the client's encoding.
+        Raises the first error as SluiceError, without CONTEXT, which may quote the gateway's code; later statements do
+        not run. Without `sync` the implicit transaction stays open. All texts are in UTF-8; without `switching`, in
+        the client's encoding.
         """
         parameters = self.parameters if switching else {}
         order = switched([statement.sql for statement in statements], parameters, self.status)
@@ -461,7 +461,7 @@ class Backend:
             raise
 
     async def give_up(self) -> None:
-        """Cancel what the backend does, and take its answers off the wire up to ReadyForQuery."""
+        """Cancel the backend's statement, and read its answers up to ReadyForQuery."""
         await self.request_cancel()
         while True:
             item = await self.next()
@@ -469,7 +469,7 @@ class Backend:
                 return
 
     async def request_cancel(self) -> None:
-        """Ask PostgreSQL to cancel what this backend does, over a connection of its own."""
+        """Ask PostgreSQL to cancel this backend's statement, over a separate connection."""
         try:
             await self._request_cancel()
         except OSError:
@@ -490,8 +490,9 @@ class Backend:
 
 
 def _schema_change(frame: Frame) -> int | None:
-    """The number of the session's own change of a schema, if the message tells one (`pg_sluice.publish`). A client that
-    raises one like it makes itself wait."""
+    """The number of the session's own schema change, if the message has one (`pg_sluice.publish`). A client that
+    raises such a message delays only itself.
+    """
     if frame.type != NoticeResponse.type or _SCHEMA_CHANGED not in frame.head:
         return None
     number = dict(NoticeResponse.decode(frame.body, strict=False).fields).get("D", "")

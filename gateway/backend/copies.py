@@ -1,6 +1,6 @@
-"""COPY at the session's backend, for the gateway itself: rows of its own, and trials of what a client asks for.
+"""COPY at the session's backend for the gateway: to write its own rows, and to try a client's COPY.
 
-In the extended protocol, for a simple query would take the client's unnamed statement away.
+It uses the extended protocol, because a simple query would drop the client's unnamed statement.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from gateway.wire.messages.copy import CopyData, CopyDone, CopyFail, CopyInRespo
 from gateway.wire.messages.layout import Message
 
 _COPY_BYTES: Final = 1 << 20
-# What PostgreSQL says when the gateway ends a trial.
+# PostgreSQL's error when the gateway ends a trial.
 _TRIED: Final = "only tried by the gateway"
 
 
 def copy_data(data: bytes | memoryview) -> bytes:
-    """The data of a COPY as messages."""
+    """A COPY's data as messages."""
     starts = range(0, len(data), _COPY_BYTES)
     return b"".join(CopyData(bytes(data[start : start + _COPY_BYTES])).encode() for start in starts)
 
@@ -45,8 +45,9 @@ async def copy_in(
     *,
     in_utf8: bool = True,
 ) -> None:
-    """Carry out a COPY … FROM STDIN; `messages` are its CopyData, whole, without `in_utf8` in the client's encoding.
-    What PostgreSQL remarks is put in `notices`, also where it fails."""
+    """Execute a COPY … FROM STDIN. `messages` are its complete CopyData messages; without `in_utf8` they are in the
+    client's encoding. PostgreSQL's notices are added to `notices`, also after an error.
+    """
 
     async def parts() -> AsyncIterator[bytes]:
         for start in range(0, len(messages), _COPY_BYTES):
@@ -67,7 +68,7 @@ async def copy_pieces(
     *,
     in_utf8: bool,
 ) -> str:
-    """The same of data that comes in pieces; its tag. PostgreSQL's notices are kept."""
+    """Execute a COPY whose data comes in pieces; return its tag. PostgreSQL's notices are kept."""
 
     async def parts() -> AsyncIterator[bytes]:
         async for piece in pieces:
@@ -80,15 +81,16 @@ async def copy_pieces(
 
 
 class _Feeding:
-    """Sends a COPY's messages, then what ends it: CopyFail, where it is stopped or they fail. PostgreSQL hears nothing
-    else while it waits for them."""
+    """Sends a COPY's messages, then its end: CopyFail, if it is stopped or the data fails. Nothing else is sent
+    meanwhile.
+    """
 
     def __init__(self, backend: Backend, messages: AsyncIterator[bytes], after: bytes) -> None:
         self._backend = backend
         self._messages = messages
         self._after = after
         self._ended = False
-        self.failed = False  # PostgreSQL wants no more of them
+        self.failed = False  # PostgreSQL accepts no more messages
 
     async def run(self) -> None:
         try:
@@ -103,7 +105,7 @@ class _Feeding:
         self.end(CopyDone())
 
     def end(self, *last: Message) -> None:
-        """What comes last, and Sync; once."""
+        """Send the last message and Sync, once."""
         if not self._ended:
             self._ended = True
             self._backend.send(b"".join(each.encode() for each in last) + self._after + frontend.Sync().encode())
@@ -117,7 +119,7 @@ async def _copy(
     *,
     in_utf8: bool,
 ) -> str:
-    """Carry out a COPY … FROM STDIN of these CopyData; its tag."""
+    """Execute a COPY … FROM STDIN with these CopyData messages; return its tag."""
     prepared, executed, closed = encoded_parts(Statement(sql))
     switch, switch_back = backend.switching
     begin = prepared + executed if in_utf8 else prepared + switch_back + executed
@@ -166,9 +168,9 @@ async def _next_frame(backend: Backend) -> Frame:
 async def try_copy(
     backend: Backend, sql: str, before: Sequence[Statement] = (), after: Sequence[Statement] = ()
 ) -> SluiceError | None:
-    """Let PostgreSQL begin a COPY, of which it is to get no data, between statements that take it back.
+    """Let PostgreSQL begin a COPY without data, between statements that undo it.
 
-    Raises what PostgreSQL refuses; returns what it would refuse once it has asked for data.
+    Raises PostgreSQL's refusal; returns the error that PostgreSQL would raise after asking for data.
     """
     *begin, _ = encoded_parts(Statement(sql))
     sync = frontend.Sync().encode()
@@ -204,7 +206,7 @@ async def try_copy(
 
 
 async def close_unnamed_portal(backend: Backend) -> None:
-    """What a simple query does first: the last portal without a name goes, and the snapshot that it holds."""
+    """Close the unnamed portal, with its snapshot, as a simple query does first."""
     backend.send(frontend.Close(b"P", "").encode() + frontend.Sync().encode())
     while True:
         item = await backend.next()

@@ -1,4 +1,4 @@
-"""Hosts and ports in URIs: where a catalog's PostgreSQL is."""
+"""Reads host, port and database of a catalog's URI."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from catalog.postgres.embedded import PORT, SUPERUSER
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where the catalog's PostgreSQL listens: a socket's folder or a host, and the port."""
+    """The address of the catalog's PostgreSQL: a socket's folder or a host, and the port."""
 
     host: str
     port: int
 
 
 def in_url(host: str) -> str:
-    """A host as it stands in front of a port: an IPv6 address in brackets."""
+    """A host as it stands before a port: an IPv6 address in brackets."""
     return f"[{host}]" if ":" in host else host
 
 

@@ -1,4 +1,4 @@
-"""Statements of the gateway's own as messages to the backend."""
+"""Encodes the gateway's own statements as messages for the backend."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from gateway.wire.messages.layout import Message
 if TYPE_CHECKING:
     from gateway.backend.connection import Statement
 
-# How many CloseCompletes a statement of the gateway's own brings: the last one ends its answers.
+# CloseCompletes for each statement of the gateway; the last one ends its answers.
 CLOSES: Final = 4
-# Texts of so many characters are kept in their encoded form.
+# Texts up to this length are kept in encoded form.
 _KEPT_TEXT_MAX: Final = 4096
-# A value takes as long to encode as so many bytes.
+# A value takes as long to encode as this many bytes.
 _VALUE_COST: Final = 256
 
 
 def is_large(statement: Statement) -> bool:
-    """Whether it takes more than a moment to encode."""
+    """Whether encoding takes long."""
     size = len(statement.sql) + sum(len(value) for value in statement.parameters if value is not None)
     return size >= LARGE_BYTES
 
 
 def encoded(statements: Sequence[Statement]) -> list[bytes]:
-    """Large ones stay parts, for it takes time to put them together."""
+    """The messages of the statements. Large ones stay in parts, because joining them takes time."""
     small: list[bytes] = []
     parts: list[bytes] = []
     for statement in statements:
@@ -43,15 +43,15 @@ def encoded(statements: Sequence[Statement]) -> list[bytes]:
 
 
 def encode_statement(statement: Statement) -> bytes:
-    """Parse, Bind, Execute under the gateway's own names, which leave the client's unnamed ones alone.
+    """Parse, Bind and Execute under the gateway's own names, which leave the client's unnamed ones alone.
 
-    Both outlive an error (the portal until ROLLBACK), so the names are freed before as well as after.
+    Both names outlive an error (the portal until ROLLBACK), so they are closed before and after.
     """
     return b"".join(encoded_parts(statement))
 
 
 def encoded_parts(statement: Statement, name: str = OWN) -> tuple[bytes, bytes, bytes]:
-    """Everything up to Parse, Bind and Execute, and what comes after them."""
+    """The messages up to Parse, Bind and Execute, and the messages after them."""
     values = tuple(value.encode() if isinstance(value, str) else value for value in statement.parameters)
     types, formats = tuple(statement.parameter_types), tuple(statement.parameter_formats)
     before, execute, after = _around(name)
@@ -62,7 +62,7 @@ def encoded_parts(statement: Statement, name: str = OWN) -> tuple[bytes, bytes, 
 
 @lru_cache(8)
 def _around(name: str) -> tuple[bytes, bytes, bytes]:
-    """What frees the names before Parse, what executes the portal, and what frees the names again."""
+    """The messages that close the names before Parse, execute the portal, and close the names again."""
     statement, portal = frontend.Close(b"S", name).encode(), frontend.Close(b"P", name).encode()
     return statement + portal, frontend.Execute(name).encode(), portal + statement
 
@@ -75,13 +75,13 @@ def _bind(name: str, formats: tuple[int, ...], values: tuple[bytes | None, ...],
     return frontend.Bind(name, name, formats, values, (result_format,)).encode()
 
 
-# Most statements are the same again and again.
+# Most statements repeat.
 _kept_parse: Final = lru_cache(1024)(_parse)
 _kept_bind: Final = lru_cache(64)(_bind)
 
 
 async def encode_messages(messages: Sequence[Message]) -> list[bytes]:
-    """Messages of the extended protocol; large ones are encoded off the event loop."""
+    """Encode messages of the extended protocol; large ones off the event loop."""
     return [await aside(_encoded, message, is_large=_takes_long(message)) for message in messages]
 
 

@@ -1,6 +1,6 @@
-"""The CONTEXT of PostgreSQL's errors, without the functions of Sluice's own in the catalog that raise many of them.
+"""Removes Sluice's own functions from the CONTEXT of PostgreSQL's errors, many of which they raise.
 
-What is left are the client's functions and statements, as if PostgreSQL itself had refused what they do.
+The client's functions and statements are left, as if PostgreSQL itself had raised the error.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from gateway.wire.framing import Frame
 
 _CONTEXT: Final = b"W"
 _FUNCTION: Final = b"function pg_sluice."
-# What is looked through in a moment.
+# Bytes that are searched without delay.
 _SLICE: Final = 1 << 20
-# A line of such a function, and before it the statement in it that failed.
+# A line of such a function, preceded by the failing statement in it.
 _OWN: Final = re.compile(
     rb'(?:^SQL (?:statement|expression) "(?:(?!^(?:PL/pgSQL|SQL) ).|\n)*?)?^PL/pgSQL function pg_sluice\.[^\n]*\n?',
     re.MULTILINE,
@@ -24,7 +24,7 @@ _LENGTH: Final = struct.Struct("!I")
 
 
 def without_own_context(error: Frame) -> Frame:
-    """An ErrorResponse, in whatever encoding: all of them have ASCII's line feed and NUL for nothing else."""
+    """An ErrorResponse, in any encoding: in all of them, ASCII's line feed and NUL mean themselves."""
     places = range(0, len(error.data), _SLICE)
     if all(error.data.find(_FUNCTION, at, at + _SLICE + len(_FUNCTION)) < 0 for at in places):
         return error
@@ -34,6 +34,6 @@ def without_own_context(error: Frame) -> Frame:
 
 
 def _outside(context: bytes) -> bytes:
-    """The field without what is in Sluice's functions; empty if nothing is left."""
+    """The field without lines of Sluice's functions; empty if nothing is left."""
     left = _OWN.sub(b"", context[1:]).removesuffix(b"\n")
     return _CONTEXT + left if left else b""

@@ -1,9 +1,9 @@
-"""Locks on shadows that a change of a schema needs, taken without keeping others waiting behind it.
+"""Takes locks on shadows for schema changes without making other sessions wait behind them.
 
-PostgreSQL queues: whoever waits for the lock of an altered table keeps off everybody who comes after him, even those
-who only read, for as long as somebody before him holds his (a cursor that is open, CREATE VIEW in a block). So a
-change here tries for a moment, gives up, and tries again a moment later. A deadlock is found by PostgreSQL, which has
-to see both wait: where somebody waits for this transaction, it waits for once as long as that takes.
+PostgreSQL queues lock requests. A request for the lock of an altered table blocks all later ones, reads included,
+while an earlier holder keeps its lock (an open cursor, CREATE VIEW in a block). So a schema change tries for a moment,
+gives up, and tries again later. PostgreSQL finds a deadlock only if both sessions wait. If another session waits for
+this transaction, one attempt waits long enough for that.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ def _go_on() -> None:
 
 
 async def patiently(backend: Backend, carry_out: Callable[[], Awaitable[_T]], check: Callable[[], None] = _go_on) -> _T:
-    """Carry out, in a savepoint, what may need the locks of tables; again where others have them.
+    """Run statements that may need table locks, in a savepoint; repeat while other sessions hold the locks.
 
-    The backend is in a block that works. Raises what `carry_out` raises, 55P03 when the client's lock_timeout is over,
-    and what `check` raises between two attempts: PostgreSQL forgets a cancel that comes while it has nothing to do.
+    The backend is in a block that has not failed. Raises the errors of `carry_out`, 55P03 after the client's
+    lock_timeout, and the errors of `check` between two attempts: PostgreSQL forgets a cancel for an idle backend.
     """
     started = time.monotonic()
     milliseconds = _MOMENT_MILLISECONDS

@@ -1,8 +1,7 @@
-"""Names of the gateway's own at a client's backend: of savepoints, statements, portals, cursors and temporary tables.
+"""The gateway's names at a client's backend: of savepoints, statements, portals, cursors and temporary tables.
 
-PostgreSQL keeps these with the client's, so they are names that no client comes upon: a new one with every start of the
-gateway. What savepoints are called shows in pg_stat_activity; so a client that names one of them nevertheless is told
-that it has none of that name, as it is.
+PostgreSQL keeps them in the client's namespaces, so they contain a random part, new at each start of the gateway.
+Savepoints' names show in pg_stat_activity. A client that uses one gets the error for a missing savepoint.
 """
 
 from __future__ import annotations
@@ -14,14 +13,14 @@ from catalog.errors import SluiceError, SqlState
 from planner.syntax.statements import Statement
 from planner.syntax.transaction_commands import TransactionCommand, savepoint_name
 
-# What all of them begin with. It needs no quotes, and leaves much of the 63 bytes that names have.
+# The prefix of all of them. It needs no quotes, and leaves most of a name's 63 bytes.
 OWN: Final = f"pg_sluice_{secrets.token_hex(8)}"
 
 
 def refuse_own_savepoint(statement: Statement, command: object, *, failed: bool) -> None:
-    """3B001 for a client's statement about a savepoint of the gateway's, 42939 where it wants to make one.
+    """Raise 3B001 for a client's statement about a savepoint of the gateway, and 42939 if it would make one.
 
-    Of a transaction that has `failed`, PostgreSQL refuses all but to go back.
+    In a `failed` transaction, PostgreSQL refuses everything but ROLLBACK TO.
     """
     if not isinstance(command, TransactionCommand):
         return

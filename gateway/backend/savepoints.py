@@ -1,7 +1,7 @@
-"""Every savepoint that the gateway makes at a session's backend: one row each, and nowhere else.
+"""All savepoints that the gateway makes at a session's backend, one row each.
 
-Savepoints nest in the order of the table at most: one that is made within another is undone or released before it.
-Names begin with what no client comes upon (`own_names`). Source: PostgreSQL documentation, SAVEPOINT.
+Savepoints nest in the order of the table at most: an inner one is undone or released before its outer one. Clients
+cannot guess their names (`own_names`). Source: PostgreSQL documentation, SAVEPOINT.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from gateway.backend.own_names import OWN
 
 
 class Savepoint(NamedTuple):
-    """What begins it, goes back to it, and ends it; `undo` goes back and ends it, with the locks taken since."""
+    """The statements that begin a savepoint, return to it, and release it; `undo` returns and releases, which frees
+    later locks.
+    """
 
     begin: Statement
     again: Statement
@@ -33,25 +35,25 @@ def _savepoint(purpose: str) -> Savepoint:
     )
 
 
-# Around each savepoint of the client's in a READ ONLY block: there the gateway may write.
+# Around each savepoint of the client in a READ ONLY block: the gateway may write there.
 READ_ONLY: Final = _savepoint("read_only")
-# The changes of schemas that a block has deferred, while a statement needs them.
+# The deferred schema changes of a block, while a statement needs them.
 WINDOW: Final = _savepoint("window")
-# The parts of a statement with data-modifying WITH, to which each attempt goes back.
+# The parts of a statement with data-modifying WITH, to which each attempt returns.
 WITH: Final = _savepoint("with")
-# A batch of one INSERT, undone as a whole where a row of it fails.
+# A batch of one INSERT, undone as a whole if a row fails.
 REPEATED: Final = _savepoint("repeated")
-# Functions that are watched for what they touch.
+# Functions under the function guard.
 GUARDED: Final = _savepoint("guarded")
 # Shadows that are filled for functions and triggers.
 FILLED: Final = _savepoint("filled")
-# What VOLATILE functions of a query do, which lasts though the copied rows do not.
+# The effects of a query's VOLATILE functions, which last while the copied rows are removed.
 EFFECTS: Final = _savepoint("effects")
-# A look at the shadow, or rows in it: PostgreSQL judges, the gateway reads, and all of it is undone.
+# A trial over the shadow, or copied rows in it: PostgreSQL judges, the gateway reads, and everything is undone.
 TRIAL: Final = _savepoint("trial")
-# The statement within such a trial, before which the copied rows are read again.
+# The statement within such a trial; before it, the copied rows are read again.
 STATEMENT: Final = _savepoint("statement")
-# Locks that are waited for in moments.
+# Locks that are taken in short attempts.
 PATIENCE: Final = _savepoint("patience")
 
 ALL: Final = (READ_ONLY, WINDOW, WITH, REPEATED, GUARDED, FILLED, EFFECTS, TRIAL, STATEMENT, PATIENCE)

@@ -1,4 +1,4 @@
-"""TRUNCATE of shadows, past the guard that refuses it to whoever else does that (catalog/sql/ddl.sql)."""
+"""TRUNCATE of shadows, which a guard refuses to clients (catalog/sql/ddl.sql)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 async def past_guard(backend: Backend, truncate: Statement) -> tuple[Statement, Statement, Statement]:
-    """What has to be run for a TRUNCATE, the second of these, to be carried out. The session is as it was after it."""
+    """Three statements, the second of which is the TRUNCATE; the session is unchanged afterwards."""
     [before] = await backend.run(Statement("SHOW session_replication_role"))
     return (
         catalog_calls.set_replication_role("local"),

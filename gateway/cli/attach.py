@@ -1,7 +1,7 @@
-"""`sluice attach`: how DuckDB is told where the lake is.
+"""`sluice attach`: prints the statement with which DuckDB attaches the lake.
 
-It logs in as a role that may read the lake's metadata and nothing else, whoever gateways log in as: what owners of the
-database set for its sessions, or define there, runs with no rights of a superuser's.
+It uses a role that may only read the lake's metadata, whatever role gateways use. So settings and objects that
+database owners define for its sessions run without superuser rights.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from gateway.server.data_directory import DataDirectory
 
 
 def attach_statement(directory: DataDirectory, catalog: str | None) -> str:
-    """The statement with which DuckDB, its extensions ducklake and postgres loaded, reads the lake."""
+    """The statement with which DuckDB, with its extensions ducklake and postgres loaded, attaches the lake."""
     dsn = catalog
     if dsn is None:
         if not (directory.catalog / "cluster").exists():

@@ -1,4 +1,4 @@
-"""`sluice check`: whether the lake's files are what the catalog says, at every snapshot, and rows keep constraints."""
+"""`sluice check`: compares the lake's files with the catalog at every snapshot, and checks rows for constraints."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from storage.maintenance.consistency import check_constraints
 
 
 async def check(directory: DataDirectory, catalog: str | None) -> list[str]:
-    """The faults found, a line each."""
+    """The faults found, one line each."""
     async with opened(directory, catalog) as store:
         store.readers.begin()
-        await store.readers.start()  # nobody removes what is read below: it begins before every snapshot
+        await store.readers.start()  # no file may be removed while it is read; this begins before every snapshot
         versions = await store.history()
         rows = await store.fetch("SELECT value FROM pg_ducklake.ducklake_metadata WHERE key = 'data_path'")
         data_path = rows[0]["value"]
@@ -27,7 +27,7 @@ async def check(directory: DataDirectory, catalog: str | None) -> list[str]:
         findings += [Finding("snapshot", path, message) for path, message in await unreadable(store)]
         relations = await store.fetch("SELECT relid::bigint FROM pg_sluice.relation")
         newest = await store.versions([row["relid"] for row in relations])
-        # What cannot be read has been said already.
+        # Unreadable files have been reported already.
         broken = {
             finding.path.rpartition("/")[0] + "/" for finding in findings if finding.kind not in {"orphan", "snapshot"}
         }

@@ -24,16 +24,16 @@ _DIRECTORY_VARIABLE: Final = "SLUICE_DATA_DIR"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Carry out a command; the exit status is 0 where it did what it says."""
+    """Run a command; the exit status is 0 if it succeeded."""
     options = _parser().parse_args(arguments)
-    # Whatever this process or one that it starts makes, files of the lake and temporary ones, is for its user alone.
+    # All files of this process and its children, of the lake and temporary ones, are for its user only.
     os.umask(0o077)
     _log_to_stderr()
     directory = DataDirectory(options.data_dir)
     try:
         values = resolved(vars(options), os.environ, options.config or _file_in(options.data_dir))
         match options.command:
-            # Each command imports what it needs: Spark and the planner alone take a second.
+            # Each command imports only what it needs: Spark and the planner take a second.
             case "serve":
                 begin_with_deep_stack()
                 from gateway.cli.serve import serve  # noqa: PLC0415
@@ -65,18 +65,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _file_in(directory: Path) -> Path | None:
-    """The folder's file of settings, where it has one."""
+    """The folder's settings file, if it has one."""
     file = directory / FILE_NAME
     return file if file.exists() else None
 
 
 def _log_to_stderr() -> None:
-    """Warnings go to stderr, but for those of the JVM's and PostgreSQL's clients: that one of these is dead is reported
-    where a statement meets it, in one line."""
+    """Log warnings to stderr, except those of the clients of the JVM and PostgreSQL: a statement that finds one dead
+    reports that in one line.
+    """
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s: %(message)s", stream=sys.stderr)
     for name in ("py4j", "asyncpg"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    # What Py4J meets while it sends, it says to the root logger.
+    # Py4J logs errors of sending to the root logger.
     logging.getLogger().addFilter(lambda record: Path(record.pathname).parent.name != "py4j")
 
 

@@ -1,4 +1,4 @@
-"""The catalog of a lake, for a command that looks at it: whether or not a gateway serves it."""
+"""Opens a lake's catalog for a command, whether a gateway serves it or not."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gateway.server.data_directory import DataDirectory
 
 @asynccontextmanager
 async def opened(directory: DataDirectory, catalog: str | None) -> AsyncIterator[Store]:
-    """Reads of the catalog. An embedded one that no gateway serves is started for the while."""
+    """Reads of the catalog. An embedded one without a gateway is started meanwhile."""
     if catalog is not None:
         async with _store(catalog) as store:
             yield store

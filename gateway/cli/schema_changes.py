@@ -1,4 +1,4 @@
-"""`sluice changes`: the changes of schemas that are at work, each with how far it is, and the last that are done."""
+"""`sluice changes`: shows running schema changes with their progress, and the last finished ones."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ _BAR: Final = 20
 
 
 async def show_changes(directory: DataDirectory, catalog: str | None, out: TextIO, *, watch: bool) -> None:
-    """Write them; with `watch`, again and again until cancelled: in a terminal in place of what was there before, else
-    what has changed."""
+    """Write them. With `watch`, repeat until cancelled: a terminal shows the present state, other output only what has
+    changed.
+    """
     async with opened(directory, catalog) as store:
         shown = await _show(store, out, [])
         while watch:
@@ -44,7 +45,7 @@ async def _show(store: Store, out: TextIO, before: Sequence[str]) -> list[str]:
         back = f"\x1b[{len(before)}F\x1b[J" if before else ""
         out.write(back + "".join(f"{line}\n" for line in lines))
     else:
-        # How long it takes is no news by itself.
+        # A new duration alone is not shown.
         known = {_untimed(line) for line in before}
         out.writelines(f"{line}\n" for line in lines if _untimed(line) not in known)
     out.flush()
@@ -52,7 +53,7 @@ async def _show(store: Store, out: TextIO, before: Sequence[str]) -> list[str]:
 
 
 def change_line(change: Mapping[str, Any], *, bar: bool) -> str:
-    """One change: what is known of it, and how it goes or went."""
+    """One line for a change: its subject, progress and outcome."""
     statement = " ".join(change["statement"].split())
     about = f"{change['relation']}  {statement}  by {change['started_by']}"
     if change["finished"]:

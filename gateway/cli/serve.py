@@ -1,4 +1,4 @@
-"""Putting a gateway together and taking it down: catalog, Spark, socket, signals."""
+"""`sluice serve`: starts and stops a gateway: catalog, Spark, socket, signals."""
 
 from __future__ import annotations
 
@@ -137,15 +137,15 @@ async def serve(directory: DataDirectory, options: Options) -> None:
 
 
 def _number(store: Store, number: int) -> None:
-    """What is written from here on, files and changes of schemas, is written under that number."""
+    """From now on, record files and schema changes under the gateway's number."""
     layout.write_as(number)
     store.gateway_number = number
 
 
 async def _clean_up(store: Store, dsn: str, data_path: str, ended: frozenset[int]) -> None:
-    """Remove what gateways have left behind that are gone, and undo what they have left half done."""
+    """Remove files of ended gateways, and undo their unfinished schema changes."""
     await undo_abandoned(dsn)
-    # First, which have ended: whatever these have published is in what is read of the catalog after that.
+    # Ended gateways come first: everything that they have published is then in later reads of the catalog.
     written = await asyncio.to_thread(written_by, data_path, ended)
     published = {*await store.published(written), *await store.sidecars.paths()}
     removed = await asyncio.to_thread(remove_leftovers, data_path, written, published)

@@ -1,4 +1,4 @@
-"""What `sluice serve` runs with."""
+"""The options of `sluice serve`."""
 
 from __future__ import annotations
 
@@ -21,14 +21,13 @@ _EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What `sluice serve` was given. `catalog` is a postgresql:// URI, or None for the embedded one.
+    """The options of `sluice serve`. `catalog` is a postgresql:// URI, or None for the embedded one.
 
-    Without `maintenance`, this gateway does none in the background. `grace` is for how many seconds SIGTERM lets
-    statements go on; `unread_limit` how many bytes of disk the rows may take that clients have not read,
-    `temp_file_limit` how many those that are kept until a statement is over. `spark_conf` are the user's settings of
-    Spark (storage.spark.spark_conf). `engine` is what `sluice.engine` is where nobody has set it
-    (gateway.statement.query_placement). `shuffled` is for tests: the seed of blocks out of order
-    (storage.spark.shuffled_blocks).
+    Without `maintenance`, this gateway runs no background maintenance. `grace` is the time in seconds that SIGTERM
+    leaves to statements. `unread_limit` limits the disk space of unread rows in bytes, `temp_file_limit` that of rows
+    kept until a statement ends. `spark_conf` are the user's Spark settings (storage.spark.spark_conf). `engine` is the
+    default of `sluice.engine` (gateway.statement.query_placement). `shuffled` is for tests: the seed of blocks out of
+    order (storage.spark.shuffled_blocks).
     """
 
     host: str
@@ -49,5 +48,7 @@ class Options:
 
     @property
     def address(self) -> str:
-        """By what `pg_sluice.nodes` tells it from others: a gateway that listens everywhere has its machine's name."""
+        """The gateway's name in `pg_sluice.nodes`: its address, or its machine's name if it listens at all
+        addresses.
+        """
         return f"{socket.gethostname() if self.host in _EVERYWHERE else in_url(self.host)}:{self.port}"

@@ -1,4 +1,4 @@
-"""What `sluice` can be told, as one table: by option, by variable or by file.
+"""The settings of `sluice` in one table: as option, environment variable or file entry.
 
 The command line wins over variables (`SLUICE_MAX_CONNECTIONS` for `--max-connections`), these over the file
 (`max-connections = 200` in `sluice.toml`), and that over the default. The help and docs/operations.md are printed from
@@ -64,7 +64,7 @@ def _seconds(text: str) -> float:
 
 
 def _login_seconds(text: str) -> float:
-    """As long as PostgreSQL allows at most."""
+    """At most as long as PostgreSQL allows."""
     seconds = _seconds(text)
     if not 0 < seconds <= _AUTHENTICATION_SECONDS_MAX:
         raise ValueError(f"expected seconds, more than 0 and {_AUTHENTICATION_SECONDS_MAX} at most")
@@ -93,8 +93,9 @@ def _pair(text: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """`read` makes a value of a text, or raises ValueError. One that is `several` may be given more than once: its
-    value is a tuple. `described` says the default where its value does not."""
+    """`read` makes a value of a text, or raises ValueError. A setting that is `several` may be given repeatedly: its
+    value is a tuple. `described` names the default if its value does not.
+    """
 
     name: str
     metavar: str
@@ -106,17 +107,17 @@ class Setting:
 
     @property
     def key(self) -> str:
-        """Its name as Python writes it."""
+        """Its name in Python."""
         return self.name.replace("-", "_")
 
     @property
     def variable(self) -> str:
-        """The variable of the environment that says it."""
+        """Its environment variable."""
         return f"SLUICE_{self.key.upper()}"
 
     @property
     def default_text(self) -> str:
-        """The default, for readers."""
+        """The default, for documentation."""
         if self.described or self.default is None:
             return self.described
         if isinstance(self.default, bool):
@@ -195,12 +196,12 @@ SETTINGS: Final = (
 )
 _BY_NAME: Final = {setting.name: setting for setting in SETTINGS}
 assert len(_BY_NAME) == len(SETTINGS), "a setting stands twice in the table"
-# What other commands than `serve` are told, too.
+# Settings of other commands than `serve`, too.
 COMMON: Final = ("catalog",)
 
 
 def add_options(parser: argparse.ArgumentParser, names: Sequence[str]) -> None:
-    """An option for each of these settings. What is not given is not in the parser's result."""
+    """Add an option for each of these settings. Options that are not given are not in the parser's result."""
     for name in names:
         setting = _BY_NAME[name]
         default = f"; {setting.default_text}" if setting.default_text else ""
@@ -215,10 +216,10 @@ def add_options(parser: argparse.ArgumentParser, names: Sequence[str]) -> None:
 
 
 def resolved(given: Mapping[str, Any], environment: Mapping[str, str], file: Path | None) -> dict[str, Any]:
-    """The value of every setting, by its `key`. Texts are read here; `given` are the command line's, read already.
+    """The value of every setting, by its `key`. Texts are read here; `given` are the command line's, already read.
 
-    What may be said more than once adds up, the strongest last. 22023 where a text is no value, or a name no setting;
-    58030 where the file cannot be read.
+    Repeatable settings are joined, the strongest source last. 22023 for an invalid value or an unknown name; 58030 if
+    the file cannot be read.
     """
     in_file = {} if file is None else _of_file(file)
     values: dict[str, Any] = {}
@@ -271,7 +272,7 @@ def _read(setting: Setting, text: str, where: str) -> Any:
 
 
 def _words(setting: Setting, text: str) -> list[str]:
-    """The words of a variable that holds several values."""
+    """The words of a variable with several values."""
     try:
         return shlex.split(text)
     except ValueError as error:
@@ -301,7 +302,7 @@ def _of_file(file: Path) -> dict[str, list[str]]:
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """TOML takes the dots of `spark.executor.memory = "8g"` for tables in tables."""
+    """TOML reads the dots of `spark.executor.memory = "8g"` as nested tables."""
     for name, value in values.items():
         if isinstance(value, dict):
             yield from _flat(value, f"{prefix}{name}.")

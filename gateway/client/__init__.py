@@ -1,1 +1,1 @@
-"""A client's connection: frames in, bytes out, backpressure, and the client's encoding."""
+"""A client's connection: incoming frames, outgoing bytes, backpressure, and the client's encoding."""

@@ -1,4 +1,4 @@
-"""A client's connection: frames in, bytes out, with backpressure."""
+"""A client's connection: incoming frames and outgoing bytes, with backpressure."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from gateway.wire.messages.backend import ErrorResponse, FieldDescription, Notic
 from gateway.wire.messages.layout import Message
 
 _READ_BYTES: Final = 1 << 17
-# What may wait in memory for a client that does not read; `drain` waits above it.
+# Bytes that may wait in memory for a slow client; above it, `drain` waits.
 _WRITE_BYTES_MAX: Final = 1 << 20
 
 
 class ClientGoneError(Exception):
-    """The client has closed its connection, or it broke."""
+    """The client has closed its connection, or the connection is broken."""
 
 
 class Client:
-    """One socket. `frame` is the only reader; writers call `drain` as often as they write much.
+    """One socket. `frame` is the only reader; writers call `drain` after large writes.
 
-    `peer` is the address that it came from, known from the start: a socket that has been reset tells none any more.
-    `sent_bytes` counts what has been queued for the client: what was said cannot be taken back.
+    `peer` is the client's address, read at the beginning, because a socket that was reset has none. `sent_bytes`
+    counts the bytes queued for the client, which cannot be taken back.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Client:
         self._reader = reader
         self._writer = writer
         self._frames = FrameReader()
-        self._held: deque[Frame] = deque()  # that were taken, and are to be taken again
+        self._held: deque[Frame] = deque()  # frames to return again
         self._turns = LoopTurns()
         self.peer = peer
         self.encrypted = encrypted
@@ -49,44 +49,44 @@ class Client:
 
     @property
     def application_protocol(self) -> str | None:
-        """What TLS has agreed on by ALPN."""
+        """The protocol that TLS has agreed on by ALPN."""
         tls = self._writer.get_extra_info("ssl_object")
         return None if tls is None else tls.selected_alpn_protocol()
 
     async def exactly(self, count: int) -> bytes:
-        """So many bytes of what has no frames: of the startup phase."""
+        """The next `count` bytes, for the startup phase, which has no frames."""
         try:
             return await self._reader.readexactly(count)
         except (OSError, EOFError):
             raise ClientGoneError from None
 
     async def sasl_body(self) -> bytes:
-        """The body of the next message, which has to be one of a SASL exchange."""
+        """The body of the next message, which must belong to a SASL exchange."""
         while (body := self._frames.next_sasl()) is None:
             await self._feed()
         return body
 
     async def frame(self) -> Frame:
-        """The next frame that the client sent. May be cancelled without loss."""
+        """The client's next frame. May be cancelled without loss."""
         await self.give_way()
         while (frame := self.at_hand()) is None:
             await self._feed()
         return frame
 
     async def give_way(self) -> None:
-        """Let others have the event loop, where this session has had it for its turn."""
+        """Let other tasks run, after this session's turn on the event loop."""
         await self._turns.give_way()
 
     def at_hand(self) -> Frame | None:
-        """The next frame, where it has come as a whole."""
+        """The next frame, if it has been received completely."""
         return self._held.popleft() if self._held else self._frames.next_frame()
 
     def hold(self, frame: Frame) -> None:
-        """`frame` is to be the next once more."""
+        """Make `frame` return this one again."""
         self._held.appendleft(frame)
 
     async def copy_data(self) -> bytes:
-        """The payloads of the CopyData frames at hand, waiting for one; empty where another frame is next."""
+        """The payloads of the received CopyData frames, after waiting for one; empty if another frame is next."""
         await self.give_way()
         while not self._held and not (data := self._frames.next_copy_data()):
             if (frame := self._frames.next_frame()) is not None:
@@ -97,12 +97,12 @@ class Client:
 
     @property
     def has_more(self) -> bool:
-        """Whether bytes of a further message are at hand."""
+        """Whether bytes of a further message have been received."""
         return bool(self._held) or self._frames.buffered > 0
 
     @property
     def next_type(self) -> int | None:
-        """The type of the next message, as far as it is at hand."""
+        """The type of the next message, if it has been received."""
         return self._held[0].type if self._held else self._frames.next_type
 
     async def _feed(self) -> None:
@@ -116,11 +116,11 @@ class Client:
         self._frames.feed(data)
 
     def convert(self, outgoing: Outgoing) -> None:
-        """From now on, what is written may have to be converted on its way."""
+        """From now on, convert written texts if the client's encoding needs it."""
         self._outgoing = outgoing
 
     def write(self, data: bytes | memoryview) -> None:
-        """Queue bytes of messages, cut anywhere, whose texts are in UTF-8."""
+        """Queue bytes of messages, cut anywhere, with texts in UTF-8."""
         if self._writer.is_closing():
             raise ClientGoneError
         self.sent_bytes += len(data)
@@ -130,7 +130,7 @@ class Client:
             self._writer.write(data)
 
     def relay(self, data: bytes | memoryview) -> None:
-        """Queue bytes as the client is to get them."""
+        """Queue bytes that need no conversion."""
         if self._writer.is_closing():
             raise ClientGoneError
         self.sent_bytes += len(data)
@@ -140,7 +140,7 @@ class Client:
             self._writer.write(data)
 
     async def relay_whole(self, data: bytes) -> None:
-        """Relay a message of any size, of which the client takes a part at a time."""
+        """Relay a message of any size, part by part as the client reads it."""
         view = memoryview(data)
         for start in range(0, len(data), _WRITE_BYTES_MAX):
             self.relay(view[start : start + _WRITE_BYTES_MAX])
@@ -148,17 +148,19 @@ class Client:
                 await self.drain()
 
     def describe(self, columns: tuple[FieldDescription, ...] | None, *, copies: Copies = Copies.AS_THEY_ARE) -> None:
-        """Say of what columns the rows are that come next."""
+        """Announce the columns of the next rows."""
         if self._waits or (self._outgoing is not None and self._outgoing.is_needed):
             self._pieces.append(Described(columns, copies))
 
     @property
     def _waits(self) -> bool:
-        """Whether something waits to be converted, so that all else has to wait behind it."""
+        """Whether bytes wait for conversion, so that later ones must wait too."""
         return bool(self._pieces) or self._converting
 
     async def settle(self) -> None:
-        """Convert what waits for that. 22P05 where it cannot be: then what comes behind it is not sent."""
+        """Convert waiting bytes. Raises 22P05 if a character has no equivalent; the bytes from there on are
+        not sent.
+        """
         while self._pieces and not self._converting:
             assert self._outgoing is not None
             pieces, self._pieces = self._pieces, []
@@ -174,7 +176,7 @@ class Client:
         self.write(b"".join(message.encode() for message in messages))
 
     def send_aside(self, notice: NoticeResponse) -> None:
-        """Queue a notice that is no part of an answer: the statement may still be carried out anew after it."""
+        """Queue a notice outside of the answer: the statement may still be executed again afterwards."""
         before = self.sent_bytes
         self.send(notice)
         self.sent_bytes = before
@@ -184,7 +186,7 @@ class Client:
         self.send(ErrorResponse.from_error(error))
 
     async def say_error(self, error: SluiceError) -> None:
-        """Queue an ErrorResponse, of which the client takes a part at a time where it is large."""
+        """Queue an ErrorResponse; a large one is sent part by part as the client reads it."""
         message = ErrorResponse.from_error(error)
         is_large = sum(len(text) for _, text in message.fields) >= LARGE_BYTES
         data = memoryview(await aside(ErrorResponse.encode, message, is_large=is_large))
@@ -194,7 +196,7 @@ class Client:
                 await self.drain()
 
     async def drain(self) -> None:
-        """Wait until the client has taken most of what is queued."""
+        """Wait until the client has read most of the queue."""
         await self.settle()
         try:
             await self._writer.drain()
@@ -202,17 +204,18 @@ class Client:
             raise ClientGoneError from None
 
     async def close(self) -> None:
-        """Send what is queued and close."""
+        """Send the queue and close."""
         with suppress(
             OSError, TimeoutError, SluiceError, ClientGoneError
-        ):  # a peer that does not read any more is no error of ours
+        ):  # a client that does not read any more is no error here
             await asyncio.wait_for(self.drain(), 1.0)
         self._writer.close()
 
 
 class StandIn(Client):
-    """Takes what a statement says, in UTF-8, in place of a client, which still sends what it sends. `write` and `send`
-    are its own."""
+    """Takes a statement's answers, in UTF-8, in place of a client, which still sends its messages. Subclasses define
+    `write` and `send`.
+    """
 
     def __init__(self, client: Client) -> None:
         self._client = client

@@ -1,8 +1,8 @@
-"""The encoding that a client's texts are in, and texts on their way from it and to it.
+"""Converts texts between the client's encoding and UTF-8.
 
-Inside the gateway all texts are in UTF-8. PostgreSQL converts, on a connection of the gateway's own: that works in
-whatever state the session's backend is, with PostgreSQL's own errors. Many values are one text to it, with a line feed
-between two: in no encoding is that byte a part of another character.
+All texts inside of the gateway are in UTF-8. PostgreSQL converts them, on a connection of the gateway: this works in
+any state of the session's backend, and gives PostgreSQL's errors. Many values are sent as one text with line feeds
+between them; in no encoding is that byte part of another character.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from catalog.postgres.pool import Pool
 
 UTF8: Final = "UTF8"
-# Those of which PostgreSQL converts nothing, where the database is in UTF-8. It keeps the old name of UTF8 as it is.
+# Encodings for which PostgreSQL converts nothing in a UTF-8 database. UNICODE is its old name of UTF8.
 UNCHANGED: Final = (UTF8, "UNICODE", "SQL_ASCII")
 _BETWEEN: Final = b"\n"
 _BYTE: Final = re.compile("0x([0-9a-f]{2})")
 _PART_BYTES: Final = 1 << 26
 
-# By the function that gives it, binary forms that are a text, maybe with a number before it; and such as have values of
-# other types in them.
+# By the type's send function: binary forms that are a text, perhaps after a number, and forms that contain values of
+# other types.
 _TEXTS: Final = frozenset({
     "textsend", "varcharsend", "bpcharsend", "namesend", "json_send", "jsonb_send", "jsonpath_send", "xml_send",
     "enum_send", "unknownsend", "cstring_send",
@@ -47,24 +47,24 @@ _M = TypeVar("_M", bound=Message)
 
 
 def client_encoding(parameters: Mapping[str, str]) -> str:
-    """By PostgreSQL's name."""
+    """The client's encoding, by PostgreSQL's name."""
     return parameters.get("client_encoding", UTF8)
 
 
 def converts(parameters: Mapping[str, str]) -> bool:
-    """Whether texts are converted for the client."""
+    """Whether the client's texts are converted."""
     return client_encoding(parameters) not in UNCHANGED
 
 
 async def read(kind: type[_M], frame: Frame, *, strict: bool = True) -> _M:
-    """A message from its frame: a large one off the event loop."""
+    """Decode a message from its frame; a large one off the event loop."""
     return await aside(
         lambda data: kind.decode(data, strict=strict, start=HEADER_BYTES), frame.data, is_large=frame.is_large
     )
 
 
 class NoEquivalentError(Exception):
-    """So many of the values could be converted; `error` is what PostgreSQL says of the next."""
+    """That many of the values could be converted; `error` is PostgreSQL's error for the next one."""
 
     def __init__(self, converted: pa.BinaryArray, error: SluiceError) -> None:
         super().__init__(error.message)
@@ -73,7 +73,7 @@ class NoEquivalentError(Exception):
 
 
 class ClientEncoding:
-    """One for each session; `parameters` are the backend's, which tell the encoding of the moment."""
+    """The encoding of one session; `parameters` are the backend's, which tell the present encoding."""
 
     def __init__(self, pool: Pool, parameters: Mapping[str, str]) -> None:
         self._pool = pool
@@ -82,16 +82,16 @@ class ClientEncoding:
 
     @property
     def name(self) -> str:
-        """The client's encoding by PostgreSQL's name."""
+        """The client's encoding, by PostgreSQL's name."""
         return client_encoding(self._parameters)
 
     @property
     def converts(self) -> bool:
-        """Whether texts are converted for the client."""
+        """Whether the client's texts are converted."""
         return converts(self._parameters)
 
     async def read(self, kind: type[_M], frame: Frame) -> _M:
-        """A message in the client's encoding. 22021 and 22P05 for texts that are none."""
+        """Decode a message in the client's encoding. Raises 22021 and 22P05 for invalid texts."""
         message = await read(kind, frame, strict=not self.converts)
         if not self.converts:
             return message
@@ -102,7 +102,7 @@ class ClientEncoding:
         return await aside(lambda before: with_texts(before, converted), message, is_large=frame.is_large)
 
     async def encoded(self, message: Message, *, is_large: bool = False) -> bytes:
-        """A message as the client would say it, or be told it."""
+        """A message in the client's encoding."""
         if self.converts:
             texts = await aside(texts_of, message, is_large=is_large)
             if not all(map(bytes.isascii, texts)):
@@ -111,11 +111,11 @@ class ClientEncoding:
         return await aside(type(message).encode, message, is_large=is_large)
 
     async def from_client(self, texts: Sequence[bytes]) -> list[bytes]:
-        """Some texts of the client's in UTF-8."""
+        """Convert texts of the client to UTF-8."""
         return await self._texts(texts, self.name, UTF8)
 
     async def to_client(self, texts: Sequence[bytes]) -> list[bytes]:
-        """Some texts in UTF-8 as the client is to see them."""
+        """Convert texts in UTF-8 to the client's encoding."""
         return await self._texts(texts, UTF8, self.name)
 
     async def _texts(self, texts: Sequence[bytes], source: str, target: str) -> list[bytes]:
@@ -129,8 +129,9 @@ class ClientEncoding:
         return [_BETWEEN.join(next(pieces) for _ in range(text.count(_BETWEEN) + 1)) for text in texts]
 
     async def _text(self, text: bytes, source: str, target: str) -> bytes:
-        """One text. What is wrong with it first is its error: PostgreSQL's function looks for invalid bytes before it
-        converts anything."""
+        """Convert one text. The first error counts: PostgreSQL's function looks for invalid bytes before it
+        converts.
+        """
         try:
             return await convert(self._pool, text, source, target)
         except SluiceError as error:
@@ -144,11 +145,11 @@ class ClientEncoding:
                         raise earlier from error
                 else:
                     break
-                place = text.find(invalid, place + 1)  # that was in the midst of another character
+                place = text.find(invalid, place + 1)  # the byte was part of another character
             raise
 
     async def has_texts(self, type_oid: int) -> bool | None:
-        """Whether the type's binary form is a text, as a whole; None where there may be texts in it."""
+        """Whether the type's binary form is one text; None if it may contain texts."""
         if type_oid not in self._has_texts:
             self._has_texts[type_oid] = await self._found_texts(type_oid)
         return self._has_texts[type_oid]
@@ -162,7 +163,7 @@ class ClientEncoding:
         return None if is_text and several else is_text
 
     async def cells_to_client(self, values: pa.BinaryArray) -> pa.BinaryArray:
-        """A column of texts in UTF-8 as the client is to see them; what is under nulls counts as empty."""
+        """Convert a column of UTF-8 texts to the client's encoding; bytes under nulls count as empty."""
         if values.null_count:
             values = values.fill_null(b"")
         if not (payload_of(values) & 0x80).any():
@@ -177,7 +178,7 @@ class ClientEncoding:
         return pa.concat_arrays(found)
 
     async def _up_to_error(self, values: pa.BinaryArray) -> tuple[list[pa.BinaryArray], SluiceError]:
-        """What can be converted of values of which not all can."""
+        """Convert the values before the first that has no equivalent."""
         found: list[pa.BinaryArray] = []
         while True:
             half = len(values) // 2
@@ -190,12 +191,12 @@ class ClientEncoding:
                 values = values.slice(0, half)
 
     async def _cells(self, values: pa.BinaryArray) -> pa.BinaryArray:
-        """All of them, or an error."""
+        """Convert all values, or raise an error."""
         count = len(values)
         given = _with_ends(values)
         before = np.flatnonzero(given == _BETWEEN[0])
         ends = np.searchsorted(before, np.cumsum(lengths_of(values).astype(np.int64) + 1) - 1)
-        # Without the last line feed: where a single text ends early, PostgreSQL is to see that it does.
+        # Without the last line feed: PostgreSQL must see where a single incomplete text ends.
         made = await convert(self._pool, given[:-1].tobytes(), UTF8, self.name)
         octets = np.frombuffer(made + _BETWEEN, np.uint8)
         places = np.flatnonzero(octets == _BETWEEN[0])[ends]
@@ -206,7 +207,7 @@ class ClientEncoding:
 
 
 def _with_ends(values: pa.BinaryArray) -> np.ndarray:
-    """The bytes of all values, with a line feed behind each."""
+    """The bytes of all values, each followed by a line feed."""
     lengths = lengths_of(values).astype(np.int64)
     whole = np.full(int(lengths.sum()) + len(values), _BETWEEN[0], np.uint8)
     is_own = np.ones(len(whole), np.bool_)
@@ -216,7 +217,7 @@ def _with_ends(values: pa.BinaryArray) -> np.ndarray:
 
 
 def _parts(values: pa.BinaryArray) -> list[pa.BinaryArray]:
-    """Parts of bounded size, but of one value at least."""
+    """Parts of bounded size, with at least one value each."""
     offsets = offsets_of(values).astype(np.int64)
     parts, start = [], 0
     while start < len(values):

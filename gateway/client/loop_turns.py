@@ -1,4 +1,4 @@
-"""The event loop is everybody's: who finds always something more to do lets others do theirs in between."""
+"""Limits how long one connection may keep the event loop."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ _TURN_SECONDS: Final = 0.002
 
 
 class LoopTurns:
-    """Of one connection, that may have thousands of messages at hand. `give_way` before each is taken up.
+    """The turns of one connection, which may have thousands of received messages. Call `give_way` before each message.
 
-    What takes none of them does not wait, and so would never let anybody else have the loop.
+    A task that never waits would otherwise never let other tasks run.
     """
 
     def __init__(self) -> None:
         self._begun = time.monotonic()
 
     def begin(self) -> None:
-        """It has waited, and others have had the loop."""
+        """The connection has waited, and other tasks have run."""
         self._begun = time.monotonic()
 
     async def give_way(self) -> None:
-        """Let others have the loop, where this one may have had it for long. May be cancelled without loss."""
+        """Let other tasks run, if this one may have run for long. May be cancelled without loss."""
         if time.monotonic() - self._begun > _TURN_SECONDS:
             await asyncio.sleep(0)
             self.begin()

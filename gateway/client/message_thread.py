@@ -1,4 +1,4 @@
-"""Work of a few steps over a message, which is done in a thread where the message is large."""
+"""Runs short work on a message, in a thread if the message is large."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ _T = TypeVar("_T")
 
 
 async def aside(work: Callable[[_A], _T], of: _A, *, is_large: bool) -> _T:
-    """What `work` makes of it."""
+    """The result of `work`."""
     return await asyncio.to_thread(work, of) if is_large else work(of)

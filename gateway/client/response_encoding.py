@@ -1,8 +1,7 @@
-"""What the gateway says itself, or makes of what its backend has said in UTF-8, in the encoding of the client.
+"""Converts the gateway's answers, and what it makes of UTF-8 answers of the backend, to the client's encoding.
 
-Texts of messages, values in text format, and those in binary format whose form is a text or has texts in it, are
-converted: rows as whole columns. As in PostgreSQL, what comes before a character that the client's encoding lacks
-has been said when the error comes.
+It converts texts of messages, values in text format, and binary values that are or contain texts; rows as whole
+columns. As in PostgreSQL, rows before a character without an equivalent are sent before the error.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _COUNT_BYTES: Final = 2
 
 
 class Copies(Enum):
-    """What is in the CopyData that comes: what the client gets as it is, lines in UTF-8, or rows in binary format."""
+    """The content of the next CopyData: bytes to pass unchanged, lines in UTF-8, or rows in binary format."""
 
     AS_THEY_ARE = "as they are"
     LINES = "lines"
@@ -44,7 +43,7 @@ class Copies(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """From here on, rows have these columns, in these formats; None for as many as there are, in text format."""
+    """The columns and formats of the next rows; None for any number of columns in text format."""
 
     columns: tuple[FieldDescription, ...] | None
     copies: Copies
@@ -61,7 +60,7 @@ Piece = bytes | Described | Relayed
 
 
 class Outgoing:
-    """`async for data in outgoing.converted(pieces)`: `pieces` may cut messages anywhere."""
+    """Use: `async for data in outgoing.converted(pieces)`; `pieces` may cut messages anywhere."""
 
     def __init__(self, encoding: ClientEncoding) -> None:
         self._encoding = encoding
@@ -70,11 +69,13 @@ class Outgoing:
 
     @property
     def is_needed(self) -> bool:
-        """Whether the client's encoding is another."""
+        """Whether the client's encoding is not UTF-8."""
         return self._encoding.converts
 
     async def converted(self, pieces: Sequence[Piece]) -> AsyncIterator[bytes | memoryview]:
-        """In order. Raises 22P05 for what the client's encoding has not, but in an error: it then is the error."""
+        """The converted bytes, in order. Raises 22P05 for a character without an equivalent; in an error, 22P05
+        replaces the error.
+        """
         try:
             for piece in pieces:
                 if isinstance(piece, Relayed):
@@ -85,7 +86,7 @@ class Outgoing:
                     async for data in self._messages(piece):
                         yield data
         except SluiceError:
-            self._scanner = RelayScanner(())  # the rest of a message that was cut is not going to come
+            self._scanner = RelayScanner(())  # the rest of an incomplete message will not come
             raise
 
     async def _messages(self, piece: bytes) -> AsyncIterator[bytes | memoryview]:
@@ -115,7 +116,7 @@ class Outgoing:
             return ErrorResponse.from_error(error).encode()
 
     async def _rows(self, frames: Sequence[Frame]) -> AsyncIterator[bytes | memoryview]:
-        """A run of DataRows, or of CopyData."""
+        """Convert a run of DataRows, or of CopyData."""
         if not frames:
             return
         described = self._described
@@ -136,7 +137,7 @@ class Outgoing:
             yield b"".join(frame.data for frame in frames)
 
     async def _copied(self, bodies: list[bytes]) -> AsyncIterator[bytes]:
-        """Rows of a COPY in binary: the message of the first has the header, that of the last is the trailer."""
+        """Convert rows of a binary COPY: the first message has the header, the last one is the trailer."""
         begins = bodies[0].startswith(BINARY_HEADER)
         bodies[0] = bodies[0][len(BINARY_HEADER) if begins else 0 :]
         ends = bodies[-1] == BINARY_TRAILER
@@ -152,7 +153,9 @@ class Outgoing:
             yield CopyData(BINARY_TRAILER).encode()
 
     async def _tuples(self, bodies: Sequence[bytes], *, copied: bool) -> AsyncIterator[bytes | memoryview]:
-        """Rows: a number of values, and the values with their lengths. Those before an error are given before it."""
+        """Convert rows: a number of values, and the values with their lengths. Rows before an error are returned
+        before it.
+        """
         if not bodies:
             return
         form = copied_tuples if copied else data_rows
@@ -190,7 +193,7 @@ class Outgoing:
         return await self._encoding.cells_to_client(whole) if is_text else whole
 
     async def _with_texts_inside(self, values: pa.BinaryArray, type_oid: int) -> pa.BinaryArray:
-        """Binary values of another type: arrays of texts are made anew."""
+        """Convert binary values that contain texts: arrays of texts are made again."""
         element = datatypes.element_type(type_oid)
         converted = None if element is None else convert_binary(values, type_oid, -1, from_postgres=True)
         if converted is None or element is None or (converted.refused is not None and converted.refused.true_count):

@@ -1,1 +1,1 @@
-"""Carries statements out. `dispatch` chooses the portal; each room has the portals of one kind of statement."""
+"""Executes statements: `dispatch` chooses the portal; each room has the portals of one kind of statement."""

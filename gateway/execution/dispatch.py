@@ -1,7 +1,7 @@
-"""Statements on the lake: one portal class for each kind, in a file of its own, and the table that chooses.
+"""The table of lake statements: for each kind, the portal class that executes it.
 
-Bottom first: `reading` (what a plan needs to know of the session), `transaction` (stage files, publish at COMMIT),
-then the portals.
+From the bottom: `reading` (what a plan needs of the session), `transaction` (stage files, publish at COMMIT), then the
+portals.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ if TYPE_CHECKING:
 
 
 async def open_portal(session: SessionContext, analysis: Analysis, routed: Routed, binding: Binding) -> Portal:
-    """The portal for a statement that is not simply relayed; raises 0A000 for a kind that there is none for.
+    """The portal for a statement that is not simply relayed; raises 0A000 for an unsupported kind.
 
-    One whose functions are likely to touch other tables too, PostgreSQL carries out over copies of all of them.
+    If its functions are likely to use other tables too, PostgreSQL executes it over copies of all of them.
     """
     if await fires(session, analysis, routed):
         _check_encoding_unread(session, routed)
@@ -73,7 +73,7 @@ async def open_portal(session: SessionContext, analysis: Analysis, routed: Route
 
 
 async def open_inner(session: SessionContext, analysis: Analysis, routed: Routed, binding: Binding) -> Portal:
-    """The portal for a statement inside another."""
+    """The portal for a statement inside of another."""
     if await fires(session, analysis, routed):
         raise unsupported("a statement that fires triggers inside of another")
     return _open_plain(session, analysis, routed, binding)
@@ -88,7 +88,7 @@ def _open_plain(session: SessionContext, analysis: Analysis, routed: Routed, bin
 
 
 def _check_encoding_unread(session: SessionContext, routed: Routed) -> None:
-    """0A000 for what would be told that the client's encoding is UTF8, which is that of the gateway's own work."""
+    """Raise 0A000 for a statement that would read client_encoding: it would get UTF8, which the gateway's work uses."""
     each: Routed | None = routed if session.encoding.converts else None
     while each is not None:
         if each.query is not None and (function := reads_encoding(each.query, session.gateway.builtins)) is not None:
@@ -97,10 +97,10 @@ def _check_encoding_unread(session: SessionContext, routed: Routed) -> None:
 
 
 def insert_portal(session: SessionContext, analysis: Analysis, routed: Routed, binding: Binding) -> Portal:
-    """The way that suits the statement."""
+    """The portal for the kind of INSERT."""
     assert routed.query is not None
     if routed.query.onConflict is not None:
-        excluded = int(routed.query.onConflict.exclRelIndex) > 0  # a row of the target, which so stands there twice
+        excluded = int(routed.query.onConflict.exclRelIndex) > 0  # it names the target row twice
         reads = lake_references(routed) > 1 + excluded or functions_of_users(routed.query)
         upserting = UpsertQueryPortal if reads else UpsertPortal
         return upserting(session, analysis, routed, binding)
@@ -110,7 +110,7 @@ def insert_portal(session: SessionContext, analysis: Analysis, routed: Routed, b
 
 
 def with_portal(session: SessionContext, analysis: Analysis, routed: Routed, binding: Binding) -> Portal:
-    """WITH queries of which some change data: part by part, where that is PostgreSQL's order."""
+    """Data-modifying WITH queries: part by part, if PostgreSQL's order permits that."""
     assert routed.query is not None
     if reads_late(routed.query):
         return UpsertWithPortal(session, analysis, routed, binding)
@@ -118,18 +118,18 @@ def with_portal(session: SessionContext, analysis: Analysis, routed: Routed, bin
 
 
 def execute_portal(session: SessionContext, analysis: Analysis, routed: Routed, binding: Binding) -> Portal:
-    """EXECUTE, with the portal of what was prepared inside it."""
+    """EXECUTE, with the portal of the prepared statement inside."""
     inner = routed.inner_routed
     assert inner is not None
     start, end = analysis.taken_apart(executed)
-    # Functions among the arguments are watched where these are computed beforehand.
+    # Functions in arguments that are computed beforehand run under the function guard.
     plain = "(" not in analysis.sql[start + 1 : end]
     relays = inner.route is Route.INSERT and lake_references(inner) == 1 and plain
     return ExecutePortal(session, analysis, routed, binding, open_portal, relays=relays)
 
 
 def explain_portal(session: SessionContext, analysis: Analysis, routed: Routed, binding: Binding) -> Portal:
-    """EXPLAIN, with what opens the explained statement's own portal where it is carried out."""
+    """EXPLAIN, with the function that opens the explained statement's portal for ANALYZE."""
     if routed.inner is not None and is_schema_change(routed.inner.sql):
         return ExplainChangePortal(session, analysis, routed, binding)
     inner = routed.inner_routed
@@ -146,14 +146,14 @@ def explain_portal(session: SessionContext, analysis: Analysis, routed: Routed, 
 
 
 def temporary_portal(session: SessionContext, analysis: Analysis, routed: Routed, binding: Binding) -> Portal:
-    """A temporary table is made, or changed."""
+    """Makes or changes a temporary table."""
     assert routed.query is not None
     making = is_utility(routed.query)
     return (TemporaryTablePortal if making else TemporaryChangePortal)(session, analysis, routed, binding)
 
 
 def lake_references(routed: Routed) -> int:
-    """How often lake tables stand in the statement, the target included."""
+    """How often lake tables are named in the statement, including the target."""
     lake = set(routed.lake)
     return sum(oid in lake for oid in references(routed.query))
 

@@ -1,1 +1,1 @@
-"""What all sessions of one gateway share, and the work that it does beside them."""
+"""What all sessions of one gateway share, and the gateway's background work."""

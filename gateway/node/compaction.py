@@ -1,8 +1,8 @@
-"""Compaction of one table: choose files, write new ones, put them in place where nobody minds; and again for the next.
+"""Compacts one table: chooses files, writes new ones, and replaces the old ones, group by group.
 
-Each group of files is a snapshot of its own, in which no row changes. Compaction gives way: where somebody has locked
-rows of the table, or changes its schema, it waits a little and then leaves the files as they are (catalog/sql/
-maintenance.sql). Killed at any moment it leaves files that no snapshot names.
+Each group of files becomes a snapshot of its own, in which no row changes. Compaction yields to other work. If rows of
+the table are locked, or its schema changes, it waits a little and then leaves the files unchanged
+(catalog/sql/maintenance.sql). Killed at any moment, it leaves only files that no snapshot names.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 Writer = Callable[["TableVersion", Sequence["DataFile"]], Awaitable[Sequence["DataFile"]]]
 
 _AGAIN_SECONDS: Final = 0.05
-# A table whose files others keep changing is looked at so many times.
+# How often a table is tried again while other transactions keep changing its files.
 _ROUNDS_MAX: Final = 5
 
 
 @dataclass(slots=True)
 class Compacted:
-    """What came of it. `gave_way` says to what, where that was so."""
+    """The result of a compaction. `gave_way` names the work that it yielded to, if any."""
 
     files_before: int = 0
     files_after: int = 0
@@ -41,7 +41,7 @@ class Compacted:
     gave_way: str | None = None
 
     def add(self, old: Sequence[DataFile], new: Sequence[DataFile]) -> None:
-        """Some files have taken the place of others."""
+        """Count files that were replaced."""
         self.files_before += len(old)
         self.files_after += len(new)
         self.rows += sum(file.record_count for file in new)
@@ -51,15 +51,16 @@ class Compacted:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """`patience`: for so many seconds a commit waits for others. `rest`: for so many times as long as it took to write
-    files, nothing is done."""
+    """`patience`: how many seconds a commit waits for other transactions. `rest`: the pause after writing files, as a
+    multiple of the time that it took.
+    """
 
     patience: float
     rest: float = 0.0
 
 
 class Compaction:
-    """`run` compacts a table once, whose turn this is. Who awaits it may be cancelled at any time."""
+    """`run` compacts a table once; it must have the table's turn. The task may be cancelled at any time."""
 
     def __init__(self, gateway: GatewayContext, turn: Turn, pace: Pace) -> None:
         self._gateway = gateway
@@ -67,7 +68,7 @@ class Compaction:
         self._pace = pace
 
     async def run(self, relid: int, policy: Policy) -> Compacted:
-        """Write anew what is due; where that is every file, also those that others change meanwhile."""
+        """Rewrite files that are due; if all are due, also those that other transactions change meanwhile."""
         done, result = set[str](), Compacted()
         for _ in range(_ROUNDS_MAX if policy.all_files else 1):
             result.gave_way = None
@@ -75,7 +76,7 @@ class Compaction:
             try:
                 version = (await self._gateway.store.versions([relid])).get(relid)
                 if version is None:
-                    break  # it was dropped
+                    break  # the table was dropped
                 groups = [group for group in due(version, policy) if not done.issuperset(file.path for file in group)]
                 for group in groups:
                     await self.replace(version, group, self._merge, result)
@@ -89,7 +90,7 @@ class Compaction:
     async def replace(
         self, version: TableVersion, old: Sequence[DataFile], write: Writer, result: Compacted
     ) -> Sequence[DataFile]:
-        """Put what `write` makes of files in their place, or (none) leave them as they are."""
+        """Replace files by those that `write` makes of them; if it makes none, leave them unchanged."""
         loop = asyncio.get_running_loop()
         begun = loop.time()
         new = await write(version, old)
@@ -101,7 +102,7 @@ class Compaction:
             self._gateway.later(remove_abandoned(self._gateway, paths, self._turn.backend))
             raise
         except BaseException:
-            await self._turn.close()  # what was not committed by now never is
+            await self._turn.close()  # a commit that has not happened by now cannot happen
             self._gateway.later(remove_abandoned(self._gateway, paths, self._turn.backend))
             raise
         if why is not None:
@@ -113,7 +114,7 @@ class Compaction:
         return new
 
     async def _publish(self, version: TableVersion, old: Sequence[DataFile], new: Sequence[DataFile]) -> str | None:
-        """Try until the patience ends: others give their locks back when they commit."""
+        """Try until the patience ends: other transactions release their locks when they commit."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._pace.patience
         while (why := await self._turn.publish(version.table, old, new)) is not None and loop.time() < deadline:

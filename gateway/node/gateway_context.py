@@ -1,4 +1,4 @@
-"""What every session of one gateway shares."""
+"""What all sessions of one gateway share."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ from planner.tree.builtins import Builtins
 from storage.spark.engine import SparkEngine
 
 _LOG: Final = logging.getLogger("sluice.sessions")
-# Those who want to log in ask the catalog for their roles, by connections that commits need too: so many at a time.
+# Concurrent logins that ask the catalog for roles: they use connections that commits need too.
 _LOGIN_LOOKUPS_MAX: Final = 2
 
 
 class Cancellable(Protocol):
-    """A session, as far as others reach it."""
+    """A session, as other parts of the gateway see it."""
 
     async def cancel(self) -> None:
-        """Stop what it runs."""
+        """Stop its running statement."""
 
     async def schema_changed(self) -> None:
-        """Somebody has changed a schema: end what runs in vain."""
+        """A schema has changed: stop work whose transaction is doomed."""
 
     def catalog_lost(self) -> None:
-        """The catalog is not heard any more: end what waits for it."""
+        """The catalog does not answer: stop work that waits for it."""
 
 
 @dataclass(slots=True)
 class GatewayContext:
-    """The catalog, the engine, and the sessions by the process number and the key that their clients know.
+    """The catalog, the engine, and the sessions by process number and secret key, as their clients know them.
 
-    `database` is the one that holds the lake. `mock_nonce` makes up the salt of roles that there are not.
-    `engine_default` is what `sluice.engine` is where nobody has set it.
+    `database` is the one that holds the lake. `mock_nonce` makes the salt for missing roles. `engine_default` is the
+    default of `sluice.engine`.
     """
 
     store: Store
@@ -53,11 +53,11 @@ class GatewayContext:
     data_path: str
     gateways: Gateways
     engine_default: Engine
-    other_databases: frozenset[str] = frozenset()  # that are served besides (gateway/server/other_database.py)
+    other_databases: frozenset[str] = frozenset()  # served too (gateway/server/other_database.py)
     sessions: dict[tuple[int, bytes], Cancellable] = field(default_factory=dict)
-    stopping: bool = False  # sessions end as soon as they run nothing
+    stopping: bool = False  # sessions end when no statement runs
     indexing: Indexing = field(init=False)
-    new_files: int = 0  # that were committed here since maintenance has last looked
+    new_files: int = 0  # committed here since the last maintenance
     shadow_turns: ShadowTurns = field(default_factory=ShadowTurns)
     login_lookups: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_LOGIN_LOOKUPS_MAX))
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
@@ -66,19 +66,19 @@ class GatewayContext:
         self.indexing = Indexing(self)
 
     def later(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do what nobody waits for."""
+        """Run work in the background."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._done)
 
     def schema_changed(self) -> None:
-        """Somebody has changed a schema: each session is told."""
+        """Tell each session that a schema has changed."""
         self.indexing.wake()
         for session in list(self.sessions.values()):
             self.later(session.schema_changed())
 
     def catalog_lost(self) -> None:
-        """The catalog is not heard any more: what waits for it, or reads by what it said, is ended."""
+        """The catalog does not answer: stop work that waits for it, or that reads by its answers."""
         for session in list(self.sessions.values()):
             session.catalog_lost()
         self.later(self.store.renew())

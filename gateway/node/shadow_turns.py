@@ -1,8 +1,8 @@
-"""Whose rows are in shadows that have unique indexes.
+"""Orders sessions of one gateway that put rows into shadows with unique indexes.
 
-Two transactions that put equal keys there wait for each other, and the second learns nothing while it waits. So who can
-do without waits only a moment for those of its own gateway, before it asks PostgreSQL for anything. Who cannot does not
-wait here: PostgreSQL has to see what it waits for, to find deadlocks.
+Two transactions that insert equal keys there wait for each other, and the second can do nothing meanwhile. A session
+that can avoid the shadow waits only a moment for sessions of its own gateway, before it asks PostgreSQL for anything.
+Other sessions do not wait here: PostgreSQL must see their waiting to find deadlocks.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from collections.abc import Collection
 
 
 class ShadowTurns:
-    """The turns of one gateway, by the tables' OIDs. A table that nobody uses takes no memory."""
+    """The turns of one gateway, by the tables' OIDs. Unused tables take no memory."""
 
     def __init__(self) -> None:
         self._holders = Counter[int]()
         self._freed = asyncio.Condition()
 
     async def wait(self, oids: Collection[int], seconds: float) -> None:
-        """Until nobody has rows in these shadows; TimeoutError where somebody has for longer."""
+        """Wait until no session has rows in these shadows; TimeoutError after `seconds`."""
         if self._are_free(oids):
             return
         async with asyncio.timeout(seconds), self._freed:
             await self._freed.wait_for(lambda: self._are_free(oids))
 
     def take(self, oids: Collection[int]) -> None:
-        """Rows are about to be put into these shadows. At once after `wait`, it is the one session's turn."""
+        """Announce rows in these shadows. Called directly after `wait`, it takes the turn exclusively."""
         self._holders.update(oids)
 
     async def give_back(self, oids: Collection[int]) -> None:
-        """They are gone."""
+        """The rows are removed."""
         for oid in oids:
             self._holders[oid] -= 1
             if not self._holders[oid]:

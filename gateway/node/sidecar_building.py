@@ -1,9 +1,8 @@
-"""Sidecars are made: by CREATE INDEX for the files that are there, and behind everybody's back for those that come.
+"""Makes the sidecars of indexes: by CREATE INDEX for existing files, and in the background for new ones.
 
-Contract: `fill` makes those that an index lacks, one file after another; each counts as soon as it is in the catalog,
-so whoever is interrupted has lost one file's work, and two who fill one index do each other no harm. Until a file has
-its sidecar, it is read whole. `Indexing` fills what commits have left, and removes what is left of indexes and files
-that are gone.
+Contract: `fill` makes the sidecars that an index lacks, file by file. Each one counts once it is in the catalog. So an
+interruption loses one file's work, and two concurrent runs for one index do no harm. A file without a sidecar is read
+as a whole. `Indexing` makes the sidecars of newly committed files, and removes those of dropped indexes and files.
 """
 
 from __future__ import annotations
@@ -38,9 +37,10 @@ Progress = Callable[[int, int], Awaitable[None]]
 
 
 async def fill(gateway: GatewayContext, relid: int, index: Index, tag: str, progress: Progress | None = None) -> None:
-    """Make the sidecars that the index lacks. `progress` is told, before each file, how many have theirs, of how many.
+    """Make the sidecars that the index lacks. Before each file, `progress` gets the number of finished files and of
+    all files.
 
-    An index whose keys cannot be looked up is marked as unused. `tag` is the engine's name for it.
+    An index whose keys cannot be searched is marked as unused. `tag` is the engine's name for the jobs.
     """
     sidecars, passed = gateway.store.sidecars, set[int]()
     reason = why_unused(index.form)
@@ -57,7 +57,7 @@ async def fill(gateway: GatewayContext, relid: int, index: Index, tag: str, prog
             passed.add(data_file_id)
             file = files.get(data_file_id)
             if version is None or file is None:
-                continue  # it went meanwhile
+                continue  # the file was removed meanwhile
             try:
                 await _make(gateway, version, index, file, tag)
             except SluiceError as error:
@@ -73,7 +73,7 @@ async def _make(gateway: GatewayContext, version: TableVersion, index: Index, fi
     path, since = gateway.data_path, 0
     if index.form.is_computed:
         rows = (await computed_keys(gateway, version.table, index.form, [file], tag))[file.path]
-        # Deleted rows are not computed, for their values may be why they were deleted.
+        # Deleted rows are left out: their values may be why they were deleted.
         since = 0 if file.delete_file is None else version.snapshot_id
     else:
         rows = await asyncio.to_thread(column_keys, path, version.table, index.form, file)
@@ -87,8 +87,8 @@ async def _make(gateway: GatewayContext, version: TableVersion, index: Index, fi
 
 
 def keys_query(gateway: GatewayContext, table: Table, form: IndexForm) -> SparkQuery:
-    """What computes the keys of a table's rows. 0A000 where Spark cannot."""
-    # What indexes are over is immutable: no session's setting matters to it.
+    """The query that computes the keys of a table's rows. 0A000 if Spark cannot."""
+    # Index expressions are immutable: no setting matters.
     context = Context(gateway.builtins, {table.oid: table}, SessionValues(0, 0))
     return plan_keys(table, form, key_columns(form), context)
 
@@ -96,7 +96,7 @@ def keys_query(gateway: GatewayContext, table: Table, form: IndexForm) -> SparkQ
 async def computed_keys(
     gateway: GatewayContext, table: Table, form: IndexForm, files: Sequence[DataFile], tag: str
 ) -> dict[str, pa.Table]:
-    """The keys of each file's live rows that meet the index's predicate, and `position`: Spark computes them."""
+    """The keys of each file's live rows that satisfy the index's predicate, and `position`, computed by Spark."""
     query = keys_query(gateway, table, form)
     only = TableVersion(table, 0, tuple(files))
     scans = tuple(BoundScan(scan, only) for scan in query.scans)
@@ -114,7 +114,7 @@ async def computed_keys(
 
 
 class Indexing:
-    """One for each gateway. `start`, then `wake` whenever there may be something to do; `close` ends it."""
+    """The background work of one gateway. `start` begins it, `wake` announces new work, `close` ends it."""
 
     def __init__(self, gateway: GatewayContext) -> None:
         self._gateway = gateway
@@ -122,16 +122,16 @@ class Indexing:
         self._working: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Look at what there is to do."""
+        """Begin to look for work."""
         self._woken.set()
         self._working = asyncio.create_task(self._work())
 
     def wake(self) -> None:
-        """Data files have come, or indexes, or some of them have gone."""
+        """Data files or indexes were added or removed."""
         self._woken.set()
 
     async def close(self) -> None:
-        """What is lacking is left to the next gateway."""
+        """Stop; the next gateway makes what is missing."""
         working, self._working = self._working, None
         await end(working)
 
@@ -141,7 +141,7 @@ class Indexing:
                 async with asyncio.timeout(_LOOK_SECONDS):
                     await self._woken.wait()
             except TimeoutError:
-                pass  # another gateway may have died over it
+                pass  # another gateway may have died in this work
             self._woken.clear()
             try:
                 await self._complete()
@@ -156,7 +156,7 @@ class Indexing:
             try:
                 await fill(gateway, relid, index, f"index {index.index_id}")
             except SluiceError as error:
-                # Of an expression that fails for a row, PostgreSQL would have told who wrote that row.
+                # If the expression fails for a row, PostgreSQL would have refused that row at its INSERT.
                 if not error.sqlstate.startswith("22"):
                     raise
                 await gateway.store.sidecars.refuse(index, error.message)

@@ -1,7 +1,7 @@
-"""A main thread whose stack is as deep as what it may be handed: the event loop runs there.
+"""Gives the main thread, which runs the event loop, a stack deep enough for nested statements.
 
-Compiled code goes down the C stack and looks at no limit of recursion, so the limit has to lie beyond what PostgreSQL,
-which has looked first, lets through. A process's stacks are laid out when it begins: so it begins once more.
+Compiled code uses the C stack and ignores the recursion limit. So the stack must be deeper than what PostgreSQL, which
+checks first, permits. A process gets its stacks at its start; so it executes itself again.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import resource
 import sys
 from typing import Final
 
-STACK_BYTES: Final = 1 << 29  # of addresses: memory is taken as it is used
+STACK_BYTES: Final = 1 << 29  # of addresses; memory is allocated when it is used
 
 
 def begin_with_deep_stack() -> None:
-    """Replace this process by itself with more stack, unless it has enough, or may have no more."""
+    """Replace this process by itself with a larger stack, unless the stack is large enough or the limit forbids it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_STACK)
     wanted = STACK_BYTES if hard == resource.RLIM_INFINITY else min(STACK_BYTES, hard)
     if soft == resource.RLIM_INFINITY or soft >= wanted:

@@ -1,6 +1,6 @@
-"""Files of a transaction whose backend was lost: nobody can tell from here whether its COMMIT went through.
+"""Removes the files of a transaction that has lost its backend, and so cannot know whether its COMMIT succeeded.
 
-It is waited for until the backend is gone from the catalog; then that knows.
+It waits until the backend has left the catalog; then the catalog tells what was published.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _AGAIN_SECONDS: Final = 1.0
 
 
 async def remove_abandoned(gateway: GatewayContext, written: Collection[str], backend: BackendId) -> None:
-    """Remove what the transaction has written, but for what it has published."""
+    """Remove the transaction's written files, except those that it has published."""
     for _ in range(_ATTEMPTS):
         if await gateway.store.is_gone(backend):
             await gateway.engine.remove(set(written) - await gateway.store.published(written))

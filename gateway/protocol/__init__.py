@@ -1,1 +1,1 @@
-"""The session's loop, the simple and the extended query protocol."""
+"""The session's loop, and the simple and the extended query protocol."""

@@ -1,8 +1,8 @@
-"""The extended query protocol's part of a session: prepared statements and portals, the client's and the backend's.
+"""The extended query protocol of a session: prepared statements and portals, of the lake and of the backend.
 
-What PostgreSQL answers is relayed: such messages are sent on without waiting, and `_settle` waits for their answers
-before the gateway says anything of its own, so that the client sees every answer in the order of its messages.
-Source: PostgreSQL documentation, "Message Flow", "Extended Query".
+Statements that PostgreSQL answers are relayed without waiting. `_settle` waits for their answers before the gateway
+sends an answer of its own. So the client gets all answers in the order of its messages. Source: PostgreSQL
+documentation, "Message Flow", "Extended Query".
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ from planner.syntax.transaction_commands import Shown, TransactionCommand
 
 
 class ExtendedQuery(SessionContext):
-    """Everything but Sync, which ends what these messages began, and is the session's."""
+    """Handles all messages of the extended protocol but Sync, which the session handles."""
 
     def __init__(self, gateway: GatewayContext, client: Client, backend: Backend, user: str) -> None:
         super().__init__(gateway, client, backend, user)
@@ -71,9 +71,9 @@ class ExtendedQuery(SessionContext):
         journal = self._pipeline.journal
         self._statements = PreparedStatements(journal)
         self._portals: dict[str, BoundPortal] = {}
-        # What portals of the backend's do to the transaction.
+        # Relayed portals, with their effect on the transaction.
         self._portal_commands: ByName[RelayedCommand] = ByName(journal)
-        # The backend has a portal that was not executed yet: a window's end would take it away.
+        # The backend has a portal that was not executed yet; the end of a window would remove it.
         self._holds_portal = False
 
     async def _parse(self, frame: Frame) -> None:
@@ -81,7 +81,7 @@ class ExtendedQuery(SessionContext):
             return
         message, frame = read
         name, known = message.statement, self._statements.known(message.statement)
-        # Of any name but none, the backend refuses a second one.
+        # The backend refuses a second Parse of the same name, unless it is the empty name.
         self._statements[name] = PreparedStatement(known.lake if name else None)
         statements = await thought(self, size := len(message.query), split_and_look, message.query, as_of.NAME)
         self.note_names(statements)
@@ -122,7 +122,7 @@ class ExtendedQuery(SessionContext):
             command = relayed_command(statements[0])
             refuse_own_savepoint(statements[0], command, failed=self.backend.status == b"E")
             if isinstance(command, Preparing):
-                command = Preparing(message.query)  # which pg_prepared_statements tells, comments and all
+                command = Preparing(message.query)  # pg_prepared_statements shows this text, comments included
         command = command or Apart.of(statements)
         if command is not None:
             self._statements.change(message.statement, command=command)
@@ -172,10 +172,10 @@ class ExtendedQuery(SessionContext):
         self.send_noted(answers.BindComplete())
 
     async def _bind_relayed(self, frame: Frame, message: frontend.Bind, *, looked: bool) -> None:
-        """`looked`: the backend was asked what the statement is."""
+        """Relay a Bind; `looked` says that the backend was asked about the statement just now."""
         await self._forget_portal(message.portal)
         if looked and not (self.transaction.open or self.unsynced or self._holds_portal):
-            await self._end_implicit_transaction()  # BEGIN ISOLATION LEVEL … asks that nothing was queried before
+            await self._end_implicit_transaction()  # BEGIN ISOLATION LEVEL … must come before any query
         known = self._statements.known(message.statement)
         if known.publishes and not self.transaction.open and not self.unsynced:
             if not await self._settle():
@@ -189,15 +189,16 @@ class ExtendedQuery(SessionContext):
         self._relay(frame)
 
     async def _enter_parse(self, name: str, statements: Sequence[Statement]) -> bool:
-        """In a block that is READ ONLY or has deferred changes: savepoints and windows are as the statement needs them.
-        False after an error."""
+        """In a READ ONLY block or one with deferred changes, set savepoints and windows as the statement needs; False
+        after an error.
+        """
         if self.backend.status == b"T" and any(map(exports_snapshot, statements)):
             if not await self._settle():
                 return False
             await self.transaction.read_only.let(*statements)
         if not self.transaction.deferred.pending:
             if len(statements) == 1 and statements[0].first_word == "select":
-                self._statements.change(name, place=Place.WINDOW)  # of those that get no look
+                self._statements.change(name, place=Place.WINDOW)  # for statements without an analysis
             return True
         if not await self._settle():
             return False
@@ -209,13 +210,13 @@ class ExtendedQuery(SessionContext):
         return True
 
     async def _enter_bind(self, message: frontend.Bind, prepared: Prepared | None) -> None:
-        """A portal is made, which is carried out in a window, beside it, or once all is settled."""
+        """Before a portal is made: open or close the window, or settle the block, as the portal needs."""
         deferred, known = self.transaction.deferred, self._statements.known(message.statement)
         place, command = known.place, known.command
         if deferred.is_worn_out:
             await deferred.settle()
         elif prepared is not None and changes_rows(prepared.routed):
-            await deferred.open()  # it is judged anew
+            await deferred.open()  # the statement is analysed again
         elif place is Place.BESIDE:
             await deferred.close()
         elif isinstance(command, ConstraintModes):
@@ -227,7 +228,7 @@ class ExtendedQuery(SessionContext):
         elif not message.portal and (
             place is Place.WINDOW or (prepared is not None and statement_windows.stays_in_window(self, prepared.routed))
         ):
-            # The backend's portals go with the window; one without a name is not asked again.
+            # The window's end drops the backend's portals; a portal without a name is not bound again.
             await deferred.open()
         else:
             await deferred.settle()
@@ -261,7 +262,7 @@ class ExtendedQuery(SessionContext):
             self._relay(frame)
 
     async def _describe_cursor(self, frame: Frame, name: str) -> None:
-        """The backend's cursor of that name is another, in its place."""
+        """Describe the lake's cursor of that name; the backend's cursor over the shadows has other columns."""
         cursor = await self.cursors.find(name, sync=False)
         if cursor is None:
             self._relay(frame)
@@ -300,15 +301,15 @@ class ExtendedQuery(SessionContext):
         await self.transaction.deferred.see()
         portal = bound.portal
         if not portal.started and not self.transaction.open:
-            if self.unsynced or (self.pipelining and bound.prepared.routed.route is Route.LOCK):  # LOCK is for blocks
-                await self.transaction.begin()  # what the pipeline did so far at the backend is in the block too
+            if self.unsynced or (self.pipelining and bound.prepared.routed.route is Route.LOCK):  # LOCK needs a block
+                await self.transaction.begin()  # work of the pipeline at the backend becomes part of the block
             else:
                 await self._end_implicit_transaction()
         with ending_with(self, portal.repetitions, whole=not (message.limit_rows or portal.name)):
             await run_retrying(portal, message.limit_rows, lambda hold: self._reopen(message.portal, hold))
 
     async def _execute_at_backend(self, frame: Frame, command: RelayedCommand | None) -> None:
-        """A portal that the backend has, of a statement that does `command`."""
+        """Execute a portal of the backend, whose statement does `command`."""
         if command is Resetting.SETTINGS and self.transaction.open:
             if await self._settle():
                 await relay_reset_all(self, lambda: self._relay_to_end(frame))
@@ -316,7 +317,7 @@ class ExtendedQuery(SessionContext):
             if await self._settle():
                 self.client.send(answers.DataRow((level.encode(),)), answers.CommandComplete("SHOW"))
         elif isinstance(command, Preparing) and self.backend.status == b"T":
-            if await self._settle():  # a portal that was bound outside of the savepoint would keep its locks
+            if await self._settle():  # a portal bound outside of the savepoint would keep its locks
                 await self.backend.run(TRIAL.begin, OwnStatement(command.sql), *TRIAL.undo)
                 self.client.send(answers.CommandComplete("PREPARE"))
         elif command is None or isinstance(command, Resetting | Shown | Preparing | Apart):
@@ -325,7 +326,7 @@ class ExtendedQuery(SessionContext):
             self._holds_portal = False
             self._relay(frame)
             if command is Apart.COPY:
-                await self._settle()  # what comes next belongs to the COPY
+                await self._settle()  # the next messages belong to the COPY
         elif self.backend.status == b"E":
             await self._execute_failed(frame)
         elif isinstance(command, ConstraintModes):
@@ -334,7 +335,7 @@ class ExtendedQuery(SessionContext):
             await self._execute_command(frame, command)
 
     async def _reopen(self, name: str, hold: bool) -> Portal:
-        """A portal whose statement is analysed anew, for the schema has changed since Parse."""
+        """Make the portal again after a new analysis, because the schema has changed since Parse."""
         bound = self._portals[name]
         prepared = bound.prepared
         if hold:
@@ -350,11 +351,11 @@ class ExtendedQuery(SessionContext):
         return portal
 
     async def _execute_modes(self, frame: Frame, modes: ConstraintModes) -> None:
-        """A relayed SET CONSTRAINTS."""
+        """Execute a relayed SET CONSTRAINTS."""
         if not await self._settle():
             return
         beside = await prepare_modes(self, modes)
-        if not beside and self.transaction.deferred.is_open:  # a look may have taken the portal away with its window
+        if not beside and self.transaction.deferred.is_open:  # closing the window may have dropped the portal
             await self.backend.run(OwnStatement(modes.sql))
             beside = True
         if beside:
@@ -365,7 +366,7 @@ class ExtendedQuery(SessionContext):
             await keep_modes(self, modes)
 
     async def _execute_command(self, frame: Frame, command: TransactionCommand) -> None:
-        """A relayed statement about the transaction itself: the gateway must know at once what came of it."""
+        """Execute a relayed transaction command, and wait for its outcome."""
         if not await self._settle():
             return
         await self.transaction.deferred.close()
@@ -378,7 +379,7 @@ class ExtendedQuery(SessionContext):
         implicit, self.transaction.implicit = self.transaction.implicit, False
         hidden: SqlState | None = None
         if implicit and command is TransactionCommand.BEGIN:
-            hidden = SqlState.ACTIVE_SQL_TRANSACTION  # a block of the gateway's own becomes the client's
+            hidden = SqlState.ACTIVE_SQL_TRANSACTION  # a block of the gateway becomes the client's
         elif implicit and command in {TransactionCommand.COMMIT, TransactionCommand.ROLLBACK}:
             self.client.send(no_transaction())
         self._relay(frame)
@@ -389,7 +390,7 @@ class ExtendedQuery(SessionContext):
             self.transaction.implicit = implicit
 
     async def _execute_failed(self, frame: Frame) -> None:
-        """A relayed statement about a transaction that has failed: what comes after it may be in one that works."""
+        """Execute a relayed transaction command in a failed transaction; later messages may be in a new transaction."""
         if await self._relay_to_end(frame):
             await self._end_implicit_transaction()
             await self.transaction.regained()
@@ -411,9 +412,9 @@ class ExtendedQuery(SessionContext):
         await self.client.drain()
 
     async def _fail(self, error: SluiceError) -> None:
-        """Tell the client, and bring the backend's transaction into the same state."""
+        """Send the error to the client, and make the backend's transaction fail too."""
         if not await self._settle():
-            return  # what came before has failed, so that this was to be skipped
+            return  # an earlier message has failed, so PostgreSQL would have skipped this one
         self._pipeline.fail()
         if self.backend.status == b"T" or self.unsynced:
             await fail(self.backend)
@@ -444,7 +445,7 @@ class ExtendedQuery(SessionContext):
         return await self._settle()
 
     async def _settle(self, hidden: str | None = None) -> bool:
-        """Wait for the answers of all relayed messages; False after an error: the machine skips until Sync.
+        """Wait for the answers to all relayed messages; False after an error, when the machine skips until Sync.
 
         Notices of the SQLSTATE `hidden` are left out.
         """
@@ -456,7 +457,7 @@ class ExtendedQuery(SessionContext):
         return self.machine.state is not State.SKIP_UNTIL_SYNC
 
     async def take(self, item: Item, hidden: str | None = None) -> None:
-        """Pass on what the backend says to relayed messages."""
+        """Pass on one answer of the backend to a relayed message."""
         if not isinstance(item, Frame):
             self.client.relay(item)
         elif not is_notice(item, hidden):
@@ -465,7 +466,9 @@ class ExtendedQuery(SessionContext):
         await self.client.drain()
 
     async def _end_implicit_transaction(self) -> None:
-        """Outside a block, what the pipeline did so far at the backend is committed: a lake statement is its own."""
+        """Outside of a block, commit the pipeline's work at the backend: a lake statement has a transaction of its
+        own.
+        """
         self.unsynced = False
         await self.backend.run()
 

@@ -1,4 +1,4 @@
-"""What the extended protocol's session knows by name: its prepared statements, and its portals of the lake."""
+"""A session's prepared statements and lake portals, by name, as the extended protocol knows them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from gateway.statement.statement_windows import Place
 class PreparedStatement:
     """A prepared statement, which the backend has by the same name.
 
-    `lake` is its analysis where it may touch lake tables; None where the backend carries it out. `command` is what it
-    does to the transaction or the session; `place` is where it is carried out in a block that has deferred changes;
-    `publishes`: it changes what the lake's catalog says.
+    `lake` is its analysis if it may touch lake tables, and None if the backend executes it. `command` is its effect on
+    the transaction or the session. `place` says where it runs in a block with deferred changes. `publishes`: it
+    changes the lake's catalog.
     """
 
     lake: Prepared | None = None
@@ -30,20 +30,22 @@ _UNKNOWN = PreparedStatement()
 
 
 class PreparedStatements(ByName[PreparedStatement]):
-    """Prepared statements by name; each change of one is journalled."""
+    """Prepared statements by name; the journal records each change of one."""
 
     def known(self, name: str) -> PreparedStatement:
-        """What is known of it: nothing of one that the gateway has not seen, as one of SQL's PREPARE."""
+        """The statement of that name; an empty record for one that the gateway has not seen, such as one of SQL's
+        PREPARE.
+        """
         return self.get(name, _UNKNOWN)
 
     def change(self, name: str, **changes: object) -> None:
-        """Something else is known of it."""
+        """Replace fields of the statement's record."""
         self[name] = replace(self.known(name), **changes)  # type: ignore[arg-type]
 
 
 @dataclass(slots=True)
 class BoundPortal:
-    """A portal of the lake, and what it was made of."""
+    """A portal of the lake, with the prepared statement and the Bind that made it."""
 
     portal: Portal
     prepared: Prepared

@@ -1,11 +1,10 @@
-"""A statement that met a change of schema is carried out anew, so that its client never hears of it.
+"""Executes a statement again after a concurrent schema change, unseen by its client.
 
-Only where that is the same to the client: nothing of an answer has been sent, and either the statement stands outside
-of a block, or in a block it was its analysis alone that had become stale. What decides is the error's class, not its
-text.
+This is safe only while no part of the answer has been sent. The statement must also stand outside of a block, or in a
+block only its analysis may be stale. The error's class decides, not its text.
 
-A long statement might never find a moment's rest beside somebody who keeps changing its tables. After a few attempts it
-is carried out in a block that holds their schemas: then it is the change that waits, for this one statement.
+Repeated schema changes could delay a long statement for ever. After a few attempts it is executed in a block that
+holds the schemas of its tables; the schema change then waits for this statement.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ _ATTEMPTS_UNHELD: Final = 3
 
 
 async def run_retrying(portal: Portal, limit: int, again: Callable[[bool], Awaitable[Portal | None]]) -> Portal | None:
-    """Execute a portal, or another that `again` makes in its place; returns the one that was executed.
+    """Execute a portal, or the replacement that `again` makes; return the portal that was executed.
 
-    `again` is told whether to hold the schemas of its tables first (`Transaction.hold_schemas`). None where it found
-    the statement to be none of the lake any more, and has dealt with it.
+    `again` is told whether to hold the schemas of its tables first (`Transaction.hold_schemas`). It returns None if
+    the statement touches no lake table any more and it has answered the statement itself.
     """
     session = portal.session
     in_block = session.transaction.open
@@ -62,7 +61,7 @@ async def run_retrying(portal: Portal, limit: int, again: Callable[[bool], Await
 
 
 def must_be_alike(before: Analysis, now: Analysis) -> None:
-    """A prepared statement's result is what Describe has said, whatever became of the tables."""
+    """Raise if the result's columns differ from those that Describe has announced."""
     old = [(column.name, column.type_oid, column.typmod) for column in before.columns or ()]
     new = [(column.name, column.type_oid, column.typmod) for column in now.columns or ()]
     if old != new or before.parameter_types != now.parameter_types:

@@ -1,7 +1,7 @@
-"""One client's session, after authentication: messages in, answers out, in the order of the protocol.
+"""A client's session after authentication: reads messages and sends answers in the order of the protocol.
 
-What PostgreSQL answers is relayed byte for byte from the session's own backend; what touches the lake becomes a
-`Portal` (gateway.statement.portal) that gives its rows when it is executed. The states are those of
+Statements that PostgreSQL answers are relayed byte for byte from the session's backend. Statements on the lake become
+a `Portal` (gateway.statement.portal), which gives rows when it is executed. The states are those of
 `gateway.wire.states`.
 """
 
@@ -27,20 +27,20 @@ from gateway.wire.states import Action, State
 
 _LOG: Final = logging.getLogger("sluice.session")
 
-# What begins something that the gateway must be allowed to serve.
+# Messages that need a lease, because they begin statements.
 _TEXTS: Final = frozenset({frontend.Query, frontend.Parse})
-# What ends what came before without Sync, so that this is answered first.
+# Messages that end a pipeline without Sync; its answers are sent first.
 _SIMPLE: Final = frozenset({frontend.Query, frontend.FunctionCall})
 _BEGINNING: Final = frozenset({frontend.Query, frontend.Parse, frontend.Bind, frontend.Execute, frontend.FunctionCall})
 
 
 class Session(ExtendedQuery):
-    """The session's loop. `run` returns when the client has gone or the session was ended."""
+    """The session's loop; `run` returns when the client has disconnected or the session was ended."""
 
     # ── the loop ────────────────────────────────────────────────────────────────────────────────────────
 
     async def run(self) -> None:
-        """Serve until the client goes. Raises BackendLostError when the catalog does."""
+        """Serve until the client disconnects. Raises BackendLostError when the catalog is lost."""
         try:
             while self.machine.state is not State.CLOSED:
                 if self.gateway.stopping and self.is_idle:
@@ -60,13 +60,13 @@ class Session(ExtendedQuery):
             await self.reading.close()
 
     async def _next_frame(self) -> Frame:
-        """The client's next frame; what the backend says meanwhile (LISTEN, shutdown, errors) is passed on."""
+        """The client's next frame; meanwhile messages of the backend (LISTEN, shutdown, errors) are passed on."""
         try:
             await self.client.give_way()
             frame = self.client.at_hand()
             return await self._waited_for() if frame is None else frame
         except UnknownTypeError:
-            await self._settled()  # what came before is answered first
+            await self._settled()  # answers of the pipeline come first
             raise
 
     async def _waited_for(self) -> Frame:
@@ -91,11 +91,13 @@ class Session(ExtendedQuery):
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing runs; a transaction may be open."""
+        """Whether no statement runs; a transaction may be open."""
         return self.machine.state is State.IDLE
 
     async def _may_serve(self, kind: type) -> bool:
-        """What the gateway does without a lease: it refuses. What it cannot refuse alone ends the session."""
+        """Whether the gateway has a lease for this message. If not, it refuses the message, or ends the session if it
+        cannot.
+        """
         if kind not in _BEGINNING:
             return True
         try:
@@ -111,7 +113,9 @@ class Session(ExtendedQuery):
         return True
 
     def catalog_lost(self) -> None:
-        """End what waits for the catalog, which does not answer. What is idle may be so until it does."""
+        """End the session if it waits for the catalog, which does not answer; an idle session goes on until it needs
+        the catalog.
+        """
         if not self.is_idle:
             self.backend.abort(lost_catalog())
 
@@ -147,7 +151,7 @@ class Session(ExtendedQuery):
             raise
         except Exception as fault:
             _LOG.exception("unexpected error")
-            # Nobody knows what the backend has still to say to whom: the next statement must not be told it.
+            # The backend's outstanding answers are unknown; the next statement must not receive them.
             said = SluiceError(SqlState.INTERNAL_ERROR, f"{type(fault).__name__}: {fault}", severity="FATAL")
             self.backend.abort(said)
             raise BackendLostError(said) from fault
@@ -201,7 +205,7 @@ class Session(ExtendedQuery):
         await self.relay_query(frame.data)
 
     async def _settled(self) -> None:
-        """Before what is no message of the extended protocol: the answers to those that came before."""
+        """Wait for the answers of the extended protocol before a message that is not part of it."""
         try:
             await self._settle()
         except BackendLostError:
@@ -210,7 +214,7 @@ class Session(ExtendedQuery):
             await self._fail(error)
 
     async def _join(self) -> None:
-        """What a pipeline without Sync did so far is of one transaction with the query behind it."""
+        """Join a pipeline without Sync and the simple query behind it in one transaction."""
         if self.pipelining and self.backend.status == b"I":
             await self.transaction.begin()
 
@@ -218,7 +222,7 @@ class Session(ExtendedQuery):
 
     async def _sync(self, frame: Frame) -> None:
         if self.transaction.deferred.is_open:
-            self.machine.state = State.EXTENDED_QUERY  # in which the answers that are still to come were asked for
+            self.machine.state = State.EXTENDED_QUERY  # the outstanding answers were requested in this state
             good = await self._settle()
             self.machine.state = State.SYNCING
             if good:

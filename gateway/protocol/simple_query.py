@@ -1,7 +1,7 @@
-"""A simple query: its statements one after another, in one transaction unless they say otherwise.
+"""Executes a simple query: its statements in order, in one transaction unless they say otherwise.
 
-Source: PostgreSQL 18 documentation, "Multiple Statements in a Simple Query". Where PostgreSQL has an implicit
-transaction block, the gateway opens a block at the backend, and ends it before ReadyForQuery.
+Source: PostgreSQL 18 documentation, "Multiple Statements in a Simple Query". For PostgreSQL's implicit transaction
+block, the gateway opens a block at the backend and ends it before ReadyForQuery.
 """
 
 from __future__ import annotations
@@ -69,9 +69,9 @@ _LEVEL: Final = RowDescription((FieldDescription(Shown.ISOLATION, 0, 0, TEXT, -1
 
 
 async def answer(session: SessionContext, frame: Frame) -> None:
-    """Everything but ReadyForQuery; a block of the gateway's own may be left open.
+    """Send all answers but ReadyForQuery; a block of the gateway may be left open.
 
-    The session is still pipelining afterwards where a pipeline went before, and no more than one statement came.
+    The session stays in a pipeline if one came before and the query has at most one statement.
     """
     text = (await session.encoding.read(frontend.Query, frame)).query
     if (instead := await logged(session, text)) is not None:
@@ -97,7 +97,7 @@ async def answer(session: SessionContext, frame: Frame) -> None:
         await _check_syntax(session, frame)
     for number, statement in enumerate(statements, 1):
         session.ends_with_statement = number == len(statements) and not (alone and session.pipelining)
-        if alone:  # byte for byte, with whatever stands before and behind it
+        if alone:  # byte for byte, with comments and spaces around it
             sent = Sent(frame.data, 0, text[statement.offset :])
         else:
             raw = await session.encoding.encoded(
@@ -110,7 +110,7 @@ async def answer(session: SessionContext, frame: Frame) -> None:
 
 
 def _need_no_look(session: SessionContext, statements: Sequence[Statement]) -> bool:
-    """Whether all of them are relayed without more ado."""
+    """Whether all statements can be relayed without an analysis."""
     return all(
         statement_windows.needs_no_look(session, statement)
         and relayed_command(statement) is None
@@ -121,14 +121,14 @@ def _need_no_look(session: SessionContext, statements: Sequence[Statement]) -> b
 
 
 async def _check_syntax(session: SessionContext, frame: Frame) -> None:
-    """PostgreSQL parses a whole query before it carries out any of it, and so nothing is done where it cannot.
+    """Have PostgreSQL parse the whole query, so that a syntax error prevents all of it.
 
-    Asked to prepare several statements, it parses them, and then refuses that, without a position.
+    Asked to prepare several statements, PostgreSQL parses them, then refuses them without a position.
     """
     backend, in_block = session.backend, session.backend.status == b"T"
     if in_block:
         await backend.run(TRIAL.begin)
-    # Without a name and types, and in the client's encoding, as it came.
+    # Without a name and types, in the client's encoding, unchanged.
     query = memoryview(frame.data)[HEADER_BYTES:]
     parse = HEADER.pack(frontend.Parse.type, len(query) + 7)
     backend.send(parse, b"\0", query, b"\0\0" + frontend.Sync().encode())
@@ -147,10 +147,10 @@ async def _check_syntax(session: SessionContext, frame: Frame) -> None:
 
 
 async def _answer_one(session: SessionContext, statement: Statement, sent: Sent, *, alone: bool) -> bool:
-    """One statement; False where it failed at the backend (the error has been sent)."""
+    """Answer one statement; False if it failed at the backend, whose error has been sent."""
     command = transaction_command(statement)
     transaction = session.transaction
-    session.deadline = None  # each has as long
+    session.deadline = None  # statement_timeout counts for each statement
     failed = session.backend.status == b"E"
     refuse_own_savepoint(statement, command, failed=failed)
     if failed:
@@ -178,7 +178,7 @@ async def _answer_one(session: SessionContext, statement: Statement, sent: Sent,
             return None
         routed = await route(session, analysis)
         await statement_windows.judge(session, analysis, routed)
-        if routed.publishes:  # at the level of the gateway's own blocks, whatever the client's default is
+        if routed.publishes:  # with the isolation level of the gateway's blocks, not with the client's default
             await transaction.begin()
         if routed.route is Route.RELAY:
             good = await session.relay_query(sent.raw, sent.offset)
@@ -203,25 +203,25 @@ async def _answer_one(session: SessionContext, statement: Statement, sent: Sent,
 
 
 async def _without_parameters(session: SessionContext, statement: Statement) -> Analysis | None:
-    """None where it has parameters, which a simple query has not: PostgreSQL says so, and where they stand."""
+    """The statement, or None if it has parameters, which PostgreSQL then refuses with their position."""
     try:
         analysis = await analysed(session, statement.text, name=OWN, sync=True)
     except SluiceError:
         if not await thought(session, len(statement.text), has_parameters, statement.text):
             raise
-        return None  # the parameter is what is wrong first, or not at all
+        return None  # PostgreSQL's error is about the parameter, or there is none
     return None if analysis.parameter_types else analysis
 
 
 async def _answer_failed(session: SessionContext, sent: Sent) -> bool:
-    """A statement of a transaction that has failed: most likely one that ends it, or goes back to a savepoint."""
+    """Answer a statement in a failed transaction: usually the end of it or ROLLBACK TO SAVEPOINT."""
     good = await session.relay_query(sent.raw, sent.offset)
     await session.transaction.regained()
     return good
 
 
 async def _relay(session: SessionContext, statement: Statement, sent: Sent) -> bool:
-    """A statement that PostgreSQL answers, whatever it is."""
+    """Relay a statement that PostgreSQL answers."""
     await as_of.check_setting(session, statement)
     command, in_block = relayed_command(statement), session.backend.status == b"T"
     if isinstance(command, Shown) and (level := session.transaction.untold_level) is not None:
@@ -241,7 +241,7 @@ async def _relay(session: SessionContext, statement: Statement, sent: Sent) -> b
 
 
 async def _command(session: SessionContext, command: TransactionCommand, sent: Sent, *, alone: bool) -> bool:
-    """A statement about the transaction itself."""
+    """Execute a transaction command."""
     transaction = session.transaction
     if command in IN_BLOCKS_ONLY and (transaction.implicit or not (alone or transaction.open)):
         raise in_blocks_only(command)
@@ -253,7 +253,7 @@ async def _command(session: SessionContext, command: TransactionCommand, sent: S
     await transaction.before(command)
     if command is TransactionCommand.COMMIT:
         await transaction.prepare_client_commit()
-    # A block of the gateway's own becomes the client's: PostgreSQL does not warn there.
+    # A block of the gateway becomes the client's; PostgreSQL gives no warning there.
     hidden = SqlState.ACTIVE_SQL_TRANSACTION if transaction.implicit and command is TransactionCommand.BEGIN else None
     good = await session.relay_query(sent.raw, sent.offset, hidden)
     await transaction.after(command, good=good)
@@ -261,11 +261,11 @@ async def _command(session: SessionContext, command: TransactionCommand, sent: S
 
 
 def in_blocks_only(command: TransactionCommand) -> SluiceError:
-    """What PostgreSQL says of SAVEPOINT, AND CHAIN and their kin in a transaction that is no block."""
+    """PostgreSQL's error for SAVEPOINT, AND CHAIN and the like outside of a transaction block."""
     return SluiceError(SqlState.NO_ACTIVE_SQL_TRANSACTION, f"{command.value} can only be used in transaction blocks")
 
 
 def no_transaction() -> NoticeResponse:
-    """What PostgreSQL warns of at COMMIT or ROLLBACK outside of a block that the client has begun."""
+    """PostgreSQL's warning for COMMIT or ROLLBACK outside of a transaction block."""
     fields = {"S": "WARNING", "V": "WARNING", "C": SqlState.NO_ACTIVE_SQL_TRANSACTION.value}
     return NoticeResponse((*fields.items(), ("M", "there is no transaction in progress")))

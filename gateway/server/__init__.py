@@ -1,1 +1,1 @@
-"""Sockets, login, admission, and the embedded PostgreSQL beside the gateway."""
+"""Sockets, login, admission, and supervision of the embedded PostgreSQL."""

@@ -1,12 +1,12 @@
-"""How many may be connected, and who: before login and after it, each counted apart.
+"""Limits the number of connections, before login and after it, each counted separately.
 
 Sessions are limited as PostgreSQL limits them: `max_connections` in all, the last `reserved_connections` of them for
-roles with the privileges of `pg_use_reserved_connections`. None are kept for superusers, who go to the catalog itself.
-Limits of roles and databases are the catalog's own: it refuses the session's backend.
+roles with the privileges of `pg_use_reserved_connections`. No places are reserved for superusers, who use the catalog
+directly. The catalog applies the limits of roles and databases: it refuses the session's backend.
 
-Whoever has not proved yet who he is takes no session's place. There are places for as many of these as for sessions;
-when all are taken, one who comes takes the place of the one that has waited longest, of the address that most of them
-come from. So connections that say nothing keep nobody out, and those of one address send each other away first.
+Connections before login take no session's place. They have as many places as sessions. When all are taken, a new
+connection replaces the oldest one of the address with the most connections. So silent connections do not block others,
+and those of one address replace each other first.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ RESERVING_ROLE: Final = "pg_use_reserved_connections"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What `sluice serve` allows; `authentication_timeout` is in seconds, from the first packet to the last proof."""
+    """The limits of `sluice serve`; `authentication_timeout` is in seconds, from the first packet to the last proof."""
 
     max_connections: int = 100
     reserved_connections: int = 3
@@ -41,17 +41,17 @@ class Limits:
 
 
 class Admission:
-    """Counts who is there. `entering` is around what comes before login, `session` around what comes after."""
+    """Counts connections. `entering` surrounds the work before login, `session` the work after it."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._sessions = 0
-        self._entering: dict[asyncio.Task[Any], str] = {}  # the oldest first
+        self._entering: dict[asyncio.Task[Any], str] = {}  # oldest first
         self._sent_away: set[asyncio.Task[Any]] = set()
 
     @contextmanager
     def entering(self, address: str) -> Iterator[None]:
-        """Around the current task's work for one who has not logged in yet: it may end with 53300."""
+        """Surrounds the current task's work before login; it may end with 53300."""
         task = asyncio.current_task()
         assert task is not None
         if len(self._entering) >= self._limits.max_connections:
@@ -76,13 +76,13 @@ class Admission:
         oldest.cancel()
 
     def check(self) -> None:
-        """53300 where there is no place for a session, whoever it is for."""
+        """Raise 53300 if no session can be admitted, whatever its role."""
         if self._sessions >= self._limits.max_connections:
             raise too_many()
 
     @contextmanager
     def session(self, *, may_use_reserved: bool) -> Iterator[None]:
-        """Around a session. 53300 where there is no place for it."""
+        """Surrounds a session. Raises 53300 if there is no place."""
         self.check()
         free = self._limits.max_connections - self._sessions
         if free <= self._limits.reserved_connections and not may_use_reserved:
@@ -99,5 +99,5 @@ class Admission:
 
 
 def too_many() -> SluiceError:
-    """All places are taken."""
+    """The error if all places are taken."""
     return SluiceError(SqlState.TOO_MANY_CONNECTIONS, "sorry, too many clients already", severity="FATAL")

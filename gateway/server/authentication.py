@@ -1,8 +1,8 @@
-"""Who a client is: SCRAM against the catalog's own verifiers.
+"""Authenticates clients by SCRAM, against the catalog's own verifiers.
 
-Rules: a role with a SCRAM-SHA-256 password must prove it, from anywhere, until it expires (VALID UNTIL). A role without
-one is trusted from this machine (loopback) and refused from elsewhere. Superusers of the catalog are
-refused, for their SQL could reach the gateway's own metadata.
+A role with a SCRAM-SHA-256 password must prove it, from any address, until it expires (VALID UNTIL). A role without a
+password is trusted from loopback and refused from other addresses. Superusers of the catalog are refused, because
+their SQL could change the gateway's own metadata.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ from gateway.wire.messages import frontend, startup
 from gateway.wire.scram import MECHANISM, ClientKeys, ScramServer, Verifier
 
 _ROLE: Final = "SELECT verifier, expired, is_own, reserved FROM pg_sluice.login($1)"
-# Startup parameters that are the connection's own business, and no settings for the backend.
+# Startup parameters of the connection itself, which are not settings of the backend.
 _NOT_PASSED_ON: Final = frozenset({"user", "database", "replication"})
 
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """Who logged in, with the parameters for the backend, and what proves the role there (None where trusted).
+    """The authenticated role, with the parameters for the backend, and the keys that prove the role there (None if
+    trusted).
 
-    `may_use_reserved` says whether the role may have one of the last connections (`gateway.server.admission`).
+    `may_use_reserved` says whether the role may use a reserved connection (`gateway.server.admission`).
     """
 
     user: str
@@ -76,7 +77,7 @@ async def _authenticate(client: Client, gateway: GatewayContext, user: str) -> t
         )
     if password is None and _is_local(client.peer):
         return None, may_use_reserved
-    # As in PostgreSQL, a password that has expired is told from a wrong one by nobody.
+    # As in PostgreSQL, an expired password looks like a wrong one.
     verifier = None if rows and rows[0]["expired"] else Verifier.parse(password)
     server = ScramServer(verifier, user, gateway.mock_nonce.encode())
     client.send(answers.AuthenticationSASL((MECHANISM,)))

@@ -1,8 +1,7 @@
-"""Maintenance in the background: now and then a gateway looks for tables that are due for compaction, and for snapshots
-that are past the retention; sooner where many files are new.
+"""Background maintenance: compacts tables that are due and expires snapshots past the retention, at an interval.
 
-One table at a time, and none that another gateway is at; with a rest after each merge, so that it takes a share of one
-core at most. A fault is logged, and the next look tries again.
+Many new files make it start earlier. It takes one table at a time, and none that another gateway works on. After each
+merge it rests, so that it uses a share of one core at most. An error is logged, and the next round tries again.
 """
 
 from __future__ import annotations
@@ -24,24 +23,24 @@ if TYPE_CHECKING:
     from gateway.node.gateway_context import GatewayContext
 
 _LOG: Final = logging.getLogger("sluice.maintenance")
-# How soon a change of the interval is noticed.
+# How soon it notices a change of the interval, in seconds.
 _NOTICE_SECONDS_MAX: Final = 5.0
 _PATIENCE_SECONDS: Final = 1.0
-# So many files that were committed here are a reason to look before it is time.
+# New files committed here that make it start earlier.
 _NEW_FILES_MAX: Final = 250
 
 
 class Maintainer:
-    """`start`, and `close` to end it, in the midst of whatever it does."""
+    """`start` begins it; `close` ends it at any point."""
 
     def __init__(self, gateway: GatewayContext) -> None:
         self._gateway = gateway
         self._working: asyncio.Task[None] | None = None
-        # The tables that nothing was due for: as of the last snapshot that changed them.
+        # Tables with nothing to do, each with the last snapshot that changed it.
         self._seen: dict[int, int] = {}
 
     def start(self) -> None:
-        """Look for work from now on."""
+        """Begin the background task."""
         self._working = asyncio.create_task(self._work())
 
     async def close(self) -> None:

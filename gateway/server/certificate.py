@@ -1,4 +1,4 @@
-"""The gateway's own certificate, made when none is there: self-signed, for encryption rather than for trust."""
+"""Makes the gateway's self-signed TLS certificate if there is none, for encryption rather than for trust."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _RENEW_BEFORE: Final = datetime.timedelta(days=30)
 
 
 def ensure_certificate(directory: Path, hostname: str) -> tuple[Path, Path]:
-    """(certificate, key) in `directory`, made when missing, damaged or about to expire; both files have mode 0600.
+    """(certificate, key) in `directory`, made if missing, damaged or about to expire; both files have mode 0600.
 
-    Raises one clear error where they cannot be written.
+    Raises one clear error if they cannot be written.
     """
     certificate_path, key_path = directory / "server.crt", directory / "server.key"
     try:
@@ -45,7 +45,7 @@ def ensure_certificate(directory: Path, hostname: str) -> tuple[Path, Path]:
 
 @contextmanager
 def _alone(directory: Path) -> Iterator[None]:
-    """Another gateway that starts at the same time waits."""
+    """A lock: another gateway that starts at the same time waits."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -85,7 +85,7 @@ def _alternative(hostname: str) -> x509.GeneralName:
 
 
 def _is_current(certificate_path: Path, key_path: Path) -> bool:
-    """Whether the certificate is there, whole, the key's, and good for a while."""
+    """Whether the certificate exists, is complete, belongs to the key, and is valid for a while."""
     try:
         certificate = x509.load_pem_x509_certificate(certificate_path.read_bytes())
         key = serialization.load_pem_private_key(key_path.read_bytes(), password=None)
@@ -97,7 +97,7 @@ def _is_current(certificate_path: Path, key_path: Path) -> bool:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Whole or not at all, and never readable to others."""
+    """Write atomically, and never readable to other users."""
     fresh = path.with_suffix(".new")
     fresh.unlink(missing_ok=True)
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

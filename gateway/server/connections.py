@@ -1,4 +1,4 @@
-"""The gateway's connections: one task for each, from its first byte to the end of its session."""
+"""Serves the gateway's connections: one task for each, from its first byte to the end of its session."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from gateway.wire.messages import startup
 _LOG: Final = logging.getLogger("sluice.server")
 _CANCEL_KEY_BYTES: Final = 4
 _DRAIN_SECONDS: Final = 0.05
-# Whatever the role's defaults say, the session is written down.
+# READ WRITE, because the session is recorded, whatever the role's defaults are.
 _BEGIN: Final = Statement("BEGIN READ WRITE")
 _ENTER: Final = (
     "SELECT pg_sluice.enter($1, $2), 'pg_sluice.is_told(text[])'::pg_catalog.regprocedure::pg_catalog.oid::bigint"
@@ -40,7 +40,7 @@ _COMMIT: Final = Statement("COMMIT")
 
 
 class Server:
-    """`start`, then connections are served until `stop`."""
+    """After `start`, connections are served until `stop`."""
 
     def __init__(self, gateway: GatewayContext, tls: ssl.SSLContext | None, limits: Limits) -> None:
         self._gateway = gateway
@@ -53,7 +53,7 @@ class Server:
         self._sessions: dict[asyncio.Task[None], Session | OtherDatabaseSession] = {}
 
     async def start(self, host: str, port: int) -> None:
-        """Listen; raises one clear error where the address cannot be had."""
+        """Listen; raises one clear error if the address is unavailable."""
         try:
             self._listening = await listen(host, port)
         except OSError as error:
@@ -64,12 +64,13 @@ class Server:
 
     @property
     def port(self) -> int:
-        """The port that is listened on."""
+        """The listening port."""
         return int(self._listening[0].getsockname()[1])
 
     async def drain(self, seconds: float) -> None:
-        """Refuse new connections with 57P03, and end each session with 57P01 as soon as it runs nothing. Returns when
-        none is left, or after so long."""
+        """Refuse new connections with 57P03, and end each session with 57P01 once it runs nothing. Returns when none
+        is left, or after `seconds`.
+        """
         self._gateway.stopping = True
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
@@ -80,7 +81,7 @@ class Server:
             await asyncio.wait(list(self._sessions), timeout=_DRAIN_SECONDS)
 
     async def stop(self) -> None:
-        """Refuse new connections and end those there are with 57P01."""
+        """Refuse new connections, and end existing ones with 57P01."""
         for accepting in self._accepting:
             await end(accepting)
         for listening in self._listening:
@@ -118,8 +119,9 @@ class Server:
             await arrival.close()
 
     async def _login(self, arrival: Arrival, address: str) -> tuple[Client, Login] | None:
-        """Who the client is; None where it wanted but to cancel what another does. It takes no longer than it may: then
-        the connection ends without a word, as in PostgreSQL."""
+        """The client's login; None if it only sent a CancelRequest. After the timeout the connection is closed without
+        a message, as in PostgreSQL.
+        """
         try:
             with self._admission.entering(address):
                 async with asyncio.timeout(self._login_seconds_max) as limit:
@@ -176,7 +178,7 @@ class Server:
         return Session(self._gateway, client, backend, login.user)
 
     async def _cancel(self, request: startup.CancelRequest) -> None:
-        """Whether the key fits is told to nobody, as PostgreSQL does."""
+        """Handle a CancelRequest; as in PostgreSQL, the client does not learn whether its key is right."""
         session = self._gateway.sessions.get((request.process_id, request.key))
         if session is not None:
             await session.cancel()

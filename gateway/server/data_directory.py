@@ -1,7 +1,6 @@
-"""The folder on disk that gateways of one machine share: what is where, and whose the embedded PostgreSQL is.
+"""The data directory that gateways of one machine share: its layout, and the lock on the embedded PostgreSQL.
 
-Any number of gateways may use it. One of them holds the lock, and with it runs PostgreSQL
-(gateway/server/supervision.py).
+Any number of gateways may use it. The one that holds the lock runs PostgreSQL (gateway/server/supervision.py).
 """
 
 from __future__ import annotations
@@ -14,8 +13,9 @@ from catalog.errors import SluiceError, SqlState
 
 
 class DataDirectory:
-    """`catalog/` (the embedded PostgreSQL), `lake/` (Parquet), `tls/`, `unread/` (what clients have not read yet: files
-    without names), `spark.log`, and the lock."""
+    """`catalog/` (the embedded PostgreSQL), `lake/` (Parquet), `tls/`, `unread/` (unread rows, in files without
+    names), `spark.log`, and the lock.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root.absolute()
@@ -32,7 +32,7 @@ class DataDirectory:
         return f"{self.lake}/"
 
     def make(self) -> None:
-        """Make the folder, where it is missing. Nobody else may look into what is this user's."""
+        """Make the folder if it is missing. Other users may not read what belongs to this one."""
         try:
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.lake.mkdir(mode=0o700, exist_ok=True)
@@ -43,8 +43,9 @@ class DataDirectory:
             raise SluiceError(SqlState.IO_ERROR, f"cannot use {self.root}: {error.strerror}") from error
 
     def acquire(self) -> bool:
-        """Take the lock, if nobody else has it: whether it is this process's now. It goes with the process, however
-        that ends."""
+        """Try to take the lock; return whether this process has it now. The lock ends with the process, however that
+        ends.
+        """
         if self._lock is not None:
             return True
         try:
@@ -63,11 +64,11 @@ class DataDirectory:
 
     @property
     def is_held(self) -> bool:
-        """Whether the lock is this process's."""
+        """Whether this process has the lock."""
         return self._lock is not None
 
     def release(self) -> None:
-        """Give the lock back."""
+        """Release the lock."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None

@@ -1,4 +1,4 @@
-"""The listening sockets, and the connections that come by them, as bare sockets."""
+"""The listening sockets, and accepted connections as bare sockets."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Final
 
 _LOG: Final = logging.getLogger("sluice.server")
 _BACKLOG: Final = 256
-# Without descriptors or memory for it, a connection stays in the queue, and the socket would be found ready for ever.
+# Without descriptors or memory, a connection stays in the queue, and the socket stays readable.
 _PAUSE_SECONDS: Final = 1.0
 
 
 async def listen(host: str, port: int) -> list[socket.socket]:
-    """Listen at every address that the host has. Raises OSError where one of them cannot be had."""
+    """Listen at every address of the host. Raises OSError if one of them is unavailable."""
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     listening: list[socket.socket] = []
@@ -43,15 +43,15 @@ async def listen(host: str, port: int) -> list[socket.socket]:
 
 
 async def connections(listening: socket.socket) -> AsyncIterator[tuple[socket.socket, str]]:
-    """Every connection that comes, with its peer's address, for ever."""
+    """Every accepted connection, with its peer's address, for ever."""
     loop = asyncio.get_running_loop()
     while True:
         try:
             connection, address = await loop.sock_accept(listening)
-            # As PostgreSQL does: no answer is held back for more, and a peer that is gone without a word is noticed.
+            # As in PostgreSQL: answers are sent without delay, and a peer that vanished is detected.
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        except ConnectionError:  # it went before it was taken up
+        except ConnectionError:  # it was closed before it was accepted
             continue
         except OSError as error:
             _LOG.warning("no connection can be accepted: %s", error.strerror)

@@ -1,4 +1,4 @@
-"""How many files and sockets this process may have open."""
+"""Raises the process's limit of open files and sockets."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Final
 
 from catalog.errors import SluiceError, SqlState
 
-# A session, its backend, and one who has not logged in yet.
+# A session, its backend, and a connection before login.
 _FOR_EACH_CONNECTION: Final = 3
 # Files of the lake, the JVM's sockets, the gateway's own connections.
 _OTHERS: Final = 1024
 
 
 def allow_open_files(max_connections: int) -> None:
-    """As many as so many connections need, where the system lets us. 53000 where it does not."""
+    """Allow as many as `max_connections` needs, if the system permits it. 53000 if it does not."""
     wanted = _FOR_EACH_CONNECTION * max_connections + _OTHERS
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= wanted:

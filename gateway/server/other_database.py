@@ -1,4 +1,4 @@
-"""A client of a database that is not the lake: `postgres` and `template1` of the embedded catalog.
+"""Serves clients of the databases `postgres` and `template1` of the embedded catalog, which hold no lake.
 
 Tools go there to ask what databases there are, to make one or to drop it. It is PostgreSQL's own session, under the
 client's own role, and what it says goes as it is; there is nothing of the lake, and clients may make hardly anything
@@ -27,7 +27,7 @@ _NAMED: Final = OTHER_DATABASES | {"template0"}
 
 
 class OtherDatabaseSession:
-    """Passes messages on, in both directions, until one side goes."""
+    """Passes messages on in both directions, until one side ends."""
 
     def __init__(self, client: Client, backend: Backend, lake: str) -> None:
         self._client = client
@@ -64,14 +64,14 @@ class OtherDatabaseSession:
                 await self._backend.next()
 
     async def cancel(self) -> None:
-        """Stop what the backend does."""
+        """Cancel the backend's statement."""
         await self._backend.request_cancel()
 
     async def schema_changed(self) -> None:
-        """Nothing here is of the lake."""
+        """Nothing to do: the database holds no lake table."""
 
     def catalog_lost(self) -> None:
-        """The backend's own connection tells."""
+        """Nothing to do: the backend's own connection reports it."""
 
     async def _ask(self) -> None:
         while (frame := await self._client.frame()).type != frontend.Terminate.type:
@@ -119,7 +119,7 @@ class OtherDatabaseSession:
 
 
 def _raising(error: SluiceError) -> str:
-    """A statement that fails so. What it says has no `$`."""
+    """A statement that raises the error. Its text has no `$`."""
     hint = f", HINT = $text${error.fields['H']}$text$" if "H" in error.fields else ""
     return (
         f"DO $body$BEGIN RAISE EXCEPTION USING ERRCODE = '{error.sqlstate}',"

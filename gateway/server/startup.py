@@ -1,7 +1,7 @@
-"""How a connection begins: from its first byte to a StartupMessage or a CancelRequest, through TLS or not.
+"""Reads the start of a connection, through TLS or not, up to a StartupMessage or a CancelRequest.
 
-It is read from the bare socket, and never more than is due. So one of which nothing comes holds next to nothing, what
-is sent in front of TLS is not taken for what is said within (CVE-2021-23214), and TLS may begin with the first byte.
+It reads from the bare socket, and never more than the next packet. So a silent connection needs little memory. Bytes
+sent before TLS are not taken for encrypted ones (CVE-2021-23214), and TLS may begin with the first byte.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from gateway.client.connection import Client, ClientGoneError
 from gateway.wire.messages import startup
 from gateway.wire.messages.backend import ErrorResponse
 
-# What TLS calls PostgreSQL's protocol (ALPN).
+# The name of PostgreSQL's protocol in TLS (ALPN).
 APPLICATION_PROTOCOL: Final = "postgresql"
-# The first byte of a TLS handshake: no startup packet is so long that its length begins with it.
+# The first byte of a TLS handshake; no startup packet is long enough to begin with it.
 _HANDSHAKE: Final = 0x16
 _ENCRYPTED: Final = b"S"
 _NOT_ENCRYPTED: Final = b"N"
 _FAREWELL_SECONDS_MAX: Final = 1.0
-# What a client is told that has not said yet what it wants: as in PostgreSQL, its own mistakes alone.
+# Errors that a client gets before its first packet is complete: as in PostgreSQL, only its own mistakes.
 _MISTAKES: Final = frozenset({SqlState.PROTOCOL_VIOLATION, SqlState.FEATURE_NOT_SUPPORTED})
 
 
 class Arrival:
-    """One connection, up to what it wants. `close` it, however it went."""
+    """One connection, up to its first request. `close` it in any case."""
 
     def __init__(self, connection: socket.socket, peer: str, tls: ssl.SSLContext | None) -> None:
         self._socket = connection
@@ -39,11 +39,11 @@ class Arrival:
         self._has_said = False
 
     async def wish(self) -> startup.StartupMessage | startup.CancelRequest:
-        """Go through SSLRequest and GSSENCRequest, or TLS at once, to what the client wants."""
+        """Handle SSLRequest and GSSENCRequest, or immediate TLS, until the client's request."""
         if self._tls is not None and await self._first_byte() == _HANDSHAKE:
             encrypted = await self._encrypt(self._tls)
             if encrypted.application_protocol != APPLICATION_PROTOCOL:
-                raise ClientGoneError  # PostgreSQL demands it here, and says no word either
+                raise ClientGoneError  # PostgreSQL requires it here, and closes without a message too
         while True:
             message = startup.decode_startup(await self._body())
             match message:
@@ -65,7 +65,7 @@ class Arrival:
         return self._client
 
     def refuse(self, error: SluiceError) -> None:
-        """The last word to a client, which may not be there any more."""
+        """Send the last message to a client, which may be gone."""
         if not self._has_said and error.sqlstate not in _MISTAKES:
             return
         with suppress(OSError, ClientGoneError):
@@ -75,14 +75,14 @@ class Arrival:
                 self._socket.send(ErrorResponse.from_error(error).encode())
 
     async def close(self) -> None:
-        """End the connection, with what is still to be sent."""
+        """Close the connection, after sending what is queued."""
         if self._client is not None:
             await self._client.close()
         else:
             self._socket.close()
 
     async def _first_byte(self) -> int:
-        """It stays where it is: TLS needs it."""
+        """Peek at the first byte: TLS needs to read it again."""
         loop = asyncio.get_running_loop()
         while True:
             try:
@@ -102,7 +102,7 @@ class Arrival:
             return first[0]
 
     async def _body(self) -> bytes:
-        """The next startup packet's."""
+        """The body of the next startup packet."""
         header = await self._exactly(startup.HEADER_BYTES)
         return await self._exactly(startup.body_length(header))
 

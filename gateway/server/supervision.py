@@ -1,9 +1,9 @@
-"""The embedded PostgreSQL of a data directory, whichever gateway runs it.
+"""Supervises the embedded PostgreSQL of a data directory that several gateways may share.
 
-Whoever holds the directory's lock runs PostgreSQL, and starts it again when it has died; the others use it. PostgreSQL
-dies with the gateway that runs it, be that by kill -9 (`catalog.postgres.embedded`), and the lock is free then: the
-next to find it so takes over. Meanwhile clients get 57P01 to 57P03 and may try again. One that has outlived its gateway
-in spite of that is ended by who takes over.
+The gateway that holds the directory's lock runs PostgreSQL, and restarts it when it has died; the others use it.
+PostgreSQL ends with that gateway, even after kill -9 (`catalog.postgres.embedded`), which frees the lock; another
+gateway then takes over. Meanwhile clients get 57P01 to 57P03 and may try again. If PostgreSQL outlives its gateway,
+the one that takes over ends it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _START_SECONDS_MAX: Final = 60.0
 
 
 class Supervision:
-    """`start` returns when the catalog is up, whoever runs it; `keep` sees to it that somebody does."""
+    """`start` returns when the catalog runs, whichever gateway runs it; `keep` makes sure that one does."""
 
     def __init__(self, directory: DataDirectory, say: Callable[[str], None]) -> None:
         self._directory = directory
@@ -35,16 +35,16 @@ class Supervision:
 
     @property
     def url(self) -> str:
-        """The database of the lake, as gateways log in."""
+        """The URL of the lake's database, for gateways."""
         return self._postgres.url(CLIENT_DATABASE, GATEWAY_ROLE)
 
     @property
     def superuser_url(self) -> str:
-        """The same, to be made a catalog."""
+        """The same for a superuser, to make the catalog."""
         return self._postgres.url(CLIENT_DATABASE)
 
     async def start(self) -> None:
-        """Run PostgreSQL, or wait for who does. 57P03 where that takes too long."""
+        """Run PostgreSQL, or wait for the gateway that does. 57P03 after a timeout."""
         try:
             async with asyncio.timeout(_START_SECONDS_MAX):
                 while True:
@@ -58,7 +58,7 @@ class Supervision:
             ) from None
 
     async def _take_over(self) -> bool:
-        """Whether PostgreSQL runs, as this process's own."""
+        """Try to run PostgreSQL; whether it runs as this process's own."""
         if not self._directory.acquire():
             return False
         if self._postgres.process_id is None:
@@ -75,7 +75,7 @@ class Supervision:
         return True
 
     async def keep(self) -> None:
-        """For ever: start it again when it has died, or when who ran it is gone."""
+        """For ever: restart PostgreSQL when it has died, or take over when its gateway has ended."""
         while True:
             await asyncio.sleep(_LOOK_SECONDS)
             ran = self._directory.is_held
@@ -88,7 +88,7 @@ class Supervision:
                 _LOG.exception("the embedded PostgreSQL does not start")
 
     async def stop(self) -> None:
-        """Run it no more; where there are other gateways, one of them starts it again."""
+        """Stop PostgreSQL; if other gateways exist, one of them starts it again."""
         if self._directory.is_held:
             await self._postgres.stop()
             self._directory.release()

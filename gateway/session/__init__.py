@@ -1,1 +1,1 @@
-"""What a session holds and hands to its statements: connections, snapshot, cursors, settings, timeouts."""
+"""The state of a session that its statements use: connections, snapshot, cursors, settings, timeouts."""

@@ -1,8 +1,8 @@
-"""`sluice.as_of`: the session reads lake tables as they were at a snapshot, and changes none.
+"""Implements `sluice.as_of`: the session reads lake tables as of a snapshot, and may not change them.
 
-The setting is PostgreSQL's own to keep (SET, SET LOCAL, savepoints, roles, start-up options): each statement asks the
-backend for it. Names, types and views are today's, for only today's shadows can resolve them. So a table whose columns
-have changed since is read where that cannot be told, and else refused.
+PostgreSQL keeps the setting (SET, SET LOCAL, savepoints, roles, start-up options); each statement asks the backend for
+it. Names, types and views are resolved as of today, because only today's shadows exist. A table whose columns have
+changed since is read only if the statement's result cannot depend on that; otherwise it is refused.
 """
 
 from __future__ import annotations
@@ -31,14 +31,16 @@ if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
 
 NAME: Final = "sluice.as_of"
-# Makes the setting known, so that SHOW has something to show. A role's or the client's own value stays.
+# Defines the setting, so that SHOW works. A role's or the client's own value stays.
 DEFINE: Final = Statement(
     f"SELECT pg_catalog.set_config('{NAME}', coalesce(pg_sluice.backend_setting('{NAME}', true), ''), false)"
 )
 
 
 def _understood(value: str) -> str:
-    """SQL that makes of a setting: nothing, a snapshot's number, `@` and a time in microseconds since 1970, or `!`."""
+    """SQL that interprets a setting: nothing, a snapshot's number, `@` and microseconds since 1970, or `!` for an
+    invalid value.
+    """
     return (
         "(SELECT CASE WHEN v IS NULL OR pg_catalog.length(v) OPERATOR(pg_catalog.=) 0 THEN ''"
         " WHEN v OPERATOR(pg_catalog.~) '^\\s*$' THEN ''"
@@ -49,12 +51,12 @@ def _understood(value: str) -> str:
     )
 
 
-# What a statement asks for, beside its other questions.
+# The expression that asks the backend for the setting, beside a statement's other questions.
 UNDERSTOOD: Final = _understood(f"pg_sluice.backend_setting('{NAME}', true)")
 
 
 async def snapshot_of(session: SessionContext, understood: str) -> int:
-    """The snapshot that the setting names; 22023 where it names none."""
+    """The snapshot that the setting names; 22023 if it names none."""
     store = session.gateway.store
     if understood.startswith("!"):
         raise SluiceError(
@@ -68,13 +70,13 @@ async def snapshot_of(session: SessionContext, understood: str) -> int:
     try:
         instant = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=int(text.partition(".")[0]))
     except (ValueError, OverflowError):
-        # Before year 1, after 9999, or infinite: the lake's clock is far from either.
+        # Before year 1, after 9999, or infinite: no snapshot is near.
         instant = datetime(1, 1, 1, tzinfo=UTC) if text.startswith("-") else datetime(9999, 12, 31, tzinfo=UTC)
     return await snapshot_of_time(store, instant)
 
 
 async def check_setting(session: SessionContext, statement: SourceStatement) -> None:
-    """Before a SET of it: 22023 for a value that names no snapshot."""
+    """Before SET: raise 22023 for a value that names no snapshot."""
     value = setting(statement, NAME)
     if value is None:
         return
@@ -90,9 +92,9 @@ async def check_setting(session: SessionContext, statement: SourceStatement) -> 
 async def past_versions(
     session: SessionContext, analysis: Analysis, lake: Sequence[int], understood: str, own: Result | None
 ) -> dict[int, TableVersion]:
-    """The tables of a statement as they were. What the transaction itself has made of them is not seen.
+    """The versions of a statement's tables at the snapshot, without the transaction's own changes.
 
-    42P01 for a table that there was not, 0A000 for one whose columns the statement cannot be read by.
+    Raises 42P01 for a table that did not exist, and 0A000 for one whose columns the statement cannot use.
     """
     snapshot = await snapshot_of(session, understood)
     await session.reading.choose(snapshot)
@@ -124,7 +126,9 @@ async def past_versions(
 def _as_it_was(
     table: Table, then: PastTable, types: Mapping[tuple[int, int], str], read: frozenset[int], snapshot: int
 ) -> Table:
-    """The table with the columns that it had. A name or a star may have meant something else in any other case."""
+    """The table with its columns of that time. Raises if a name or a star of the statement may have meant other
+    columns.
+    """
 
     def refusal(why: str) -> SluiceError:
         return SluiceError(

@@ -1,5 +1,7 @@
-"""A statement has failed for the client, with an error that the backend does not know of, or in a savepoint of the
-gateway's own: the backend's transaction fails too, and has no lock of the statement's left."""
+"""Aborts the backend's transaction after an error of the gateway, and releases the locks that the statement took.
+
+The backend does not know of such an error, or it happened in a savepoint of the gateway.
+"""
 
 from __future__ import annotations
 
@@ -21,21 +23,21 @@ async def fail(backend: Backend) -> None:
 
 
 async def give_locks_back(session: SessionContext) -> None:
-    """In a transaction that has failed: PostgreSQL would have given all of the statement's locks back at once."""
+    """In a failed transaction, release all locks of the statement, as PostgreSQL does at once."""
     undone = await _succeeds(session.backend, *TRIAL.undo)
     if await session.transaction.deferred.abandon() or undone:
         await fail(session.backend)
 
 
 async def leave_window(session: SessionContext) -> None:
-    """At the end of a query or pipeline: others may have the locks that its statements needed."""
+    """At the end of a query or pipeline: close the window, so that other sessions get the locks."""
     deferred = session.transaction.deferred
     if deferred.is_open:
         await (give_locks_back(session) if session.backend.status == b"E" else deferred.close())
 
 
 async def _succeeds(backend: Backend, *statements: Statement) -> bool:
-    """Carry out what may fail, or is there to fail; whether it did not."""
+    """Run statements that may fail, or must fail; return whether they succeeded."""
     try:
         await backend.run(*statements)
     except BackendLostError:

@@ -1,4 +1,4 @@
-"""Answers to a client that are held back: until it is certain that there is no error, or to be given in portions."""
+"""Buffers of answers to a client, kept until no error can follow, or returned in portions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ _KEPT_AT_ONCE_BYTES: Final = 1 << 20
 
 
 class HeldAnswers(StandIn):
-    """Stands for a client; notices go to the true one at once. `release` gives it all else; `close` gives that up."""
+    """Takes the place of a client and keeps its answers; notices go to the client at once. `release` sends the rest;
+    `close` drops it.
+    """
 
     def __init__(self, client: Client) -> None:
         super().__init__(client)
@@ -46,7 +48,7 @@ class HeldAnswers(StandIn):
         await self._kept.keep(memoryview(data))
 
     async def release(self) -> None:
-        """Everything, in order."""
+        """Send everything, in order."""
         await self._keep()
         await self._kept.give(self._client)
         if self._end is not None:
@@ -58,7 +60,7 @@ class HeldAnswers(StandIn):
 
 
 class HeardTag(StandIn):
-    """Passes all on to the true client, and keeps the tag."""
+    """Passes all messages to the client, and keeps the command tag."""
 
     tag = ""
 
@@ -79,7 +81,7 @@ class HeardTag(StandIn):
 
 
 def without_rows(tag: str) -> CommandComplete:
-    """What ends an execution that had no rows left to give."""
+    """The command tag of an execution that had no rows left."""
     command, _, number = tag.rpartition(" ")
     return CommandComplete(f"{command} 0" if number.isdigit() else tag)
 
@@ -92,9 +94,9 @@ class HeldRows(HeldAnswers):
         self._given = 0
 
     async def give(self, limit: int) -> None:
-        """The next rows, at most `limit` where that is not 0, and CommandComplete or PortalSuspended.
+        """Send the next rows, at most `limit` unless it is 0, and CommandComplete or PortalSuspended.
 
-        As in PostgreSQL, whether these were the last is known only where there were fewer.
+        As in PostgreSQL, only an execution with fewer rows than the limit knows that these were the last.
         """
         assert self._end is not None
         await self._keep()

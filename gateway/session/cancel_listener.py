@@ -1,8 +1,8 @@
-"""While Spark works for a session, its backend waits: so pg_cancel_backend reaches what the session does.
+"""Keeps a session's backend waiting while Spark works for it, so that pg_cancel_backend cancels the Spark job.
 
-PostgreSQL forgets a signal that comes to a backend at rest. The wait (catalog/sql/attention.sql) ends with any signal
-to cancel, somebody's or, when Spark is done, the gateway's own; without an error, for that would end the transaction.
-pg_stat_activity has the session as active meanwhile, and pg_terminate_backend ends it as ever.
+PostgreSQL forgets a cancel signal for an idle backend. The wait (catalog/sql/attention.sql) ends at any cancel signal,
+from a user or from the gateway when Spark is done. It ends without an error, because an error would abort the
+transaction. pg_stat_activity shows the session as active meanwhile, and pg_terminate_backend ends it as usual.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     from gateway.session.session_context import SessionContext
 
-# What takes no longer is not worth the wait.
+# Shorter work needs no wait.
 _AFTER_SECONDS: Final = 0.2
-# The wait's name at the backend; clients choose no such names.
+# The wait's statement name at the backend; clients cannot guess it.
 _NAME: Final = f"{OWN}_attend"
 _WAIT: Final = b"".join(
     message.encode()
@@ -45,11 +45,11 @@ _WAIT: Final = b"".join(
 
 @asynccontextmanager
 async def attending(session: SessionContext, *, leaves_window: bool = True) -> AsyncIterator[None]:
-    """Around work during which nobody uses the session's backend. A signal ends what runs in Spark, with 57014; what
-    else is done meanwhile looks now and then (`check`).
+    """Surrounds work that does not use the session's backend. A cancel signal ends the Spark job with 57014; other
+    work calls `check` now and then.
 
-    The window of a block that has deferred changes is left for it, with all that the backend has done there; where
-    that is still needed, the backend does not wait.
+    If `leaves_window`, the window of a block with deferred changes is closed, which undoes the backend's work in it.
+    If a statement still needs that work, the window stays and the backend does not wait.
     """
     check(session)
     needed = session.transaction.deferred.is_open and not leaves_window
@@ -72,7 +72,7 @@ async def attending(session: SessionContext, *, leaves_window: bool = True) -> A
 async def attended(
     session: SessionContext, batches: AsyncIterable[pa.RecordBatch], *, leaves_window: bool = False
 ) -> AsyncIterator[pa.RecordBatch]:
-    """The batches that Spark makes; the backend is free again for whoever takes them, in the same window or another."""
+    """The batches that Spark makes. Between two batches the backend is free, in the same window or another."""
     rest = aiter(batches)
     while True:
         async with attending(session, leaves_window=leaves_window):
@@ -83,25 +83,25 @@ async def attended(
 
 
 def check(session: SessionContext) -> None:
-    """57014 where the session's statement has been cancelled."""
+    """Raise 57014 if the session's statement has been cancelled."""
     if session.cancelled:
         raise cancelled()
 
 
 def cancelled() -> SluiceError:
-    """What a statement says that somebody has cancelled."""
+    """The error of a cancelled statement."""
     return SluiceError(SqlState.QUERY_CANCELED, "canceling statement due to user request")
 
 
 class _Wait:
-    """Begins by itself after a while, unless it has been ended before."""
+    """A wait that begins after a while, unless it was ended before."""
 
     def __init__(self, session: SessionContext) -> None:
         self._session = session
         self._sent = self._ending = False
         self._begun = asyncio.Event()
         self._waiting = asyncio.create_task(self._wait())
-        # Who ends it may be ended himself, before he hears how it went.
+        # The task that ends the wait may be cancelled before it learns the result.
         self._waiting.add_done_callback(lambda waiting: waiting.cancelled() or waiting.exception())
 
     async def _wait(self) -> None:
@@ -129,11 +129,11 @@ class _Wait:
             raise error
 
     async def end(self) -> None:
-        """The backend is free again. Raises what PostgreSQL said where it has ended the connection."""
+        """End the wait. Raises PostgreSQL's error if the connection has ended."""
         if not self._sent:
             await end(self._waiting)
             return
-        # A signal that comes before it waits would be forgotten.
+        # PostgreSQL would forget a signal sent before the wait begins.
         begun = asyncio.create_task(self._begun.wait())
         await asyncio.wait((begun, self._waiting), return_when=asyncio.FIRST_COMPLETED)
         begun.cancel()

@@ -1,9 +1,9 @@
-"""SET CONSTRAINTS: which constraints are looked at when the transaction commits, in place of at each statement's end.
+"""SET CONSTRAINTS: which constraints are checked at COMMIT, in place of at the end of each statement.
 
-The backend says what is wrong with the statement. What it sets is kept as a setting of the backend's, for then
-savepoints and the transaction's end take it back; `"all"` stands for every constraint that is not named since. The
-gateway's own constraints at the backend, which publish at COMMIT, must stay deferred whatever clients say: so the
-backend never hears of ALL IMMEDIATE, and their names are nobody's.
+The backend reports errors of the statement. Its modes are kept as a setting at the backend, so that savepoints and the
+transaction's end restore them; `"all"` stands for every constraint that is not named since. The gateway's own
+constraint triggers at the backend publish at COMMIT and must stay deferred. So the backend never gets ALL IMMEDIATE,
+and clients cannot guess the triggers' names.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from planner.syntax.statements import ConstraintModes
 
 NAME: Final = "sluice.constraints"
-# What a statement asks for, beside its other questions.
+# The expression that asks the backend for the modes, beside a statement's other questions.
 ASKED: Final = f"coalesce(pg_sluice.backend_setting('{NAME}', true), '')"
 _OWN_PREFIX: Final = "pg_sluice_"
 _THOSE: Final = """
@@ -49,12 +49,12 @@ FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR
 WHERE k.condeferrable AND n.oid OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()
 """
 _ALL_DEFERRED: Final = "SET CONSTRAINTS ALL DEFERRED"
-# After a statement that may have run SET CONSTRAINTS inside a function.
+# Run after a statement that may have executed SET CONSTRAINTS inside of a function.
 KEEP_OWN: Final = Statement("SET CONSTRAINTS pg_sluice.pg_sluice_publish DEFERRED")
 
 
 async def relay_modes(session: SessionContext, sent: Sent, modes: ConstraintModes) -> bool:
-    """SET CONSTRAINTS as a simple query; False where the backend has refused it."""
+    """Execute SET CONSTRAINTS as a simple query; False if the backend has refused it."""
     if await prepare_modes(session, modes):
         sent = sent._replace(raw=frontend.Query(_ALL_DEFERRED).encode())
     good = await session.relay_query(sent.raw, sent.offset)
@@ -64,7 +64,7 @@ async def relay_modes(session: SessionContext, sent: Sent, modes: ConstraintMode
 
 
 async def prepare_modes(session: SessionContext, modes: ConstraintModes) -> bool:
-    """Look at what becomes immediate; whether the backend must not hear of the statement."""
+    """Check the constraints that become immediate; return whether the statement must not reach the backend."""
     names = () if modes.names is None else modes.names
     for _, name in names:
         if name.startswith(_OWN_PREFIX):
@@ -83,9 +83,10 @@ async def prepare_modes(session: SessionContext, modes: ConstraintModes) -> bool
 
 
 async def stands_beside(session: SessionContext, modes: ConstraintModes) -> bool:
-    """Whether it means the same constraints with what the transaction has deferred
-    (gateway.transaction.transactional_ddl) and without: for those that came by that have other OIDs each time. Outside
-    of a window."""
+    """Whether it names the same constraints with and without the transaction's deferred changes
+    (gateway.transaction.transactional_ddl). Constraints that deferred changes make have new OIDs each time. Called
+    outside of a window.
+    """
     if modes.names is None:
         return True
     deferred = session.transaction.deferred
@@ -98,8 +99,9 @@ async def stands_beside(session: SessionContext, modes: ConstraintModes) -> bool
 
 
 async def keep_modes(session: SessionContext, modes: ConstraintModes) -> None:
-    """The backend has carried out SET CONSTRAINTS in a block. In a window, it is deferred itself; and so is what it
-    sets where that comes after such a one."""
+    """Record modes after the backend has executed SET CONSTRAINTS in a block. In a window the statement is deferred
+    itself; so are its modes if they follow a deferred one.
+    """
     deferred = session.transaction.deferred
     if not modes.deferred:
         await forget_pending(session, None if modes.names is None else await _named(session, modes))
@@ -130,13 +132,13 @@ async def _named(session: SessionContext, modes: ConstraintModes) -> frozenset[i
 
 
 def modes_from(answer: bytes | None) -> Mapping[str, bool]:
-    """The backend's answer to `ASKED`."""
+    """The modes, from the backend's answer to `ASKED`."""
     modes: dict[str, bool] = json.loads(answer) if answer else {}
     return modes
 
 
 def deferred_now(constraints: Iterable[Key | ForeignKey], modes: Mapping[str, bool]) -> frozenset[int]:
-    """Those of the constraints, by OID, that are to be looked at when the transaction commits."""
+    """The constraints, by OID, that are checked at COMMIT."""
     every = modes.get("all")
     return frozenset(
         each.oid

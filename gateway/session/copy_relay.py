@@ -1,8 +1,8 @@
-"""A COPY … FROM STDIN that the backend carries out: the client's data goes there, while both sides are heard.
+"""Relays the client's data of a COPY … FROM STDIN to the backend, and listens to both sides.
 
-PostgreSQL says what is wrong with a row as soon as it has read it, while the client still sends. What the client has
-sent by then is then no part of the COPY any more: data is ignored, but a Sync counts, and a Query is carried out. Where
-the error fell among these, only the backend can tell.
+PostgreSQL reports a bad row at once, while the client still sends. The client's later messages are then not part of
+the COPY: data is ignored, a Sync counts, and a Query is executed. Only the backend knows at which message the error
+fell.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from gateway.wire.states import COPYING_IN, TABLE, Action, State
 if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
 
-# What PostgreSQL says when the gateway ends a COPY to hear whether it goes on.
+# PostgreSQL's error when the gateway ends a COPY to learn whether it still runs.
 _STILL_COPIES: Final = "the gateway has met another message"
 _SYNC: Final = frontend.Sync().encode()
 _SYNC_FRAME: Final = Frame(frontend.Sync.type, _SYNC)
 
 
 def may_come(state: State, kind: type[Message]) -> bool:
-    """Whether a message has its place in a COPY. Terminate has none."""
+    """Whether a message is allowed in a COPY. Terminate is not."""
     return kind in TABLE[state].received
 
 
 def out_of_place(session: SessionContext, type_byte: int) -> SluiceError:
-    """Tell the client that a message has no place in a COPY; the error with which the connection ends then."""
+    """Tell the client that a message is not allowed in a COPY; return the error that ends the connection."""
     session.client.send_error(
         violation(f"unexpected message type 0x{type_byte:02X} during COPY from stdin", severity="ERROR")
     )
@@ -42,19 +42,19 @@ def out_of_place(session: SessionContext, type_byte: int) -> SluiceError:
 
 
 class RelayedCopy:
-    """The session's COPYs, one after another."""
+    """Relays the session's COPY statements, one after another."""
 
     def __init__(self, session: SessionContext) -> None:
         self._session = session
-        # The Syncs that went to the backend within the one under way. Unless that has failed before, it ignores them.
+        # The Syncs sent to the backend within this COPY. The backend ignores them, unless the COPY has failed before.
         self._syncs = 0
 
     def begin(self) -> None:
-        """The backend asks for data, or has got all of it."""
+        """The backend asks for data, or has all of it."""
         self._syncs = 0
 
     async def feed(self) -> None:
-        """Pass data on until the backend has something to say, or has all of it."""
+        """Pass data on until the backend answers or has all data."""
         session = self._session
         while session.machine.state in COPYING_IN and not session.backend.has_more:
             try:
@@ -79,7 +79,7 @@ class RelayedCopy:
                 session.backend.send(frontend.Flush().encode())
 
     async def _next_frame(self) -> Frame | None:
-        """The client's next message; None where the backend has something to say first."""
+        """The client's next message; None if the backend answers first."""
         session = self._session
         news = session.backend.reading()
         while session.backend.is_behind and not news.done():
@@ -102,8 +102,9 @@ class RelayedCopy:
             message.cancel()
 
     async def _refuse(self, type_byte: int) -> None:
-        """The client has sent what has no place in a COPY, which PostgreSQL ends the connection for; unless the COPY
-        had failed before: then that error comes next, and the message after it."""
+        """Handle a message that is not allowed in a COPY. PostgreSQL ends the connection for it. If the COPY had
+        failed before, that error is sent, and the message is handled next.
+        """
         session = self._session
         session.backend.send(CopyFail(_STILL_COPIES).encode())
         while True:
@@ -118,7 +119,7 @@ class RelayedCopy:
             raise out_of_place(session, type_byte)
 
     async def failed(self) -> None:
-        """The backend has said that the COPY failed: the Syncs that came after that count, and are taken up again."""
+        """The COPY failed at the backend: the Syncs after the error count and are handled again."""
         syncs, self._syncs = self._syncs, 0
         if not syncs:
             return

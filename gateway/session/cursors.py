@@ -1,15 +1,14 @@
-"""The cursors over the lake that a session has: declared by SQL, or bound as portals with a name, which is the same.
+"""A session's cursors over the lake, declared by SQL or bound as named portals.
 
-The backend has each of them too, made by the client's own statement over the empty shadows. So names, options,
-duplicates, savepoints, CLOSE, the end of the transaction and `pg_cursors` are PostgreSQL's own; it is asked each time
-whether a cursor is still the one that was declared. Only the rows are the gateway's: what reads them (FETCH, MOVE, the
-protocol's Execute) never reaches the backend. A function could still fetch from the backend's cursor, whose shadows are
-empty; its scans are noticed (`gateway.execution.shadow.function_guard`) while there are scans to notice, and else it is
-not run.
+The backend has each cursor too, made by the client's statement over the empty shadows. So names, options, duplicates,
+savepoints, CLOSE, the transaction's end and `pg_cursors` are PostgreSQL's. Each use asks the backend whether the
+cursor is still the declared one. The gateway has the rows: FETCH, MOVE and the protocol's Execute never reach the
+backend. A function could still fetch from the backend's empty cursor. The function guard
+(`gateway.execution.shadow.function_guard`) detects this while the cursor still has scans to count; otherwise the
+function is refused.
 
-In a block that has deferred changes of schemas (`gateway.transaction.transactional_ddl`) a cursor cannot stay in the
-window in which it was
-declared: the backend then has one over nothing in its place, and hears of the tables when one of them is changed.
+In a block with deferred changes (`gateway.transaction.transactional_ddl`) a cursor cannot stay in its window. The
+backend then has a cursor over no table in its place, and is told of the tables when one of them is changed.
 """
 
 from __future__ import annotations
@@ -41,56 +40,57 @@ _ALIVE: Final = (
 
 
 class Cursors:
-    """By name. `close` gives up everything. `replaced` is what has become of rows that the cursors are on."""
+    """The cursors by name. `close` closes all. `replaced` records the new versions of rows that cursors are on."""
 
     def __init__(self, session: SessionContext) -> None:
         self._session = session
         self._open: dict[str, Cursor] = {}
         self._read_unseen = False
         self.replaced = ReplacedRows()
-        # The backend's own that functions have opened, by name and time: the shadows that were filled then.
+        # Backend cursors that functions have opened, by name and creation time, with the shadows that were filled
+        # then.
         self.filled: dict[tuple[bytes | None, bytes | None], frozenset[int]] = {}
 
     def __contains__(self, name: str) -> bool:
         return name in self._open
 
     def is_stood_in_for(self, name: str) -> bool:
-        """Whether the backend has had another cursor in the place of that one."""
+        """Whether the backend has a substitute for that cursor."""
         return name in self._open and bool(self._open[name].declared.stood_in_for)
 
     async def add(self, cursor: Cursor) -> None:
-        """A cursor was declared. One of the same name that is still known has ended unseen."""
+        """Add a declared cursor. An older one of the same name has ended unnoticed."""
         before = self._open.pop(cursor.declared.name, None)
         if before is not None:
             await before.close()
         self._open[cursor.declared.name] = cursor
 
     async def find(self, name: str, *, sync: bool = True) -> Cursor | None:
-        """The lake's cursor of that name; None where the name is the backend's alone, or nobody's."""
+        """The lake's cursor of that name; None if the backend alone has one, or there is none."""
         if name in self._open:
             [alive] = await self._session.backend.run(self.question(name), sync=sync)
             return await self.found(name, alive)
         return None
 
     async def found(self, name: str, alive: Result) -> Cursor | None:
-        """`find` with the answer to `question`."""
+        """`find`, with the answer to `question`."""
         if name in self._open:
             await self._forget_dead([name], alive)
         return self._open.get(name)
 
     def question(self, *names: str) -> Statement:
-        """What the backend is asked about cursors of these names."""
+        """The statement that asks the backend for the cursors of these names."""
         quoted = ",".join('"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"' for name in names)
         return Statement(_ALIVE, ("{" + quoted + "}",))
 
     async def look(self) -> None:
-        """Give up the cursors that the backend no longer has."""
+        """Close the cursors that the backend no longer has."""
         if self._open and self._session.backend.status != b"E":
             [alive] = await self._session.backend.run(self.question(*self._open))
             await self._forget_dead(list(self._open), alive)
 
     async def hold(self) -> None:
-        """COMMIT is next: cursors WITH HOLD read the rest of their rows."""
+        """Before COMMIT: read the remaining rows of cursors WITH HOLD."""
         if not any(cursor.declared.holds and not cursor.held for cursor in self._open.values()):
             return
         await self.look()
@@ -101,16 +101,17 @@ class Cursors:
 
     @property
     def any_open(self) -> bool:
-        """Whether any is open, as far as is known."""
+        """Whether any cursor is open, as far as known."""
         return bool(self._open)
 
     def read_unseen(self) -> None:
-        """A function has scanned a shadow: it may have moved the backend's cursors, which give no sign from then on."""
+        """A function has scanned a shadow, and may have moved the backend's cursors; later scans cannot be detected."""
         self._read_unseen = bool(self._open)
 
     def check_unread(self, filled: Collection[int] = ()) -> None:
-        """Before a function is run: refuse where it could read a cursor without a sign. The shadows `filled` have rows,
-        so their scans are none; the cursor that is at work asks for itself."""
+        """Before a function runs: refuse it if it could read a cursor undetected. Scans of `filled` shadows, which
+        have rows, do not count; the active cursor checks for itself.
+        """
         if not self._open:
             self._read_unseen = False
         if self._read_unseen or any(
@@ -123,7 +124,7 @@ class Cursors:
 
     @asynccontextmanager
     async def occupying(self, oids: Iterable[int]) -> AsyncIterator[None]:
-        """While PostgreSQL changes these tables: it refuses to where a cursor reads them."""
+        """Before PostgreSQL changes these tables: it refuses the change if a cursor reads one."""
         if not any(cursor.declared.stood_in_for for cursor in self._open.values()):
             yield
             return
@@ -141,18 +142,18 @@ class Cursors:
         await run(Statement(f"CLOSE {OWN}_occupying"))
 
     def follow(self, table_oid: int) -> bool:
-        """Whether a cursor may be on rows of the table, so that it matters what becomes of each."""
+        """Whether a cursor may be on rows of the table, so that changes must be recorded."""
         return any(table_oid in cursor.declared.places and not cursor.held for cursor in self._open.values())
 
     def note(self, table_oid: int, result: WriteResult) -> None:
-        """A statement has changed rows of a table."""
+        """Record that a statement has changed rows of a table."""
         if self.follow(table_oid):
             self.replaced.note(table_oid, result)
         elif not any(cursor.declared.places for cursor in self._open.values()):
             self.replaced.clear()
 
     async def close(self) -> None:
-        """The session is over."""
+        """Close everything at the session's end."""
         for cursor in self._open.values():
             await cursor.close()
         self._open.clear()

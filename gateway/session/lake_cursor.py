@@ -1,9 +1,9 @@
-"""A cursor over the lake: where it stands, and its rows, which come from Spark as they are asked for.
+"""A cursor over the lake: its position, and its rows, which Spark computes as they are fetched.
 
-The movements are PostgreSQL's own (pquery.c: DoPortalRunFetch, PortalRunSelect), so that every form of FETCH and MOVE
-stops where PostgreSQL's does. Memory holds a few batches: a cursor that is declared SCROLL, or outlives its
-transaction, keeps its rows in a temporary file; one that may go back only because its plan lets it, as PostgreSQL has
-it, keeps them while they are few, and can only go forward once they are not.
+The movements are PostgreSQL's (pquery.c: DoPortalRunFetch, PortalRunSelect), so that every FETCH and MOVE stops where
+PostgreSQL's does. Memory holds a few batches. A cursor that is declared SCROLL, or outlives its transaction, keeps its
+rows in a temporary file. PostgreSQL lets other cursors go back if their plan permits it. Those keep their rows while
+they are few, and later only move forward.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from catalog.errors import SluiceError, SqlState
 from gateway.wire.messages.backend import FieldDescription
 from storage.spool.row_spool import KeptRows
 
-# The most that is kept of a cursor that nobody asked to scroll.
+# The limit of kept bytes for a cursor without SCROLL.
 _FEW_BYTES: Final = 4 * 2**20
-# What PostgreSQL counts with for ALL.
+# PostgreSQL's number for ALL.
 FETCH_ALL: Final = 2**63 - 1
 
 Sink = Callable[[pa.RecordBatch], Awaitable[None]]
@@ -31,15 +31,15 @@ Waiting = Callable[[], AbstractAsyncContextManager[None]]
 
 
 class RowStream(Protocol):
-    """Batches in lake form."""
+    """A stream of batches in lake form."""
 
     schema: pa.Schema
 
     def __aiter__(self) -> AsyncIterator[pa.RecordBatch]:
-        """The batches, once."""
+        """Iterate over the batches, once."""
 
     async def close(self) -> None:
-        """Give up what is held; closing twice is fine."""
+        """Release resources; closing twice is allowed."""
 
 
 class Direction(IntEnum):
@@ -52,7 +52,7 @@ class Direction(IntEnum):
 
 
 class Keeping(Enum):
-    """Which of the rows that were read are kept for going back."""
+    """Which rows are kept for backward movement."""
 
     NONE = "none"
     WHILE_FEW = "while few"
@@ -61,15 +61,15 @@ class Keeping(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """What DECLARE or Bind said.
+    """The options of DECLARE or Bind.
 
-    `created` is when the backend made it, in microseconds: what tells it from another cursor of the same name. Rows are
-    written as `columns` say by FETCH, as `executed` says by the protocol's Execute. `tag` is the engine's name for it.
-    Behind these columns, rows that WHERE CURRENT OF may mean have those of where they are: `places` gives their numbers
-    by a table's OID. A cursor that `locks` its rows has two for each table, the first of which counts: the file and the
-    position there. One that does not has a number for both (planner.translate.row_marks), of a row in one of the files
-    `paths`. `tables` are those of its query, by OID; `stood_in_for` the same, where the backend has a cursor over
-    nothing in its place.
+    `created` is the backend's creation time in microseconds, which identifies the cursor among those of one name.
+    FETCH writes rows as `columns` say, the protocol's Execute as `executed` says. `tag` is the engine's name for it.
+    Rows for WHERE CURRENT OF have further columns with their places; `places` gives the numbers of these columns by a
+    table's OID. A cursor that `locks` its rows has two such columns for each table, file and position; `places` gives
+    the first. Any other has one number for both (planner.translate.row_marks), for one of the files `paths`. `tables`
+    are the tables of its query, by OID. `stood_in_for` are the same tables, if the backend has a cursor over no table
+    in its place.
     """
 
     name: str
@@ -87,9 +87,10 @@ class Declaration:
 
 
 class Cursor:
-    """`held` is true once it has outlived its transaction; `failed` after an error: it cannot be run again.
+    """An open cursor. `held` is true once it has outlived its transaction; `failed` after an error, when it cannot run
+    again.
 
-    `waiting` is around each wait for rows, during which nobody else uses the session's backend.
+    `waiting` surrounds each wait for rows, during which the session's backend is free.
     """
 
     def __init__(
@@ -112,20 +113,20 @@ class Cursor:
         self._stream: RowStream | None = None
         self._batches: AsyncIterator[pa.RecordBatch] | None = None
         self._kept: KeptRows | None = None
-        self._few_bytes = 0  # of what is kept, less the places
-        self._rest: pa.RecordBatch | None = None  # what was read and neither kept nor handed out
+        self._few_bytes = 0  # bytes of kept rows, without the places
+        self._rest: pa.RecordBatch | None = None  # rows that were read, neither kept nor returned
         self._exhausted = False
-        self._last: pa.RecordBatch | None = None  # the row that was read last, where it is not kept
+        self._last: pa.RecordBatch | None = None  # the row that was read last, if it is not kept
 
     async def fetch(self, direction: Direction, count: int, sink: Sink | None) -> int:
-        """FETCH into `sink`, or MOVE without one; returns the number that the command's tag tells."""
+        """FETCH into `sink`, or MOVE without one; returns the number for the command tag."""
         if self.failed:
             raise SluiceError(SqlState.OBJECT_NOT_IN_PREREQUISITE_STATE, f'portal "{self.declared.name}" cannot be run')
         try:
             async with self._lock:
                 return await self._fetch(direction, count, self._shown(sink))
         except SluiceError:
-            # A refusal to go back leaves PostgreSQL's portal as unusable as any other error.
+            # As after any error, PostgreSQL's portal is unusable after a refused backward movement.
             self.failed = True
             await self.close()
             raise
@@ -134,21 +135,21 @@ class Cursor:
             raise
 
     async def execute(self, limit: int, sink: Sink) -> int:
-        """The protocol's Execute: the next rows, all where `limit` is 0. The end was reached where it is `at_end`."""
+        """The protocol's Execute: the next rows, all if `limit` is 0. `at_end` says whether the end was reached."""
         return await self.fetch(Direction.FORWARD, limit or FETCH_ALL, sink)
 
     @property
     def at_work(self) -> bool:
-        """Whether rows are being fetched."""
+        """Whether a fetch runs."""
         return self._lock.locked()
 
     @property
     def at_end(self) -> bool:
-        """Whether it stands behind the last row, and knows."""
+        """Whether the position is known to be behind the last row."""
         return self._at_end
 
     async def current(self) -> pa.RecordBatch | None:
-        """The row that it is on, with where that is; None where it is on none. Of a cursor that has places."""
+        """The current row with its place; None if it is on no row. For cursors with places."""
         if self._at_start or self._at_end:
             return None
         async with self._lock:
@@ -158,7 +159,7 @@ class Cursor:
             return await _either(kept, kept.after, number, number + 1)
 
     def _shown(self, sink: Sink | None) -> Sink | None:
-        """The sink, for the columns alone."""
+        """The sink, for the visible columns only."""
         if sink is None or not self.declared.places:
             return sink
         shown = self._without_places
@@ -172,7 +173,7 @@ class Cursor:
         return batch.select(list(range(len(self.declared.columns)))) if self.declared.places else batch
 
     async def hold(self) -> None:
-        """The transaction ends, and the cursor does not: read what is left of its rows."""
+        """At the transaction's end: read the remaining rows of a cursor that outlives it."""
         async with self._lock:
             if not self._at_end:
                 while await self._keep_more():
@@ -180,7 +181,7 @@ class Cursor:
         self.held = True
 
     async def close(self) -> None:
-        """Give up what is held; closing twice is fine."""
+        """Release resources; closing twice is allowed."""
         stream, self._stream, self._batches = self._stream, None, None
         self._exhausted = True
         if stream is not None:
@@ -240,7 +241,7 @@ class Cursor:
         return await self._forward(0, sink)
 
     async def _again(self, forward: bool, sink: Sink | None) -> int:
-        """The row that the cursor is on."""
+        """Return the current row again."""
         on_row = not self._at_start and not self._at_end
         if sink is None:
             return 1 if on_row else 0
@@ -296,7 +297,7 @@ class Cursor:
     # ── the rows ────────────────────────────────────────────────────────────────────────────────────────
 
     async def _scan(self, count: int, sink: Sink | None) -> int:
-        """Hand out the rows from the position on."""
+        """Return the rows from the position on."""
         start = place = self._position
         end = start + count
         while place < end:
@@ -323,7 +324,7 @@ class Cursor:
         return place - start
 
     async def _scan_backward(self, last: int, first: int, sink: Sink | None) -> None:
-        """Hand out the rows before `last`, down to `first`."""
+        """Return the rows before `last`, down to `first`."""
         if sink is None:
             return
         while last > first:
@@ -333,7 +334,7 @@ class Cursor:
             last -= rows.num_rows
 
     async def _read(self) -> bool:
-        """Take the next rows from Spark, which are kept or become the rest; False at the end."""
+        """Read the next rows from Spark, to keep or to return; False at the end."""
         if self._exhausted:
             return False
         if self._batches is None:
@@ -360,10 +361,10 @@ class Cursor:
         return True
 
     async def _keep_more(self) -> bool:
-        """Read on without handing out; False at the end."""
+        """Read and keep more rows without returning them; False at the end."""
         self._keeps_all = True
         if self._kept is None and self._stream is not None:
-            # It only goes forward: what is left begins where it stands.
+            # From now on it only moves forward, from its position.
             self._kept = KeptRows(self._stream.schema, self._position)
             if self._rest is not None:
                 await _either(self._kept, self._kept.append, self._rest)
@@ -372,5 +373,5 @@ class Cursor:
 
 
 async def _either(kept: KeptRows, work: Callable[..., pa.RecordBatch], *arguments: object) -> pa.RecordBatch:
-    """Work on kept rows, in a thread where they are on disk."""
+    """Work on kept rows, in a thread if they are on disk."""
     return await asyncio.to_thread(work, *arguments) if kept.on_disk else work(*arguments)

@@ -1,7 +1,8 @@
-"""What a session knows by name, while messages are under way that may turn out to have been skipped.
+"""Undoes a session's changes of names, such as prepared statements, for messages that PostgreSQL turns out to have
+skipped.
 
-PostgreSQL skips what comes behind an error until Sync. The gateway looks at messages before it has heard of the error,
-so each change of what it knows is written down, and undone from the message on that failed.
+PostgreSQL skips messages after an error until Sync. The gateway handles messages before it learns of the error. So it
+records each change of a name, and undoes all changes from the failed message on.
 """
 
 from __future__ import annotations
@@ -13,22 +14,24 @@ V = TypeVar("V")
 
 
 class Journal:
-    """The changes since the last message that is known to be good, in their order. Marks are lengths."""
+    """The changes since the last message that is known to have succeeded, in order. A mark is a length of the
+    journal.
+    """
 
     def __init__(self) -> None:
         self._changes: deque[tuple[dict[str, Any], str, Any]] = deque()
-        self._kept = 0  # how many there were before these
+        self._kept = 0  # earlier changes, which are final
 
     def __len__(self) -> int:
-        """How many changes there have been, those included that stay."""
+        """The number of all changes, final ones included."""
         return self._kept + len(self._changes)
 
     def note(self, known: dict[str, Any], name: str) -> None:
-        """What is known by that name is about to change."""
+        """Record the present value of a name before it changes."""
         self._changes.append((known, name, known.get(name)))
 
     def undo(self, mark: int) -> None:
-        """Go back to what was known when the journal had that length."""
+        """Undo the changes after that mark."""
         while len(self) > mark:
             known, name, before = self._changes.pop()
             if before is None:
@@ -37,14 +40,14 @@ class Journal:
                 dict.__setitem__(known, name, before)
 
     def keep(self, mark: int) -> None:
-        """What is older than that is not undone any more."""
+        """Changes before that mark are final."""
         while self._kept < mark:
             self._changes.popleft()
             self._kept += 1
 
 
 class ByName(dict[str, V], Generic[V]):
-    """Things by name, none of them None. Changes are made one at a time, and journalled."""
+    """Values by name, never None; the journal records each change."""
 
     def __init__(self, journal: Journal) -> None:
         super().__init__()
@@ -55,7 +58,7 @@ class ByName(dict[str, V], Generic[V]):
         super().__setitem__(name, value)
 
     def forget(self, name: str) -> None:
-        """Nothing has that name any more."""
+        """Remove the name."""
         if name in self:
             self._journal.note(self, name)
             super().__delitem__(name)

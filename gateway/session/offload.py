@@ -1,11 +1,11 @@
-"""Pure work that grows with a statement: off the event loop, on a stack that is deep enough for it.
+"""Runs pure work that grows with a statement in threads with deep stacks, off the event loop.
 
-A small piece of work is done at once, for a thread costs more than it does. A large one is done in one of a few
-threads of its own. It is Python, so the loop and it take turns: the interpreter changes over between them as often as
-is asked for here. A single call into C must therefore never take long (`planner.tree.tree_text`).
+Small work runs at once, because a thread costs more. Large work runs in one of a few threads. It is Python code, so it
+takes turns with the event loop, at the interval that is set here. Therefore no single call into C may take long
+(`planner.tree.tree_text`).
 
-Statements nest as deeply as PostgreSQL's stack lets them, and what is made of them too. What does not even fit into
-this stack is 54001, as in PostgreSQL.
+Statements nest as deeply as PostgreSQL's stack permits, and so does their translation. Work that exceeds this stack
+raises 54001, as in PostgreSQL.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ if TYPE_CHECKING:
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
-# Characters of a statement, or of its tree, that take less than a millisecond or two.
+# Characters of a statement, or of its tree, whose work takes at most two milliseconds.
 _AT_ONCE: Final = 16_384
 _THREADS: Final = 2
 _CALLS_MAX: Final = 150_000
-# How long the loop waits for its turn while a thread thinks; it has several in each exchange of messages.
+# Seconds that the event loop waits for its turn while a thread works; each exchange of messages needs several turns.
 _TURN_SECONDS: Final = 0.0002
 
 
 class _StoppedError(BaseException):
-    """Nobody waits for the thought any more. No handler of errors is to take it for one."""
+    """The result is not needed any more. Not an Exception, so that no error handler catches it."""
 
 
 class _Thought:
-    """One piece of work in a thread, which can be stopped between two steps of Python."""
+    """One piece of work in a thread, which can be stopped between two Python instructions."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -52,7 +52,7 @@ class _Thought:
         self._stopped = False
 
     def run(self, work: Callable[[], _T]) -> _T:
-        with _COLLECTING:  # around all that may be stopped: its end is not
+        with _COLLECTING:  # around all that may be stopped, but not around its own end
             with self._lock:
                 if self._stopped:
                     raise _StoppedError
@@ -64,7 +64,7 @@ class _Thought:
                     self._thread = None
 
     def stop(self) -> None:
-        """Once: the thread may be at somebody else's work before the end of this is known."""
+        """Stop the work, once: the thread may begin other work before this one's end is known."""
         with self._lock:
             if self._stopped:
                 return
@@ -76,8 +76,9 @@ class _Thought:
 
 
 class _Collecting:
-    """The collector of cyclic garbage stands still while thoughts run: what they make is many objects, all of them in
-    use, and each time that it went over them nothing else in the process would move."""
+    """Suspends the garbage collector while work runs. Work creates many live objects; each collection would scan them
+    all and stop the process meanwhile.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -99,7 +100,9 @@ _COLLECTING: Final = _Collecting()
 
 
 def prepare() -> None:
-    """Once in a process, before statements are served. What it has made so far lasts, and is not garbage."""
+    """Configure a process once, before it serves statements. Objects that exist by then last, so the collector ignores
+    them.
+    """
     sys.setswitchinterval(_TURN_SECONDS)
     sys.setrecursionlimit(_CALLS_MAX)
     gc.collect()
@@ -112,10 +115,10 @@ _THINKERS: Final = ThreadPoolExecutor(_THREADS, "thinker")
 async def thought(
     session: SessionContext, size: int, work: Callable[_P, _T], *arguments: _P.args, **named: _P.kwargs
 ) -> _T:
-    """What `work` gives; `size` is the number of characters that it is about.
+    """The result of `work`; `size` is the number of characters that it reads.
 
-    57014 where the session's statement is cancelled meanwhile, or is past its deadline; then, and when the caller is
-    cancelled, the work ends.
+    Raises 57014 if the session's statement is cancelled or exceeds its deadline; then, or if the caller is cancelled,
+    the work is stopped.
     """
     call = partial(work, *arguments, **named)
     try:
@@ -130,7 +133,7 @@ async def _aside(session: SessionContext, call: Callable[[], _T]) -> _T:
     unit = _Thought()
     before = threading.stack_size(STACK_BYTES)
     try:
-        # The pool begins a thread with its work, where it has fewer than it may.
+        # The pool starts a new thread for the work, while it may have more.
         future = asyncio.get_running_loop().run_in_executor(_THINKERS, unit.run, call)
     finally:
         threading.stack_size(before)

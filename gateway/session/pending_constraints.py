@@ -1,8 +1,8 @@
-"""Tables of which PostgreSQL would have triggers of foreign keys pending until COMMIT: it changes none of them (55006).
+"""Refuses, with 55006, changes of tables for which PostgreSQL would have pending foreign key triggers.
 
-The gateway looks at what is deferred in place of triggers. What is pending is kept as a setting of the backend's, as
-the modes of constraints are (`gateway.session.constraint_modes`): then savepoints and the transaction's end take it
-back.
+The gateway checks deferred constraints in place of triggers. Pending checks are kept as a setting at the backend, like
+the modes of constraints (`gateway.session.constraint_modes`), so that savepoints and the transaction's end restore
+them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _NAME: Final = "sluice.pending_checks"
 _SET: Final = f"SELECT pg_catalog.set_config('{_NAME}', $1, true)"
-# With the names of the tables that are asked for, and of those whose constraints are no more.
+# The pending checks, the names of the tables in question, and the constraints that no longer exist.
 _PENDING: Final = f"""
 WITH pending (checks) AS (SELECT {kept(_NAME, "[]")}::json)
 SELECT checks, (
@@ -35,7 +35,7 @@ FROM pending
 
 
 async def note_pending(session: SessionContext, checks: Iterable[tuple[int, int]]) -> None:
-    """The transaction is to look at these constraints at COMMIT, each for rows of that table (OIDs)."""
+    """Record that the transaction must check these constraints at COMMIT, each for rows of that table (OIDs)."""
     wanted = set(checks)
     if not wanted:
         return
@@ -45,7 +45,7 @@ async def note_pending(session: SessionContext, checks: Iterable[tuple[int, int]
 
 
 async def forget_pending(session: SessionContext, constraints: Collection[int] | None) -> None:
-    """These constraints, or all (None), have been looked at."""
+    """Record that these constraints, or all (None), were checked."""
     pending, _ = await _ask(session, ())
     left = set() if constraints is None else {each for each in pending if each[0] not in constraints}
     if left != pending:
@@ -53,8 +53,9 @@ async def forget_pending(session: SessionContext, constraints: Collection[int] |
 
 
 async def refuse_pending(session: SessionContext, what: str, tables: Collection[int]) -> None:
-    """Raise 55006 where checks of one of these tables are pending, which such a statement has changed; or for the other
-    table of a constraint that it has dropped."""
+    """Raise 55006 if checks of one of these tables are pending, because a statement has changed it. The other table of
+    a constraint that the statement has dropped counts too.
+    """
     pending, names = await _ask(session, tables)
     changed = [names[str(table)] for _, table in sorted(pending) if str(table) in names]
     if changed:
@@ -66,7 +67,7 @@ async def _keep(session: SessionContext, pending: set[tuple[int, int]]) -> None:
 
 
 async def _ask(session: SessionContext, tables: Collection[int]) -> tuple[set[tuple[int, int]], dict[str, str]]:
-    """What is pending, constraint and table, and the names of these tables."""
+    """The pending checks, as constraint and table, and the names of these tables."""
     [result] = await session.backend.run(Statement(_PENDING, (number_array(tables),)))
     pending, names = result.rows[0]
     return {(constraint, table) for constraint, table in json.loads(pending or b"[]")}, json.loads(names or b"{}")

@@ -1,4 +1,4 @@
-"""The relayed messages of the extended protocol whose answers are still to come, and what they have changed by name."""
+"""Tracks relayed messages of the extended protocol until they are answered, with their changes of names."""
 
 from __future__ import annotations
 
@@ -25,28 +25,29 @@ _ENDS: Final = {
 
 
 class Pipeline:
-    """True while answers are still to come. After an error PostgreSQL skips the messages behind it: what these, and the
-    one that failed, have changed is undone."""
+    """True while answers are outstanding. PostgreSQL skips messages after an error; the name changes of these, and of
+    the failed message, are undone.
+    """
 
     def __init__(self) -> None:
         self.journal = Journal()
-        self._mark = 0  # the journal's length when the message under way was begun
-        self._outstanding: deque[tuple[tuple[int, ...], int]] = deque()  # what ends each, and its mark
+        self._mark = 0  # the journal's length when the present message began
+        self._outstanding: deque[tuple[tuple[int, ...], int]] = deque()  # each message's ends, with its mark
 
     def __bool__(self) -> bool:
         return bool(self._outstanding)
 
     def begin(self) -> None:
-        """A message is taken up. Where all before it are answered, what they have changed stays."""
+        """Begin a message. If all before it are answered, their changes are final."""
         self._mark = len(self.journal)
         self._keep()
 
     def sent(self, frame: Frame) -> None:
-        """The message under way was relayed."""
+        """The present message was relayed."""
         self._outstanding.append((_ENDS[frame.type], self._mark))
 
     def answered(self, frame: Frame) -> None:
-        """The backend has said this: the oldest message has been carried out, or it has failed."""
+        """Handle an answer of the backend: the oldest message has succeeded or failed."""
         if not self._outstanding:
             return
         ends, mark = self._outstanding[0]
@@ -61,9 +62,9 @@ class Pipeline:
         self.journal.keep(self._outstanding[0][1] if self._outstanding else self._mark)
 
     def fail(self) -> None:
-        """The message under way, which was not relayed, has failed."""
+        """The present message has failed without being relayed."""
         self.journal.undo(self._mark)
 
     def end(self) -> None:
-        """Sync has been answered, and so have all before it."""
+        """Sync, and so every message before it, was answered."""
         self._outstanding.clear()

@@ -1,9 +1,9 @@
-"""What a pipeline says again and again: the same statement with other parameters, as `executemany` and JDBC's batches
-send it.
+"""Executes repeated Binds and Executes of one statement in a pipeline together, as `executemany` and JDBC batches send
+them.
 
-Bind, maybe Describe, and Execute, of the portal without a name: they are taken out of what has come already, so that
-one run can answer them all, and are put back where it cannot. Then half as many are tried, until Sync: so all before
-the one that fails are still carried out together.
+The messages are Bind, optionally Describe, and Execute, of the unnamed portal. They are taken from the received bytes,
+executed together, and put back if that fails. Then half as many are tried, until Sync; so all before the failing one
+still run together.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ _EXECUTE_WHOLE: Final = b"\0" + bytes(4)
 
 @dataclass(slots=True)
 class Repetitions:
-    """The messages behind an Execute that execute the same prepared statement, so many times; `answered`, once they
-    need no answer any more."""
+    """The messages of further executions of the same prepared statement; `answered` once they need no answer
+    any more.
+    """
 
     statement: str
     frames: list[Frame] = field(default_factory=list)
@@ -37,10 +38,10 @@ class Repetitions:
     answered: bool = False
 
     def take(self, client: Client, most: int) -> None:
-        """Take the executions that are at hand, up to the first message that is part of none, and at most so many."""
+        """Take received executions, at most `most`, up to the first other message."""
         bind = b"\0" + self.statement.encode() + b"\0"
         begun = list[Frame]()
-        with suppress(SluiceError):  # of bytes that are no message: whoever takes them next meets the error
+        with suppress(SluiceError):  # for malformed messages: the next reader reports the error
             while self.count < most and (frame := client.at_hand()) is not None:
                 begun.append(frame)
                 if not _goes_on(begun, bind):
@@ -52,12 +53,12 @@ class Repetitions:
         _put_back(client, begun)
 
     def put_back(self, client: Client) -> None:
-        """They are to be answered one by one."""
+        """Put the messages back; each will be answered separately."""
         _put_back(client, self.frames)
 
 
 def _goes_on(begun: list[Frame], bind: bytes) -> bool:
-    """Whether these begin an execution: Bind of the statement, then Describe or not, then Execute without a limit."""
+    """Whether these messages begin an execution: Bind of the statement, optional Describe, Execute without a limit."""
     frame = begun[-1]
     if frame.is_large:
         return False
@@ -76,8 +77,9 @@ def _put_back(client: Client, frames: list[Frame]) -> None:
 
 @contextmanager
 def ending_with(session: SessionContext, repetitions: Repetitions | None, *, whole: bool) -> Iterator[None]:
-    """While a portal is executed, `whole` and without a name or not: it may answer what repeats it, and where Sync is
-    next, its commit comes before the answer, so what it meets can still be mended."""
+    """While a portal runs completely: which repetitions it may answer. If Sync follows, COMMIT comes before the
+    answer, so that an error of COMMIT can still be corrected.
+    """
     client = session.client
     if repetitions is not None and whole and not (session.encoding.converts or session.cursors.any_open):
         repetitions.take(client, session.repetitions_max)

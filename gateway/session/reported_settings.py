@@ -1,8 +1,8 @@
-"""What the client has been told of the settings that PostgreSQL reports.
+"""Tracks which values of reported settings the client has been told by ParameterStatus.
 
-PostgreSQL says what has changed once for each setting, before ReadyForQuery (guc.c, ReportChangedGUCOptions). The
-gateway has more of these from its backend than the client is to see, for it asks questions of its own: so it keeps what
-the backend says, and tells the client what is new when its own ReadyForQuery comes.
+PostgreSQL reports each changed setting once, before ReadyForQuery (guc.c, ReportChangedGUCOptions). The gateway's own
+statements cause more reports from the backend than the client should see. So it keeps the backend's reports, and tells
+the client the new values before its own ReadyForQuery.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from gateway.wire.messages.backend import ParameterStatus
 
 
 class ToldSettings:
-    """`known` is what the backend has said, always up to date; at the beginning the client is told all of it."""
+    """`known` has the backend's latest reports; the client is told all of them at the beginning."""
 
     def __init__(self, known: Mapping[str, str]) -> None:
         self._known = known
         self._told = dict(known)
 
     def news(self) -> Iterator[ParameterStatus]:
-        """What the client does not know yet; whoever asks tells it."""
+        """The values that the client does not know yet; the caller must send them."""
         if self._told == self._known:
             return
         for name, value in self._known.items():

@@ -1,4 +1,4 @@
-"""What the backend answers to a statement, kept until it is given to the client: all of it, or rows in portions."""
+"""Keeps the backend's answers to a statement, until the client gets all of them, or rows in portions."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Final
 from gateway.client.connection import Client
 from storage.spool.byte_spool import KeptBytes
 
-# So much is written, or read again, at a time.
+# Bytes written or read again at a time.
 _PIECE_BYTES: Final = 1 << 20
 _HEADER_BYTES: Final = 5
 
 
 class KeptAnswers:
-    """`keep` bytes as they come, cut anywhere; once all are there, `give` them out.
+    """Keeps bytes, cut anywhere, by `keep`, and gives them to the client by `give` once they are complete.
 
-    Of `only_rows`, messages other than rows are not to be kept; so rows can be counted. `close` gives up what is left.
+    With `only_rows`, only rows may be kept, so that they can be counted. `close` drops the rest.
     """
 
     def __init__(self, *, only_rows: bool = False) -> None:
@@ -26,13 +26,13 @@ class KeptAnswers:
         self._place = 0
 
     async def keep(self, data: bytes | memoryview) -> None:
-        """Keep these too. 53100 where the temporary folder is full."""
+        """Keep more bytes. Raises 53100 if the temporary folder is full."""
         self._part += data
         if len(self._part) >= _PIECE_BYTES:
             await self._flush()
 
     async def give(self, client: Client) -> None:
-        """All that is left."""
+        """Send the rest."""
         await self._flush()
         while self._place < self._kept.size:
             piece = await self._read(_PIECE_BYTES)
@@ -41,13 +41,13 @@ class KeptAnswers:
             await client.drain()
 
     async def give_rows(self, client: Client, limit: int) -> int:
-        """The next rows, at most `limit`; their number."""
+        """Send the next rows, at most `limit`; return their number."""
         await self._flush()
         given = 0
         while given < limit and self._place < self._kept.size:
             piece = await self._read(_PIECE_BYTES)
             end, rows = _whole(piece, limit - given)
-            if not rows:  # one that is longer
+            if not rows:  # a row larger than the piece
                 end, rows = 1 + int.from_bytes(piece[1:_HEADER_BYTES]), 1
                 piece = await self._read(end)
             self._place += end
@@ -57,7 +57,7 @@ class KeptAnswers:
         return given
 
     def close(self) -> None:
-        """Give up what is kept."""
+        """Drop the rest."""
         self._kept.close()
 
     async def _flush(self) -> None:
@@ -74,7 +74,7 @@ class KeptAnswers:
 
 
 def _whole(data: bytes, limit: int) -> tuple[int, int]:
-    """Where the messages end that are whole in `data`, at most `limit`, and their number."""
+    """The end of the complete messages in `data`, at most `limit`, and their number."""
     end = count = 0
     while count < limit and end + _HEADER_BYTES <= len(data):
         after = end + 1 + int.from_bytes(data[end + 1 : end + _HEADER_BYTES])

@@ -1,7 +1,7 @@
-"""What a transaction's own statements have made of rows that its cursors may be on: which row came in place of which.
+"""Records which new rows replaced old ones in a transaction, for cursors with WHERE CURRENT OF.
 
-Noted only while there is a cursor that WHERE CURRENT OF may name, and given up with the last of them. What a savepoint
-undoes stays noted, and does no harm: the rows that came in place of others are then not there, and the others are.
+Changes are recorded only while such a cursor is open. Changes that a savepoint undoes stay recorded, without harm: the
+replacing rows do not exist then, and the replaced ones do.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ import pyarrow.compute as pc
 if TYPE_CHECKING:
     from storage.spark.write import WriteResult
 
-# Of so many rows it is noted what became of them; of any more, nobody knows.
+# Replaced rows recorded at most; further replacements are lost.
 ROWS_MAX: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class _Replaced:
     """Rows that a statement replaced, and the new files with their numbers of rows. `sources` are the old rows in the
-    order of the new ones; where that is not known, `positions` are the old ones by their files."""
+    order of the new ones; if that is unknown, `positions` are the old positions by file.
+    """
 
     table_oid: int
     files: tuple[tuple[str, int], ...]
@@ -35,14 +36,14 @@ class _Replaced:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Where a row has been, the last place last; `lost` where a statement has replaced it that did not tell by what."""
+    """The places of a row, the latest last; `lost` if a statement has replaced it without recording by which row."""
 
     places: tuple[tuple[str, int], ...]
     lost: bool
 
 
 class ReplacedRows:
-    """`note` what a statement wrote, then `trace` a row."""
+    """`note` records what a statement wrote; `trace` follows a row."""
 
     def __init__(self) -> None:
         self._noted: list[_Replaced] = []
@@ -50,13 +51,13 @@ class ReplacedRows:
         self._overflowed: set[int] = set()
 
     def clear(self) -> None:
-        """Nobody is going to ask any more."""
+        """Forget everything; no cursor can ask any more."""
         self._noted.clear()
         self._rows = 0
         self._overflowed.clear()
 
     def note(self, table_oid: int, result: WriteResult) -> None:
-        """A statement has changed rows of a table. Where it has only deleted or only added some, nothing is to tell."""
+        """Record the changed rows of a table. A statement that only deletes or only inserts rows replaces none."""
         count = sum(map(len, result.positions.values()))
         if not count or not result.data_files:
             return
@@ -71,7 +72,7 @@ class ReplacedRows:
             self._noted.append(_Replaced(table_oid, files, result.sources.unify_dictionaries().combine_chunks(), {}))
 
     def trace(self, table_oid: int, place: tuple[str, int]) -> Trace:
-        """The places of the row that was at `place` when the first of these statements began, or since."""
+        """The places of the row that was at `place` at or after the first recorded statement."""
         places, lost = [place], table_oid in self._overflowed
         for each in self._noted:
             if each.table_oid != table_oid:
@@ -87,7 +88,7 @@ class ReplacedRows:
 
 
 def _number(sources: pa.Table, path: str, position: int) -> int | None:
-    """The number of the row that was there, among rows that tell where they were."""
+    """The number of the row that was at that position, among the sources."""
     candidates = pc.indices_nonzero(pc.equal(sources["position"], position))
     for number, file in zip(candidates.to_pylist(), sources["file"].take(candidates).to_pylist(), strict=True):
         if file == path:
@@ -96,7 +97,7 @@ def _number(sources: pa.Table, path: str, position: int) -> int | None:
 
 
 def _at(files: tuple[tuple[str, int], ...], number: int) -> tuple[str, int]:
-    """Where the row with this number is that was written into these files, one after another."""
+    """The place of the row with this number in files written one after another."""
     for path, count in files:
         if number < count:
             return path, number

@@ -1,4 +1,4 @@
-"""What a session owes other gateways, and its client when this one goes: word of changes, and a last word."""
+"""Waits until other gateways know a schema change, and tells the client of a shutdown."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 async def spread(session: SessionContext) -> None:
-    """Before the client is told that all is done: a change of a schema is, when no gateway can miss it any more."""
+    """Before the client gets the answer to a schema change: wait until all gateways know it."""
     version = session.backend.changed_schema
     if version is None or session.backend.status != b"I":
         return
@@ -24,5 +24,5 @@ async def spread(session: SessionContext) -> None:
 
 
 def shut_down() -> SluiceError:
-    """The last word of a gateway that is being stopped."""
+    """The FATAL error of a gateway that shuts down."""
     return SluiceError(SqlState.ADMIN_SHUTDOWN, "terminating connection due to administrator command", severity="FATAL")

@@ -1,7 +1,7 @@
-"""What every part of a session works with: its two connections, and what is simply passed from one to the other.
+"""What every part of a session uses: its two connections, and the relaying from one to the other.
 
-The session's loop is `gateway.protocol.session`; statements on the lake are carried out by portals
-(`gateway.statement.portal`), which are handed the exchange.
+The session's loop is `gateway.protocol.session`. Statements on the lake are executed by portals
+(`gateway.statement.portal`), which receive this context.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from planner.syntax.statements import Statement
 
 
 class Sent(NamedTuple):
-    """A query message for the backend, and where its text begins in the client's query string.
+    """A query message for the backend, and the offset of its text in the client's query string.
 
-    `text` is the same from where the statement begins, for what is carried out with more around it.
+    `text` is the same text from the statement's beginning, for statements that run with more text around it.
     """
 
     raw: bytes
@@ -53,18 +53,19 @@ class Sent(NamedTuple):
 
 
 class SessionContext:
-    """`machine` is the wire's state, `tag` the engine's name for what this session runs, `running` for what runs now.
+    """A session's state: `machine` is the wire's, `tag` names its Spark jobs, `running` is the present work.
 
-    `ends_with_statement`: the statement under way is the last of a simple query, and its transaction ends with it.
-    `unsynced`: the backend has carried out something since the last Sync, in an implicit transaction.
-    `pipelining`: something has been executed since the last Sync: for PostgreSQL, what follows is in an implicit block.
-    `repetitions_max`: so many executions behind one are carried out with it (gateway/session/repeated_execution.py).
-    `own_changes`: how many rows of catalogs the gateway itself has changed while functions are watched for that; None
-    where they are not. `ran_functions`: something ran that may have opened cursors past the gateway.
-    `names_by_sql`: what a prepared statement's name stands for may have been changed by SQL.
-    `executing`: names whose EXECUTE is being routed. `doom` is why what ran in Spark was ended. `attended`: the backend
-    waits while Spark works (gateway.session.cancel_listener). `answering`: a message is taken up; `cancelled`: a
-    CancelRequest came meanwhile. What is relayed is in the client's encoding both ways, all else in UTF-8.
+    `ends_with_statement`: the statement is the last of a simple query, and its transaction ends with it.
+    `unsynced`: the backend has executed something since the last Sync, in an implicit transaction.
+    `pipelining`: a message was executed since the last Sync: for PostgreSQL, later ones are in an implicit block.
+    `repetitions_max`: how many further executions run with one (gateway/session/repeated_execution.py).
+    `own_changes`: how many catalog rows the gateway itself has changed under the function guard; None without a guard.
+    `ran_functions`: a function ran that may have opened cursors unknown to the gateway.
+    `names_by_sql`: SQL may have changed which statement a prepared statement's name means.
+    `executing`: names whose EXECUTE is being routed. `doom` is the error for which a Spark job was ended.
+    `attended`: the backend waits while Spark works (gateway.session.cancel_listener).
+    `answering`: a message is being handled; `cancelled`: a CancelRequest came meanwhile.
+    Relayed bytes are in the client's encoding both ways, all other texts in UTF-8.
     """
 
     def __init__(self, gateway: GatewayContext, client: Client, backend: Backend, user: str) -> None:
@@ -91,8 +92,8 @@ class SessionContext:
         self.lake_active = False
         self.answering = False
         self.cancelled = False
-        self._cancels: set[asyncio.Task[None]] = set()  # that have not reached the backend yet
-        self.thoughts: set[Callable[[], None]] = set()  # what stops each piece of work in `gateway.session.offload`
+        self._cancels: set[asyncio.Task[None]] = set()  # cancel requests that have not reached the backend yet
+        self.thoughts: set[Callable[[], None]] = set()  # functions that stop work in `gateway.session.offload`
         self.deadline: float | None = None  # of the statement, by the loop's clock, once statement_timeout is known
         self.doom: SluiceError | None = None
         self.attended = False
@@ -104,21 +105,21 @@ class SessionContext:
 
     @property
     def simple(self) -> bool:
-        """Whether a simple query is being answered: the backend is then between transactions, or in a block."""
+        """Whether a simple query is being answered; the backend is then between transactions, or in a block."""
         return self.machine.state is State.SIMPLE_QUERY
 
     @property
     def in_transaction(self) -> bool:
-        """Whether the backend may hold something that is not committed."""
+        """Whether the backend may have uncommitted work."""
         return self.backend.status != b"I" or self.unsynced
 
     def note_names(self, statements: Sequence[Statement]) -> None:
-        """Before statements are carried out unseen: those that give names of prepared statements, or take them away."""
+        """Before statements are relayed: note those that add or remove names of prepared statements."""
         if any(statement.first_word in {"prepare", "deallocate", "discard"} for statement in statements):
             self.names_by_sql = True
 
     def has_portal(self, _: str) -> bool:
-        """Whether the protocol has a portal of that name that the backend does not know of."""
+        """Whether the protocol has a portal of that name that the backend does not have."""
         return False
 
     def send_noted(self, message: Message) -> None:
@@ -127,13 +128,13 @@ class SessionContext:
         self.client.send(message)
 
     def begin_running(self) -> None:
-        """A statement on the lake begins."""
+        """Begin a statement on the lake."""
         self.doom = None
         self.lake_active = True
 
     @contextmanager
     def cancellable(self, tag: str) -> Iterator[None]:
-        """While it lasts, a CancelRequest stops what the engine runs under this tag."""
+        """While it lasts, a CancelRequest stops the engine's jobs of this tag."""
         before = self.running, self.lake_active
         self.running, self.lake_active = tag, True
         try:
@@ -142,11 +143,11 @@ class SessionContext:
             self.running, self.lake_active = before
 
     async def cancel(self) -> None:
-        """A CancelRequest came for this session: stop what runs, at the backend or in Spark.
+        """Handle a CancelRequest for this session: stop the work at the backend or in Spark.
 
-        PostgreSQL forgets one that comes while its backend rests, as it does between two questions of the gateway's: so
-        whoever carries a statement out looks at `cancelled` too (`gateway.session.cancel_listener.check`). While one is
-        under way, further ones wait for it: no statement begins before it has come (`begin_answering`).
+        PostgreSQL forgets a cancel that reaches an idle backend, such as between two questions of the gateway. So code
+        that executes a statement checks `cancelled` too (`gateway.session.cancel_listener.check`). While a request is
+        under way, further ones wait for it; no statement begins before it has arrived (`begin_answering`).
         """
         self.cancelled = self.answering
         for stop in tuple(self.thoughts):
@@ -162,10 +163,10 @@ class SessionContext:
     def _cancel_sent(self, request: asyncio.Task[None]) -> None:
         self._cancels.discard(request)
         if not request.cancelled():
-            request.exception()  # whoever waits for it is told, if he still does
+            request.exception()  # the caller that still waits gets the error
 
     async def begin_answering(self) -> None:
-        """A message is taken up: what was to be cancelled before it has been."""
+        """Begin a message, after earlier cancel requests have arrived."""
         while self._cancels and not self.backend.ended.is_set():
             ended = asyncio.create_task(self.backend.ended.wait())
             await asyncio.wait((ended, *self._cancels), return_when=asyncio.FIRST_COMPLETED)
@@ -173,17 +174,17 @@ class SessionContext:
         self.answering, self.cancelled, self.deadline = True, False, None
 
     async def schema_changed(self) -> None:
-        """Somebody has changed a schema: end what runs in Spark where its transaction is doomed by that."""
+        """A schema has changed elsewhere: end Spark's job if the transaction is doomed."""
         enlistment = self.transaction.enlistment
         if self.lake_active and await enlistment.hear() and self.lake_active:
             self.doom = enlistment.doom
             self.gateway.engine.cancel(self.running)
 
     async def relay_query(self, raw: bytes, offset: int = 0, hidden: str | None = None) -> bool:
-        """Send a message and pass on everything up to ReadyForQuery, which is left to the caller.
+        """Send a message and pass on all answers before ReadyForQuery, which the caller reads.
 
         `offset` is where its text begins in the client's query string; notices of the SQLSTATE `hidden` are left out.
-        False where it failed.
+        Returns False if the message failed.
         """
         await self.client.settle()
         self.backend.send(raw)
@@ -204,12 +205,12 @@ class SessionContext:
             await self.client.drain()
 
     async def next_item(self) -> Item:
-        """What the backend says next; while it takes a COPY's data, the client's goes to it."""
+        """The backend's next answer; while the backend reads a COPY, the client's data goes to it."""
         await self.copy.feed()
         return await self.backend.next()
 
     async def pass_on(self, frame: Frame) -> None:
-        """One relayed frame other than a row. Of settings the client is told before ReadyForQuery."""
+        """Pass on one frame other than a row. Reported settings are sent before ReadyForQuery."""
         if frame.type == ParameterStatus.type:
             return
         self.machine.sent(BACKEND[frame.type])
@@ -221,29 +222,29 @@ class SessionContext:
             await self.copy.failed()
 
     def forward(self, data: bytes | memoryview) -> None:
-        """Pass on what PostgreSQL says by itself, among the answers to questions of the gateway's own."""
+        """Pass on PostgreSQL's asynchronous messages that come among answers to the gateway's own statements."""
         if data[0] != ParameterStatus.type:
             self.client.relay(data)
 
     def forward_item(self, item: Item) -> None:
-        """The same, of what the backend's connection gives."""
+        """`forward` for an item of the backend's connection."""
         self.forward(item.data if isinstance(item, Frame) else item)
 
 
 def is_notice(frame: Frame, sqlstate: str | None) -> bool:
-    """Whether it is a notice of this SQLSTATE; of None nothing is."""
+    """Whether it is a notice of this SQLSTATE; false for None."""
     return sqlstate is not None and frame.type == NoticeResponse.type and sqlstate.encode() in frame.head
 
 
 def _shifted(offset: int, frame: Frame) -> Frame:
-    """A relayed error whose position counts from the beginning of the whole query string."""
+    """A relayed error with its position counted from the beginning of the whole query string."""
     error = ErrorResponse.decode(frame.body, strict=False).to_error()
     shift(error, offset)
     return Frame(frame.type, ErrorResponse.from_error(error).encode())
 
 
 def shift(error: SluiceError, offset: int) -> None:
-    """An error's position counts from the beginning of the whole query string."""
+    """Count an error's position from the beginning of the whole query string."""
     position = error.fields.get("P")
     if offset and position is not None:
         error.fields["P"] = str(int(position) + offset)

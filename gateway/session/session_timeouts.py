@@ -1,10 +1,10 @@
-"""The timeouts that end a session, while a statement is carried out on the lake.
+"""Applies the timeouts that end a session while a statement runs on the lake.
 
-The backend does not know that one is, for it is asked now and then only. So
+The backend does not know that a statement runs, because it gets questions only now and then. So
 - `idle_in_transaction_session_timeout` and `idle_session_timeout` are switched off at the backend meanwhile;
-- `transaction_timeout` is the backend's own in a block: when it ends its connection, that ends the statement. Outside
-  of a block, where the backend has no transaction, it is counted here.
-`statement_timeout` is the portals' (`limit_time`), `lock_timeout` the backend's, for locks are taken there.
+- `transaction_timeout` is the backend's in a block: when it ends its connection, the statement ends too. Outside of
+a block, where the backend has no transaction, the gateway counts the time.
+`statement_timeout` is the portals' (`limit_time`), `lock_timeout` the backend's, where locks are taken.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 STATEMENT_TIMEOUT: Final = (
     "(extract(epoch FROM pg_sluice.backend_setting('statement_timeout')::interval) OPERATOR(pg_catalog.*) 1000)::bigint"
 )
-# What a statement asks for, beside its other questions; `take` has the answer.
+# The expression that asks the backend for the timeouts; `take` reads the answer.
 ASKED: Final = (
     "pg_sluice.backend_setting('idle_in_transaction_session_timeout'),"
     " pg_sluice.backend_setting('idle_session_timeout'),"
@@ -33,12 +33,12 @@ ASKED: Final = (
 )
 _IDLE: Final = "idle_in_transaction_session_timeout"
 _SET: Final = "SELECT pg_catalog.set_config($1, $2, $3)"
-# A statement that takes no longer need not look whether its backend is still there.
+# Statements shorter than this do not watch their backend's connection.
 _UNWATCHED_SECONDS: Final = 0.2
 
 
 class SessionTimeouts:
-    """`running` is around the execution of a portal; `take` is called as soon as the settings are known."""
+    """`running` surrounds the execution of a portal; `take` is called once the settings are known."""
 
     def __init__(self, session: SessionContext) -> None:
         self._session = session
@@ -47,7 +47,7 @@ class SessionTimeouts:
         self._begun = 0.0
 
     async def take(self, idle_in_transaction: str, idle: str, transaction_milliseconds: int) -> None:
-        """The settings of the session, as a statement begins."""
+        """Take the session's settings at the beginning of a statement."""
         in_block = self._session.transaction.open
         name, value = (_IDLE, idle_in_transaction)
         if not in_block:
@@ -63,8 +63,9 @@ class SessionTimeouts:
 
     @asynccontextmanager
     async def out_of_window(self) -> AsyncIterator[None]:
-        """While a statement waits for its client: where its block has deferred changes, they keep nobody waiting
-        meanwhile. What was switched off in the window is so outside of it too."""
+        """While a statement waits for its client: close the window of a block with deferred changes, so that other
+        sessions need not wait. The timeouts are switched off outside of the window too.
+        """
         deferred = self._session.transaction.deferred
         if not deferred.is_open:
             yield
@@ -79,7 +80,7 @@ class SessionTimeouts:
                 await self._set(_IDLE, value, local=True)
 
     async def running(self, execute: Callable[[], Awaitable[None]]) -> None:
-        """Execute, under these timeouts."""
+        """Execute under these timeouts."""
         loop = asyncio.get_running_loop()
         self._begun = loop.time()
         watching: asyncio.Task[None] | None = None
@@ -100,7 +101,7 @@ class SessionTimeouts:
             session = self._session
             session.gateway.engine.cancel(session.running)
             if session.backend.ended.is_set():
-                await session.backend.next()  # raises what PostgreSQL has said
+                await session.backend.next()  # raises PostgreSQL's last error
             raise BackendLostError(_timed_out()) from None
         except BackendLostError:
             raise
@@ -119,7 +120,7 @@ class SessionTimeouts:
         backend = self._session.backend
         while not backend.ended.is_set():
             await asyncio.wait((backend.reading(),))
-            await asyncio.sleep(_UNWATCHED_SECONDS)  # whoever asked takes what has come
+            await asyncio.sleep(_UNWATCHED_SECONDS)  # the caller takes the message that has come
         if self._deadline is not None:
             self._deadline.reschedule(0)
 
@@ -128,7 +129,7 @@ class SessionTimeouts:
         if suspended is None:
             return
         name, value, local = suspended
-        # A transaction that has failed or ended has taken back by itself what was set in it.
+        # A failed or ended transaction has restored its own settings.
         if self._session.backend.status == (b"T" if local else b"I"):
             await self._set(name, value, local=local)
 

@@ -1,8 +1,8 @@
-"""What one session keeps from being cleaned up (catalog/snapshot_pins.py): what it is reading, and the snapshot of its
+"""Keeps the files that one session reads from removal (catalog/snapshot_pins.py), including those of its
 `sluice.as_of`.
 
-A session counts as reading from the first message of a transaction until it is idle outside of one: as long as a
-snapshot, a cursor, a portal or a statement of it may be looking at files.
+A session counts as a reader from the first message of a transaction until it is idle outside of one. Until then a
+snapshot, cursor, portal or statement may read files.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class SessionReading:
-    """`begin` and `end` may be called as often as one likes."""
+    """`begin` and `end` may be called repeatedly."""
 
     def __init__(self, readers: Readers) -> None:
         self._readers = readers
@@ -22,7 +22,7 @@ class SessionReading:
         self._chosen: int | None = None
 
     def begin(self) -> None:
-        """The session is going to read, maybe."""
+        """The session may begin to read."""
         if self._reading is None:
             self._reading = self._readers.begin()
 
@@ -33,7 +33,7 @@ class SessionReading:
             self._reading = None
 
     async def choose(self, snapshot: int | None) -> None:
-        """The session reads that snapshot until it chooses another, or (None) none; 22023 where it is gone."""
+        """Keep that snapshot until the next call; None keeps none. Raises 22023 if it is removed."""
         if snapshot == self._chosen:
             return
         if snapshot is not None:
@@ -43,6 +43,6 @@ class SessionReading:
             await self._readers.unpin(before)
 
     async def close(self) -> None:
-        """The session is over."""
+        """The session has ended."""
         self.end()
         await self.choose(None)

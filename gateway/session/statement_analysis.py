@@ -1,4 +1,4 @@
-"""The analysis of a client's statement, within what its transaction may still do."""
+"""Analyses a client's statement, unless its transaction is doomed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 async def analysed(
     session: SessionContext, sql: str, *, name: str = "", parameter_types: tuple[int, ...] = (), sync: bool
 ) -> Analysis:
-    """The analysis of a client's statement, unless its transaction is doomed."""
+    """The analysis of a client's statement; raises if its transaction is doomed."""
     enlistment, begun = session.transaction.enlistment, asyncio.get_running_loop().time()
     try:
         asked = await thought(session, len(sql), explaining, sql) or sql

@@ -1,4 +1,6 @@
-"""What a session sees of the lake: what is committed, and in a block what its own transaction has made of it."""
+"""Which versions of lake tables a session sees: committed ones, and in a block those with its transaction's own
+changes.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,9 @@ if TYPE_CHECKING:
 
 
 async def lake_relations(session: SessionContext, oids: Iterable[int]) -> frozenset[int]:
-    """Which of these relations are lake tables, the transaction's own among them."""
+    """Which of these relations are lake tables, including the transaction's own."""
     wanted = set(oids)
-    # What the transaction has used was of the lake, even where somebody has dropped it since.
+    # Tables that the transaction has used count, even if another session has dropped them since.
     found = await session.gateway.store.found_lake_relations(wanted) | wanted & session.transaction.enlistment.oids
     missing = wanted - found
     if missing and session.in_transaction:
@@ -41,7 +43,7 @@ def uncommitted(oids: Sequence[int]) -> Statement:
 
 
 async def staged(session: SessionContext, oid: int) -> RowChange:
-    """What the transaction has staged for a table so far, as one change."""
+    """All changes that the transaction has staged for a table, as one."""
     [own] = await session.backend.run(uncommitted([oid]))
     found = [change for _, _, change in own.rows if change is not None]
     return change_from_json(json.loads(found[0])) if found else RowChange(oid)
@@ -50,9 +52,9 @@ async def staged(session: SessionContext, oid: int) -> RowChange:
 async def versions(
     session: SessionContext, oids: Sequence[int], own: Result | None = None, *, unread: int | None = None
 ) -> dict[int, TableVersion]:
-    """The tables as a statement of the session sees them; `own` is the answer to `uncommitted`, where it is at hand.
+    """The versions of the tables that a statement of the session sees; `own` is the answer to `uncommitted`, if known.
 
-    Of the table that is `unread` the statement asks for no rows: what others do to it does not matter to SERIALIZABLE.
+    The statement reads no rows of the table `unread`: concurrent changes of it do not matter to SERIALIZABLE.
     """
     store, transaction = session.gateway.store, session.transaction
     parts = transaction.parts
@@ -77,7 +79,7 @@ async def versions(
 
 
 async def _check_readable(session: SessionContext, tables: Sequence[Table], snapshot: int) -> None:
-    """40001 where the rows of a transaction's snapshot have no values of columns that the tables have by now."""
+    """Raise 40001 if the snapshot's rows have no values for columns that the tables have now."""
     made = await session.gateway.store.columns_made_since([table.table_id for table in tables], snapshot)
     for table in tables:
         if table.table_id in made:
@@ -85,14 +87,15 @@ async def _check_readable(session: SessionContext, tables: Sequence[Table], snap
 
 
 def _described(version: TableVersion | None, description: bytes) -> TableVersion:
-    """The version under the description that the transaction itself has given the table."""
+    """The version with the description that the transaction itself has given the table."""
     table = table_from_description(json.loads(description))
     return TableVersion(table, 0, ()) if version is None else replace(version, table=table)
 
 
 async def _with_own(session: SessionContext, version: TableVersion, change: dict[str, Any]) -> TableVersion:
-    """The version with the transaction's own files. Where others have deleted rows of the same data files since, both
-    delete files become one, which is staged in place of the transaction's own."""
+    """The version with the transaction's own files. If other sessions have deleted rows of the same data files, both
+    delete files are merged into one, which is staged in place of the transaction's own.
+    """
     seen, stale = applied(version, change_from_json(change))
     if not stale:
         return seen
@@ -102,7 +105,7 @@ async def _with_own(session: SessionContext, version: TableVersion, change: dict
 
 @dataclass(frozen=True, slots=True)
 class Current:
-    """A table as it would be if the transaction committed now, whatever snapshot it reads.
+    """A table as COMMIT would make it now, whatever snapshot the transaction reads.
 
     `snapshot` is the last that changed the table, `published` the IDs of the committed data files.
     """
@@ -113,14 +116,14 @@ class Current:
 
     @property
     def published(self) -> frozenset[int | None]:
-        """The IDs of the data files that are committed."""
+        """The IDs of the committed data files."""
         return frozenset(each.file.data_file_id for each in self.files if each.file.data_file_id is not None)
 
 
 async def current(session: SessionContext, oid: int, pending: RowChange | None, *, at: int | None = None) -> Current:
-    """What is committed, with what the transaction has staged, and `pending`, which is not staged yet.
+    """The committed table with the transaction's staged changes and `pending` ones, which are not staged yet.
 
-    `at` is the snapshot that is looked at in place of the newest.
+    `at` is the snapshot to read in place of the newest.
     """
     transaction = session.transaction
     changes: list[RowChange] = []
@@ -154,7 +157,7 @@ def _dropped() -> SluiceError:
 
 
 async def after_parts(session: SessionContext, oid: int) -> TableVersion:
-    """One table as the session's next statement would see it."""
+    """One table as the session's next statement sees it."""
     parts, session.transaction.parts = session.transaction.parts, None
     try:
         return await latest(session, oid)
@@ -163,7 +166,7 @@ async def after_parts(session: SessionContext, oid: int) -> TableVersion:
 
 
 async def left_by_parts(session: SessionContext, version: TableVersion) -> TableVersion:
-    """Of the rows that a statement sees of a table, those that no other part of it has changed or deleted."""
+    """The visible rows of a table that no other part of the statement has changed or deleted."""
     if session.transaction.parts is None:
         return version
     own = {each.data_path: each.file for each in (await staged(session, version.table.oid)).deleted}
@@ -180,7 +183,7 @@ async def latest(session: SessionContext, oid: int) -> TableVersion:
 
 
 def holding(session: SessionContext, oid: int) -> list[Statement]:
-    """Begin a savepoint in which a table's schema stays as it is. `hold` takes the answers."""
+    """Begin a savepoint that holds a table's schema. `hold` reads the answers."""
     transaction = session.transaction
     own = [uncommitted([oid])] if transaction.open and not transaction.fresh else []
     return [TRIAL.begin, catalog_calls.hold_schema([oid]), *own]
@@ -189,7 +192,7 @@ def holding(session: SessionContext, oid: int) -> list[Statement]:
 async def hold(
     session: SessionContext, oid: int, answers: Sequence[Result], analysed_at: SchemaMark, now: SchemaMark
 ) -> TableVersion:
-    """Use one table for new rows, which the savepoint holds in its schema that began with these answers."""
+    """One table for new rows; the savepoint that began with these answers holds its schema."""
     *_, own = answers
     try:
         found = await versions(session, [oid], own, unread=oid)
@@ -203,7 +206,7 @@ async def hold(
 async def used(
     session: SessionContext, oid: int, analysed_at: SchemaMark, now: SchemaMark, *, read: bool = True
 ) -> TableVersion:
-    """One table as a statement of the session sees it, which uses it, if not to `read` it."""
+    """One table as a statement sees it, enlisted in the transaction; with `read`, rows are read too."""
     found = await versions(session, [oid], unread=None if read else oid)
     await use(session, [oid], found, analysed_at, now, {})
     return found[oid]
@@ -217,7 +220,7 @@ async def use(  # noqa: PLR0917
     now: SchemaMark,
     views: Mapping[int, str],
 ) -> None:
-    """A statement uses these tables in the versions found, and these views (gateway/transaction/enlistment.py)."""
+    """Enlist these tables in these versions, and these views (gateway/transaction/enlistment.py)."""
     tables = {oid: version.table for oid, version in found.items()}
     enlistment, in_block = session.transaction.enlistment, session.transaction.open
     await enlistment.use(oids, tables, analysed_at, now, in_block=in_block)
@@ -225,15 +228,16 @@ async def use(  # noqa: PLR0917
 
 
 async def rules(session: SessionContext, table: Table) -> TableRules:
-    """The constraints and defaults of a table, as the session's transaction has made them."""
+    """The constraints and defaults of a table, with the transaction's own changes."""
     kept = await _rules(session, table)
     session.transaction.enlistment.confirm(table, kept.schema_version)
     return kept
 
 
 def functions_of_rules(kept: TableRules, *, defaults: bool = False) -> frozenset[int]:
-    """The functions made by users that PostgreSQL runs for each row that comes into a table: its CHECKs', those of its
-    generated columns, and where it is to fill in `defaults`, of these."""
+    """The user-defined functions that PostgreSQL runs for each new row: those of CHECKs, of generated columns, and of
+    these `defaults`.
+    """
     expressions = [check.expression for check in kept.checks]
     expressions += [text for attnum, text in kept.defaults.items() if defaults or attnum in kept.generated]
     return frozenset[int]().union(*map(functions_in, expressions))

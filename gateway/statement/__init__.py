@@ -1,1 +1,1 @@
-"""From the text of a statement to a portal that carries it out."""
+"""Routing: from the text of a statement to the portal that executes it."""

@@ -1,4 +1,4 @@
-"""Arrays of several dimensions, or with other bounds, for a column whose form in the lake has neither."""
+"""The error for an array with several dimensions, or other bounds, in a column whose lake form has neither."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from gateway.transaction.enlistment import SchemaChangedError
 
 
 class UnheldArrayError(SchemaChangedError):
-    """These columns, by `names`, cannot have the values as they are. A statement of whose answer nothing has been sent
-    is carried out again once they are carried (gateway/execution/schema/array_carrying.py)."""
+    """The columns `names` cannot store these values in their lake form. A statement whose answer has not begun is
+    executed again after the columns have become carried (gateway/execution/schema/array_carrying.py).
+    """
 
     def __init__(self, table: Table, names: Sequence[str]) -> None:
         refusal = unsupported(

@@ -1,8 +1,8 @@
-"""Functions that PostgreSQL runs beside a statement, and that are not in its tree: those of the triggers, constraints
-and indexes of what it changes, which is no lake table, and of the domains that it casts to.
+"""Finds user-defined functions that a statement runs implicitly, without their being in its tree.
 
-One of them that reads a lake table would find its shadow, which is empty; so such statements are watched as those that
-call functions made by users are (`gateway.execution.shadow.function_guard`).
+Triggers, constraints and indexes of changed tables outside of the lake run such functions, and so do domains in casts.
+A function that reads a lake table would read its empty shadow. So these statements are guarded as those that call
+user-defined functions (`gateway.execution.shadow.function_guard`).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from gateway.backend.connection import Statement
 if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
 
-# By foreign keys' actions and to partitions, a change goes on to other tables. Each part is found by an index of the
-# catalog's, whatever the number of tables (hence arrays and OFFSET 0: PostgreSQL expects much of a set that is made by
-# recursion): a foreign key by the triggers on the table that it refers to.
+# Foreign keys' actions and partitions pass a change on to other tables. Each part uses an index of the catalog,
+# whatever the number of tables; hence arrays and OFFSET 0, because PostgreSQL overestimates recursive sets. A foreign
+# key is found by the triggers on the referenced table.
 _RUNS_FUNCTIONS: Final = f"""
 WITH RECURSIVE changed (oid) AS (
     SELECT pg_catalog.unnest($1::pg_catalog.oid[])
@@ -58,8 +58,9 @@ SELECT EXISTS (SELECT FROM pg_catalog.pg_trigger
 
 
 async def runs_functions(session: SessionContext, changed: Collection[int], domains: Collection[int] = ()) -> bool:
-    """Whether functions made by users may run where rows of these relations are changed, or values become of these
-    domains."""
+    """Whether user-defined functions may run when rows of these relations change, or values of these domains
+    are made.
+    """
     if not changed and not domains:
         return False
     question = Statement(_RUNS_FUNCTIONS, (number_array(changed), number_array(domains)))

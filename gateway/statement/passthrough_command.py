@@ -1,4 +1,4 @@
-"""What a relayed statement does to the session or its transaction, that the gateway has to know of."""
+"""Finds what a relayed statement does to its session or transaction, as far as the gateway must know it."""
 
 from __future__ import annotations
 
@@ -22,22 +22,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Preparing:
-    """PREPARE: what was prepared in a savepoint outlives it, and so is prepared in one that is undone."""
+    """PREPARE; a prepared statement outlives the undoing of the savepoint in which it was made."""
 
     sql: str
 
 
 class Apart(Enum):
-    """What the protocol has ways of its own for: COPY's data, cursors, and no statement at all, which begins no
-    transaction."""
+    """Statements with a protocol of their own: COPY, cursors, and the empty statement, which begins no transaction."""
 
     COPY = "copy"
-    CURSOR = "declare"  # which ends with the transaction
+    CURSOR = "declare"  # it ends with the transaction
     NOTHING = "nothing"
 
     @classmethod
     def of(cls, statements: Sequence[Statement]) -> Apart | None:
-        """None for what is like all else."""
+        """The kind of these statements; None for ordinary ones."""
         if not statements:
             return cls.NOTHING
         match statements[0].first_word:
@@ -50,21 +49,22 @@ class Apart(Enum):
 
 
 def _holds(statement: Statement) -> bool:
-    """Whether a DECLARE says WITH HOLD."""
+    """Whether DECLARE says WITH HOLD."""
     words = itertools.takewhile(lambda word: word != "for", (token.text for token in tokens(statement.text)))
     return ("with", "hold") in itertools.pairwise(words)
 
 
 def check_relayed(session: SessionContext, command: RelayedCommand | None) -> None:
-    """Before it is executed at the backend: nobody has cancelled it, and it is where it may be."""
+    """Before execution at the backend: raise if the statement is cancelled, or not allowed outside of a block."""
     check(session)
     if command is Apart.CURSOR:
         check_in_block(session)
 
 
 def check_in_block(session: SessionContext) -> None:
-    """25P01 for a cursor where the transaction would end with its DECLARE. By the extended protocol, the gateway's own
-    questions are a block for PostgreSQL."""
+    """Raise 25P01 for a cursor outside of a block. PostgreSQL would not: in the extended protocol the gateway's
+    questions look to it like a block.
+    """
     if not (session.simple or session.transaction.open or session.pipelining):
         raise SluiceError(SqlState.NO_ACTIVE_SQL_TRANSACTION, "DECLARE CURSOR can only be used in transaction blocks")
 
@@ -73,15 +73,15 @@ RelayedCommand = Apart | TransactionCommand | ConstraintModes | Resetting | Show
 
 
 def relayed_command(statement: Statement) -> RelayedCommand | None:
-    """None for a statement that is relayed, if at all, without more ado."""
+    """The statement's effect on session or transaction; None if it has none."""
     command = transaction_command(statement) or constraint_modes(statement) or resetting(statement) or shown(statement)
     return command or (Preparing(statement.text) if prepares(statement) else None)
 
 
 def split_and_look(text: str, *settings: str, standard_strings: bool = True) -> Sequence[Statement]:
-    """The statements of a query string. Long ones have been asked all that they are asked later: they keep the answers.
+    """Split a query string into its statements. Long ones keep the answers to later questions about them.
 
-    `settings` are those of which it is asked whether they are SET.
+    `settings` are the settings whose SET is looked for.
     """
     statements = split(text, standard_strings=standard_strings)
     for statement in statements:
@@ -96,5 +96,5 @@ def split_and_look(text: str, *settings: str, standard_strings: bool = True) -> 
 
 
 def prepares(statement: Statement) -> bool:
-    """Whether it is PREPARE."""
+    """Whether the statement is PREPARE."""
     return statement.first_word == "prepare" and transaction_command(statement) is None

@@ -1,6 +1,6 @@
-"""A portal of the lake: a statement bound to its parameters, giving its rows when it is executed.
+"""A portal of the lake: a statement with its parameters, which gives rows when it is executed.
 
-`gateway.execution.dispatch` makes one class of them per kind of statement; the session drives them all alike.
+`gateway.execution.dispatch` makes one class of portal for each kind of statement; the session executes all alike.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _TIMEOUT: Final = Statement(f"SELECT {STATEMENT_TIMEOUT}")
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """What Bind said: the prepared statement's name at the backend, and the parameters as they came.
+    """What Bind has given: the prepared statement's name at the backend, and the parameters unchanged.
 
-    `canonical` are the parameters as PostgreSQL writes them. A simple query has none, text results, and its own
-    message to send where the backend takes part.
+    `canonical` are the parameters as PostgreSQL writes them. A simple query has no parameters, text results, and its
+    own message for the backend.
     """
 
     statement: str = ""
@@ -46,16 +46,17 @@ class Binding:
 
 
 class Portal(ABC):
-    """`name` is the client's. `columns` is what Describe answers, formats applied; None for a statement without rows.
+    """`name` is the client's. `columns` are those that Describe answers, with formats; None for a statement without
+    rows.
 
-    In a simple query the columns are announced as soon as it is sure that the statement begins to give rows.
+    In a simple query the columns are announced once the statement is certain to return rows.
     """
 
     session: SessionContext
     name = ""
     columns: tuple[FieldDescription, ...] | None = None
     started = False
-    repetitions: Repetitions | None = None  # what it answers besides, where it can
+    repetitions: Repetitions | None = None  # further executions that it answers, if it can
 
     def announce(self) -> None:
         """In a simple query, send RowDescription."""
@@ -64,18 +65,15 @@ class Portal(ABC):
 
     @abstractmethod
     async def execute(self, limit: int) -> None:
-        """Send rows, at most `limit` where that is not 0, and CommandComplete or PortalSuspended."""
+        """Send rows, at most `limit` unless it is 0, then CommandComplete or PortalSuspended."""
 
     async def close(self) -> None:
-        """Give up what is held; closing twice is fine."""
+        """Release resources; closing twice is allowed."""
         return
 
 
 class StatementPortal(Portal):
-    """A statement that is carried out as a whole when it is executed: everything but a query.
-
-    `timer` ends it at the session's statement_timeout, once that is known (`limit_time`).
-    """
+    """A statement that one Execute carries out completely: everything but a query."""
 
     def __init__(self, session: SessionContext, analysis: Analysis, routed: Routed, binding: Binding) -> None:
         self.session = session
@@ -84,7 +82,7 @@ class StatementPortal(Portal):
         self.binding = binding
         self._timer: asyncio.Timeout | None = None
         self._held: HeldRows | None = None
-        self._tag = ""  # of what has given all of its rows at once
+        self._tag = ""  # of an execution that has returned all rows at once
         if analysis.columns is not None:
             self.columns = with_formats(analysis.columns, binding.result_formats)
 
@@ -118,7 +116,7 @@ class StatementPortal(Portal):
             await self._held.close()
 
     async def pass_on(self, answers: Collection[bytes]) -> None:
-        """Send what the backend has answered to the statement. It describes rows only in answer to a simple query."""
+        """Send the backend's answers to the statement. The backend describes rows only in answer to a simple query."""
         if not any(data[0] == RowDescription.type for data in answers):
             self.announce()
         for data in answers:
@@ -126,23 +124,23 @@ class StatementPortal(Portal):
             await self.session.client.drain()
 
     async def ask_limit(self) -> None:
-        """`limit_time` by the session's statement_timeout, where nothing else is to be asked with it."""
+        """Apply the session's statement_timeout, if no other question to the backend is due."""
         [timeout] = await self.session.backend.run(_TIMEOUT)
         self.limit_time(int(timeout.rows[0][0] or 0) / 1000 or None)
 
     def limit_time(self, seconds: float | None) -> None:
-        """The statement may take so long, from when it came."""
+        """Limit the statement's time in seconds, counted from now, or the session's earlier deadline."""
         if seconds is not None and self._timer is not None:
             deadline = asyncio.get_running_loop().time() + seconds
             self._timer.reschedule(min(deadline, self.session.deadline or deadline))
 
     @abstractmethod
     async def run(self) -> None:
-        """Carry the statement out, and send everything up to CommandComplete."""
+        """Execute the statement, and send everything up to CommandComplete."""
 
 
 async def run_portal(portal: Portal, limit: int) -> None:
-    """Execute a portal; what fails because of a CancelRequest is 57014."""
+    """Execute a portal; an error caused by a CancelRequest becomes 57014."""
     session = portal.session
     session.begin_running()
     session.client.describe(portal.columns)
@@ -162,14 +160,14 @@ async def run_portal(portal: Portal, limit: int) -> None:
 
 
 def refuse_formats(columns: Sequence[FieldDescription]) -> None:
-    """22023 for a format code that there is none of."""
+    """Raise 22023 for an unknown format code."""
     for column in columns:
         if column.format not in (0, 1):
             raise SluiceError(SqlState.INVALID_PARAMETER_VALUE, f"unsupported format code: {column.format}")
 
 
 def result_formats(formats: Sequence[int], count: int) -> tuple[int, ...]:
-    """One format code per column, from the none, one or all that Bind gives."""
+    """One format code per column, from the zero, one or all codes that Bind gives."""
     if len(formats) <= 1:
         return tuple(formats or (0,)) * count
     if len(formats) != count:
@@ -181,6 +179,6 @@ def result_formats(formats: Sequence[int], count: int) -> tuple[int, ...]:
 
 
 def with_formats(columns: Sequence[FieldDescription], formats: Sequence[int]) -> tuple[FieldDescription, ...]:
-    """The columns with their format codes filled in."""
+    """The columns with their format codes."""
     codes = result_formats(formats, len(columns))
     return tuple(replace(column, format=code) for column, code in zip(columns, codes, strict=True))

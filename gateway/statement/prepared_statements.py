@@ -1,8 +1,8 @@
-"""Prepared statements of the lake, the protocol's and SQL's: PostgreSQL keeps both by name, in one place.
+"""Prepared statements of the lake, of the protocol and of SQL; PostgreSQL keeps both in one namespace.
 
-The backend has every prepared statement, so `pg_prepared_statements`, DEALLOCATE and all errors are its own. What a
-statement means is asked anew whenever it is bound: the schema, the search path or a temporary table may have changed
-since, and then PostgreSQL plans it again too, or says that its result would be another one.
+The backend has every prepared statement, so `pg_prepared_statements`, DEALLOCATE and all errors are PostgreSQL's. Each
+Bind analyses the statement again, because the schema, the search path or a temporary table may have changed.
+PostgreSQL then plans it again too, or reports that its result would change.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
 
 _NAME: Final = OWN
-# Evaluates the arguments of EXECUTE, by PostgreSQL's own rules for them.
+# Evaluates the arguments of EXECUTE by PostgreSQL's rules.
 _ARGUMENTS: Final = f"{OWN}_arguments"
-# More than so many come as rows of so many each: a target list, and a row, has 1664 entries at most.
+# More arguments come as several rows: a target list, and a row, has at most 1664 entries.
 _ENTRIES_MAX: Final = 1600
 _INT: Final = struct.Struct("!i")
 _FIELD: Final = struct.Struct("!Ii")
@@ -42,19 +42,19 @@ _DESCRIPTIONS: Final = (answers.ParameterDescription.type, answers.RowDescriptio
 
 @dataclass(slots=True)
 class Prepared:
-    """A prepared statement as it was last bound. `analysis.columns` are those of its first analysis."""
+    """A prepared statement at its latest Bind; `analysis.columns` are those of its first analysis."""
 
     analysis: Analysis
     routed: Routed
 
     @property
     def relayed(self) -> bool:
-        """Whether it touches no lake table now."""
+        """Whether it touches no lake table at present."""
         return self.routed.is_relayed
 
 
 async def renewed(session: SessionContext, name: str, known: Prepared | None) -> Prepared | None:
-    """The statement of that name as it is to be understood now; None where the backend alone knows it.
+    """The statement of that name with its present meaning; None if only the backend knows it.
 
     The backend must not be waiting for Sync.
     """
@@ -84,18 +84,18 @@ async def renewed(session: SessionContext, name: str, known: Prepared | None) ->
 
 
 def _names_tables(routed: Routed) -> bool:
-    """Whether the tree has its tables by name alone, which others may have by now: that of a utility statement."""
+    """Whether the tree names tables without OIDs, as a utility statement does; a name may mean another table by now."""
     return routed.query is not None and is_utility(routed.query)
 
 
 async def check_bind(backend: Backend, message: frontend.Bind, *, sync: bool) -> None:
-    """Let the backend bind its own statement, as `message` says, to a portal of the gateway's; nothing is carried out.
+    """Have the backend bind its own statement to a portal of the gateway, to check `message`; nothing is executed.
 
-    What is wrong with the parameters, or that the result would be another one than was described, it says itself. It
-    locks the shadows for that, and in a block keeps no lock.
+    PostgreSQL reports wrong parameters, and a result that differs from its description. It locks the shadows for this;
+    in a block, the locks are released afterwards.
     """
     undone = backend.status == b"T"
-    if message.portal:  # which a cursor may have already
+    if message.portal:  # a cursor may have this name already
         await _exchange(backend, (message, frontend.Close(b"P", message.portal)), sync=sync, undone=undone, ends=1)
         return
     bind = replace(message, portal=_NAME)
@@ -104,31 +104,32 @@ async def check_bind(backend: Backend, message: frontend.Bind, *, sync: bool) ->
 
 
 async def described(backend: Backend, message: frontend.Describe) -> list[Message]:
-    """In a block, what the backend says of its prepared statement; it keeps no lock."""
+    """The backend's description of its prepared statement; in a block it keeps no lock."""
     return await _exchange(backend, (message,), sync=False, undone=True)
 
 
 async def bind(backend: Backend, message: frontend.Bind) -> None:
-    """Let the backend bind its own statement as `message` says, and keep the portal."""
+    """Have the backend bind its own statement as `message` says, and keep the portal."""
     await _exchange(backend, (message,), sync=True)
 
 
 async def prepare(backend: Backend, name: str, sql: str, types: tuple[int, ...]) -> None:
-    """Let the backend have a statement of the client's by a name of the gateway's. In a block, it keeps no lock."""
+    """Prepare a client's statement at the backend under a name of the gateway. In a block, no lock is kept."""
     messages = frontend.Close(b"S", name), frontend.Parse(name, sql, types)
     await _exchange(backend, messages, sync=True, undone=backend.status == b"T")
 
 
 async def deallocate(backend: Backend, name: str) -> None:
-    """The backend forgets it."""
+    """Deallocate the statement at the backend."""
     await _exchange(backend, (frontend.Close(b"S", name),), sync=True)
 
 
 async def evaluated(backend: Backend, name: str, types: tuple[int, ...], text: str, offset: int) -> list[bytes | None]:
-    """The arguments of EXECUTE `name` in binary form; `text` are they with their parentheses, `offset` is where they
-    begin in the statement."""
+    """Evaluate the arguments of EXECUTE `name`, in binary form. `text` is their text with parentheses, `offset` its
+    position in the statement.
+    """
     if not types:
-        return []  # arguments of what has no parameters are not looked at
+        return []  # PostgreSQL ignores arguments of a statement without parameters
     numbers = range(1, len(types) + 1)
     rows = [numbers[start : start + _ENTRIES_MAX] for start in range(0, len(numbers), _ENTRIES_MAX)]
     lists = [", ".join(f"${number}" for number in row) for row in rows]
@@ -170,9 +171,9 @@ async def _exchange(
     undone: bool = False,
     ends: int = 0,
 ) -> list[Message]:
-    """Send messages whose answers are descriptions, or whether they were good; without `sync`, `ends` are the Closes.
+    """Send messages, and return the descriptions in the answers; without `sync`, the Closes in `ends` end them.
 
-    If `undone`, that is in a savepoint, to which the block goes back.
+    If `undone`, the messages run in a savepoint that is rolled back.
     """
     sent = await encode_messages(messages)
     if undone:

@@ -1,7 +1,7 @@
-"""Who carries a query of the session out (`planner.plans.placement`), as its settings say.
+"""Chooses the engine of a query (`planner.plans.placement`) by the session's settings.
 
-`sluice.engine` is `auto`, `postgres` or `spark`; with the last PostgreSQL computes only what Spark refuses.
-`sluice.small_rows` says up to how many rows of all tables of a query together PostgreSQL is handed by `auto`.
+`sluice.engine` is `auto`, `postgres` or `spark`; with `spark`, PostgreSQL computes only what Spark refuses.
+`sluice.small_rows` limits the rows of all tables of a query that `auto` copies for PostgreSQL.
 """
 
 from __future__ import annotations
@@ -25,21 +25,22 @@ ENGINE: Final = "sluice.engine"
 SMALL_ROWS: Final = "sluice.small_rows"
 ENGINES: Final = tuple(Engine)
 _ROWS: Final = kept(SMALL_ROWS, "2000")
-# Files of more bytes together hold large values: to copy those takes longer than to have Spark look at them.
+# Larger files hold large values: copying those takes longer than a Spark job.
 _SMALL_BYTES: Final = 512 * 1024
-# So long PostgreSQL may take with few rows before the statement is Spark's: what is large is then what is made of them.
+# Time that PostgreSQL has for few rows; after that Spark executes the statement, because intermediate results are
+# large.
 PATIENCE_SECONDS: Final = 2.0
-# So long it waits for a lock or a turn: who reads a lake table waits for nobody.
+# How long PostgreSQL waits for a lock or a turn: reading a lake table must not wait.
 LOCK_SECONDS: Final = 0.05
 _TIME_LIMIT: Final = "SELECT pg_catalog.set_config('statement_timeout', $1, true)"
 _LOCK_MILLISECONDS: Final = round(LOCK_SECONDS * 1000)
 _LOCK_LIMIT: Final = Statement(f"SET LOCAL lock_timeout = {_LOCK_MILLISECONDS}")
-# What a statement asks for, beside its other questions: both settings.
+# The expression that asks the backend for both settings, beside a statement's other questions.
 ASKED: Final = f"pg_catalog.concat(pg_sluice.backend_setting('{ENGINE}', true), ' ', {_ROWS})"
 
 
 def define(engine: Engine) -> Statement:
-    """Makes the settings known to a session; a role's, a database's or the client's own value stays."""
+    """Define the settings in a session; values of a role, a database or the client stay."""
     return Statement(
         f"SELECT pg_catalog.set_config('{ENGINE}', {kept(ENGINE, engine)}, false),"
         f" pg_catalog.set_config('{SMALL_ROWS}', {_ROWS}, false)"
@@ -47,14 +48,14 @@ def define(engine: Engine) -> Statement:
 
 
 class Asked(NamedTuple):
-    """What the session's settings say: who is asked for, and how many rows are few."""
+    """The session's settings: the engine, and the greatest number of rows that counts as few."""
 
     engine: Engine
     small_rows: int
 
 
 def asked(session: SessionContext, answer: str) -> Asked:
-    """The settings, from the answer to `ASKED`; 22023 where that says nothing."""
+    """The settings, from the answer to `ASKED`; 22023 for an invalid value."""
     engine, _, rows = answer.partition(" ")
     if engine and engine not in ENGINES:
         raise _invalid(ENGINE, engine, f"Available values: {', '.join(ENGINES)}.")
@@ -64,7 +65,7 @@ def asked(session: SessionContext, answer: str) -> Asked:
 
 
 def are_few(versions: Collection[TableVersion], small_rows: int) -> bool:
-    """Whether all rows of these tables together are few, and small."""
+    """Whether these tables together have few rows and few bytes."""
     return (
         sum(version.row_count for version in versions) <= small_rows
         and sum(file.size_bytes for version in versions for file in version.files) <= _SMALL_BYTES
@@ -72,7 +73,7 @@ def are_few(versions: Collection[TableVersion], small_rows: int) -> bool:
 
 
 def limits(timeout: float | None) -> list[Statement]:
-    """Local to a savepoint or transaction. The client's own `timeout`, in seconds, stays where it is shorter."""
+    """Settings for a savepoint or transaction. The client's own `timeout`, in seconds, stays if it is shorter."""
     found = [_LOCK_LIMIT]
     if _is_limited(timeout):
         found.append(Statement(_TIME_LIMIT, (str(round(PATIENCE_SECONDS * 1000)),)))
@@ -80,7 +81,7 @@ def limits(timeout: float | None) -> list[Statement]:
 
 
 def gives_up(error: SluiceError, timeout: float | None) -> bool:
-    """Whether Spark is to carry out what PostgreSQL was to, within `limits`: it cannot, or not soon enough."""
+    """Whether Spark must execute the query, because PostgreSQL failed or exceeded `limits`."""
     if error.sqlstate in (SqlState.FEATURE_NOT_SUPPORTED, SqlState.LOCK_NOT_AVAILABLE):
         return True
     ended = error.sqlstate == SqlState.QUERY_CANCELED and error.message != cancelled().message

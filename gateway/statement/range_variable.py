@@ -1,4 +1,4 @@
-"""Relations as statements name them: by a RangeVar of the tree."""
+"""Resolves relations that a statement names by a RangeVar of the tree."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ async def resolve(session: SessionContext, relation: Node) -> int | None:
 
 
 def quoted_name(relation: Node) -> str:
-    """What a RangeVar says, quoted."""
+    """The quoted name of a RangeVar."""
     return quoted([relation.fields.get("schemaname"), relation.relname])
 
 
 def quoted(parts: Iterable[Any]) -> str:
-    """The parts of a name, quoted; those that are not there are left out."""
+    """The parts of a name, quoted; empty parts are left out."""
     return ".".join(lexer.quoted(name_of(part)) for part in parts if part)

@@ -1,4 +1,4 @@
-"""RESET ALL in a block: what the gateway keeps as settings of the backend's, so that savepoints take it back, stays."""
+"""RESET ALL in a block, without losing the gateway's own settings at the backend, which savepoints restore."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SET: Final = "SELECT pg_catalog.set_config($1, $2, true)"
 
 
 async def relay_reset_all(session: SessionContext, relay: Callable[[], Awaitable[bool]]) -> bool:
-    """RESET ALL, which `relay` sends; False where the backend has refused it."""
+    """Execute RESET ALL, which `relay` sends; False if the backend has refused it."""
     [kept] = await session.backend.run(_ASK)
     good = await relay()
     if good and session.transaction.open:

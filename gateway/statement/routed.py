@@ -1,4 +1,4 @@
-"""What routing has found: who carries a statement out, and what was learnt on the way to that."""
+"""The result of routing: the statement's route, and what routing has learnt of it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Routed:
-    """A route with what was learnt on the way to it.
+    """A statement's route, with what routing has learnt.
 
-    `lake` holds the OIDs of the lake tables in the statement, or, for COPY and TRUNCATE, of its targets in order;
+    `lake` holds the OIDs of the lake tables in the statement, or, for COPY and TRUNCATE, of its targets in order.
     `inner` is the analysis of the statement inside (EXPLAIN, CREATE TABLE AS, COPY (query) TO, DECLARE, EXECUTE).
-    `cursor` is what FETCH and MOVE read. `late`: the same tree may go another way when it is bound the next time.
+    `cursor` is the cursor of FETCH and MOVE. `late`: the same tree may get another route at its next Bind.
     """
 
     route: Route
@@ -34,7 +34,9 @@ class Routed:
 
     @property
     def publishes(self) -> bool:
-        """Whether PostgreSQL alone carries it out, and the lake's catalog has it from the transaction's commit."""
+        """Whether PostgreSQL alone executes it, and its transaction's commit publishes the change in the lake's
+        catalog.
+        """
         query = self.query
         return (
             self.route is Route.RELAY
@@ -45,13 +47,13 @@ class Routed:
 
     @property
     def is_relayed(self) -> bool:
-        """Whether PostgreSQL carries it out unwatched."""
+        """Whether PostgreSQL executes it unguarded."""
         return self.route is Route.RELAY
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedText:
-    """A prepared statement as the backend has it: its own text, without SQL's PREPARE around it."""
+    """A prepared statement's own text, without SQL's PREPARE around it."""
 
     text: str
     parameter_types: tuple[int, ...]

@@ -1,7 +1,7 @@
-"""From a statement's analysis to who carries it out, asking the catalog which of its relations are lake tables.
+"""Finds a statement's route by its analysis, and asks the catalog which of its relations are lake tables.
 
-The rules are `planner.plans.routes`; this adds what needs a look at the catalog: names in utility statements, which
-PostgreSQL resolves, and statements inside statements, which it analyses by themselves.
+The rules are in `planner.plans.routes`. This module adds questions to the catalog: PostgreSQL resolves names in
+utility statements, and analyses statements inside of statements.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ _PREPARED: Final = (
     "SELECT statement, from_sql, parameter_types::pg_catalog.oid[]::pg_catalog.text"
     " FROM pg_catalog.pg_prepared_statements WHERE name OPERATOR(pg_catalog.=) $1"
 )
-# The tables that these names mean, or, of indexes, their tables.
+# The tables of these names; for an index, its table.
 _TABLES: Final = """
 SELECT coalesce(i.indrelid, c.oid)::bigint FROM pg_catalog.json_array_elements_text($1) n
 JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass(n) LEFT
     JOIN pg_catalog.pg_index i ON i.indexrelid OPERATOR(pg_catalog.=) c.oid
 """
-# What these views read, be it by others; one may read itself.
+# The relations that these views read, also through other views; a view may read itself.
 _READ_BY_VIEWS: Final = f"""
 WITH RECURSIVE read (oid) AS (
     SELECT pg_catalog.unnest($1::pg_catalog.oid[])
@@ -65,12 +65,12 @@ SELECT oid::pg_catalog.int8 FROM read WHERE oid OPERATOR(pg_catalog.>=) {FIRST_U
 """
 _REINDEX_SCHEMA: Final = 2
 _VIEW: Final = "v"  # it has INSTEAD OF triggers
-# They change what is somebody's, whatever that is.
+# They change all objects of a role, without naming them.
 _UNNAMED: Final = frozenset({"DROPOWNEDSTMT", "REASSIGNOWNEDSTMT"})
 
 
 async def route(session: SessionContext, analysis: Analysis) -> Routed:
-    """Who carries the statement out."""
+    """The statement's route."""
     routed = await _route(session, analysis)
     await take_apart(session, analysis, routed)
     return routed
@@ -99,7 +99,7 @@ def _learn(query: Node) -> None:
 
 
 async def _optimizable(session: SessionContext, tree: Any, query: Node, named: frozenset[int], size: int) -> Routed:
-    """`named` are all relations in it."""
+    """Route a query or a change of rows; `named` are all relations in it."""
     lake = await lake_relations(session, (oid for oid in named if oid >= FIRST_USER_OID))
     if not lake:
         watched = await thought(session, size, runs_unseen, tree, session.gateway.builtins)
@@ -107,7 +107,7 @@ async def _optimizable(session: SessionContext, tree: Any, query: Node, named: f
             watched = await runs_functions(
                 session, await thought(session, size, changed, tree), await thought(session, size, domains, tree)
             )
-        # Names of tables that are not PostgreSQL's own may mean others the next time.
+        # Names of user tables may have another meaning the next time.
         late = any(oid >= FIRST_USER_OID for oid in named)
         return Routed(Route.GUARDED if watched else Route.RELAY, query, late=late)
     await thought(session, size, check_system_columns, tree)
@@ -123,7 +123,7 @@ async def _optimizable(session: SessionContext, tree: Any, query: Node, named: f
 
 async def _utility(session: SessionContext, analysis: Analysis, query: Node) -> Routed:
     if query.utilityStmt.type == "CREATETRIGSTMT" and query.utilityStmt.deferrable:
-        raise unsupported("a trigger that is DEFERRABLE")  # nobody would see what it reads at COMMIT
+        raise unsupported("a trigger that is DEFERRABLE")  # at COMMIT, its reads could not be guarded
     kind = routes.command(query)
     if kind in _UTILITIES:
         return await _UTILITIES[kind](session, analysis, query)
@@ -134,8 +134,9 @@ async def _utility(session: SessionContext, analysis: Analysis, query: Node) -> 
 
 
 async def _relayed(session: SessionContext, query: Node) -> Routed:
-    """What PostgreSQL alone carries out. In the client's block it is deferred where anything is, for it may build on
-    that, and where it locks what others use."""
+    """Route a statement that PostgreSQL alone executes. In a client's block it is deferred if other changes are,
+    because it may build on them, and if it locks shared objects.
+    """
     transaction, utility = session.transaction, query.utilityStmt
     if transaction.open and not transaction.implicit:
         if transaction.deferred.pending and utility.type in routes.MADE_BESIDE:
@@ -147,7 +148,7 @@ async def _relayed(session: SessionContext, query: Node) -> Routed:
 
 
 async def _shared(session: SessionContext, relation: Node | None) -> int | None:
-    """The OID of the view or sequence that a RangeVar names, if others have it too."""
+    """The OID of the view or sequence that a RangeVar names, if other sessions can see it."""
     oid = None if relation is None else await resolve(session, relation)
     return oid if oid is not None and await session.gateway.store.is_shared(oid) else None
 
@@ -163,13 +164,14 @@ async def _alter_sequence(session: SessionContext, _: Analysis, query: Node) -> 
 
 
 async def _is_concurrent(session: SessionContext, utility: Node) -> bool:
-    """Whether it is a DROP INDEX, or a REINDEX of the lake, that is to be done CONCURRENTLY."""
+    """Whether it is DROP INDEX CONCURRENTLY, or REINDEX CONCURRENTLY of the lake."""
     return concurrent_command(utility) is not None and await _is_of_lake(session, utility)
 
 
 async def _is_of_lake(session: SessionContext, utility: Node) -> bool:
-    """Whether the index or table that REINDEX names is of the lake, or what is in a schema may be. What DROP INDEX
-    names is no matter: what is beside the lake is temporary, and PostgreSQL drops indexes of that plainly too."""
+    """Whether REINDEX names an index or table of the lake, or a schema that may have some. For DROP INDEX this does
+    not matter: other indexes are temporary, and PostgreSQL drops those without CONCURRENTLY too.
+    """
     if utility.type == "DROPSTMT":
         return True
     if utility.fields.get("relation") is None:
@@ -178,8 +180,7 @@ async def _is_of_lake(session: SessionContext, utility: Node) -> bool:
 
 
 async def _judge(session: SessionContext, utility: Node) -> None:
-    """A change of schemas in a transaction fails where those of its tables have changed so that it cannot commit, or
-    where it is about one of these that have."""
+    """Fail a schema change whose transaction is doomed, or that names one of the tables that doomed it."""
     enlistment = session.transaction.enlistment
     disturbed = await enlistment.disturbed()
     if not disturbed:
@@ -200,7 +201,7 @@ def _dropped(objects: Any) -> Iterator[str]:
 
 
 async def _schema_only(session: SessionContext, analysis: Analysis, query: Node) -> Routed:
-    """Where all that is named is of the lake; of an index, its table is meant."""
+    """Route a schema change of lake objects alone; an index stands for its table."""
     utility = query.utilityStmt
     await _judge(session, utility)
     if await _is_concurrent(session, utility):
@@ -221,13 +222,13 @@ async def _schema_only(session: SessionContext, analysis: Analysis, query: Node)
 
 
 async def _tables(session: SessionContext, names: Sequence[str]) -> list[int]:
-    """The tables that these names mean, or, of indexes, their tables."""
+    """The tables of these names; for an index, its table."""
     [result] = await session.backend.run(Statement(_TABLES, (json.dumps(names),)), sync=session.simple)
     return [int(row[0]) for row in result.rows if row[0] is not None]
 
 
 async def _create_table(session: SessionContext, _: Analysis, query: Node) -> Routed:
-    """Where it refers to tables of the lake, and names no others but these and itself."""
+    """Route CREATE TABLE, if it references lake tables and names no other tables but itself."""
     utility = query.utilityStmt
     await _judge(session, utility)
     parents = [node.pktable for node in walk(utility) if isinstance(node.fields.get("pktable"), Node)]
@@ -244,7 +245,7 @@ async def _alter(session: SessionContext, _: Analysis, query: Node) -> Routed:
     lake = await lake_relations(session, [oid] if oid else [])
     if lake:
         return Routed(Route.ALTER, query, tuple(lake))
-    # Rows that are there are given defaults and other types, and checked.
+    # Existing rows get defaults and new types, and are checked.
     watched = query.utilityStmt.type == "ALTERTABLESTMT" and (
         calls_users(query.utilityStmt, session.gateway.builtins) or await runs_functions(session, [oid] if oid else [])
     )
@@ -265,7 +266,7 @@ async def _explain(session: SessionContext, analysis: Analysis, query: Node) -> 
     inner = routed.inner_routed
     assert inner is not None
     if inner.route is Route.REFRESH:
-        return Routed(Route.RELAY, query)  # PostgreSQL has no plan of it to show
+        return Routed(Route.RELAY, query)  # PostgreSQL has no plan to show for it
     is_change = await thought(session, len(text), statements.is_schema_change, text)
     if inner.route in (Route.RELAY, Route.GUARDED) and not is_change:
         return Routed(inner.route, query)
@@ -287,7 +288,7 @@ async def _lock(session: SessionContext, _: Analysis, query: Node) -> Routed:
 
 
 async def _vacuum(session: SessionContext, _: Analysis, query: Node) -> Routed:
-    """Of all tables, or of those named; PostgreSQL alone where none of these is in the lake."""
+    """Route VACUUM of all tables or of the named ones; PostgreSQL alone executes it if none of these is in the lake."""
     command = vacuum_command(query.utilityStmt)
     if command is None:
         return Routed(Route.RELAY, query)
@@ -321,7 +322,7 @@ async def _copy(session: SessionContext, analysis: Analysis, query: Node) -> Rou
     if routed.inner_routed.route in (Route.RELAY, Route.GUARDED):
         return Routed(routed.inner_routed.route, query)
     if routed.inner is None or routed.inner.columns is None or routed.inner.parameter_types:
-        return Routed(Route.RELAY, query)  # which says that there is nothing to copy, or no such parameter
+        return Routed(Route.RELAY, query)  # PostgreSQL reports the missing table or parameter
     return Routed(Route.COPY, query, routed.inner_routed.lake, routed.inner, routed.inner_routed)
 
 
@@ -347,7 +348,7 @@ async def _table_as(session: SessionContext, analysis: Analysis, query: Node) ->
     if inner.query is not None and routes.command(inner.query) is Route.EXECUTE and inner.route is not Route.EXECUTE:
         executed = await _executed(session, inner.query)
         if executed is None:
-            return Routed(Route.RELAY, query)  # which says that there is none
+            return Routed(Route.RELAY, query)  # PostgreSQL reports that there is none
         inner = Routed(Route.EXECUTE, inner.query, (), *executed, late=True)
     return Routed(Route.TABLE_AS, query, inner.lake, routed.inner, inner)
 
@@ -374,7 +375,7 @@ async def _declare(session: SessionContext, analysis: Analysis, query: Node) -> 
 
 
 async def _fetch(session: SessionContext, _: Analysis, query: Node) -> Routed:
-    """By the name's owner. A cursor that a function has opened is watched as functions are."""
+    """Route FETCH by the cursor's owner. A cursor that a function has opened is guarded as functions are."""
     utility = query.utilityStmt
     cursor = await session.cursors.find(name_of(utility.portalname), sync=session.simple)
     if cursor is not None:
@@ -393,10 +394,10 @@ async def _execute(session: SessionContext, _: Analysis, query: Node) -> Routed:
 
 
 async def _executed(session: SessionContext, query: Node) -> tuple[Analysis, Routed] | None:
-    """What EXECUTE carries out, and who does; None where nothing of that name was prepared."""
+    """The statement that EXECUTE executes, with its route; None if no statement of that name was prepared."""
     name = name_of(query.utilityStmt.name)
     found = None if name in session.executing else await prepared_text(session, name)
-    if found is None:  # or it executes itself: PostgreSQL's stack ends that
+    if found is None:  # or it executes itself, which ends with PostgreSQL's stack depth error
         return None
     if any(map(transaction_command, await thought(session, len(found.text), statements.split, found.text))):
         raise unsupported("EXECUTE of a statement about the transaction")

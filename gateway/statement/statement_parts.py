@@ -1,4 +1,4 @@
-"""The texts of statements that are carried out in parts: taken apart off the event loop, before that begins."""
+"""Parses the text of a statement that is executed in parts, off the event loop, before execution begins."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _READ: Final[dict[Route, Callable[[str], Any]]] = {
 
 
 async def take_apart(session: SessionContext, analysis: Analysis, routed: Routed) -> None:
-    """What those who carry the statement out read in its text, `Analysis.taken_apart` knows after this."""
+    """Parse the parts of the text that its execution reads; `Analysis.taken_apart` returns them afterwards."""
     read = _READ.get(routed.route)
     if routed.route is Route.INSERT and routed.query is not None and routed.query.onConflict is not None:
         read = statements.upsert

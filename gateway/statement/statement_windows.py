@@ -1,8 +1,8 @@
-"""Which statements of a block that has deferred changes of schemas run in a window
+"""Decides which statements of a block with deferred changes run in a window
 (gateway/transaction/transactional_ddl.py).
 
-Those whose effects are known to outlive it do, and queries; what names none of the tables runs beside it; all others
-settle first what was deferred.
+Queries run in a window, and statements whose effects are known to outlive it. A statement that names none of the
+changed tables runs beside it. All others settle the deferred changes first.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from planner.syntax.statements import ConstraintModes
     from planner.tree.builtins import Builtins
 
-# First words of statements that PostgreSQL answers without a look at any table, and that a window would undo in vain.
+# First words of statements that PostgreSQL answers without reading a table, and whose effect a window would undo.
 _BESIDE: Final = frozenset({
     "checkpoint", "close", "deallocate", "listen", "load", "notify", "security", "show", "unlisten",
 })  # fmt: skip
-# Of those that need no look, these change schemas: they may be deferred as well.
+# These change schemas without an analysis; they can be deferred too.
 _CHANGING: Final = frozenset({"comment", "grant", "revoke"})
-# Volatile functions of PostgreSQL's own that leave nothing in the transaction.
+# PostgreSQL's volatile functions without an effect on the transaction.
 _TRACELESS: Final = frozenset(
     {
         "clock_timestamp", "currval", "gen_random_uuid", "lastval", "nextval", "pg_cancel_backend", "pg_sleep",
@@ -47,12 +47,12 @@ _TRACELESS: Final = frozenset(
         "uuidv7",
     }
 )  # fmt: skip
-# Where a text may become the name of something in the catalog; and the types of what does not.
+# Constants whose text may become a name in the catalog, and the types that cannot.
 _TYPED: Final = {"CONST": "consttype", "PARAM": "paramtype", "COERCEVIAIO": "resulttype"}
 _PLAIN_TYPES: Final = frozenset({BOOL, INT2, INT4, INT8, TEXT, UNKNOWN})
-# Of these, EXPLAIN says what they would do; and of changes of schemas, which go nearly all these ways.
+# Routes that EXPLAIN explains, and schema changes that use them.
 _EXPLAINED: Final = frozenset({Route.SELECT, Route.INSERT, Route.UPDATE, Route.DELETE, Route.MERGE, Route.EXECUTE})
-# What a table may be made of.
+# Routes of queries from which a table can be made.
 _OF_ROWS: Final = frozenset({Route.SELECT, Route.RELAY, Route.EXECUTE})
 _CHANGES: Final = frozenset(
     {Route.ALTER, Route.ALTER_SEQUENCE, Route.ALTER_TYPE, Route.SCHEMA_ONLY, Route.CREATE_TABLE, Route.RELAY}
@@ -71,7 +71,7 @@ def is_beside(statement: Statement) -> bool:
 
 
 def needs_no_look(session: SessionContext, statement: Statement) -> bool:
-    """Whether the statement can be relayed unseen (planner.syntax.statements.needs_no_analysis)."""
+    """Whether the statement can be relayed without an analysis (planner.syntax.statements.needs_no_analysis)."""
     transaction = session.transaction
     if transaction.deferred.pending and statement.first_word in _CHANGING:
         return False
@@ -84,7 +84,7 @@ def need_no_look(session: SessionContext, statements: Sequence[Statement]) -> bo
 
 
 async def enter(session: SessionContext, statements: Sequence[Statement]) -> None:
-    """Before statements are analysed, or relayed without that: open a window, or see to it that none is needed."""
+    """Before statements are analysed, or relayed without an analysis: open a window, or check that none is needed."""
     deferred = session.transaction.deferred
     if not deferred.pending or session.backend.status != b"T":
         return
@@ -108,7 +108,7 @@ async def enter(session: SessionContext, statements: Sequence[Statement]) -> Non
 
 
 async def enter_modes(session: SessionContext, modes: ConstraintModes) -> None:
-    """Before SET CONSTRAINTS is carried out: in a window, where it means constraints that are deferred."""
+    """Before SET CONSTRAINTS: open a window if it names constraints that deferred changes have made."""
     deferred = session.transaction.deferred
     await deferred.close()
     if deferred.pending and not await stands_beside(session, modes):
@@ -116,7 +116,7 @@ async def enter_modes(session: SessionContext, modes: ConstraintModes) -> None:
 
 
 async def enter_resetting(session: SessionContext, what: Resetting) -> None:
-    """Before RESET ALL or DISCARD is carried out."""
+    """Before RESET ALL or DISCARD: close or settle what it cannot run with."""
     deferred = session.transaction.deferred
     await deferred.close()
     if not deferred.pending:
@@ -128,7 +128,7 @@ async def enter_resetting(session: SessionContext, what: Resetting) -> None:
 
 
 class Place(Enum):
-    """Where a statement is carried out."""
+    """Where a statement runs in a block with deferred changes."""
 
     WINDOW = "in a window"
     BESIDE = "outside of any"
@@ -136,7 +136,7 @@ class Place(Enum):
 
 
 async def judge(session: SessionContext, analysis: Analysis, routed: Routed) -> Place:
-    """A statement that was analysed is carried out next: see to it that it can be where it is to be."""
+    """Before an analysed statement is executed: enter or leave the window, or settle the block."""
     deferred = session.transaction.deferred
     if not deferred.pending:
         return Place.SETTLED
@@ -161,14 +161,15 @@ async def judge(session: SessionContext, analysis: Analysis, routed: Routed) -> 
 
 
 def place_from_now_on(session: SessionContext, routed: Routed) -> Place:
-    """Where a relayed statement is to be carried out that is prepared while nothing is deferred."""
+    """The place of a relayed statement that is prepared while nothing is deferred."""
     builtins = session.gateway.builtins
     return Place.WINDOW if runs_in_window(routed, builtins) and not _takes_numbers(routed, builtins) else Place.SETTLED
 
 
 def _made_alone(routed: Routed) -> list[str] | None:
-    """The name of what is made, and those of the tables that it is made like: a table that names no others, a schema, a
-    sequence that no column owns, or an enumeration. Nobody else can wait for these."""
+    """The name of the new object, and of the tables in LIKE, for a table that names no others, a schema, a sequence
+    that no column owns, or an enumeration. No other session can wait for such objects.
+    """
     query = routed.query
     if routed.route is not Route.RELAY or query is None or not is_utility(query):
         return None
@@ -188,8 +189,9 @@ def _made_alone(routed: Routed) -> list[str] | None:
 
 
 def acts_alone(routed: Routed, builtins: Builtins) -> bool:
-    """Whether a query takes advisory locks or the like, which a window would undo, and means the same outside of it: it
-    names nothing that a change may have made."""
+    """Whether a query takes advisory locks or the like, which a window would undo, and names no object that a deferred
+    change may have made.
+    """
     query = routed.query
     if routed.route is not Route.RELAY or query is None or relations(query):
         return False
@@ -205,7 +207,7 @@ def acts_alone(routed: Routed, builtins: Builtins) -> bool:
 
 
 def stays_in_window(session: SessionContext, routed: Routed) -> bool:
-    """Whether the statement can run in a window, with what is deferred by now."""
+    """Whether the statement can run in a window with the present deferred changes."""
     builtins = session.gateway.builtins
     if session.transaction.deferred.recounts and _takes_numbers(routed, builtins):
         return False
@@ -221,7 +223,7 @@ def _takes_numbers(routed: Routed, builtins: Builtins) -> bool:
 
 
 def runs_in_window(routed: Routed, builtins: Builtins) -> bool:
-    """Whether what the statement does outlives the window that it runs in."""
+    """Whether the statement's effects outlive the window that it runs in."""
     query = routed.query
     match routed.route:
         case (
@@ -272,7 +274,7 @@ def runs_in_window(routed: Routed, builtins: Builtins) -> bool:
 
 
 def _made_in_window(routed: Routed, builtins: Builtins) -> bool:
-    """Whether a table is made of rows that can be read there: a temporary one of the lake's, without their locks."""
+    """Whether a table is made of rows that a window can read: a temporary table of lake rows, without row locks."""
     inner = routed.inner_routed
     if inner is None or inner.route not in _OF_ROWS or not runs_in_window(inner, builtins):
         return False
@@ -288,12 +290,12 @@ def _copied_in_window(inner: Routed, builtins: Builtins) -> bool:
 
 
 def _changes_in_window(routed: Routed, builtins: Builtins) -> bool:
-    """Whether a statement that is carried out in parts uses no other tables than the lake's."""
+    """Whether a statement that is executed in parts uses lake tables only."""
     return relations(routed.query) == set(routed.lake) and not acting_functions(routed.query, builtins)
 
 
 def _configured(routed: Routed, builtins: Builtins) -> frozenset[str] | None:
-    """The settings that a query changes which does nothing else."""
+    """The settings that a query changes, if it does nothing else."""
     query = routed.query
     if routed.route is not Route.RELAY or query is None or not _only_reads(query, builtins, frozenset({"set_config"})):
         return None

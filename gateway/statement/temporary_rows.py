@@ -1,10 +1,9 @@
-"""Changes of rows of temporary tables in a block that has deferred changes of schemas
-(gateway/transaction/transactional_ddl.py).
+"""Changes of temporary tables' rows in a block with deferred changes (gateway/transaction/transactional_ddl.py).
 
-A window would undo them, and they are nobody else's: they are made outside of any, where they mean what they mean in
-the window. So the statement is analysed once more there; and what PostgreSQL's catalog says of the tables that it
-changes, and of those that refer to them, has to be what it says in the window, to the row. Statements that may read the
-catalog themselves are not among these, nor those that take numbers while a sequence is changed.
+A window would undo these changes, so they run outside of it, if they mean the same there. The statement is analysed
+again outside. PostgreSQL's catalog rows of the changed tables, and of those that reference them, must equal those in
+the window. Excluded are statements that may read the catalog, and those that call nextval while a deferred change
+alters a sequence.
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ if TYPE_CHECKING:
     from planner.tree.builtins import Builtins
 
 _CHANGES: Final = frozenset({Route.INSERT, Route.UPDATE, Route.DELETE, Route.MERGE})
-# Functions that are not immutable and deal in these, or have such names, may tell what is in the catalog.
+# Functions that are not immutable and use these types, or have such names, may read the catalog.
 _TYPES: Final = frozenset({"name", "oid"})
 _REG: Final = "reg"
 _NAMED: Final = ("pg_", "has_", "to_reg", _REG)
 _TRACELESS: Final = frozenset({"currval", "nextval", "pg_sleep", "setval"})
-# Whether all of them are temporary tables, and which rows of the catalog describe these, and what hangs together with
-# them by foreign keys.
+# Whether all of them are temporary tables, and the catalog rows that describe them and tables connected by foreign
+# keys.
 _DESCRIBED: Final = """
 WITH RECURSIVE near (oid) AS (
     SELECT pg_catalog.unnest($1::pg_catalog.oid[])
@@ -78,7 +77,7 @@ SELECT NOT EXISTS (
 
 
 def changes_rows(routed: Routed) -> bool:
-    """Whether it is a statement of PostgreSQL's own that changes rows, or COPY of a table."""
+    """Whether PostgreSQL alone executes it and it changes rows, COPY of a table included."""
     query = routed.query
     if routed.route is not Route.RELAY or query is None:
         return False
@@ -91,8 +90,9 @@ def changes_rows(routed: Routed) -> bool:
 
 
 async def step_out(session: SessionContext, analysis: Analysis, routed: Routed) -> bool:
-    """In a window, for a statement that `changes_rows`: close it, if these are of temporary tables alone and it means
-    the same outside. Where not, there may be a window or none."""
+    """In a window, for a statement that `changes_rows`: close the window, if it changes only temporary tables and
+    means the same outside. If not, a window may be open or not afterwards.
+    """
     query, deferred = routed.query, session.transaction.deferred
     assert query is not None
     if not _is_plain(query, session.gateway.builtins, changed_sequences=deferred.changes_sequences):
@@ -110,7 +110,7 @@ async def step_out(session: SessionContext, analysis: Analysis, routed: Routed) 
         outside = await analysed(session, analysis.sql, name=OWN, parameter_types=analysis.parameter_types, sync=True)
     except BackendLostError:
         raise
-    except SluiceError:  # it has a meaning in the window alone
+    except SluiceError:  # the statement is valid in the window alone
         await session.backend.run(*TRIAL.undo)
         return False
     return outside.tree == analysis.tree
@@ -129,7 +129,7 @@ def _is_plain(query: Node, builtins: Builtins, *, changed_sequences: bool) -> bo
 
 
 def _tells_of_catalog(function: int, builtins: Builtins) -> bool:
-    """Whether it may, or is unknown."""
+    """Whether the function may read the catalog; true for an unknown one."""
     known = builtins.functions.get(function)
     if known is None:
         return True
@@ -146,7 +146,7 @@ def _is_of_catalog(type_oid: int, builtins: Builtins) -> bool:
 
 
 async def _targets(session: SessionContext, query: Node) -> list[int]:
-    """The tables; none where one is missing."""
+    """The OIDs of the changed tables; empty if one is missing."""
     if not is_utility(query):
         return sorted(relations(query))
     utility = query.utilityStmt
@@ -157,7 +157,7 @@ async def _targets(session: SessionContext, query: Node) -> list[int]:
 
 
 async def _described(session: SessionContext, tables: list[int]) -> bytes | None:
-    """What the catalog has of these tables; None where they are not all temporary."""
+    """The catalog rows of these tables; None if one of them is not temporary."""
     if not tables:
         return None
     [answer] = await session.backend.run(Statement(_DESCRIBED, (number_array(tables),)))

@@ -1,4 +1,4 @@
-"""UNLOGGED tables are made ordinary ones, and the client is told so."""
+"""Makes ordinary tables of UNLOGGED ones, and warns the client."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NOTICE: Final = NoticeResponse((("S", "NOTICE"), ("V", "NOTICE"), ("C", "00000"
 
 
 async def logged(session: SessionContext, text: str) -> str | None:
-    """What the client's text is to say; None where that is what it says."""
+    """The client's text without UNLOGGED; None if it has none, or if the transaction has failed."""
     if session.backend.status == b"E":
         return None
     standard = session.backend.parameters.get("standard_conforming_strings", "on") == "on"
@@ -34,7 +34,7 @@ async def logged(session: SessionContext, text: str) -> str | None:
 async def read_logged(
     session: SessionContext, frame: Frame, settle: Callable[[], Awaitable[bool]]
 ) -> tuple[frontend.Parse, Frame] | None:
-    """The client's Parse as it is to be carried out; None where an error has come before it."""
+    """The client's Parse without UNLOGGED; None if an earlier message has failed."""
     message = await session.encoding.read(frontend.Parse, frame)
     instead = await logged(session, message.query)
     if instead is None:
@@ -47,7 +47,7 @@ async def read_logged(
 
 
 async def tell(session: SessionContext) -> None:
-    """Say that a table is another than was asked for. The backend must be able to answer."""
+    """Tell the client that the table is logged. The backend must be able to answer."""
     [level] = await session.backend.run(_LEVEL, sync=session.simple)
     if level.rows[0][0] not in _QUIET:
         session.client.send(_NOTICE)

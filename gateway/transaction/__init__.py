@@ -1,1 +1,1 @@
-"""A session's transaction: the tables that it uses, the changes that it holds back, its COMMIT."""
+"""A session's transaction: the tables that it uses, its deferred schema changes, its COMMIT."""

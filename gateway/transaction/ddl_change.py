@@ -1,4 +1,4 @@
-"""One change of schemas that a transaction block has deferred (`transactional_ddl`), and what it demands of rows."""
+"""A schema change that a transaction block has deferred (`transactional_ddl`), and its demands on existing rows."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
     from gateway.transaction.ddl_sequences import OwnedSequence
 
 _WORD: Final = re.compile(r"\w+")
-# Words of changes that reach what they do not name.
+# Words of changes that affect objects which they do not name.
 _FAR: Final = tuple(map(frozenset, (("drop", "cascade"), ("owned",), ("privileges",), ("schema",))))
-# First words of changes that may be about tables whose names they do not say.
+# First words of changes that may affect tables which they do not name.
 _BROAD: Final = (["grant"], ["revoke"], ["reassign"], ["drop", "owned"], ["alter", "default"])
 
 
 class Demands(Protocol):
-    """What a change demands of rows that are there.
+    """What a change demands of existing rows.
 
-    Before the transaction's changes are settled each is asked to `prepare`, outside of a window. They are carried out
-    in a window once more, and each is asked to `note` what it demands there, beside what is `noted` already. With all
-    of them in place, each is asked to `merge` what others have done to files that it writes anew; only then to
-    `look_again`, where its demands are still there and rows may have changed. `locking` is what has to be locked then,
-    for all of them at once. Each is asked to `meet` its demands when it has been carried out for good. Of what was
-    `rolled_back` something may be left in what it keeps.
+    Before the transaction's changes are settled, each is asked to `prepare`, outside of a window. They then run in a
+    window once more, and each is asked to `note` its demands there, in addition to those in `noted`. With all changes
+    in place, each is asked to `merge` concurrent changes of files that it rewrites. Only then it is asked to
+    `look_again`, if its demands remain and rows may have changed; `locking` are the locks for that, taken for all at
+    once. Each is asked to `meet` its demands after its final execution. `rolled_back` cleans up what a change may have
+    kept.
 
-    The files of the table that is `rewritten` are others from then on; tables that it `empties` have no rows.
+    The table that is `rewritten` gets new files; tables that it `empties` have no rows.
     """
 
     @property
@@ -58,7 +58,7 @@ class Demands(Protocol):
 
 
 class NoDemands:
-    """A change that no row has to be looked at for."""
+    """The demands of a change that concerns no rows."""
 
     rewritten: int | None = None
     empties: frozenset[int] = frozenset()
@@ -68,7 +68,7 @@ class NoDemands:
         """Nothing takes long."""
 
     def rolled_back(self) -> None:
-        """Nothing is left of it."""
+        """It has kept nothing."""
 
     async def note(self, noted: set[tuple[int, int]]) -> None:
         """It adds no constraint."""
@@ -77,20 +77,20 @@ class NoDemands:
         """It writes no files."""
 
     async def look_again(self) -> None:
-        """There was no look."""
+        """It has checked no rows."""
 
     async def meet(self) -> None:
-        """There is nothing to meet."""
+        """It demands nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeferredChange:
-    """`statements` change tables. `own` is the mark of the transaction's own changes (SchemaMark) after it. `renames`:
-    it may give names of tables free, or take them. `settings` are those that it was made under. It makes `sequences`,
-    or has them begin from their start; one that `recounts` writes a sequence anew whose numbers go on from where others
-    are: those taken from it in a window would be given out twice. `in_windows` stands for the statements there, where
-    less will do. `savepoints`: how many the client had set by then. It `calls_users`' functions when it is carried out.
-    It is SET CONSTRAINTS where it `sets_modes`.
+    """A deferred change: `statements` change tables. `own` is the mark of the transaction's own changes (SchemaMark)
+    after it. `renames`: it may remove or reuse names of tables. `settings` are the settings at its first execution. It
+    makes `sequences`, or restarts them. One that `recounts` rewrites a sequence in use, whose numbers continue:
+    numbers taken from it in a window would be given out twice. `in_windows` replaces the statements in windows, if
+    fewer suffice. `savepoints`: how many savepoints the client had set before it. `calls_users`: it runs user-defined
+    functions. `sets_modes`: it is SET CONSTRAINTS.
     """
 
     statements: tuple[Statement, ...]
@@ -107,13 +107,13 @@ class DeferredChange:
     sets_modes: bool = False
 
     def names(self, name: str) -> bool:
-        """Whether a table's name stands in it, or may."""
+        """Whether it contains, or may contain, a table's name."""
         return any(table.name == name for table in self.tables) or any(
             name.lower() in statement.sql.lower() for statement in self.statements
         )
 
     def mentions(self, names: Iterable[str]) -> bool:
-        """Whether any of these names stands in it, or may: they are compared word by word."""
+        """Whether it contains, or may contain, one of these names; they are compared word by word."""
         text = " ".join((*(each.sql for each in self.statements), *(each.name for each in self.tables))).lower()
         words = frozenset(_WORD.findall(text))
         if any(far <= words for far in _FAR):
@@ -123,6 +123,6 @@ class DeferredChange:
 
     @property
     def is_broad(self) -> bool:
-        """Whether it may be about tables whose names it does not say."""
+        """Whether it may affect tables that it does not name."""
         beginnings = [[token.text for token in islice(tokens(each.sql), 2)] for each in self.statements]
         return any(words[: len(broad)] == broad for words in beginnings for broad in _BROAD)

@@ -1,9 +1,9 @@
-"""Sequences that changes of schemas make which are deferred (gateway/transaction/transactional_ddl.py), of serial and
-identity columns; and those that such a change has begin anew.
+"""Sequences of serial and identity columns that deferred changes make or restart
+(gateway/transaction/transactional_ddl.py).
 
-Such a sequence goes with each window that its change is carried out in, and comes again, with another OID, in the next.
-So when a window is closed it is noted how far its numbers are given out, and the next one takes it up there; rows that
-are numbered while there is none take theirs from what is noted. As in PostgreSQL, no savepoint gives numbers back.
+Such a sequence disappears with each window, and the next window makes it again with another OID. So the end of a
+window records its last number, and the next window continues there. Rows that need numbers between windows take them
+from the record. As in PostgreSQL, no savepoint restores numbers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gateway.backend.arrays import number_array
 from gateway.backend.connection import Backend, Statement
 from gateway.transaction.ddl_settings import Settings, under
 
-# Each with what owns it: a column, or, where none does, itself.
+# Each sequence with its owner: a column, or itself if it has none.
 _OWNERS: Final = """
 SELECT d.refobjid AS relation, d.refobjsubid AS number, d.deptype AS kind, d.objid AS sequence
 FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) d.objid
@@ -37,7 +37,7 @@ SELECT x.seqrelid, 0, 's', x.seqrelid FROM pg_catalog.pg_sequence x WHERE NOT EX
         AND d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
         AND d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass)
 """
-# Whether one has begun anew is told by its file.
+# A sequence's file tells whether it has been restarted.
 _FOUND: Final = f"""
 SELECT o.relation::pg_catalog.int8, o.number, o.kind, c.oid::pg_catalog.int8,
     pg_catalog.pg_relation_filenode(c.oid)::pg_catalog.int8, c.relname,
@@ -64,9 +64,9 @@ Owner = tuple[int, int, str]
 
 @dataclass(slots=True)
 class OwnedSequence:
-    """`owner` is what stays the same when it is made again: the table's OID, the column's number, and the kind of its
-    dependency; of one that no column owns, its own OID, 0 and `s`. `last` is the number that was given out last, or,
-    where none `is_called`, the first to be. Whether that `is_known` to currval: until DISCARD SEQUENCES.
+    """A sequence and its position. `owner` stays the same when it is made again: the table's OID, the column's number,
+    and the kind of its dependency; without an owning column, its own OID, 0 and `s`. `last` is the last number given
+    out, or the first to be if it is not `is_called`. `is_known`: currval knows it, until DISCARD SEQUENCES.
     """
 
     owner: Owner
@@ -107,19 +107,19 @@ class OwnedSequence:
         return numbers
 
     def restart(self) -> Statement:
-        """Let it begin from its start, as TRUNCATE … RESTART IDENTITY has it."""
+        """Restart it, as TRUNCATE … RESTART IDENTITY does."""
         return Statement(f"ALTER SEQUENCE {self.qualified} RESTART")
 
     @property
     def standing(self) -> tuple[int, bool]:
-        """How it is taken up. With a number that is called, currval would know it."""
+        """The setval of its position. With a called number, currval would know it."""
         following = self.last + self.increment
         if self.is_called and not self.is_known and self.minimum <= following <= self.maximum:
             return following, False
         return self.last, self.is_called
 
     def taking_up(self) -> Statement:
-        """Where there is the sequence, let it go on from here."""
+        """The statement that continues the sequence at its position, if it exists."""
         table, column, kind = self.owner
         last, is_called = self.standing
         return Statement(_TAKE_UP, (str(table), str(column), kind, str(last), str(is_called)))
@@ -131,7 +131,7 @@ def owned(tables: Iterable[int]) -> Statement:
 
 
 def found(rows: Iterable[tuple[bytes | None, ...]]) -> dict[Owner, OwnedSequence]:
-    """The answer: those of the tables' columns which the session's role may read, as they are."""
+    """The present sequences of the tables' columns that the session's role may read, from the answer."""
     sequences = {}
     for row in rows:
         table, column, kind, oid, file, name, qualified, *numbers, cycles, last, is_called = (
@@ -158,50 +158,50 @@ def found(rows: Iterable[tuple[bytes | None, ...]]) -> dict[Owner, OwnedSequence
 
 
 async def sequence_by_oid(backend: Backend, oid: int) -> OwnedSequence | None:
-    """One as it is now; None where the session's role may not read it."""
+    """A sequence by its OID; None if the session's role may not read it."""
     [answer] = await backend.run(Statement(_BY_OID, (str(oid),)))
     return next(iter(found(answer.rows).values()), None)
 
 
 async def owned_sequences(backend: Backend, tables: Iterable[int]) -> dict[Owner, OwnedSequence]:
-    """Those of the columns of these tables, as they are now."""
+    """The present sequences that columns of these tables own."""
     [answer] = await backend.run(owned(tables))
     return found(answer.rows)
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What a change has made of the sequences that a table's columns own: those `before` and `after` it."""
+    """A change's effect on the sequences that a table's columns own: those `before` and `after` it."""
 
     before: Mapping[Owner, OwnedSequence]
     after: Mapping[Owner, OwnedSequence]
 
     @property
     def made(self) -> list[OwnedSequence]:
-        """New ones."""
+        """New sequences."""
         known = {each.oid for each in self.before.values()}
         return [each for each in self.after.values() if each.oid not in known]
 
     @property
     def begun_anew(self) -> list[Owner]:
-        """Those that have been written anew: RESTART, another type, other options."""
+        """Rewritten sequences: RESTART, another type, other options."""
         known = {each.oid: each.file for each in self.before.values()}
         return [owner for owner, each in self.after.items() if known.get(each.oid, each.file) != each.file]
 
 
 class SequencesOfChanges:
-    """A transaction's. Each of the changes is given as the settings that it was made under, and its sequences."""
+    """A transaction's sequences of deferred changes. Each change is given as its settings and its sequences."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self._owners: dict[int, Owner] = {}
 
     def clear(self) -> None:
-        """The transaction is over."""
+        """The transaction has ended."""
         self._owners.clear()
 
     async def note(self, changes: Sequence[tuple[Settings, Sequence[OwnedSequence]]], *, go: bool) -> None:
-        """How far those are that there are now. They `go` after that."""
+        """Record the positions of the present sequences; `go` says that they disappear afterwards."""
         latest = {each.owner: each for _, sequences in changes for each in sequences}
         for settings, sequences in changes:
             now = await self._found(settings, {each.owner[0] for each in sequences})
@@ -223,7 +223,7 @@ class SequencesOfChanges:
         return oid in self._owners
 
     async def present(self, oid: int) -> int:
-        """The OID by now of the sequence that had this one when a statement was analysed."""
+        """The present OID of the sequence that had this one at analysis."""
         owner = self._owners.get(oid)
         if owner is None:
             return oid

@@ -1,10 +1,9 @@
-"""What PostgreSQL's settings were when a change of a schema was made that is deferred
+"""Restores PostgreSQL's settings for each repetition of a deferred schema change
 (gateway/transaction/transactional_ddl.py).
 
-It is carried out again and again, and must mean the same each time: names by the same search path, by the same role's
-privileges, literals of dates in the same style. So before the transaction changes a setting, its value is kept with all
-that is deferred by then; and what is carried out once more gets back what it was made under, for that time. NULL stands
-for a setting that there was not.
+A deferred change is executed repeatedly, and must mean the same each time: the same search path, the same role's
+privileges, the same date style for literals. So before the transaction changes a setting, the present value is kept
+with all deferred changes. Each repetition runs under the kept values. NULL stands for a setting that did not exist.
 """
 
 from __future__ import annotations
@@ -28,8 +27,7 @@ _SET: Final = (
     " WHERE each.value IS NOT NULL OR pg_catalog.current_setting(each.key, true) IS NOT NULL"
 )
 _PUT_BACK: Final = Statement(_SET.format("pg_catalog.current_setting('sluice.settings')"))
-# These do not change what a statement means; some of them are the gateway's own to set around it
-# (gateway/backend/lock_backoff.py).
+# These do not change a statement's meaning; the gateway sets some of them itself (gateway/backend/lock_backoff.py).
 _MEANINGLESS: Final = frozenset(
     {
         "application_name", "client_encoding", "client_min_messages", "deadlock_timeout",
@@ -38,7 +36,7 @@ _MEANINGLESS: Final = frozenset(
     }
 )  # fmt: skip
 _OWN_PREFIX: Final = "sluice."
-# What RESET ALL would change.
+# The settings that RESET ALL may change.
 _RESETTABLE: Final = Statement(
     "SELECT name FROM pg_catalog.pg_settings WHERE NOT coalesce(setting OPERATOR(pg_catalog.=) reset_val,"
     " setting IS NULL AND reset_val IS NULL)"
@@ -46,21 +44,23 @@ _RESETTABLE: Final = Statement(
     " OPERATOR(pg_catalog.&&) ARRAY['NO_RESET', 'NO_RESET_ALL']"
     " AND (context OPERATOR(pg_catalog.=) 'user' OR pg_catalog.has_parameter_privilege(name, 'SET'))"
 )
-# As they stand in a call of current_setting.
+# Names in calls of current_setting.
 _OF_USERS: Final = re.compile(r"'([^\W\d][\w$]*(?:\.[^\W\d][\w$]*)+)'")
 
 Settings = MutableMapping[str, str | None]
 
 
 class SettingsOfChanges:
-    """A session's: which settings its blocks have changed beside what was deferred. Such a name is kept for good."""
+    """The settings that a session's blocks have changed after deferring changes. A name is kept until the session
+    ends.
+    """
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self._names: set[str] = set()
 
     async def note(self, names: Iterable[str], earlier: Sequence[Settings]) -> None:
-        """A statement that changes these comes next; `earlier` are the settings of what is deferred."""
+        """Before a statement that changes these settings; `earlier` are the settings of deferred changes."""
         meant = {name for name in names if name not in _MEANINGLESS and not name.startswith(_OWN_PREFIX)}
         missing = {name for name in meant if any(name not in each for each in earlier)}
         if missing:
@@ -70,14 +70,16 @@ class SettingsOfChanges:
         self._names |= meant
 
     async def note_all(self, earlier: Sequence[Settings], texts: Iterable[str]) -> None:
-        """RESET ALL comes next; `texts` are those of what is deferred, for PostgreSQL lists no settings of users."""
+        """Before RESET ALL; `texts` are the deferred changes' texts, because PostgreSQL lists no user-defined
+        settings.
+        """
         [answer] = await self._backend.run(_RESETTABLE)
         listed = {(name or b"").decode() for (name,) in answer.rows}
         named = {name.lower() for text in texts for name in _OF_USERS.findall(text)}
         await self.note(listed | named | self._names, earlier)
 
     async def present(self) -> dict[str, str | None]:
-        """What is made now is made under these."""
+        """The present settings, for a new deferred change."""
         return await self._ask(self._names) if self._names else {}
 
     async def _ask(self, names: Iterable[str]) -> dict[str, str | None]:
@@ -87,7 +89,7 @@ class SettingsOfChanges:
 
 
 def under(settings: Settings, statements: Sequence[Statement]) -> list[Statement]:
-    """What carries the statements out under these settings; afterwards they are as before."""
+    """Statements that execute `statements` under these settings and restore the present ones."""
     if not settings:
         return list(statements)
     keep = Statement(_KEEP, (text_array(settings),))

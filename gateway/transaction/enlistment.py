@@ -1,14 +1,13 @@
-"""Which tables a transaction uses, each in the version of its schema that was in force at the first use.
+"""Records the tables that a transaction uses, each in its schema version at first use.
 
 1. An operation on a table whose schema has changed since then fails with 40001, and the transaction with it.
-2. COMMIT asks that all changes since then be forward-compatible (catalog/schema/compatibility.py).
-3. A change that is not dooms the transaction: whatever it does next on the lake fails at once.
-4. What happened to a table before its first use does no harm.
-5. A single statement outside of a block is carried out anew (gateway/protocol/schema_retry.py); its client never hears
-   of it.
+2. COMMIT requires that all changes since then are forward-compatible (catalog/schema/compatibility.py).
+3. Another change dooms the transaction: its next operation on the lake fails at once.
+4. Changes of a table before its first use do not matter.
+5. A single statement outside of a block is executed again (gateway/protocol/schema_retry.py), unseen by its client.
 
-What has changed is told by the catalog's log of schema steps, so it is the same whichever gateway made the change.
-Every analysis brings word of how far the log goes, so as long as nothing changes anywhere nothing more is asked.
+The catalog's log of schema steps tells what has changed, whichever gateway made the change. Every analysis reports the
+log's end. So without changes there are no further questions.
 """
 
 from __future__ import annotations
@@ -36,13 +35,13 @@ _WHOLE_KINDS: Final = frozenset({"drop table", "replace view"})
 
 
 class SchemaChangedError(SluiceError):
-    """The schema of a table is not what the transaction, or the statement's analysis, took it for.
+    """The schema of a table is not the one that the transaction, or the statement's analysis, has used.
 
-    `stale`: it was the analysis alone; to analyse the statement again is enough.
+    `stale`: only the analysis is out of date; analysing the statement again is enough.
     """
 
     def __init__(self, table: str, steps: Sequence[SchemaStep], *, stale: bool = False) -> None:
-        # What says it all by itself needs no detail.
+        # These kinds need no detail.
         whole = next((step for step in steps if step.kind in _WHOLE_KINDS), None)
         last = steps[-1].description if steps and whole is None else None
         what = f'the schema of table "{table}" has changed' if whole is None else whole.description
@@ -60,7 +59,7 @@ _NO_SHADOW: Final = 0
 
 @dataclass(frozen=True, slots=True)
 class Enlisted:
-    """A table as the transaction first met it; of a view, `oid` is none."""
+    """A table at its first use by the transaction; for a view, `oid` is None."""
 
     oid: int
     name: str
@@ -78,14 +77,14 @@ class Enlistment:
         self._altered: frozenset[int] = frozenset()
 
     def clear(self) -> None:
-        """The transaction is over."""
+        """The transaction has ended."""
         self._tables = {}
         self._judged_step = 0
         self._doom = None
         self._altered = frozenset()
 
     def alter(self, table_ids: frozenset[int]) -> None:
-        """The transaction has changed the schemas of these, unseen by others: whoever else changes them dooms it."""
+        """The transaction has changed the schemas of these tables, unpublished; a concurrent change of one dooms it."""
         self._altered = table_ids
 
     def alters(self, table_id: int) -> bool:
@@ -94,12 +93,12 @@ class Enlistment:
 
     @property
     def any(self) -> bool:
-        """Whether there is a table in it."""
+        """Whether a table is enlisted."""
         return bool(self._tables)
 
     @property
     def oids(self) -> frozenset[int]:
-        """The shadows of its tables, whether or not they are still there."""
+        """The shadows of its tables, dropped ones included."""
         return frozenset(table.oid for table in self._tables.values())
 
     async def use(
@@ -111,10 +110,10 @@ class Enlistment:
         *,
         in_block: bool,
     ) -> None:
-        """A statement uses these tables, as they were found; in a block they are enlisted.
+        """Record the use of these tables in the versions found; in a block they are enlisted.
 
-        Raises SchemaChangedError where one of them is not what it was, or not what it was when the statement was
-        analysed; with `now` as far as the log goes, where the transaction is doomed.
+        Raises SchemaChangedError if one has changed since its enlistment, or since the statement's analysis. Raises
+        too if the transaction is doomed, by the log up to `now`.
         """
         await self.judge(now)
         mark = analysed_at
@@ -129,7 +128,7 @@ class Enlistment:
                 self._enlist(table.table_id, Enlisted(oid, table.name, table.schema_version), mark)
 
     async def _judge_version(self, enlisted: Enlisted, table_id: int, found: Table | None) -> None:
-        """An operation meets an enlisted table: it may go on where only what is unseen has happened to the schema."""
+        """Check an operation on an enlisted table: only steps that it cannot see may have happened since."""
         if found is None or found.schema_version != enlisted.version:
             steps = (await self._steps()).get(table_id, [])
             unseen = found is not None and all(step.rule.unseen for step in steps)
@@ -137,7 +136,7 @@ class Enlistment:
                 raise self._doomed(enlisted, steps)
 
     async def meet(self, table: Table, mark: SchemaMark) -> None:
-        """A statement changes this table too, though it does not name it: in the version in which it is found."""
+        """Enlist a table that the statement changes without naming it, in its present version."""
         enlisted = self._tables.get(table.table_id)
         if enlisted is None:
             self._enlist(table.table_id, Enlisted(table.oid, table.name, table.schema_version), mark)
@@ -147,7 +146,7 @@ class Enlistment:
     async def use_views(
         self, views: Mapping[int, str], analysed_at: SchemaMark, now: SchemaMark, *, in_block: bool
     ) -> None:
-        """The same of views, given by OID, whose queries are a part of the analysis. Views have IDs below 0."""
+        """Record the use of views, given by OID, whose queries are part of the analysis. Views have IDs below 0."""
         for oid, name in views.items():
             enlisted = self._tables.get(-oid)
             since = analysed_at.step if enlisted is None else enlisted.version
@@ -162,7 +161,9 @@ class Enlistment:
         self._tables[table_id] = enlisted
 
     def confirm(self, table: Table, schema_version: int) -> None:
-        """What a statement has learnt of a table later on must be of the version that it uses; else, once more."""
+        """Check that later knowledge of a table has the version that the statement uses; if not, the statement runs
+        again.
+        """
         if schema_version != table.schema_version:
             raise SchemaChangedError(table.name, [], stale=True)
 
@@ -171,7 +172,7 @@ class Enlistment:
         self.confirm(table, int(held.rows[0][1] or 0) if held.rows else -1)
 
     async def judge(self, mark: SchemaMark) -> None:
-        """Raises where something has happened, as far as `mark`, that dooms the transaction."""
+        """Raise if a step up to `mark` dooms the transaction."""
         if self._doom is not None:
             raise self._doom
         if self._tables and mark.step > self._judged_step:
@@ -179,13 +180,13 @@ class Enlistment:
             self._judged_step = mark.step
 
     async def hear(self) -> bool:
-        """Word of a change, in the midst of whatever the transaction does: whether that dooms it."""
+        """Handle the message of a schema change during other work: whether it dooms the transaction."""
         tables = self._tables
         if not tables:
             return False
         steps = await self._steps()
         if self._tables is not tables:
-            return False  # it has ended meanwhile
+            return False  # the transaction has ended meanwhile
         try:
             self._check(steps)
         except SchemaChangedError:
@@ -194,12 +195,13 @@ class Enlistment:
 
     @property
     def doom(self) -> SchemaChangedError | None:
-        """What dooms the transaction."""
+        """The error that dooms the transaction."""
         return self._doom
 
     async def disturbed(self) -> dict[int, str]:
-        """The transaction changes a schema itself: `judge` by all that has happened. Those of its tables whose schemas
-        have changed, though it can still commit: OID → name."""
+        """For a transaction that changes a schema: `judge` by all steps. Returns its tables with changed schemas
+        beside which it can still commit: OID → name.
+        """
         if self._doom is not None:
             raise self._doom
         steps = await self._steps()
@@ -207,35 +209,35 @@ class Enlistment:
         return {self._tables[table_id].oid: self._tables[table_id].name for table_id in steps}
 
     async def refuse_changed(self, oid: int) -> None:
-        """The transaction would change one of these itself."""
+        """Refuse a change of one of these tables by the transaction."""
         table_id = self._id_of(oid)
         raise self._doomed(self._tables[table_id], (await self._steps()).get(table_id, []))
 
     async def cause(self, error: SluiceError) -> SluiceError:
-        """Why a statement could not be analysed: a name that is gone is owed to the change that took it away."""
+        """The reason why analysis failed: for a missing name, the schema change that removed it."""
         if error.sqlstate[:2] in _NAMING_CLASSES and error.sqlstate != SqlState.SYNTAX_ERROR:
             for table_id, steps in (await self._steps()).items():
                 return self._doomed(self._tables[table_id], steps)
         return error
 
     def holding(self, checked: Iterable[int]) -> list[Statement]:
-        """What to ask the backend before COMMIT of a transaction that changes something; `decide` takes the answer.
+        """The question to the backend before COMMIT of a writing transaction; `decide` reads the answer.
 
-        `checked` are the tables whose keys were looked up, which are locked as well.
+        `checked` are the tables in which keys were looked up; they are locked too.
         """
         if not self._tables:
             return []
         return [catalog_calls.hold_steps_since(self._versions(), checked)]
 
     def decide(self, answer: bytes | None) -> None:
-        """Whether COMMIT may follow."""
+        """Raise if COMMIT must not follow."""
         if self._doom is not None:
             raise self._doom
         assert answer is not None
         self._check(steps_from_json(answer.decode()))
 
     async def decide_reading(self) -> None:
-        """Whether the COMMIT of a transaction that changed nothing may follow."""
+        """Raise if the COMMIT of a read-only transaction must not follow."""
         if self._doom is not None:
             raise self._doom
         self._check(await self._steps())
@@ -258,10 +260,10 @@ class Enlistment:
                 raise self._doomed(self._tables[table_id], [forbidding])
 
     def _forbidding(self, table_id: int, taken: Sequence[SchemaStep]) -> SchemaStep | None:
-        """The step that the transaction cannot commit beside."""
+        """The step beside which the transaction cannot commit."""
         return taken[0] if taken and self.alters(table_id) else forbidding_step(taken)
 
     def _doomed(self, table: Enlisted, steps: Sequence[SchemaStep]) -> SchemaChangedError:
-        """Nothing but ROLLBACK helps any more, a savepoint neither."""
+        """The error of a doomed transaction; neither it nor a savepoint can continue."""
         self._doom = SchemaChangedError(table.name, steps)
         return self._doom

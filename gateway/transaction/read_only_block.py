@@ -1,10 +1,9 @@
-"""A client's block that is READ ONLY, in which the gateway itself may put rows into shadows
-(gateway.execution.reading.postgres_query).
+"""A client's READ ONLY block, in which the gateway may write shadows (gateway.execution.reading.postgres_query).
 
-PostgreSQL makes a block READ WRITE again only before its first query; but what a savepoint has made READ ONLY ends with
-the savepoint. So the backend's block is READ WRITE, and whatever is carried out in it stands in a savepoint that is
-READ ONLY, the *layer*: PostgreSQL itself refuses writes there, and shows the block as READ ONLY. The layer is always
-the innermost savepoint: the client's own are set below it, and whatever takes these away puts it back.
+PostgreSQL makes a block READ WRITE again only before its first query. But READ ONLY set in a savepoint ends with the
+savepoint. So the backend's block is READ WRITE, and statements run in a READ ONLY savepoint, the *layer*. PostgreSQL
+refuses writes there and shows the block as READ ONLY. The layer is always the innermost savepoint: the client's
+savepoints are set below it, and a statement that removes the layer with them sets it again.
 
 `lift` takes the layer away, for the gateway's own statements alone, and `restore` puts it back. A block that became
 READ ONLY in any other way than by the BEGIN that began it, the default, a plain SET TRANSACTION READ ONLY, or one that
@@ -24,11 +23,11 @@ from planner.syntax.transaction_commands import TransactionCommand
 from planner.tree.long_text import holds_word
 
 SHOWN: Final = Statement("SHOW transaction_read_only")
-# For a statement of the client's within a savepoint of the gateway's own, whose end is this one's too.
+# For a client's statement within a savepoint of the gateway, with which the setting ends.
 SET: Final = Statement("SET LOCAL transaction_read_only = on")
 _READ_WRITE: Final = Statement("SET TRANSACTION READ WRITE")
 _READ_ONLY: Final = Statement("SET TRANSACTION READ ONLY")
-# PostgreSQL does that outside of savepoints only.
+# PostgreSQL permits it outside of savepoints only.
 _EXPORTS: Final = "pg_export_snapshot"
 _SETTING: Final = (
     TransactionCommand.BEGIN,
@@ -40,44 +39,43 @@ _SETTING: Final = (
 
 
 class ReadOnlyBlock:
-    """One for each session. `stands` while the client's block is READ ONLY by the layer, lifted or not."""
+    """The READ ONLY block of a session. `stands` while the layer makes the client's block READ ONLY, lifted or not."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self.stands = False
         self._is_open = False
-        self._has_savepoints = False  # of the client's, or has had
+        self._has_savepoints = False  # whether the client has or had savepoints
 
     def clear(self) -> None:
-        """The block is over."""
+        """The block has ended."""
         self.stands = self._is_open = self._has_savepoints = False
 
     @property
     def is_default(self) -> bool:
-        """Whether blocks are READ ONLY that do not say what they are."""
+        """Whether blocks are READ ONLY by default."""
         return self._backend.parameters.get("default_transaction_read_only") == "on"
 
     async def begun(self) -> None:
-        """A block that is READ ONLY has begun, and no query was made in it."""
+        """A READ ONLY block has begun, without a query so far."""
         self.stands = True
         await self._backend.run(_READ_WRITE)
         await self.restore()
 
     async def lift(self) -> None:
-        """What the backend carries out next may write."""
+        """Let the gateway's next statements at the backend write."""
         if self._is_open:
             await self._backend.run(READ_ONLY.release)
             self._is_open = False
 
     async def restore(self) -> None:
-        """What the backend carries out next may not write, where the block is READ ONLY."""
+        """Forbid writes again, if the block is READ ONLY."""
         if self.stands and not self._is_open:
             await self._backend.run(READ_ONLY.begin, SET)
             self._is_open = True
 
     async def before(self, command: TransactionCommand, *, may_begin: bool) -> None:
-        """A statement about the transaction comes next. `may_begin`: what the block has done needs no other way of
-        going on."""
+        """Before a transaction command. `may_begin`: the block has done nothing that rules the layer out."""
         if self._backend.status == b"I":
             self.clear()
         elif self._backend.status != b"T":
@@ -110,13 +108,12 @@ class ReadOnlyBlock:
             await self.restore()
 
     async def regained(self) -> None:
-        """A savepoint of the client's was released or gone back to, and the layer went with what came after it."""
+        """A client's savepoint was released or rolled back to, which removed the layer: set it again."""
         self._is_open = False
         await self.restore()
 
     async def let(self, *statements: SourceStatement) -> None:
-        """Before statements are carried out: one that PostgreSQL does in no savepoint takes the block out of the
-        layer, for good."""
+        """Before statements: remove the layer for good, if one is not permitted in a savepoint."""
         if self._is_open and not self._has_savepoints and any(map(exports_snapshot, statements)):
             await self._leave()
 
@@ -129,5 +126,5 @@ class ReadOnlyBlock:
 
 @known
 def exports_snapshot(statement: SourceStatement) -> bool:
-    """Whether the statement may call what exports a snapshot."""
+    """Whether the statement may call a function that exports a snapshot."""
     return holds_word(statement.text, _EXPORTS)

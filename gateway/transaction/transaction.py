@@ -1,11 +1,11 @@
-"""A session's transaction as far as the lake is concerned.
+"""A session's transaction over the lake: its snapshot, its staged changes, and its COMMIT.
 
-The session's backend is in the same transaction and is the truth of it: what statements wrote is *staged* there, so
-that savepoints undo it, and COMMIT publishes it (catalog/sql/publish.sql). Kept here is what the backend cannot know:
-the files that were written, the snapshot that is read, and whether the client began the transaction or the gateway.
+The session's backend is in the same transaction. Changes are *staged* there, so that savepoints undo them, and COMMIT
+publishes them (catalog/sql/publish.sql). This module keeps what the backend cannot know: the written files, the
+snapshot, and whether the client or the gateway began the transaction.
 
-The backend itself is always at READ COMMITTED, for what it publishes must be joined to what others have published
-meanwhile. The isolation that the client chose holds for the lake.
+The backend always runs at READ COMMITTED, because publishing must see what other transactions have published
+meanwhile. The client's isolation level applies to the lake.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ _IS_PAST: Final = Statement(
     " pg_sluice.backend_setting('default_transaction_isolation')"
 )
 _DEFAULT_LEVEL: Final = Statement("SHOW default_transaction_isolation")
-# The first words of statements for which PostgreSQL takes no snapshot (pquery.c, PlannedStmtRequiresSnapshot), besides
-# those about the transaction itself.
+# First words of statements without a snapshot (pquery.c, PlannedStmtRequiresSnapshot), besides transaction commands.
 _WITHOUT_SNAPSHOT: Final = frozenset(
     {"set", "reset", "show", "lock", "fetch", "move", "listen", "notify", "unlisten", "checkpoint"}
 )
-# Whatever default_transaction_isolation says: the backend publishes at this level alone.
+# The level is explicit, because the backend publishes at this level only, whatever default_transaction_isolation
+# says.
 BEGIN: Final = Statement("BEGIN ISOLATION LEVEL READ COMMITTED")
 _READ_COMMITTED: Final = Statement("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
 
 
 class Isolation(StrEnum):
-    """The levels that differ; READ UNCOMMITTED is READ COMMITTED, as in PostgreSQL."""
+    """The distinct levels; READ UNCOMMITTED is READ COMMITTED, as in PostgreSQL."""
 
     READ_COMMITTED = "read committed"
     REPEATABLE_READ = "repeatable read"
@@ -70,29 +70,30 @@ def _isolation(level: bytes | None) -> Isolation:
 
 
 def _takes_snapshot(statement: SourceStatement) -> bool:
-    """Whether PostgreSQL takes a transaction's snapshot for the statement, if it is the first."""
+    """Whether PostgreSQL would take the transaction's snapshot for this statement, if it came first."""
     return statement.first_word not in _WITHOUT_SNAPSHOT and transaction_command(statement) is None
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """One statement that is carried out as several: each sees the tables in these versions, and none what the others do
-    to them. `late` are the constraints, by OID, that are looked at when the statement ends."""
+    """A statement that is executed in several parts. Each part sees the tables in these versions, without the other
+    parts' changes. `late` are the constraints, by OID, that are checked when the statement ends.
+    """
 
     versions: Mapping[int, TableVersion]
     late: set[int] = field(default_factory=set)
 
 
 class Transaction:
-    """One for each session, used again for each of its transactions; `ended` makes it as new.
+    """A session's transaction; one object serves one transaction after another, and `ended` resets it.
 
-    `implicit` is true while the backend is in a block that the gateway began for statements outside of the client's
-    own: the client sees it as idle; `fresh` is true while it holds nothing but the statement that it was begun for.
-    `snapshot` is what a level above READ COMMITTED reads, from its first look on.
+    `implicit` is true in a block that the gateway began for statements outside of the client's; the client sees it as
+    idle. `fresh` is true while the block has only the statement for which it was begun. `snapshot` is the snapshot of
+    a level above READ COMMITTED, from its first read on.
     """
 
     def __init__(self, gateway: GatewayContext, backend: Backend, before_commit: Callable[[], Awaitable[None]]) -> None:
-        """`before_commit` is called when a transaction is about to be committed, and may fail it."""
+        """`before_commit` is called before each commit, and may raise to prevent it."""
         self._gateway = gateway
         self._backend = backend
         self._before_commit = before_commit
@@ -100,17 +101,17 @@ class Transaction:
         self.fresh = False
         self.isolation = Isolation.READ_COMMITTED
         self.snapshot: int | None = None
-        # Files by their path below the data path, whether or not the transaction still wants them.
+        # Files by their path below the data path, used or not.
         self.written: set[str] = set()
         self._newest = False
-        # Numbers of own files with rows that came in place of others, and have their locks
+        # Numbers of own files whose rows replace others and inherit their locks
         # (gateway/execution/locks/row_locks.py).
         self.following: set[int] = set()
         self._staged = False
-        # Whether files are among it that indexes have sidecars of.
+        # Whether some of the files are large enough for sidecars of indexes.
         self._sizable = False
         self._kept: set[str] | None = None
-        # Set while a part of a statement is carried out.
+        # Set while a part of a statement runs.
         self.parts: Parts | None = None
         self._read: set[int] = set()
         self._validations: dict[int, list[Validation]] = {}
@@ -122,16 +123,16 @@ class Transaction:
 
     @property
     def open(self) -> bool:
-        """Whether the backend is in a transaction block that works."""
+        """Whether the backend is in a transaction block that has not failed."""
         return self._backend.status == b"T"
 
     @property
     def untold_level(self) -> str | None:
-        """The client's level, where the backend does not know of it."""
+        """The client's level, if the backend has not been told it."""
         return None if self.isolation is Isolation.READ_COMMITTED or not self.open else self.isolation.value
 
     async def begin(self) -> None:
-        """Open a block for a statement outside of the client's own, where none is open."""
+        """Begin a block for a statement outside of the client's, unless one is open."""
         if not self.open:
             [_, level] = await self._backend.run(BEGIN, _DEFAULT_LEVEL)
             self.implicit = True
@@ -143,10 +144,10 @@ class Transaction:
     async def begin_statement(
         self, question: Statement, *more: Statement, then: Sequence[Statement] = ()
     ) -> tuple[Result, list[Result]]:
-        """`begin` for a statement that changes the lake, and the answers to a question that it has, and to what comes
-        `then`: a savepoint, and what is within; `more` have none.
+        """`begin` for a statement that changes the lake; returns the answers to `question`, and to `then`: a savepoint
+        and statements within. The answers to `more` are dropped.
 
-        25006 in a session that reads the lake as it was.
+        Raises 25006 in a session that reads a past snapshot.
         """
         questions = (_IS_PAST, question, *more, *then)
         if self.open:
@@ -155,7 +156,7 @@ class Transaction:
             _, past, answer, *answers = await self._backend.run(BEGIN, *questions)
             self.implicit = self.fresh = True
             self.isolation = _isolation(past.rows[0][1])
-            if then and self.isolation is not Isolation.READ_COMMITTED:  # what is told within goes with the savepoint
+            if then and self.isolation is not Isolation.READ_COMMITTED:  # the savepoint's end would undo the level
                 await self._backend.run(*TRIAL.undo)
             await self._tell_level()
             if then and self.isolation is not Isolation.READ_COMMITTED:
@@ -165,22 +166,22 @@ class Transaction:
         return answer, answers[len(answers) - len(then) :]
 
     async def hold_schemas(self, oids: Iterable[int]) -> None:
-        """Open a block of the gateway's own in which nobody else changes the schemas of these tables."""
+        """Begin a gateway's block that holds the schemas of these tables against concurrent changes."""
         await self.begin()
         await self._backend.run(catalog_calls.hold_schema(oids))
 
     async def before(self, command: TransactionCommand) -> None:
-        """The backend is to carry out a statement about the transaction next."""
+        """Before the backend executes a transaction command."""
         if command is TransactionCommand.SET_SNAPSHOT and self.isolation is not Isolation.READ_COMMITTED:
-            raise unsupported(command.value)  # the backend's is not that of the lake
+            raise unsupported(command.value)  # the backend's transaction is not the lake's
         self._was_open = self.open
         if command is TransactionCommand.COMMIT and self._staged:
-            await self.read_only.lift()  # what was written before the block became READ ONLY is published
+            await self.read_only.lift()  # writes from before the block became READ ONLY are published
         else:
             await self.read_only.before(command, may_begin=not self.deferred.pending)
 
     async def _begun(self, command: TransactionCommand) -> None:
-        """The client has begun a block or set its level: take the level over."""
+        """The client has begun a block or set its level: take the level."""
         if not self.open:
             return
         [level, read_only] = [result.rows[0][0] for result in await self._backend.run(_LEVEL, SHOWN)]
@@ -196,13 +197,13 @@ class Transaction:
         await self.read_only.after(command, was_open=self._was_open, was_asked=was_asked, read_only=read_only == b"on")
 
     async def _tell_level(self) -> None:
-        """A block has begun at the backend, which is to show the client's level."""
+        """Tell the backend the client's level after it has begun a block."""
         if self.isolation is not Isolation.READ_COMMITTED:
             await self._backend.run(*tell_level(self.isolation))
 
     @contextmanager
     def reading_newest(self) -> Iterator[None]:
-        """What is read meanwhile is what is committed by now, whatever snapshot the transaction reads."""
+        """Reads inside see the newest committed snapshot, whatever the transaction's snapshot is."""
         before, self._newest = self._newest, True
         try:
             yield
@@ -210,7 +211,7 @@ class Transaction:
             self._newest = before
 
     async def visible_snapshot(self, tables: tuple[int, ...]) -> int | None:
-        """The snapshot that a statement over these tables reads; None for the newest."""
+        """The snapshot of a statement over these tables; None for the newest."""
         if self.isolation is Isolation.READ_COMMITTED or self._newest or not self.open:
             return None
         if self.snapshot is None:
@@ -220,14 +221,14 @@ class Transaction:
         return self.snapshot
 
     async def unseen(self, oid: int, data_file_id: int) -> bool:
-        """Whether the transaction, which is SERIALIZABLE, has read a table before a data file of it was published."""
+        """Whether the transaction is SERIALIZABLE and has read a table before one of its data files was published."""
         if self.isolation is not Isolation.SERIALIZABLE or self.snapshot is None or oid not in self._read:
             return False
         version = (await self._gateway.store.versions_at([oid], self.snapshot)).get(oid)
         return version is None or all(file.data_file_id != data_file_id for file in version.files)
 
     async def pin(self, statements: Iterable[SourceStatement]) -> None:
-        """Before statements of any kind: above READ COMMITTED, the first that takes a snapshot sets what is read."""
+        """Before statements: above READ COMMITTED, the first one that takes a snapshot fixes the transaction's."""
         if (
             self.isolation is not Isolation.READ_COMMITTED
             and self.snapshot is None
@@ -237,7 +238,7 @@ class Transaction:
             self.snapshot = await self._gateway.store.newest_snapshot()
 
     async def stage(self, *changes: RowChange) -> None:
-        """Let COMMIT publish these; a savepoint or ROLLBACK takes them back."""
+        """Stage changes, for COMMIT to publish; a savepoint or ROLLBACK undoes this."""
         self.fresh = False
         if changes:
             await self._backend.run(*self._stages(changes))
@@ -255,9 +256,9 @@ class Transaction:
         return self._stagings[oid]
 
     async def prepare_commit(self, *changes: RowChange) -> None:
-        """Stage `changes`, and bring everything to where COMMIT can publish it.
+        """Stage `changes`, and make everything ready for COMMIT to publish.
 
-        Nobody else publishes to these tables until then.
+        No other transaction publishes to these tables until then.
         """
         await self._before_commit()
         await self.deferred.settle()
@@ -283,7 +284,7 @@ class Transaction:
             *looks, result = await self._lock(staged, holding, preparing)
         except SluiceError as error:
             if error.sqlstate == SqlState.SERIALIZATION_FAILURE:
-                await self.enlistment.decide_reading()  # a change of schema is the better reason
+                await self.enlistment.decide_reading()  # a schema change is the better reason
             raise
         for look in looks:
             await self._validate(look)
@@ -298,9 +299,9 @@ class Transaction:
         self._kept = kept
 
     def validate(self, oid: int, validation: Validation) -> None:
-        """Validate the keys of a table again at COMMIT, where it has changed since.
+        """Validate the keys of a table again at COMMIT, if it has changed since.
 
-        An earlier look at the whole stands for a later one: a thousand INSERTs are validated once.
+        A validation of the whole table covers later ones: a thousand INSERTs are validated once.
         """
         known = self._validations.setdefault(oid, [])
         if not validation.whole or all(
@@ -310,8 +311,9 @@ class Transaction:
             known.append(validation)
 
     async def validate_now(self, constraints: Collection[int] | None, names: Collection[str] = ()) -> None:
-        """Look at what was to be looked at when the transaction commits, for these constraints, by their OIDs or those
-        that they had under these names, or (None) for all."""
+        """Run deferred checks now for these constraints, by their present OIDs or their OIDs under these names, or for
+        all (None).
+        """
         every = constraints is None or (bool(names) and self.deferred.renames_constraints)
         for found in list(self._validations.values()):
             for each in found:
@@ -321,20 +323,21 @@ class Transaction:
     async def _lock(
         self, staged: Sequence[Statement], holding: Sequence[Statement], more: Sequence[Statement]
     ) -> list[Result]:
-        """Stage, and lock first of all what `holding` does, for it locks all that is to be locked in one order; then
-        `more`, whose answers are returned."""
+        """Stage, and first lock what `holding` locks, so that all locks are taken in one order; then run `more` and
+        return its answers.
+        """
         answers = (await self._backend.run(*staged, *holding, *more))[len(staged) :]
         if holding:
             self.enlistment.decide(answers[0].rows[0][0])
         return answers[len(holding) :]
 
     def _looking(self) -> Statement:
-        """To lock the tables that were looked at, and ask which of them others have changed since."""
+        """The statements that lock the validated tables and ask which of them have changed since."""
         looked = {str(oid): min(each.snapshot for each in found) for oid, found in self._validations.items()}
         return catalog_calls.lock_checked(looked)
 
     async def _validate(self, looked: Result) -> None:
-        """Look again at what others have changed since."""
+        """Validate again what has changed."""
         self.fresh = False
         value = looked.rows[0][0]
         assert value is not None
@@ -343,9 +346,9 @@ class Transaction:
                 await validation.again()
 
     async def _merge_stale(self, stale: dict[str, Any]) -> tuple[str, str]:
-        """Others have deleted other rows of a file that this transaction deleted rows of: one delete file for both.
+        """Merge the delete files of this transaction and of others for one data file.
 
-        The paths of the transaction's own one, which is not published, and of that which is.
+        Returns the path of the transaction's own delete file, which is not published, and of the merged one, which is.
         """
         oid = stale["relid"]
         deletion, live = deletion_from_json(stale["own"]), stale["live"]
@@ -359,9 +362,9 @@ class Transaction:
         return version.table.path + deletion.file.path, version.table.path + staged.deleted[0].file.path
 
     async def merge(self, table: Table, stale: Iterable[tuple[DataFile, DeleteFile, DeleteFile | None]]) -> RowChange:
-        """Stage one delete file for each data file, in place of the transaction's own and then the live one.
+        """Stage one delete file for each data file, in place of the transaction's own and the published one.
 
-        Locks keep the rows of both apart; 40001 where they have not.
+        Row locks keep the two sets of rows disjoint; 40001 if they are not.
         """
         deleted = []
         for file, staged, live in stale:
@@ -374,9 +377,9 @@ class Transaction:
         return change
 
     async def commit(self, *changes: RowChange) -> None:
-        """Stage `changes` and end a block of the gateway's own.
+        """Stage `changes` and commit a block of the gateway.
 
-        When this returns everybody sees the change; when it raises nobody will.
+        After return, the change is visible to all sessions; after an error, it never will be.
         """
         assert self.implicit
         try:
@@ -390,13 +393,13 @@ class Transaction:
         await self.ended(committed=True)
 
     async def roll_back(self) -> None:
-        """End a block of the gateway's own, undoing it."""
+        """Roll back a block of the gateway."""
         if self._backend.status != b"I":
             await self._backend.run(Statement("ROLLBACK"))
         await self.ended()
 
     async def prepare_client_commit(self) -> None:
-        """`prepare_commit` for a COMMIT of the client's: where it fails, the transaction is rolled back."""
+        """`prepare_commit` for a client's COMMIT; an error rolls the transaction back."""
         try:
             await self.prepare_commit()
         except BackendLostError:
@@ -406,7 +409,7 @@ class Transaction:
             raise
 
     async def after(self, command: TransactionCommand, *, good: bool) -> None:
-        """The backend has carried out a statement about the transaction, or refused it."""
+        """After the backend has executed or refused a transaction command."""
         match command:
             case (
                 TransactionCommand.BEGIN
@@ -439,7 +442,7 @@ class Transaction:
                 pass
 
     async def regained(self) -> None:
-        """The backend went back to a savepoint, or has left a transaction that had failed."""
+        """After ROLLBACK TO SAVEPOINT, or the end of a failed transaction."""
         if self.open:
             await self.deferred.rolled_back()
             await self.read_only.regained()
@@ -447,7 +450,7 @@ class Transaction:
             await self.ended()
 
     async def abandon(self) -> None:
-        """The client has gone, or the catalog has: what is open is undone as far as the backend still answers."""
+        """The client or the catalog is lost: undo the open transaction, as far as the backend still answers."""
         if not self.written:
             return
         try:
@@ -459,9 +462,9 @@ class Transaction:
             log_fault(_LOG, "files of an abandoned transaction are left until the gateway's end", fault)
 
     async def ended(self, *, committed: bool = False) -> None:
-        """The backend's transaction is over: what was written and not published is removed.
+        """After the end of the backend's transaction: remove files that were not published.
 
-        Where it is not known to be committed, as it was prepared, the catalog says what was published.
+        If it is unknown whether a prepared transaction has committed, the catalog tells what was published.
         """
         written, self.written = self.written, set()
         kept, self._kept = self._kept, None
@@ -485,6 +488,6 @@ class Transaction:
         await self._gateway.engine.remove(written - kept)
 
     def refuse_strict_write(self, level: str) -> None:
-        """The backend must be at READ COMMITTED to publish: a level that was set past the gateway is refused."""
+        """Refuse a level that the client has set past the gateway: the backend must be at READ COMMITTED to publish."""
         if level not in (Isolation.READ_COMMITTED, "read uncommitted"):
             raise unsupported("setting transaction_isolation other than by BEGIN or SET TRANSACTION")

@@ -1,21 +1,21 @@
-"""Changes of schemas in an open transaction block, for which no other session has to wait.
+"""Schema changes in an open transaction block, without making other sessions wait.
 
-PostgreSQL holds the lock of a table that a transaction has altered until it ends, and everybody else waits. So, in a
-block, a change is *deferred*: it is carried out in a savepoint, a *window*, and undone with it, which gives the lock
-back. The next statement of the block opens another window, in which what was deferred is carried out again: so it sees
-what the transaction has made of its tables, and others go on with what is committed. While Spark works the window is
-closed. When the transaction commits, everything is *settled*: carried out once more, for good.
+PostgreSQL holds the lock of an altered table until the transaction ends, and all other users of the table wait. So in a
+block, a change is *deferred*. It is executed in a savepoint, the *window*, which is then undone and so releases the
+lock. The block's next statement opens another window, which executes the deferred changes again. So the statement sees
+the transaction's own tables, while other sessions use the committed ones. The window is closed while Spark works.
+COMMIT *settles* everything: it executes the changes once more, for good.
 
-- What a statement does in a window is undone with it. What has to last until the transaction ends (rows staged, locks
-  on rows and tables) is repeated when the window is closed: such statements say so (`Statement.lasting`). Locks of rows
-  and keys are taken outside of it where that can be, and so have no gap (`stepping_out`).
-- What cannot be carried out twice, or leaves at the backend more than that, settles first what was deferred; from then
-  on the block holds its locks as a block of PostgreSQL's does.
-- How much is deferred, and settled, is kept as a setting of the backend's, for then savepoints take it back.
-- Settings that the block changes meanwhile are changed outside of any window; what was deferred before is carried out
-  under those that it was made under (gateway/transaction/ddl_settings.py).
-- Sequences that it makes come and go with the windows; their numbers go on (gateway/transaction/ddl_sequences.py).
-- Somebody else's change of the same table dooms the transaction (gateway/transaction/enlistment.py).
+- The end of a window undoes the effects of its statements. Effects that must last until the transaction ends (staged
+rows, locks on rows and tables) are repeated afterwards; such statements are marked (`Statement.lasting`). Locks of rows
+and keys are taken outside of windows where possible, and so are held without a gap (`stepping_out`).
+- A statement that cannot be repeated, or has further effects at the backend, first settles the deferred changes; from
+then on the block holds their locks, as a block of PostgreSQL's does.
+- The numbers of deferred and settled changes are kept as a setting at the backend, so that savepoints restore them.
+- The block's changes of settings are made outside of windows. Deferred changes run under the settings of their first
+execution (gateway/transaction/ddl_settings.py).
+- Sequences that a change makes exist only in windows; their numbers continue (gateway/transaction/ddl_sequences.py).
+- A concurrent schema change of the same table dooms the transaction (gateway/transaction/enlistment.py).
 """
 
 from __future__ import annotations
@@ -55,14 +55,16 @@ _TEMPORARY: Final = Statement(
     " WHERE relnamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema() ORDER BY 1, 2"
 )
 _MARK: Final = "SELECT pg_sluice.keep_own_mark($1)"
-# Each window in which a sequence goes on from where it was leaves a lock at the backend until the transaction ends.
+# In each window, a continued sequence leaves a lock at the backend until the transaction ends.
 _WINDOWS_MAX: Final = 500
-# Classes of what PostgreSQL says where somebody else has taken a name, or something that was there, or refers to it.
+# Error classes of PostgreSQL if another session has used a name, dropped an object, or referenced it.
 _TAKEN: Final = frozenset({"0A", "2B", "3F", "42", "55"})
 
 
 class DeferredChanges:
-    """One transaction's; `clear` when it ends. `enlistment` knows what others do to its tables."""
+    """The deferred changes of one transaction; `clear` when it ends. `enlistment` knows concurrent changes of its
+    tables.
+    """
 
     def __init__(self, backend: Backend, enlistment: Enlistment) -> None:
         self._backend = backend
@@ -73,11 +75,11 @@ class DeferredChanges:
         self._made: list[DeferredChange] = []
         self._settled = 0
         self._open = self._needed = False
-        # How many savepoints the client has set, whatever has become of them.
+        # How many savepoints the client has set, including those that have ended.
         self.savepoints = 0
 
     def clear(self) -> None:
-        """The transaction is over."""
+        """The transaction has ended."""
         self._made.clear()
         self._sequences.clear()
         self._settled = self._taken_up = self.savepoints = 0
@@ -86,24 +88,24 @@ class DeferredChanges:
 
     @property
     def pending(self) -> tuple[DeferredChange, ...]:
-        """What is deferred and not settled."""
+        """The changes that are deferred and not settled."""
         return tuple(self._made[self._settled :])
 
     def minds(self, name: str) -> bool:
-        """Whether it makes a difference that a table of that name is made, or looked at, outside of a window."""
+        """Whether making or reading a table of that name gives another result outside of a window."""
         return any(change.renames or change.names(name) for change in self.pending)
 
     def names(self, name: str) -> bool:
-        """Whether a table's name stands in any of them, or may."""
+        """Whether any of them contains, or may contain, a table's name."""
         return any(change.names(name) for change in self.pending)
 
     @property
     def is_broad(self) -> bool:
-        """Whether any may be about tables whose names it does not say."""
+        """Whether any may affect tables that it does not name."""
         return any(change.is_broad for change in self.pending)
 
     def mentions(self, names: Iterable[str]) -> bool:
-        """Whether any of these may mean something else outside of a window."""
+        """Whether any of these names may mean something else outside of a window."""
         wanted = list(names)
         return any(change.mentions(wanted) for change in self.pending)
 
@@ -114,28 +116,28 @@ class DeferredChanges:
 
     @property
     def changes_sequences(self) -> bool:
-        """Whether sequences are made, or give other numbers, by what is deferred."""
+        """Whether deferred changes make sequences, or change the numbers that they give."""
         return any(change.recounts or change.sequences for change in self.pending)
 
     @property
     def is_worn_out(self) -> bool:
-        """Whether there have been so many windows that there had better be no more."""
+        """Whether there have been so many windows that the changes should be settled."""
         return self._taken_up > _WINDOWS_MAX
 
     def makes(self, owners: Iterable[Owner]) -> bool:
-        """Whether a change that is deferred makes any of these sequences."""
+        """Whether a deferred change makes any of these sequences."""
         return not {each.owner for change in self.pending for each in change.sequences}.isdisjoint(owners)
 
     def was_made(self, sequence_oid: int) -> bool:
-        """Whether a change has made a sequence of this OID, in a window that is closed."""
+        """Whether a change has made a sequence with this OID, in a window that is closed."""
         return self._sequences.was_made(sequence_oid)
 
     async def present_sequence(self, oid: int) -> int:
-        """The OID by now of the sequence that a statement was analysed with."""
+        """The present OID of a sequence that the statement's analysis has named."""
         return await self._sequences.present(oid)
 
     async def numbers(self, sequence: OwnedSequence, count: int) -> npt.NDArray[np.int64]:
-        """The next of a sequence that a change makes: of it itself, where there is one now."""
+        """The next numbers of a sequence that a change makes; from the sequence itself, if it exists now."""
         made = enumerate(self._made)
         place, change = next(((n, c) for n, c in made if any(each is sequence for each in c.sequences)), (0, None))
         if change is None or not (self._open or place < self._settled):
@@ -146,7 +148,7 @@ class DeferredChanges:
         return numbers
 
     def last_rewriting(self, relid: int) -> Demands | None:
-        """The last change, settled or not, that has the table's files written anew, unless it was emptied since."""
+        """The last change, settled or not, that rewrites the table's files, unless a later one has emptied it."""
         last = next(
             (
                 made.demands
@@ -158,12 +160,12 @@ class DeferredChanges:
         return None if last is None or relid in last.empties else last
 
     def is_emptied(self, relid: int, since: Demands | None = None) -> bool:
-        """Whether a change, settled or not, has taken all rows of the table away: one after that which demands this."""
+        """Whether a change, settled or not, after `since` has removed all rows of the table."""
         place = next((number for number, made in enumerate(self._made, 1) if made.demands is since), 0)
         return any(relid in made.demands.empties for made in self._made[place:])
 
     async def empty_again(self, relid: int) -> None:
-        """In a window: PostgreSQL is to know what empties the table, if that was not before a savepoint."""
+        """In a window: tell PostgreSQL what empties the table, unless that was before a savepoint."""
         for change in reversed(self.pending):
             if relid in change.demands.empties:
                 if change.savepoints == self.savepoints:
@@ -174,11 +176,11 @@ class DeferredChanges:
 
     @property
     def is_open(self) -> bool:
-        """Whether there is a window."""
+        """Whether a window is open."""
         return self._open
 
     async def open(self) -> None:
-        """Open a window, unless there is one: the backend sees what was deferred, until `close`."""
+        """Open a window, unless one is open: until `close` the backend sees the deferred changes."""
         if not self._open:
             await self._begin(*self._replay())
 
@@ -190,7 +192,9 @@ class DeferredChanges:
             await self._run(*statements)
 
     async def _run(self, *statements: Statement) -> None:
-        """What fails now and did not before is owed to others."""
+        """Execute the deferred changes. An error that did not occur at first execution was caused by a concurrent
+        session: 40001.
+        """
         try:
             await patiently(self._backend, lambda: self._backend.run(*statements))
         except BackendLostError:
@@ -207,7 +211,7 @@ class DeferredChanges:
             raise cause from error
 
     async def see(self) -> None:
-        """`open`, where anything is deferred: for a statement that names tables."""
+        """`open`, if anything is deferred, for a statement that names tables."""
         if self.pending and self._backend.status == b"T":
             await self.open()
 
@@ -232,7 +236,7 @@ class DeferredChanges:
         return under(change.settings, [*statements, *vouched, *taken_up])
 
     async def close(self) -> None:
-        """Undo what was done in the window, but for what has to last."""
+        """Close the window: undo its work, and repeat what must last."""
         if not self._open:
             return
         counting = [(change.settings, change.sequences) for change in self.pending if change.sequences]
@@ -246,8 +250,9 @@ class DeferredChanges:
         return [Statement(_KEEP, (f"{len(self._made)} {self._settled}",))]
 
     async def abandon(self) -> bool:
-        """After an error: undo the window, for the sake of its locks. Whether there was one: then the transaction,
-        which is to fail, works again."""
+        """After an error: undo the window to release its locks. Returns whether one was open; the transaction, which
+        must fail, then works again.
+        """
         if not self._open:
             return False
         self._open, self._backend.repeated = False, None
@@ -257,7 +262,7 @@ class DeferredChanges:
 
     @asynccontextmanager
     async def suspended(self) -> AsyncIterator[None]:
-        """While it lasts there is no window: for what takes long and does not use the backend."""
+        """Inside, no window is open, for long work that does not use the backend."""
         if not self._open:
             yield
             return
@@ -269,13 +274,14 @@ class DeferredChanges:
                 await self.open()
 
     def need_window(self) -> None:
-        """A statement has made something in the window that it goes on with."""
+        """A statement needs the window to stay, because of objects that it has made there."""
         self._needed = True
 
     @asynccontextmanager
     async def stepping_out(self) -> AsyncIterator[None]:
-        """For a lock that lasts, and may have to be waited for: while it lasts there is no window, so that nobody waits
-        for who waits, and the lock is not given back with it. Unless a statement still needs what is in the window."""
+        """Inside, no window is open, for a lock that lasts and may have to be waited for. So no session waits behind
+        this one, and the window's end does not release the lock. The window stays if a statement still needs it.
+        """
         if self._needed or self._backend.savepoints:
             yield
             return
@@ -283,11 +289,11 @@ class DeferredChanges:
             yield
 
     async def note_settings(self, *names: Iterable[str]) -> None:
-        """A statement that changes settings of these names comes next."""
+        """Before a statement that changes settings of these names."""
         await self._settings.note(frozenset(chain(*names)), [change.settings for change in self.pending])
 
     async def note_all_settings(self) -> bool:
-        """RESET ALL comes next; False where nobody knows what that means for what is deferred."""
+        """Before RESET ALL; False if its effect on deferred changes is unknown."""
         if any(change.calls_users for change in self.pending):
             return False
         texts = [statement.sql for change in self.pending for statement in change.statements]
@@ -295,13 +301,13 @@ class DeferredChanges:
         return True
 
     def forget_numbers(self) -> None:
-        """DISCARD SEQUENCES comes next."""
+        """Before DISCARD SEQUENCES."""
         for change in self.pending:
             for each in change.sequences:
                 each.is_known = False
 
     async def is_without_temporary(self) -> bool:
-        """Outside of a window: whether what is deferred makes and takes away nothing that is temporary."""
+        """Outside of a window: whether no deferred change makes or drops a temporary object."""
         [outside] = await self._backend.run(_TEMPORARY)
         await self.open()
         [within] = await self._backend.run(_TEMPORARY)
@@ -309,13 +315,14 @@ class DeferredChanges:
         return outside.rows == within.rows
 
     async def present_settings(self) -> dict[str, str | None]:
-        """What a change is made under now."""
+        """The settings under which a new change is made."""
         return await self._settings.present()
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
-        """While it lasts there is a window, where anything is deferred. After an error it is left open, for whoever
-        tells the client to give up."""
+        """Inside, a window is open, if anything is deferred. After an error it stays open; the caller that reports the
+        error closes it.
+        """
         was_open = self._open
         await self.see()
         yield
@@ -323,23 +330,25 @@ class DeferredChanges:
             await self.close()
 
     def defer(self, change: DeferredChange) -> None:
-        """It has just been carried out in the window."""
+        """Add a change that has just run in the window."""
         self._made.append(change)
         self._tell()
 
     @property
     def sets_modes(self) -> bool:
-        """Whether SET CONSTRAINTS is among what is deferred."""
+        """Whether SET CONSTRAINTS is deferred."""
         return any(change.sets_modes for change in self.pending)
 
     @property
     def renames_constraints(self) -> bool:
-        """Whether constraints may have other names than they had."""
+        """Whether deferred changes may rename constraints."""
         texts = (statement.sql.lower().split() for change in self.pending for statement in change.statements)
         return any("rename" in words and "constraint" in words for words in texts)
 
     async def defer_modes(self, *statements: Statement) -> None:
-        """What these set is set beside what is deferred, or in a window, which is closed; each window is to have it."""
+        """Execute SET CONSTRAINTS beside the deferred changes or in a window, which is then closed; each later window
+        repeats it.
+        """
         self.defer(
             DeferredChange(
                 statements=statements,
@@ -354,7 +363,7 @@ class DeferredChanges:
         await self.close()
 
     async def settle(self) -> None:
-        """Carry out for good what was deferred: from here on others may have to wait for this transaction."""
+        """Execute the deferred changes for good: from now on other sessions may have to wait for this transaction."""
         if not self.pending:
             return
         pending = self.pending
@@ -383,7 +392,7 @@ class DeferredChanges:
         await self.close()
 
     async def rolled_back(self) -> None:
-        """The transaction went back to a savepoint: what was deferred, or settled, after that is not so any more."""
+        """After a return to a savepoint: forget changes that were deferred or settled after it."""
         if not self._made:
             return
         [kept] = await self._backend.run(_KEPT)

@@ -1,4 +1,4 @@
-"""What a transaction has looked at that must still hold when it commits."""
+"""A validation: a check of a constraint that must still hold at COMMIT."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """A look at what a constraint demands, which holds as long as nobody commits to the table that was looked at.
+    """A check of a constraint, valid until another transaction commits to the checked table.
 
-    `constraint` is its OID, `snapshot` the last that had changed the table then (below 0: there was no look yet);
-    `again` looks anew, and raises what it finds: with `whole`, at all that the transaction has written. `before`
-    is done at COMMIT too, before the tables are locked, for it may wait for others. A constraint that the transaction
-    has made, and that is deferred, has other OIDs by now: it goes by its `name`.
+    `constraint` is its OID. `snapshot` is the last snapshot that had changed the table then; below 0, no check was
+    made yet. `again` checks anew and raises errors; with `whole`, all rows that the transaction has written. `before`
+    runs at COMMIT before the tables are locked, because it may wait for other transactions. A deferred constraint that
+    the transaction itself has made has a new OID by now; `name` identifies it.
     """
 
     constraint: int

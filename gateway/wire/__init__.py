@@ -1,1 +1,1 @@
-"""Bytes and messages of the PostgreSQL protocol, and the machine of its states. Pure."""
+"""Bytes and messages of the PostgreSQL protocol, and the state machine of a connection. No I/O."""

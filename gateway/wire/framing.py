@@ -1,11 +1,11 @@
-"""From a stream of bytes to frames, without I/O: fed in pieces cut anywhere, bounded in what they hold.
+"""Splits a stream of bytes into frames, without I/O; input may be cut anywhere, and memory is bounded.
 
-`FrameReader` splits everything, for what a client sends. `RelayScanner` is for what a PostgreSQL sends on its way to
-a client: runs of rows pass as they lie in the received bytes, one slice for as many whole or partial frames as there
-are, and only the other frames come out one by one. A frame is a type byte, a length that counts itself, and a body.
+`FrameReader` splits everything, for a client's messages. `RelayScanner` is for PostgreSQL's messages to a client: runs
+of rows pass as slices of the received bytes, complete or partial, and only other frames come out one by one. A frame
+is a type byte, a length that counts itself, and a body.
 
-The scanner still reads one header per row, for the place of each depends on the one before; measured, that is
-7 million frames a second on one core, more than PostgreSQL sends.
+The scanner reads one header per row, because each one's place depends on the one before. Measured, that is 7 million
+frames a second on one core, more than PostgreSQL sends.
 
 Errors are 08P01 and end the connection; after one the object must not be fed again.
 """
@@ -24,9 +24,9 @@ from gateway.wire.messages.layout import LARGE_LIMIT, SASL_LIMIT, Message, viola
 
 HEADER: Final = struct.Struct("!BI")
 HEADER_BYTES: Final = HEADER.size
-# What has been taken from the front of the buffer is cut off when it is this much.
+# Taken bytes at the front of the buffer are cut off at this size.
 _COMPACT_BYTES: Final = 1 << 16
-# Bytes that take a fraction of a millisecond to copy. What is larger is not copied on the event loop.
+# Bytes that take a fraction of a millisecond to copy. Larger frames are not copied on the event loop.
 LARGE_BYTES: Final = 1 << 20
 _HEAD_BYTES: Final = 256
 
@@ -38,7 +38,7 @@ BACKEND_LIMITS: Final[Mapping[int, int]] = {
 
 
 class UnknownTypeError(SluiceError):
-    """08P01: the peer has sent a message of a type that there is none of."""
+    """08P01: the peer has sent a message of an unknown type."""
 
     def __init__(self, peer: str, type_byte: int) -> None:
         super().__init__(SqlState.PROTOCOL_VIOLATION, f"invalid {peer} message type {type_byte}", severity="FATAL")
@@ -46,9 +46,9 @@ class UnknownTypeError(SluiceError):
 
 
 class Frame(NamedTuple):
-    """One frame as it came: its type byte, and all of its bytes, header included.
+    """One frame as received: its type byte, and all bytes with the header.
 
-    The bytes of a large one are those that it was collected in, a bytearray, which nobody changes any more.
+    A large frame's bytes are the bytearray in which it was collected; it does not change any more.
     """
 
     type: int
@@ -60,36 +60,37 @@ class Frame(NamedTuple):
 
     @property
     def head(self) -> bytes:
-        """The beginning. Of an error or a notice, its severity and its SQLSTATE are there."""
+        """The beginning, which contains the severity and SQLSTATE of an error or notice."""
         return self.data[:_HEAD_BYTES]
 
     @property
     def is_large(self) -> bool:
-        """Whether it takes more than a moment to copy and to read."""
+        """Whether copying and reading it takes long."""
         return len(self.data) >= LARGE_BYTES
 
 
 class FrameReader:
-    """Splits what a peer sends. Take all frames there are before feeding more: then never more is held than one frame
-    (of its type's limit) and one piece."""
+    """Splits a peer's bytes. Take all frames before feeding more: then it holds at most one frame (of its type's
+    limit) and one piece.
+    """
 
     def __init__(self, limits: Mapping[int, int] = FRONTEND_LIMITS, peer: str = "frontend") -> None:
         self._limits = limits
         self._peer = peer
         self._buffer = bytearray()
         self._place = 0
-        self._large: bytearray | None = None  # a large frame as far as it is here, and how long it will be
+        self._large: bytearray | None = None  # an incomplete large frame, and its full length
         self._large_size = 0
-        self._rest = 0  # bytes still to come of a CopyData whose beginning was given
+        self._rest = 0  # missing bytes of a CopyData whose beginning was returned
 
     @property
     def buffered(self) -> int:
-        """Bytes that were fed and not yet taken."""
+        """The number of bytes that were fed and not taken."""
         return len(self._buffer) - self._place + len(self._large or b"")
 
     @property
     def next_type(self) -> int | None:
-        """The type byte of what comes next; None where nothing is at hand."""
+        """The type byte of the next frame; None if no byte is there."""
         if self._large is not None:
             return self._large[0]
         if self._rest:
@@ -110,9 +111,9 @@ class FrameReader:
         self._buffer += data
 
     def next_sasl(self) -> bytes | None:
-        """The body of the next frame, or None where more bytes are needed.
+        """The body of the next frame, or None if more bytes are needed.
 
-        One that is none of a SASL exchange is refused by its type, one that is too long by its header.
+        A frame that belongs to no SASL exchange is refused by its type, an overlong one by its header.
         """
         if self.buffered and (type_byte := self._buffer[self._place]) != AuthenticationData.type:
             raise violation(f"expected SASL response, got message type {type_byte}")
@@ -124,7 +125,7 @@ class FrameReader:
         return None if frame is None else frame.body
 
     def next_frame(self) -> Frame | None:
-        """The next frame, or None where more bytes are needed. What is left of a CopyData is dropped."""
+        """The next frame, or None if more bytes are needed. The rest of a CopyData is dropped."""
         if self._rest:
             self._take_rest()
         if self._large is not None:
@@ -146,7 +147,7 @@ class FrameReader:
         return Frame(type_byte, bytes(memoryview(self._buffer)[start:end]))
 
     def _take_large(self) -> Frame | None:
-        """A large frame was collected where it is, and is given as it is."""
+        """Return a large frame without copying it."""
         large = self._large
         if large is None or len(large) < self._large_size:
             return None
@@ -154,14 +155,14 @@ class FrameReader:
         return Frame(large[0], cast(bytes, large))
 
     def frames(self) -> Iterator[Frame]:
-        """All whole frames there are."""
+        """All complete frames."""
         while (frame := self.next_frame()) is not None:
             yield frame
 
     def next_copy_data(self) -> bytes:
-        """The payloads of all CopyData frames at the front, as one; empty where the next frame is another, or none.
+        """The payloads of all CopyData frames at the front, joined; empty if the next frame is another, or none.
 
-        Clients send a line per message as often as 64 KiB: a run of them costs one object. A large one comes in parts.
+        Clients send a line per message or 64 KiB: a run of them costs one object. A large one comes in parts.
         """
         payloads: list[bytes | memoryview] = [self._take_rest()]
         view = memoryview(self._buffer)
@@ -178,7 +179,7 @@ class FrameReader:
         return b"".join(payloads)
 
     def _take_rest(self) -> bytes:
-        """As much as is there of a CopyData that was begun."""
+        """The received bytes of a CopyData that was begun."""
         if not self._rest:
             return b""
         taken = bytes(memoryview(self._buffer)[self._place : self._place + self._rest])
@@ -200,22 +201,23 @@ class FrameReader:
 
 
 class RelayScanner:
-    """Splits what a PostgreSQL sends into runs that pass (memoryviews) and frames to look at.
+    """Splits PostgreSQL's bytes into runs that pass (memoryviews) and frames to read.
 
-    `passing` are the type bytes that need no look, and may be changed between feeds. The order is kept: every byte fed
-    comes out once, in a run or in a frame. Of passing frames nothing is held back but a header cut in two; so a row
-    of any size streams through.
+    `passing` are the type bytes of frames that pass, and may be changed between feeds. The order is kept: every byte
+    comes out once, in a run or in a frame. Of passing frames, only a header cut in two is held back; so a row of any
+    size streams through.
     """
 
     def __init__(self, passing: Collection[type[Message]] = (DataRow, CopyData)) -> None:
         self.passing = frozenset(message.type for message in passing)
         self._limits = BACKEND_LIMITS
-        self._held = bytearray()  # the beginning of a frame that is not passing, or a header cut in two
-        self._skip = 0  # bytes still to come of a passing frame
+        self._held = bytearray()  # the beginning of a frame to read, or a header cut in two
+        self._skip = 0  # missing bytes of a passing frame
 
     def _completed(self, data: bytes) -> tuple[Frame | None, bytes]:
-        """The frame whose beginning is held, once it is whole, and what is still to be split. What is held is not
-        looked at, nor copied, each time that a piece of it comes."""
+        """The held frame, once it is complete, and the rest to split. Held bytes are not read or copied again for each
+        new piece.
+        """
         held = self._held
         if len(held) < 5 or held[0] in self.passing:
             data = bytes(held) + data
@@ -232,21 +234,21 @@ class RelayScanner:
         return Frame(type_byte, whole), data[needed:]
 
     def feed(self, data: bytes) -> Iterator[memoryview | Frame]:
-        """Must be exhausted before the next feed. The memoryviews are of `data`, or of bytes of their own."""
+        """Must be exhausted before the next feed. The memoryviews point into `data`, or to bytes of their own."""
         if self._held:
             frame, data = self._completed(data)
             if frame is not None:
                 yield frame
         view = memoryview(data)
         size = len(data)
-        place = 0  # of the next header; may lie beyond the end, for a passing frame that is cut
+        place = 0  # of the next header; may lie beyond the end, for an incomplete passing frame
         start = 0  # of the run
         if self._skip:
             place, self._skip = self._skip, 0
         passing, unpack, last = self.passing, HEADER.unpack_from, size - 5
         while place <= last:
             type_byte, length = unpack(data, place)
-            # This line is the whole cost of a relayed row; a length that is too great is found when the row is cut.
+            # This line is the whole cost of a relayed row; an excessive length is found when the row is cut.
             if type_byte in passing and length > 3:
                 place += length + 1
                 if place <= size or length <= LARGE_LIMIT + 4:

@@ -1,8 +1,8 @@
-"""SCRAM-SHA-256 (RFC 5802, RFC 7677) as PostgreSQL speaks it, both sides, without I/O.
+"""SCRAM-SHA-256 (RFC 5802, RFC 7677) as PostgreSQL uses it, both sides, without I/O.
 
 The server side verifies a client against the verifier in pg_authid.rolpassword, and recovers the ClientKey from the
-proof, with which the client side can log in to PostgreSQL itself as the same role: no password is known or kept.
-Source: PostgreSQL documentation, "SASL Authentication"; scram-common.c for the form of a verifier.
+proof. With that, the client side can log in to PostgreSQL as the same role; no password is known or kept. Source:
+PostgreSQL documentation, "SASL Authentication"; scram-common.c for the form of a verifier.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gateway.wire.messages.layout import violation
 
 MECHANISM: Final = "SCRAM-SHA-256"
 _VERIFIER: Final = re.compile(r"SCRAM-SHA-256\$(\d+):([A-Za-z0-9+/=]+)\$([A-Za-z0-9+/=]+):([A-Za-z0-9+/=]+)")
-# n: the client has no channel binding; y: it has, and believes that the server has not, which is so.
+# n: the client has no channel binding; y: it has, and believes rightly that the server has not.
 _CLIENT_FIRST: Final = re.compile(rb"([ny]),(?:a=[^,]*)?,(n=[^,]*,r=([\x21-\x2b\x2d-\x7e]+)(?:,.*)?)")
 _CLIENT_FINAL: Final = re.compile(
     rb"(c=([A-Za-z0-9+/=]+),r=([\x21-\x2b\x2d-\x7e]+)(?:,[^p][^,]*)*),p=([A-Za-z0-9+/=]+)"
@@ -34,7 +34,7 @@ _MOCK_SALT_BYTES: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Verifier:
-    """`SCRAM-SHA-256$<iterations>:<salt>$<StoredKey>:<ServerKey>`, taken apart."""
+    """`SCRAM-SHA-256$<iterations>:<salt>$<StoredKey>:<ServerKey>`, parsed."""
 
     iterations: int
     salt: bytes
@@ -43,7 +43,7 @@ class Verifier:
 
     @staticmethod
     def parse(text: str | None) -> Verifier | None:
-        """None where the role has no SCRAM verifier."""
+        """None if the text is no SCRAM verifier."""
         found = None if text is None else _VERIFIER.fullmatch(text)
         if found is None:
             return None
@@ -53,7 +53,7 @@ class Verifier:
 
 @dataclass(frozen=True, slots=True)
 class ClientKeys:
-    """What proves knowledge of the password to a server with the same verifier."""
+    """The keys that prove knowledge of the password to a server with the same verifier."""
 
     client_key: bytes
     server_key: bytes
@@ -62,8 +62,8 @@ class ClientKeys:
 class ScramServer:
     """`first(message)` gives server-first, then `final(message)` gives server-final; afterwards `keys` is known.
 
-    With no verifier it goes through the same motions, with a salt that `secret` and `role` always give alike, so that
-    roles without a password cannot be told from others; `final` then raises 28P01, as it does for a wrong password.
+    Without a verifier the exchange looks the same, with a salt that `secret` and `role` determine. So roles without a
+    password cannot be distinguished. `final` then raises 28P01, as for a wrong password.
     """
 
     def __init__(self, verifier: Verifier | None, role: str, secret: bytes, nonce: bytes | None = None) -> None:
@@ -78,7 +78,7 @@ class ScramServer:
         self.keys: ClientKeys | None = None
 
     def first(self, message: bytes) -> bytes:
-        """From client-first-message to server-first-message. Raises 08P01 for what is not one."""
+        """From client-first-message to server-first-message. Raises 08P01 for an invalid message."""
         found = _CLIENT_FIRST.fullmatch(message)
         if found is None:
             raise violation("malformed SCRAM message")
@@ -90,7 +90,7 @@ class ScramServer:
         return reply
 
     def final(self, message: bytes) -> bytes:
-        """From client-final-message to server-final-message. Raises 28P01 where the proof is wrong."""
+        """From client-final-message to server-final-message. Raises 28P01 for a wrong proof."""
         found = _CLIENT_FINAL.fullmatch(message)
         if found is None:
             raise violation("malformed SCRAM message")
@@ -125,7 +125,7 @@ class ScramClient:
         return b"n,," + self._bare
 
     def reply(self, server_first: bytes) -> bytes:
-        """client-final-message. Raises 08P01 for a server that does not keep to the protocol."""
+        """client-final-message. Raises 08P01 for a server that violates the protocol."""
         found = _SERVER_FIRST.fullmatch(server_first)
         if found is None or not found.group(1).startswith(self._nonce):
             raise violation("malformed SCRAM message")
@@ -136,7 +136,7 @@ class ScramClient:
         return unsigned + b",p=" + base64.b64encode(proof)
 
     def verify(self, server_final: bytes) -> None:
-        """Raises 28000 where the server does not know the password."""
+        """Raises 28000 if the server does not know the password."""
         expected = b"v=" + base64.b64encode(hmac.digest(self._keys.server_key, self._exchange, "sha256"))
         if not hmac.compare_digest(server_final, expected):
             raise SluiceError(

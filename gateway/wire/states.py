@@ -1,10 +1,10 @@
-"""The wire's machine: one table, from a state and a message to the next state.
+"""The state machine of a connection: one table, from a state and a message to the next state.
 
-The machine is the server's, in the manner of PostgreSQL's `SocketBackend` and `PostgresMain`: `received` are messages
-of the client as they are taken up one after another (pipelined ones wait their turn), `sent` are the answers. What is
-not in the table is refused: 08P01 for a client's message, an internal error for an answer of our own.
+The machine is the server's, like PostgreSQL's `SocketBackend` and `PostgresMain`. `received` are the client's messages
+in the order of their handling (pipelined ones wait), `sent` are the answers. Messages that are not in the table are
+refused: 08P01 for a client's, an internal error for an answer of the gateway.
 
-Sources: PostgreSQL 18 documentation, "Message Flow"; for what is ignored when, `postgres.c` and `copyfromparse.c`.
+Sources: PostgreSQL 18 documentation, "Message Flow"; for ignored messages, `postgres.c` and `copyfromparse.c`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gateway.wire.messages.layout import Message, violation
 
 
 class State(StrEnum):
-    """Where a connection is."""
+    """The state of a connection."""
 
     STARTUP = "startup"
     AUTHENTICATING = "authenticating"
@@ -38,14 +38,14 @@ class State(StrEnum):
 
 
 class Action(Enum):
-    """What the session does with a message that it received."""
+    """What the session does with a received message."""
 
     PROCESS = "process"
     IGNORE = "ignore"
 
 
 class Step(NamedTuple):
-    """Where a received message leads, and what is done with it."""
+    """The next state after a received message, and the action."""
 
     state: State
     action: Action = Action.PROCESS
@@ -56,7 +56,7 @@ Kind = type[Message]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What may happen in one state."""
+    """The messages that are allowed in one state."""
 
     received: Mapping[Kind, Step] = field(default_factory=dict)
     sent: Mapping[Kind, State] = field(default_factory=dict)
@@ -141,7 +141,7 @@ TABLE: Final[Mapping[State, Row]] = {
             **_to(State.SIMPLE_QUERY, *_SIMPLE),
             **_to(State.EXTENDED_QUERY, *_EXTENDED, frontend.Flush),
             **_to(State.SYNCING, frontend.Sync),
-            # What a client was still sending when its COPY failed.
+            # Messages that a client still sends after its COPY has failed.
             **_ignored_in(State.IDLE, _COPY),
             **_to(State.CLOSED, frontend.Terminate),
         },
@@ -196,8 +196,9 @@ COPYING_IN: Final = frozenset((State.SIMPLE_COPY_IN, State.EXTENDED_COPY_IN))
 
 
 def _check() -> None:
-    """The table is whole: a row for every state, all states reachable, every client message has its place in each
-    state that waits for one, and the wire can always come back to idle or end."""
+    """Check the table: each state has a row and is reachable; each waiting state handles every client message; each
+    state leads back to idle or to the end.
+    """
     assert set(TABLE) == set(State), "a state has no row"
     edges = {
         state: {step.state for step in row.received.values()} | set(row.sent.values()) for state, row in TABLE.items()
@@ -218,7 +219,7 @@ _check()
 
 
 class Machine:
-    """One connection's place in the table."""
+    """One connection's state."""
 
     __slots__ = ("state",)
 
@@ -226,7 +227,7 @@ class Machine:
         self.state = State.STARTUP
 
     def received(self, kind: Kind) -> Action:
-        """Take up a client's message. Raises 08P01 (by severity ERROR where the connection can go on)."""
+        """Handle a client's message. Raises 08P01 (with severity ERROR if the connection can continue)."""
         step = TABLE[self.state].received.get(kind)
         if step is None:
             raise self._refusal(kind)
@@ -234,14 +235,14 @@ class Machine:
         return step.action
 
     def sent(self, kind: Kind) -> None:
-        """Note an answer. Raises XX000 where the protocol has no place for it: the fault is ours."""
+        """Record an answer. Raises XX000 if the protocol does not allow it, which is a fault of the gateway."""
         state = TABLE[self.state].sent.get(kind)
         if state is None:
             raise SluiceError(SqlState.INTERNAL_ERROR, f"{kind.__name__} sent in state {self.state}", severity="FATAL")
         self.state = state
 
     def close(self) -> None:
-        """After a FATAL error, or when the peer is gone."""
+        """After a FATAL error, or the end of the connection."""
         self.state = State.CLOSED
 
     def _refusal(self, kind: Kind) -> SluiceError:

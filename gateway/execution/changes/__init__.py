@@ -1,1 +1,1 @@
-"""INSERT, UPDATE, DELETE, MERGE, ON CONFLICT, locking queries: rows that change, and what follows from it."""
+"""INSERT, UPDATE, DELETE, MERGE, ON CONFLICT, and queries that lock rows: row changes and their consequences."""

@@ -1,8 +1,8 @@
-"""The small files of a transaction that inserts row by row: every so often, many become one.
+"""Combines the small files of a transaction that inserts row by row.
 
-Each statement looks at all that its transaction has made of the table, for keys and references. So their number must
-not grow with the number of statements: sixteen files of few rows become one, sixteen of these another, and so on. The
-rows keep their order, for only the last files are combined.
+Each statement reads all files that its transaction has staged for the table, for keys and references. So their number
+must not grow with the number of statements: sixteen files of few rows become one, sixteen of these another, and so on.
+Rows keep their order, because only the last files are combined.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ _LEVELS: Final = 3
 
 
 async def combine_files(session: SessionContext, version: TableVersion, added: WriteResult) -> None:
-    """Stage one file in place of the last small ones that the transaction has staged, where they are many, and have the
-    columns of what a statement has just `added`.
+    """Stage one file in place of the last small staged ones, if there are many and they have the columns of the newly
+    `added`.
 
-    Whoever is on rows of a file knows them by their places in it: so nothing is done while a cursor is open, and files
-    whose rows have the locks of others before them are left.
+    Cursors and row locks identify rows by their places in files. So nothing is done while a cursor is open, and files
+    whose rows have inherited locks stay.
     """
     transaction = session.transaction
     if session.cursors.any_open or transaction.deferred.pending or transaction.parts is not None:
         return
     if transaction.enlistment.alters(version.table.table_id):
-        return  # of files without a column, it may still have to make what their rows have there
+        return  # rows of files without a column may still need its values
     columns = {each for file in added.data_files for each in file.statistics}
     files = many_small(version.files, columns, transaction.following)
     if not files:
@@ -54,8 +54,9 @@ async def combine_files(session: SessionContext, version: TableVersion, added: W
 
 
 def many_small(files: Sequence[DataFile], columns: set[int], following: set[int]) -> Sequence[DataFile]:
-    """The last files, in their order, that are the transaction's own, of these columns and of about one size, if there
-    are enough."""
+    """The last files, in their order, that are the transaction's own, have these columns and about one size, if
+    enough.
+    """
     for level in range(_LEVELS):
         found = len(files)
         while found and _is_of(files[found - 1], _FILES ** (level + 1), columns, following):

@@ -1,4 +1,4 @@
-"""Which rows of the lake have keys of new rows, of any UNIQUE constraint or index: those that ON CONFLICT meets."""
+"""Finds lake rows with the keys of new rows, for any UNIQUE constraint or index: the conflicts of ON CONFLICT."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """The keys that new rows have, each once. `bounds` are necessary conditions on the rows that have one."""
+    """The distinct keys of the new rows. `bounds` are necessary conditions on rows with one of them."""
 
     key: Key | ComputedKey
     columns: Sequence[Column]
@@ -38,7 +38,7 @@ class _Wanted:
 
 
 async def conflicts(session: SessionContext, table: Table, fresh: pa.Table, loaded: Loaded) -> Loaded | None:
-    """The loaded rows and those of the lake that have a key of a fresh row; None where there are no others."""
+    """The loaded rows and the lake's rows that have a key of a fresh row; None if there are no further ones."""
     wanted = [each for each in await _wanted(session, table, fresh) if len(each.keys)]
     await claim_keys(session, [(each.key.oid, each.keys) for each in wanted if len(each.keys) <= CLAIMS_MAX])
     if not wanted:
@@ -61,7 +61,7 @@ async def _wanted(session: SessionContext, table: Table, fresh: pa.Table) -> lis
 
 
 async def _computed(session: SessionContext, table: Table, fresh: pa.Table) -> list[_Wanted]:
-    """Those that Spark computes of rows in a file: they are put into one for as long as that takes."""
+    """The keys that Spark computes for rows in a file; the new rows are written to one temporarily."""
     path, found = session.gateway.data_path, []
     result = await asyncio.to_thread(replace_rows, path, TableVersion(table, 0, ()), {}, [fresh])
     async with AsyncExitStack() as stack:

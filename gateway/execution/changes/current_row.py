@@ -1,9 +1,9 @@
-"""WHERE CURRENT OF: the row that a cursor is on, wherever that row is by now.
+"""WHERE CURRENT OF: finds the present version of the row that a cursor is on.
 
-Source: execCurrent.c and nodeTidscan.c of PostgreSQL, which follows a row through what has replaced it to the version
-that the statement sees, and takes none where the row was deleted. The session knows what its own statements have made
-of rows (`gateway.session.row_versions`). A row that another transaction has put elsewhere is not followed: 40001, as
-above READ COMMITTED.
+Source: execCurrent.c and nodeTidscan.c of PostgreSQL, which follows a row through its replacements to the version that
+the statement sees, and finds none if the row was deleted. The session records replacements by its own statements
+(`gateway.session.row_versions`). A row that another transaction has replaced is not followed: 40001, as above READ
+COMMITTED.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _KNOWN: Final = "SELECT FROM pg_catalog.pg_cursors WHERE name OPERATOR(pg_catalo
 
 
 async def with_current_row(session: SessionContext, query: Node, reading: Reading) -> Reading:
-    """The reading with the row that the statement means, if it has WHERE CURRENT OF."""
+    """The reading with the row of WHERE CURRENT OF, if the statement has that."""
     name = current_of(query)
     if name is None:
         return reading
@@ -64,7 +64,7 @@ async def with_current_row(session: SessionContext, query: Node, reading: Readin
 
 
 def _column(cursor: Cursor, table: Table) -> int:
-    """The number of the column that has the file of the table's row."""
+    """The number of the column with the file of the table's row."""
     declared = cursor.declared
     columns = declared.places.get(table.oid, ())
     if not columns and not declared.locks:
@@ -82,7 +82,7 @@ def _place(declared: Declaration, row: pa.RecordBatch, column: int) -> Place:
 
 
 async def _now(session: SessionContext, version: TableVersion, place: tuple[str, int]) -> tuple[str, int]:
-    """Where the row is that the cursor found at `place`; a place where nothing is, if it was deleted."""
+    """The present place of the row that the cursor found at `place`; a place without a row, if it was deleted."""
     trace = session.cursors.replaced.trace(version.table.oid, place)
     for known in reversed(trace.places):
         if await _is_there(session, version, known):
@@ -103,13 +103,15 @@ async def _is_there(session: SessionContext, version: TableVersion, place: tuple
 
 
 async def _taken_by_others(session: SessionContext, version: TableVersion, place: tuple[str, int]) -> bool:
-    """Whether another transaction has deleted the row. Where it may have replaced it, or it was written anew, 40001."""
+    """Whether another transaction has deleted the row. Raises 40001 if it may have replaced it, or if the row was
+    rewritten.
+    """
     path, position = place
     found = await deletions_of(session.gateway.store, version.table, path)
     if found is None:
         return False
     first, end = 0, len(found.files)
-    while first < end:  # each has the positions of the one before
+    while first < end:  # each file includes the positions of the one before
         middle = (first + end) // 2
         if await _deletes(session, version.table, found.files[middle][0], position):
             end = middle

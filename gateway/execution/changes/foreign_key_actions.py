@@ -1,7 +1,7 @@
-"""What ON DELETE and ON UPDATE do to referring rows: delete them, or give them other values.
+"""Executes ON DELETE and ON UPDATE actions: deletes referencing rows, or gives them other values.
 
-Rows that get other values go through the shadow, as those of an INSERT do: PostgreSQL computes defaults and generated
-columns, and checks NOT NULL and CHECK.
+Rows with new values go through the shadow, like rows of an INSERT: PostgreSQL computes defaults and generated columns,
+and checks NOT NULL and CHECK.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 async def carry_out(changing: Changing, consequence: Consequence) -> None:
-    """Change the referring rows, as a part of the statement; their own consequences follow later."""
+    """Change the referencing rows as part of the statement; their own consequences follow later."""
     session, foreign_key = changing.session, consequence.foreign_key
     while len(consequence.found):
         version = await after_parts(session, foreign_key.child)
@@ -62,7 +62,7 @@ async def carry_out(changing: Changing, consequence: Consequence) -> None:
 
 @contextmanager
 def _quoting(consequence: Consequence, child: Table) -> Iterator[None]:
-    """What fails says for which action, as PostgreSQL's errors do."""
+    """Errors inside quote the action's statement, as PostgreSQL's errors do."""
     try:
         yield
     except BackendLostError:
@@ -74,7 +74,7 @@ def _quoting(consequence: Consequence, child: Table) -> Iterator[None]:
 
 
 def _still(consequence: Consequence, child: Table, new: Sequence[pa.RecordBatch]) -> bool:
-    """Whether rows that got their defaults refer to the key again that is going. Blocking."""
+    """Whether rows that got their defaults reference the removed key again. Blocking."""
     columns = [child.column(attnum) for attnum in consequence.foreign_key.attnums]
     gone = consequence.gone.keys
     return any(
@@ -84,7 +84,7 @@ def _still(consequence: Consequence, child: Table, new: Sequence[pa.RecordBatch]
 
 
 def _as_sql(consequence: Consequence, child: Table) -> str:
-    """The statement with which PostgreSQL carries the action out, as its errors quote it (ri_triggers.c)."""
+    """The SQL by which PostgreSQL executes the action, as its errors quote it (ri_triggers.c)."""
     foreign_key, updates = consequence.foreign_key, consequence.gone.replaced is not None
     names = {attnum: quoted(child.column(attnum).name) for attnum in foreign_key.attnums}
     table = f"ONLY {qualified(child)}"
@@ -109,14 +109,16 @@ def _as_sql(consequence: Consequence, child: Table) -> str:
 
 
 def _cast(type_oid: int, types: tuple[int, int]) -> str:
-    """How a column's type becomes that of the operator which compares the two."""
+    """The cast from a column's type to that of the operator which compares the two."""
     if type_oid == VARCHAR:
         return "::pg_catalog.text"
     return '::pg_catalog."numeric"' if NUMERIC in types and type_oid != NUMERIC else ""
 
 
 class _Rows:
-    """The referring rows in the order of their places: `by_path` their positions, `wanted` which key each refers to."""
+    """The referencing rows in the order of their places: `by_path` has their positions, `wanted` the key that each
+    references.
+    """
 
     def __init__(self, consequence: Consequence, version: TableVersion) -> None:
         found = consequence.found
@@ -132,7 +134,7 @@ class _Rows:
             self.by_path[path] = positions[numbers == number]
 
     def places(self) -> pa.Table:
-        """Where each of them is, as an UPDATE's `WriteResult.sources`."""
+        """The place of each row, as an UPDATE's `WriteResult.sources`."""
         files = pa.array(np.repeat(list(self.by_path), [len(each) for each in self.by_path.values()]), pa.string())
         return pa.table({"file": files, "position": np.concatenate(list(self.by_path.values()))})
 
@@ -140,8 +142,9 @@ class _Rows:
 async def _made(
     changing: Changing, consequence: Consequence, version: TableVersion, rows: _Rows
 ) -> tuple[Sequence[pa.RecordBatch], Sequence[int] | None, pa.Table | None]:
-    """The rows that come in place of the referring ones, the columns that differ (None: there are none), and which row
-    each of them was, where that is known."""
+    """The rows that replace the referencing ones, the columns that differ (None: no new rows), and the old row of
+    each, if known.
+    """
     foreign_key, action, session = consequence.foreign_key, consequence.action, changing.session
     data_path, table = session.gateway.data_path, version.table
     replaced = consequence.gone.replaced
@@ -191,7 +194,7 @@ def _is_in_order(
     batch: pa.RecordBatch,
     made: Sequence[pa.RecordBatch],
 ) -> bool:
-    """Whether the rows that the shadow made stand in the order of those that it was given. Blocking."""
+    """Whether the rows from the shadow have the order of those that it was given. Blocking."""
     settings, rows = OutputSettings(), pa.Table.from_batches(made).combine_chunks()
     return all(
         text_cells(batch.column(place), each.type_oid, settings).equals(

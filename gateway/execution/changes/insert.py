@@ -1,12 +1,11 @@
 """INSERT of rows that do not come from the lake (VALUES, generate_series, temporary tables): PostgreSQL makes them.
 
 It inserts into the shadow, in a savepoint: defaults, identity, generated columns, CHECK, NOT NULL, lengths and
-RETURNING are its own. The rows are read back from the shadow, the savepoint is undone, and they are written as
-Parquet without Spark.
+RETURNING are its own. The rows are read back, the savepoint is undone, and they are written as Parquet without Spark.
 
-What repeats the statement in a pipeline (gateway/session/repeated_execution.py) is carried out with it: PostgreSQL
-makes the rows one execution after the other, and they are read, written and looked at together. Where anything fails,
-all of it is undone and carried out once more, one by one, so that the client hears which it was.
+Repetitions in a pipeline (gateway/session/repeated_execution.py) run together: PostgreSQL makes the rows of one
+execution after another, then they are read, written and checked together. After an error all of it is undone and
+repeated one by one, so that the client learns which execution failed.
 """
 
 from __future__ import annotations
@@ -49,7 +48,9 @@ def target_oid(query: Node) -> int:
 
 
 class InsertRowsPortal(StatementPortal):
-    """Rows that PostgreSQL makes and validates. Its answers go to the client once no key or reference forbids them."""
+    """INSERT of rows that PostgreSQL makes and validates. The client gets its answers once keys and references are
+    checked.
+    """
 
     repetitions: Repetitions
 
@@ -90,7 +91,7 @@ class InsertRowsPortal(StatementPortal):
         super().limit_time(None if seconds is None else seconds * (1 + self.repetitions.count))
 
     async def _functions(self, table: Table) -> frozenset[int]:
-        """The functions made by users that PostgreSQL runs for the rows."""
+        """The user-defined functions that PostgreSQL runs for the rows."""
         assert self.routed.query is not None
         return functions_of_users(self.routed.query) | functions_of_rules(await rules(self.session, table))
 
@@ -99,8 +100,9 @@ class InsertRowsPortal(StatementPortal):
         return bool(self.repetitions.count) and not transaction.deferred.pending and transaction.parts is None
 
     async def _run_repeated(self, changing: Changing, target: int) -> bool:
-        """Carry out the statement and what repeats it. False where that cannot be, or any of it fails: nothing of it is
-        left then, and nobody was told."""
+        """Execute the statement and its repetitions. False if that is impossible or fails; then nothing of it is left,
+        and nothing was sent.
+        """
         session = self.session
         ends, session.ends_with_statement = session.ends_with_statement, False
         kept = KeptAnswers()
@@ -128,7 +130,7 @@ class InsertRowsPortal(StatementPortal):
         return True
 
     async def _make_repeated(self, changing: Changing, target: int, kept: KeptAnswers) -> str | None:
-        """The tag of the last execution; what came before it is kept. None where a row may need one before it."""
+        """The tag of the last execution; earlier answers are kept. None if a row may need an earlier one."""
         session = self.session
         version = await hold(session, target, changing.begun, self.analysis.mark, changing.mark)
         table = version.table

@@ -1,4 +1,4 @@
-"""INSERT … SELECT from the lake: Spark computes the rows, checks them, and writes them; else PostgreSQL makes them."""
+"""INSERT … SELECT from the lake: Spark computes, checks and writes the rows; otherwise PostgreSQL makes them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 def with_rules(context: Context, table: Table, kept: TableRules) -> Context:
-    """The context for a plan that changes the table: its generated columns are computed anew."""
+    """The context for a plan that changes the table: generated columns are computed again."""
     generated = {attnum: kept.defaults[attnum] for attnum in kept.generated}
     return replace(
         context, tables={**context.tables, table.oid: table}, generated={**context.generated, table.oid: generated}
@@ -58,7 +58,7 @@ def check_conditions(context: Context, table: Table, kept: TableRules) -> Mappin
 
 
 class InsertQueryPortal(StatementPortal):
-    """Rows that Spark makes from the lake."""
+    """INSERT of rows that Spark computes from the lake."""
 
     async def run(self) -> None:
         session, query = self.session, self.routed.query
@@ -93,7 +93,7 @@ class InsertQueryPortal(StatementPortal):
     async def _computed_first(
         self, changing: Changing, version: TableVersion, reading: Reading, kept: TableRules
     ) -> bool:
-        """Have PostgreSQL make the rows where they are placed there. False where they are not, or it cannot."""
+        """Have PostgreSQL make the rows if they are placed there. False if they are not, or if it cannot."""
         session, query = self.session, self.routed.query
         assert query is not None
         where = await place_insert(session, query, version, reading, kept)
@@ -127,7 +127,7 @@ class InsertQueryPortal(StatementPortal):
         return await computed_insert(session, query, version.table, reading, refusal, carry_out, functions, where)
 
     async def _conclude(self, changing: Changing, version: TableVersion, made: Made) -> None:
-        """The rows that PostgreSQL has made are new in the table."""
+        """Stage the rows that PostgreSQL has made as new ones of the table."""
         await changing.wrote(made.result, version)
         if self.binding.raw_query is None:
             self.announce()
@@ -138,7 +138,7 @@ class InsertQueryPortal(StatementPortal):
     async def _return(
         self, sender: RowSender, returning: ReturningPlan, written: TableVersion, reading: Reading
     ) -> None:
-        """RETURNING reads the files that were written, before they are published; its subqueries do not see them."""
+        """RETURNING reads the written files before they are published; its subqueries do not see them."""
         query = runnable(returning.query, reading, {RETURNED_ROWS: written})
         stream = await self.session.gateway.engine.stream(query, self.session.tag)
         try:
@@ -151,7 +151,7 @@ class InsertQueryPortal(StatementPortal):
 async def place_insert(
     session: SessionContext, query: Node, version: TableVersion, reading: Reading, kept: TableRules
 ) -> Placed:
-    """Who begins with an INSERT … SELECT."""
+    """The engine that begins with an INSERT … SELECT."""
     where = await placed(session, query, what_is_read(query, reading))
     if where.is_with_postgres and (functions_of_rules(kept, defaults=True) or version.table.computed_keys):
         return Placed(PLACEMENTS[Engine.AUTO, Kind.ACTING])
@@ -161,7 +161,7 @@ async def place_insert(
 async def insert_rows(
     session: SessionContext, query: Node, version: TableVersion, kept: TableRules, reading: Reading
 ) -> tuple[WriteResult, ReturningPlan | None]:
-    """Write the rows of an analysed INSERT … SELECT into the table, every rule of it kept."""
+    """Write the rows of an analysed INSERT … SELECT into the table, after checking all of its rules."""
     table = version.table
     context = with_rules(reading.context, table, kept)
     plan = await thought(session, reading.size, plan_insert, query, context)
@@ -180,7 +180,7 @@ async def insert_rows(
 async def _numbered(
     session: SessionContext, table: Table, query: SparkQuery, sequences: Sequence[SequenceColumn], reading: Reading
 ) -> WriteResult:
-    """Rows with values of sequences, written here: PostgreSQL is the only source of these."""
+    """Write rows with values of sequences; only PostgreSQL can give these."""
     async with WriterAside(session.gateway.data_path, table) as writer:
         stream = await session.gateway.engine.stream(runnable(query, reading), session.tag)
         batches = attended(session, stream, leaves_window=True)
@@ -192,7 +192,7 @@ async def _numbered(
 async def insert_batches(
     session: SessionContext, query: Node, table: Table, kept: TableRules, reading: Reading
 ) -> AsyncIterator[pa.RecordBatch]:
-    """The rows that an analysed INSERT … SELECT proposes, in lake form, unchecked: it has no withCheckOptions."""
+    """The rows that an analysed INSERT … SELECT proposes, in lake form, unchecked: its tree has no withCheckOptions."""
     plan = await thought(session, reading.size, plan_insert, query, with_rules(reading.context, table, kept))
     assert not plan.violations, "rows that PostgreSQL is to check have been checked"
     stream = await session.gateway.engine.stream(runnable(plan.query, reading), session.tag)
@@ -207,7 +207,7 @@ async def _numbered_batches(
     batches: AsyncIterable[pa.RecordBatch],
     sequences: Sequence[SequenceColumn],
 ) -> AsyncIterator[pa.RecordBatch]:
-    """The rows come home to be numbered: the `batches` of a stream, which is closed in the end."""
+    """Number the `batches` of a stream, in the gateway; the stream is closed in the end."""
     schema = arrow_schema(table)
     places = {sequence.attnum: sequence.sequence_oid for sequence in sequences}
     try:

@@ -1,4 +1,6 @@
-"""Rows that Spark has found to lock, for PostgreSQL to compute what Spark cannot (`planner.plans.postgres_locking`)."""
+"""Copies the rows that Spark has locked, for PostgreSQL to compute what Spark cannot
+(`planner.plans.postgres_locking`).
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 async def plan_locks(
     session: SessionContext, query: Node | None, reading: Reading
 ) -> tuple[LockingPlan, SluiceError | None]:
-    """The plan of a query that locks rows; with a refusal, it gives no more than where the rows are."""
+    """The plan of a query that locks rows; with a refusal, it gives the rows' places only."""
     try:
         return await planned(session, reading, plan_locking, query), None
     except SluiceError as refusal:
@@ -49,9 +51,10 @@ async def locked_copies(  # noqa: PLR0917
     *,
     passes_over: bool = False,
 ) -> Locked:
-    """The rows that are to be copied for PostgreSQL, of tables of which others may not be; these `batches` are locked.
+    """The rows to copy for PostgreSQL, of tables of which it may have no other rows; these `batches` are locked.
 
-    `passes_over`: some rows that meet the query's conditions may not be among them. What cannot be told is `refusal`.
+    `passes_over`: some rows that satisfy the query's conditions may be missing. Raises `refusal` if the rows cannot be
+    determined.
     """
     assert query is not None
     if not is_cut(query) and not passes_over:
@@ -68,7 +71,7 @@ async def locked_copies(  # noqa: PLR0917
 
 
 def _places(batches: Sequence[pa.RecordBatch], column: int, version: TableVersion) -> npt.NDArray[np.int64]:
-    """Where the rows are in the files of this version, each once, ascending."""
+    """The distinct positions of the rows in the files of this version, ascending."""
     numbers = {file.path: number for number, file in enumerate(version.files)}
     found = [places_in(batch, column, numbers) for batch in batches]
     return np.unique(np.concatenate([np.empty(0, np.int64), *found]))

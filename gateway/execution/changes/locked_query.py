@@ -1,4 +1,4 @@
-"""The rows of a query that locks rows, itself or in a subquery, for whoever does more with them than to send them."""
+"""The rows of a query that locks rows, itself or in a subquery, for statements that process them further."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 async def locked_stream(session: SessionContext, routed: Routed, reading: Reading) -> RowStream | None:
-    """What Spark gives of the query, once all is locked; None where it is to begin again, on a new reading."""
+    """The query's rows from Spark, once all are locked; None if it must begin again, on a new reading."""
     locked = await with_subqueries_locked(session, routed.query, reading)
     if locked is None:
         return None

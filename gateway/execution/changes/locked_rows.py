@@ -1,7 +1,7 @@
-"""The rows of a query that locks them: as many as are shown are locked, before any of them is used.
+"""Locks the rows of a locking query: all that it returns are locked, before any of them is used.
 
-Where another transaction has replaced any of them since the query began, everything is to be computed again on what
-that one committed, as an UPDATE would be; what was locked stays locked. The rows are in memory until all are locked.
+If another transaction has replaced one since the query began, the query is computed again on the committed rows, like
+an UPDATE; locks are kept. The rows are in memory until all are locked.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from storage.parquet.positions import deleted_positions
 if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
 
-# Joined rows are told apart one by one, in the query that reads them again.
+# Joined rows are identified one by one, in the query that reads them again.
 _JOINED_MAX: Final = 1000
 
 
 class RowsAtHand:
-    """RowStream in memory."""
+    """A RowStream in memory."""
 
     def __init__(self, batches: Sequence[pa.RecordBatch]) -> None:
         self._batches = list(batches)
@@ -58,7 +58,7 @@ class RowsAtHand:
 
 
 def shown(batches: Sequence[pa.RecordBatch], plan: LockingPlan) -> list[pa.RecordBatch]:
-    """The locked rows less those of OFFSET, with the columns that tell where they are."""
+    """The locked rows without those of OFFSET, with the columns for their places."""
     skipped, found = plan.offset, []
     for batch in batches:
         found.append(batch.slice(skipped))
@@ -73,7 +73,7 @@ def visible(batches: Sequence[pa.RecordBatch], plan: LockingPlan) -> RowsAtHand:
 
 
 async def with_subqueries_locked(session: SessionContext, query: Node | None, reading: Reading) -> Reading | None:
-    """The reading with the rows of each subquery that locks some. None where it is to begin again."""
+    """The reading with the rows of each locking subquery. None if the query must begin again."""
     assert query is not None
     for node in subqueries(query):
         plan = await planned(session, reading, plan_locking, node, subquery=True)
@@ -92,7 +92,7 @@ async def with_subqueries_locked(session: SessionContext, query: Node | None, re
 
 
 def _places(batch: pa.RecordBatch, number: int) -> list[Place]:
-    """Where each row is, by a column of files and that of positions after it."""
+    """The place of each row, from a column of files and the column of positions after it."""
     places = zip(batch.column(number).to_pylist(), batch.column(number + 1).to_pylist(), strict=True)
     return [None if file is None else (file, position) for file, position in places]
 
@@ -102,8 +102,9 @@ _Rows = Mapping[int, Mapping[str, npt.NDArray[np.int64]]]
 
 
 async def replaced_since(session: SessionContext, plan: LockingPlan, reading: Reading) -> _Rows:
-    """The rows that the transaction itself has changed or deleted since it read the tables: they are not to be locked,
-    as PostgreSQL skips them."""
+    """The rows that the transaction itself has changed or deleted since it read the tables: PostgreSQL does not lock
+    them.
+    """
     files, found = LakeFiles(session.gateway.data_path), dict[int, dict[str, npt.NDArray[np.int64]]]()
     for oid in {table.table_oid for table in plan.tables}:
         version = reading.versions[oid]
@@ -119,8 +120,9 @@ async def replaced_since(session: SessionContext, plan: LockingPlan, reading: Re
 async def locked_rows(
     session: SessionContext, plan: LockingPlan, reading: Reading, replaced: _Rows | None = None
 ) -> list[pa.RecordBatch] | None:
-    """The rows that are locked, those of OFFSET among them, but for those that were `replaced`. None where it is to
-    begin again."""
+    """The locked rows, including those of OFFSET, without those that were `replaced`. None if the query must begin
+    again.
+    """
     wanted = None if plan.limit is None else plan.offset + plan.limit
     found: list[pa.RecordBatch] = []
     stream = await session.gateway.engine.stream(runnable(plan.query, reading), session.tag)
@@ -146,8 +148,9 @@ async def locked_rows(
 async def _lock(
     session: SessionContext, rows: pa.RecordBatch, tables: Sequence[LockedTable], reading: Reading, replaced: _Rows
 ) -> npt.NDArray[np.bool_] | None:
-    """Which of the rows are locked in all of these tables. None where somebody has changed any of them meanwhile, if
-    the transaction's level lets it look again."""
+    """Which rows are locked in all of these tables. None if another transaction has changed one meanwhile, and the
+    isolation level permits a new attempt.
+    """
     locked = np.ones(rows.num_rows, np.bool_)
     for table in tables:
         for path, gone in replaced.get(table.table_oid, {}).items():

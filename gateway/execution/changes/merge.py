@@ -1,9 +1,8 @@
-"""MERGE: the rows of the source into a table for PostgreSQL to read, the rows of the target that they match into the
-shadow, and PostgreSQL merges them.
+"""MERGE: PostgreSQL merges source rows from a table into matching target rows in the shadow.
 
-Which rows of the target match is Spark's to find: by the plan of a DELETE … USING with the same condition. Where it
-cannot, and where the target is read for other reasons too, all rows of a small target are put there. What PostgreSQL
-reads besides, in subqueries, or of a source that it has to read itself, is copied as for a query that it computes
+Spark finds the matching target rows, by the plan of a DELETE … USING with the same condition. If it cannot, or if the
+target is read in other ways too, all rows of a small target are copied. Further tables that PostgreSQL reads, in
+subqueries or in a source that it must read itself, are copied as for a PostgreSQL query
 (`gateway.execution.reading.postgres_query`).
 """
 
@@ -92,7 +91,7 @@ class MergePortal(StatementPortal):
         async with Changing(self, "MERGE", oid) as changing:
             source = await self._source(parts)
             in_place = tables_in_place(query, source=source is None)
-            # What functions of users read, nobody knows beforehand.
+            # The reads of user-defined functions are not known beforehand.
             everything = oid in in_place or bool(functions_of_users(query))
             if source is not None:
                 fields = source[0].columns or ()
@@ -128,7 +127,7 @@ class MergePortal(StatementPortal):
             await conclude(self, changing, version, outcome, result, sources=sources, updates=updates, deletes=deletes)
 
     def _means_the_same_outside(self, source: Routed) -> bool:
-        """Whether the source's rows, where they are PostgreSQL's, are the same outside of a window."""
+        """Whether the source's rows, if they are PostgreSQL's, are the same outside of a window."""
         query, builtins = source.query, self.session.gateway.builtins
         if source.route is not Route.RELAY or query is None:
             return True
@@ -137,7 +136,9 @@ class MergePortal(StatementPortal):
 
     @asynccontextmanager
     async def _aside(self) -> AsyncIterator[None]:
-        """For what is done with the proposed rows' table: it outlives a window, so that the statement's locks can."""
+        """Surrounds work with the table of proposed rows, which is outside of windows, so that the statement's locks
+        can be too.
+        """
         deferred = self.session.transaction.deferred
         if not self._stands_aside:
             deferred.need_window()
@@ -147,7 +148,7 @@ class MergePortal(StatementPortal):
             yield
 
     async def _source(self, parts: Merge) -> tuple[Analysis, Routed] | None:
-        """The query of the source's rows; None where PostgreSQL has to read the source itself."""
+        """The query of the source's rows; None if PostgreSQL must read the source itself."""
         query = self.routed.query
         assert query is not None
         if parts.alias is None or is_read_in_place(query):
@@ -169,7 +170,7 @@ class MergePortal(StatementPortal):
         return (source, routed) if routed.route in (Route.SELECT, Route.RELAY) else None
 
     async def _analyse(self, sql: str) -> Analysis:
-        """A query made of the statement's parts."""
+        """Analyse a query made of the statement's parts."""
         types = self.analysis.parameter_types
         try:
             return await analysed(self.session, sql, name=OWN, parameter_types=types, sync=True)
@@ -178,7 +179,7 @@ class MergePortal(StatementPortal):
             raise
 
     async def _propose(self, source: Analysis, routed: Routed, reading: Reading) -> None:
-        """The rows of the source, computed by Spark where it is of the lake, else by PostgreSQL."""
+        """The rows of the source, computed by Spark if they come from the lake, else by PostgreSQL."""
         session, binding = self.session, self.binding
         if routed.route is Route.RELAY:
             sql = f"INSERT INTO pg_temp.{PROPOSED} {source.sql}"
@@ -216,14 +217,14 @@ class MergePortal(StatementPortal):
         return await asyncio.to_thread(load_all, self.session.gateway.data_path, version)
 
     async def _found(self, parts: Merge, reading: Reading) -> Loaded:
-        """Those that Spark finds."""
+        """The target rows that Spark finds."""
         session = self.session
         sql = f"{parts.common} DELETE FROM {parts.target} USING {parts.source} WHERE {parts.condition}"
         analysis = await self._analyse(f"DELETE FROM {parts.target}" if parts.by_source else sql)
         query = main_query(await thought(session, analysis.tree.size, parse, analysis.tree))
         assert query is not None
         assert self.routed.query is not None
-        query = with_conditions_of(query, self.routed.query)  # which are others for a MERGE than for a DELETE
+        query = with_conditions_of(query, self.routed.query)  # MERGE has other policy conditions than DELETE
         version = reading.versions[target_oid(query)]
         plan = await thought(session, analysis.tree.size + reading.size, plan_delete, query, reading.context)
         stream = await session.gateway.engine.stream(runnable(plan.query, reading), session.tag)
@@ -240,7 +241,7 @@ class MergePortal(StatementPortal):
     async def _merged(
         self, parts: Merge | None, reading: Reading, loaded: Loaded, in_place: Collection[int], *, noting: bool
     ) -> Outcome:
-        """PostgreSQL merges: the proposed rows by the statement's `parts`, else by the statement as it is."""
+        """PostgreSQL merges: the proposed rows by the statement's `parts`, or the unchanged statement."""
         session, query = self.session, self.routed.query
         assert query is not None
         target = target_oid(query)
@@ -276,7 +277,7 @@ class MergePortal(StatementPortal):
 def _any_taken(
     data_path: str, version: TableVersion, left: TableVersion, replaced: Mapping[str, npt.NDArray[np.int64]]
 ) -> bool:
-    """Whether any of these rows of a version is not among those that are left of it. Blocking."""
+    """Whether one of these rows of a version has been deleted since. Blocking."""
     files = LakeFiles(data_path)
     return any(
         after.delete_file is not None

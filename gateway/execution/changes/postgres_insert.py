@@ -1,5 +1,7 @@
-"""INSERT of a query that Spark cannot compute, or over few rows: PostgreSQL carries it out in the shadow, over copied
-rows of the tables that the query reads. Defaults, identity, CHECK and RETURNING are then its own too.
+"""INSERT … SELECT that PostgreSQL executes in the shadow, over copied rows of the tables that the query reads.
+
+It serves queries that Spark cannot compute, or over few rows. Defaults, identity, CHECK and RETURNING are then
+PostgreSQL's too.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What came of the statement: its answers to the client, its tag, and the rows that it made, written."""
+    """The statement's answers to the client, its tag, and its rows, written."""
 
     answers: KeptAnswers
     tag: str
@@ -50,8 +52,9 @@ async def computed_insert(  # noqa: PLR0917
     of_rules: frozenset[int] = frozenset(),
     where: Placed | None = None,
 ) -> Made:
-    """The rows that an INSERT makes of the query. `carry_out` lets the backend do so and returns the tag; `of_rules`
-    are the functions of users that it runs for the table's rules; `where`: see `Computing`."""
+    """The rows that an INSERT makes of the query. `carry_out` lets the backend execute it and returns the tag;
+    `of_rules` are the user-defined functions of the table's rules; `where`: see `Computing`.
+    """
     kept, only_read = KeptAnswers(), what_is_read(query, reading)
     async with ShadowWriter(session, table) as writer:
         target = None if where is None else table.oid

@@ -1,8 +1,8 @@
-"""A query that locks rows of one small table, of which Spark cannot tell which: PostgreSQL chooses and locks them.
+"""A query that locks rows of one small table, where Spark cannot determine which: PostgreSQL chooses them.
 
-It does so in the shadow, over copies of the table's rows and of what the query reads beside; which of them it has
-locked is read back, and those rows of the lake are locked then. Where somebody has changed any of them since the copies
-were made, PostgreSQL chooses again; and where others have locked some that are to be skipped, again without those.
+It runs in the shadow, over copies of the table's rows and of other tables of the query. The rows that it has locked
+are read back, and then locked in the lake. If another transaction has changed one since the copy, PostgreSQL chooses
+again; if others hold rows of SKIP LOCKED, it chooses again without those.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What PostgreSQL has answered, and how many rows that are."""
+    """PostgreSQL's answers, and the number of rows."""
 
     answers: KeptAnswers
     count: int
@@ -47,8 +47,9 @@ class Chosen:
 async def rehearse_locks(
     session: SessionContext, query: Node, reading: Reading, refusal: SluiceError, binding: Binding, *, once: bool
 ) -> Chosen | None:
-    """Lock the rows, and answer the query; `refusal` where that cannot be. None where it is to begin again. For `once`
-    see `Computing`."""
+    """Lock the rows, and answer the query; raises `refusal` if that is impossible. None if it must begin again. For
+    `once` see `Computing`.
+    """
     wanted = locked_table(query)
     version = None if wanted is None else reading.versions.get(wanted.table_oid)
     if wanted is None or version is None or not is_small([version]):
@@ -81,7 +82,7 @@ async def _choose(  # noqa: PLR0917
     *,
     once: bool,
 ) -> tuple[Chosen, pa.Table]:
-    """What PostgreSQL answers over the loaded rows of the table, and which of them it locks."""
+    """PostgreSQL's answers over the loaded rows of the table, and the rows that it locks."""
     table, kept = version.table, KeptAnswers(only_rows=True)
     generated = (await rules(session, table)).generated
     columns = [column for column in table.columns if column.attnum not in generated]

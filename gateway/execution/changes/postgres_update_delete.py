@@ -1,6 +1,7 @@
-"""UPDATE and DELETE that PostgreSQL carries out in the shadow, over copied rows of the target and of the tables beside
-it: those over few rows, and those that Spark cannot compute. See `gateway.execution.changes.shadow_execution` for how
-the outcome is told.
+"""UPDATE and DELETE that PostgreSQL executes in the shadow, over copied rows of the target and other tables.
+
+It serves statements over few rows, and those that Spark cannot compute. `gateway.execution.changes.shadow_execution`
+finds the changes.
 """
 
 from __future__ import annotations
@@ -42,8 +43,9 @@ _UPDATE: Final = 2  # CmdType of nodes.h
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """What came of the statement. `assigned` are the columns that an UPDATE sets, None for a DELETE; `sources` are
-    those of `Changing.claim`."""
+    """The outcome of the statement. `assigned` are the columns that an UPDATE sets, None for a DELETE; `sources` are
+    those of `Changing.claim`.
+    """
 
     outcome: Outcome
     result: WriteResult
@@ -59,7 +61,7 @@ async def computed_change(  # noqa: PLR0917
     refusal: SluiceError,
     binding: Binding,
 ) -> Changed:
-    """Carry the statement out and write what came of it; raises `refusal` where that cannot be."""
+    """Execute the statement and write its changes; raises `refusal` if that is impossible."""
     table = version.table
     if not is_small([version]):
         refusal.fields.setdefault("H", f"PostgreSQL computes it where the table has no more than {SMALL_ROWS} rows.")
@@ -80,9 +82,9 @@ async def computed_change(  # noqa: PLR0917
 
 
 async def place_change(session: SessionContext, query: Node, version: TableVersion, reading: Reading) -> Placed:
-    """Who begins with the statement.
+    """The engine that begins with the statement.
 
-    Where rows would have to be followed one by one it is Spark: to note them takes a lock that makes others wait.
+    If rows would have to be followed one by one, it is Spark: recording them takes a lock that blocks other sessions.
     """
     table = version.table
     where = await placed(session, query, reading)
@@ -101,7 +103,7 @@ async def place_change(session: SessionContext, query: Node, version: TableVersi
 async def placed_change(
     session: SessionContext, query: Node, version: TableVersion, reading: Reading, binding: Binding
 ) -> Changed | None:
-    """Have PostgreSQL carry the statement out where it is placed there; None where Spark is to."""
+    """Have PostgreSQL execute the statement if it is placed there; None if Spark must."""
     table = version.table
     where = await place_change(session, query, version, reading)
     if not where.is_with_postgres:
@@ -130,7 +132,7 @@ async def placed_change(
 
 
 def _is_noted(table: Table, assigned: Collection[int] | None) -> bool:
-    """Whether it has to be noted which row comes in place of which, for no key tells."""
+    """Whether replacements must be recorded row by row, because no key identifies them."""
     if assigned is None:
         return False
     return not has_key(table) or any(not set(key.attnums).isdisjoint(assigned) for key in table.keys)
@@ -141,7 +143,7 @@ def _columns(table: Table, kept: TableRules) -> list[Column]:
 
 
 def _beside(reading: Reading, table: Table) -> Reading:
-    """What the statement reads, without its target."""
+    """The reading without the statement's target."""
     return replace(reading, versions={oid: each for oid, each in reading.versions.items() if oid != table.oid})
 
 

@@ -1,5 +1,6 @@
-"""The rows that an INSERT … ON CONFLICT proposes, as literals: it is repeated with these, so that each of them keeps
-the numbers that it has taken from sequences.
+"""The rows that an INSERT … ON CONFLICT proposes, as literals.
+
+The statement is repeated with them, so that each row keeps its numbers from sequences.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from planner.tree.sequence_usage import takes_numbers
 if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
 
-# Of more, the statement is repeated as it is, and leaves gaps.
+# With more rows, the statement is repeated unchanged, and leaves gaps in sequences.
 _ROWS: Final = 10_000
 _RTE_VALUES: Final = 5  # RTEKind of parsenodes.h
 _DO_NOTHING: Final = 1  # OnConflictAction of nodes.h
@@ -32,18 +33,19 @@ _MAY_INSERT: Final = (
     "SELECT pg_catalog.has_table_privilege($1::bigint::pg_catalog.oid, 'INSERT'),"
     " pg_sluice.backend_setting('array_nulls')"
 )
-# Which every session reads as the same.
+# All sessions read these forms alike.
 _SETTINGS: Final = OutputSettings(interval_style="iso_8601")
 
 
 async def values_proposed(
     session: SessionContext, query: Node, table: Table, columns: Sequence[Column], fresh: pa.Table
 ) -> str | None:
-    """What stands in the place of the source, where `fresh` is what came of the statement without any conflict with the
-    lake; None where numbers do not matter, or the rows are not all known."""
+    """VALUES for the place of the source; `fresh` is the statement's outcome without any conflict with the lake. None
+    if numbers do not matter, or if not all rows are known.
+    """
     if not fresh.num_rows or fresh.num_rows > _ROWS or not takes_numbers(query, session.gateway.builtins):
         return None
-    # The names of WITH queries would be gone together with the source; a view's columns have names of their own.
+    # Without the source, the names of WITH queries would be missing; a view's columns have names of their own.
     if common_names((query.onConflict, query.returningList)) or int(query.resultRelation) != 1:
         return None
     if int(query.onConflict.action) == _DO_NOTHING and not _is_whole(query, table, fresh.num_rows):
@@ -60,13 +62,14 @@ async def values_proposed(
 
 
 def _has_null_elements(array: pa.Array) -> bool:
-    """Whether it is of arrays of which one has a NULL, which a session may read as a text."""
+    """Whether it is an array of arrays with a NULL, which a session may read as text."""
     return bool(pa.types.is_list(array.type) and array.flatten().null_count)
 
 
 def _is_whole(query: Node, table: Table, inserted: int) -> bool:
-    """Whether no row was passed over that could be inserted another time: where one key decides, its equal is passed
-    over together with it; of several, one may decide about each of the two."""
+    """Whether no row was skipped that another attempt could insert. With one deciding
+    key, equal rows are skipped together; with several keys, different ones may decide about two rows.
+    """
     decides = query.onConflict.arbiterElems or int(query.onConflict.constraint)
     if decides or len(table.keys) + len(table.computed_keys) <= 1:
         return True

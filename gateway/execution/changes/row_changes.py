@@ -1,7 +1,7 @@
-"""A statement that changes the lake, as a part of its transaction: lock rows, stage files.
+"""A statement that changes the lake, as part of its transaction: it locks rows and stages files.
 
-Outside of a block it is a transaction of its own, which in a simple query ends with the statement and in an extended
-one at Sync. Killed at any moment it leaves nothing but files that no snapshot names, which `sluice check` lists.
+Outside of a block it has a transaction of its own, which ends with the statement in a simple query, and at Sync in the
+extended protocol. Killed at any moment, it leaves only files that no snapshot names, which `sluice check` lists.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from gateway.session.session_timeouts import STATEMENT_TIMEOUT
 from gateway.transaction.enlistment import SchemaChangedError
 from storage.spark.write import WriteResult
 
-# The timeouts that a client sets act on the Sluice statement; they must not end its idle backend meanwhile.
+# A client's timeouts limit the Sluice statement; they must not end its idle backend meanwhile.
 _SETTINGS: Final = Statement(
     f"SELECT {STATEMENT_TIMEOUT},"
     " pg_sluice.backend_setting('transaction_read_only'), pg_sluice.backend_setting('transaction_isolation'),"
@@ -50,17 +50,17 @@ _RESTORE: Final = "SELECT pg_catalog.set_config('idle_in_transaction_session_tim
 
 
 class Timed(Protocol):
-    """What carries the statement out."""
+    """A statement with a time limit."""
 
     session: SessionContext
 
     def limit_time(self, seconds: float | None) -> None:
-        """From now on, the statement may take so long."""
+        """Limit the statement's time from now on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A result on top of a version; `sources` are those of `Replaced`; whether it may have given rows other values."""
+    """A result on top of a version; `sources` are those of `Replaced`; `updates`: it may have updated rows."""
 
     version: TableVersion
     result: WriteResult
@@ -69,12 +69,11 @@ class Written:
 
 
 class Changing:
-    """`async with Changing(portal, "INSERT") as changing: … changing.wrote(…) … await changing.finish()`.
+    """Use: `async with Changing(portal, "INSERT") as changing: … changing.wrote(…) … await changing.finish()`.
 
-    `targets` are locked in `mode`, as PostgreSQL locks the tables that a statement changes, until the transaction ends.
-    `then` is carried out as soon as they are, in the same round trip, and begins with a savepoint; `begun` are the
-    answers.
-    Leaving without `finish` removes the files of every result that was added; the transaction fails.
+    `targets` are locked in `mode` until the transaction ends, as PostgreSQL locks the tables that a statement changes.
+    `then` runs after the locks, in the same round trip, and begins with a savepoint; `begun` are its answers. Leaving
+    without `finish` removes the files of every added result, and the transaction fails.
     """
 
     def __init__(
@@ -89,9 +88,9 @@ class Changing:
         self._then = then
         self.begun: Sequence[Result] = ()
         self._idle_timeout = "0"
-        self.mark = SchemaMark(0, 0)  # as the statement begins
+        self.mark = SchemaMark(0, 0)  # at the statement's beginning
         self._modes: Mapping[str, bool] = {}
-        # What foreign keys have yet to do about what was written, in their order; set while it is done.
+        # Outstanding consequences of foreign keys, in their order; set while they run.
         self._events: deque[Callable[[], Awaitable[None]]] = deque()
         self._follows = False
 
@@ -119,12 +118,12 @@ class Changing:
         met: Mapping[str, npt.NDArray[np.int64]] | None = None,
         sources: pa.Table | None = None,
     ) -> bool:
-        """Lock the rows that a statement has replaced, of a table that it read as `version`, or all that it has `met`.
-        Where their keys stay, who holds these holds those of the new rows, as far as `sources`, in place of the
-        result's own, says which became which.
+        """Lock the rows that a statement has replaced in a table that it read as `version`, or all rows that it has
+        `met`. If keys stay, holders of the old rows' key locks get those of the new rows, as far as `sources`, in
+        place of the result's own, pairs them.
 
-        False where another transaction has replaced any of them since: then the result has been discarded, and is to be
-        computed again. Where the isolation level forbids that, 40001.
+        Returns False if another transaction has replaced one since; the result is then discarded and must be computed
+        again. Raises 40001 if the isolation level forbids that.
         """
         rows = {path: each for path, each in (result.positions if met is None else met).items() if len(each)}
         pairs = result.sources if sources is None else sources
@@ -152,9 +151,9 @@ class Changing:
         sources: pa.Table | None = None,
         mixed: bool = False,
     ) -> None:
-        """Add what a job wrote on top of a version of the table, where no constraint forbids it.
+        """Add what a job wrote on top of a version of the table, after checking its constraints.
 
-        `assigned` are the columns that an UPDATE has set. What foreign keys do about rows that are gone is done;
+        `assigned` are the columns that an UPDATE has set. Actions of foreign keys for removed rows are executed;
         `sources` and `mixed` are those of `Replaced`.
         """
         self._transaction.written.update(path.lstrip("/") for path in result.paths(version.table.path))
@@ -182,8 +181,9 @@ class Changing:
             await self._follow_all()
 
     async def wrote_together(self, written: Sequence[Written]) -> None:
-        """Add what was written on top of versions of several tables, by what has kept their foreign keys itself: these
-        are looked at once all is staged."""
+        """Add results on top of versions of several tables, whose writer has executed foreign key actions itself: the
+        keys are checked once all is staged.
+        """
         session = self.session
         for each in written:
             result, version = each.result, each.version
@@ -205,7 +205,7 @@ class Changing:
         await self._follow_all()
 
     async def _follow_all(self) -> None:
-        """As PostgreSQL's queue of triggers: what an action does has its own consequences behind all that wait."""
+        """Like PostgreSQL's queue of triggers: the consequences of an action follow all waiting ones."""
         self._follows = True
         try:
             while self._events:
@@ -223,7 +223,7 @@ class Changing:
             await carry_out(self, wanted)
 
     async def _note_pending(self, table: Table, change: RowChange, assigned: Collection[int] | None) -> None:
-        """What new rows refer to is looked at when the transaction commits, where that is deferred."""
+        """Record deferred references of new rows, for a check at COMMIT."""
         if not change.data_files:
             return
         keys = [each for each in table.foreign_keys if assigned is None or not set(each.attnums).isdisjoint(assigned)]
@@ -233,7 +233,7 @@ class Changing:
         await keep_references(self.session, table, change, assigned, self._late(table.foreign_keys), staged=True)
 
     def _late(self, foreign_keys: Sequence[ForeignKey]) -> Collection[int]:
-        """Those that are not looked at now: but when the transaction commits, or when all parts are carried out."""
+        """The foreign keys that are checked later: at COMMIT, or after all parts have run."""
         deferred, parts = deferred_now(foreign_keys, self._modes), self._transaction.parts
         if parts is None:
             return deferred
@@ -242,11 +242,11 @@ class Changing:
         return every
 
     def add(self, change: RowChange) -> None:
-        """Add a change that has no files of its own."""
+        """Add a change without files of its own."""
         self._changes.append(change)
 
     async def finish(self) -> None:
-        """Stage everything; a transaction of the gateway's own that ends with this statement is committed."""
+        """Stage everything; a gateway's transaction that ends with this statement is committed."""
         check(self.session)
         if self._transaction.implicit and self.session.ends_with_statement:
             await self._transaction.commit(*self._changes)
@@ -261,7 +261,7 @@ class Changing:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # In any other block, the session makes the transaction fail; the files go when it ends.
+        # In any other block, the session makes the transaction fail, and its end removes the files.
         if error is None or isinstance(error, BackendLostError):
             return
         if self._transaction.implicit and self.session.ends_with_statement:
@@ -271,7 +271,7 @@ class Changing:
 
 
 def row_change(result: WriteResult, version: TableVersion) -> RowChange:
-    """What to stage for a write."""
+    """The change to stage for a write."""
     files = {file.path: file for file in version.files}
     deleted = [Deletion(path, files[path].data_file_id, file) for path, file in result.delete_files.items()]
     return RowChange(version.table.oid, result.data_files, deleted)

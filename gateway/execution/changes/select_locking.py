@@ -1,8 +1,8 @@
 """SELECT … FOR UPDATE, NO KEY UPDATE, SHARE, KEY SHARE, outermost or in a subquery: see `locked_rows`.
 
-What Spark cannot compute of the rows that it has found to lock, PostgreSQL computes over copies of them
-(`planner.plans.postgres_locking`), before the transaction goes on. Which rows of a small table Spark cannot find,
-PostgreSQL finds (`gateway.execution.changes.postgres_row_locks`).
+PostgreSQL computes expressions that Spark cannot, over copies of the locked rows (`planner.plans.postgres_locking`),
+before the transaction goes on. It also chooses rows of a small table that Spark cannot find
+(`gateway.execution.changes.postgres_row_locks`).
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ def select_portal(session: SessionContext, analysis: Analysis, routed: Routed, b
 
 
 def locks_rows(routed: Routed) -> bool:
-    """Whether a query locks rows, be it in a subquery."""
+    """Whether a query locks rows, itself or in a subquery."""
     return first_strength(routed.query) is not None
 
 
 class LockingSelectPortal(SelectPortal):
-    """A query that locks the rows that it gives, all of them before it gives any."""
+    """A query that locks its rows, all of them before it returns any."""
 
     _once = False
 
@@ -68,7 +68,7 @@ class LockingSelectPortal(SelectPortal):
         return reading
 
     async def _lock(self, reading: Reading) -> bool:
-        """Lock the rows that Spark finds. False where it is to begin again."""
+        """Lock the rows that Spark finds. False if the query must begin again."""
         session, query = self.session, self._routed.query
         locked = await with_subqueries_locked(session, query, reading)
         if locked is None:
@@ -90,7 +90,7 @@ class LockingSelectPortal(SelectPortal):
         return True
 
     async def _rehearse(self, reading: Reading, refusal: SluiceError) -> bool:
-        """Have PostgreSQL choose the rows. False where it is to begin again."""
+        """Have PostgreSQL choose the rows. False if the query must begin again."""
         assert self._routed.query is not None
         chosen = await rehearse_locks(
             self.session, self._routed.query, reading, refusal, self._binding, once=self._once
@@ -103,7 +103,7 @@ class LockingSelectPortal(SelectPortal):
     async def _compute_locked(
         self, plan: LockingPlan, batches: Sequence[pa.RecordBatch], reading: Reading, refusal: SluiceError
     ) -> None:
-        """Have PostgreSQL compute what the query gives of the rows that are locked."""
+        """Have PostgreSQL compute the query's result over the locked rows."""
         locked = await locked_copies(self.session, self._routed.query, plan, batches, reading, refusal)
         kept = self._computed = KeptAnswers(only_rows=True)
         async with Computing(

@@ -1,11 +1,11 @@
-"""A statement that PostgreSQL carries out in the shadow, over those rows of the lake that it concerns.
+"""Executes a statement by PostgreSQL in the shadow, over copied lake rows, and derives the lake's changes.
 
-The rows are copied into the shadow, the statement runs, what it made of them is read back, and all of it is undone. A
-loaded row that is no longer there as it was is to be deleted from the lake; a row that the statement made, inserted. Of
-rows that are equal in every column, it does not matter which goes.
+The rows are copied into the shadow, the statement runs, its rows are read back, and everything is undone. Loaded rows
+that have changed or gone are deleted from the lake; rows that the statement made are inserted. Among rows that are
+equal in every column, any may be deleted.
 
-Which of them came in place of which, the table's key tells where it stays. Where it may change and others follow it, or
-there is none, a trigger on the shadow notes it.
+A key that stays tells which new row replaced which old one. If keys may change and others depend on them, or there is
+no key, a trigger on the shadow records it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from storage.spark.write import WriteResult
 
 _PAIRS: Final = pa.schema([("before", pa.binary()), ("after", pa.binary())])
-# Whether the client may copy rows there: it may insert them, and no policy has a say in which.
+# Whether the client may copy rows there: it may insert them, and no policy applies.
 _MAY_INSERT: Final = (
     "SELECT pg_catalog.has_table_privilege($1::bigint::pg_catalog.oid, 'INSERT')"
     " AND NOT pg_catalog.row_security_active($1::bigint::pg_catalog.oid)"
@@ -67,15 +67,16 @@ _NO_MARK: Final = "-1"
 _INTEGRITY_CLASS: Final = "23"
 _NULL: Final = pa.scalar(b"N", pa.binary())
 _NOTHING: Final = pa.scalar(b"", pa.binary())
-# Where rows wait that the statement is to read, in a temporary table; and the name of the gateway's own statement.
+# A temporary table of rows for the statement to read; and the name of the gateway's own statement.
 PROPOSED: Final = f"{OWN}_proposed"
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of the statement: its answers to the client, the rows that it made, the loaded rows that it left, and
-    those of them that it has locked. `origins` has for each row that it made the number of the loaded one in whose
-    place it came, NULL for none; or is None where that was not noted."""
+    """The outcome: answers to the client, the rows that the statement made, the loaded rows that it left, and which of
+    these it has locked. `origins` has for each made row the number of the loaded row that it replaced, NULL for none;
+    it is None if that was not recorded.
+    """
 
     answers: list[bytes]
     tag: str
@@ -94,13 +95,14 @@ async def begin(
     *,
     noting: bool = False,
 ) -> str:
-    """Put the loaded rows into the shadow (`columns`: all but the generated ones); their mark for `finish`. `limits`
-    are set within the savepoint that it begins."""
+    """Copy the loaded rows into the shadow (`columns`: all but the generated ones); return their mark for `finish`.
+    `limits` are set in the savepoint that it begins.
+    """
     count = loaded.rows.num_rows
     loading = [*past_triggers([table]), Statement(_MAY_INSERT, (str(table.oid),)), suspending(table)]
     loading = loading if count else [STATEMENT.begin]
     answers = await begin_shadow(session, table, *limits, *([] if noting else loading))
-    if noting:  # first, for its lock is stronger than that of who puts rows there
+    if noting:  # first, because its lock is stronger than that for copying rows
         await _note(session, table)
         answers = await session.backend.run(*loading)
     if not count:
@@ -134,8 +136,7 @@ async def _note(session: SessionContext, table: Table) -> None:
 
 
 async def loaded_mark(session: SessionContext, table: Table, *then: Statement) -> str:
-    """The mark of the rows that are in the shadow now; those that are `made` from here on have another. `then` is to be
-    done before these."""
+    """The mark of the rows that are in the shadow now; rows made later have another. `then` runs before."""
     loaded = of_shadow(table.oid, f"SELECT pg_catalog.min(xmin::pg_catalog.text) FROM {shadow_view(table.oid)}")
     [result, *_] = await session.backend.run(Statement(loaded), *then, STATEMENT.begin)
     [[number]] = result.rows
@@ -152,9 +153,10 @@ async def rehearse(  # noqa: PLR0917
     *,
     noting: bool = False,
 ) -> Outcome:
-    """Carry out the statement that `send` sends to the backend. On an error the savepoints are left as they are.
+    """Execute the statement that `send` sends to the backend. An error leaves the savepoints open.
 
-    `noting`: it is to be known which row came in place of which, whatever becomes of the keys. `limits`: of `begin`."""
+    `noting`: record which row replaced which, whatever happens to keys. `limits`: of `begin`.
+    """
     mark = await begin(session, table, columns, loaded, limits, noting=noting)
     answers: list[bytes] = []
     await send()
@@ -173,7 +175,7 @@ async def rehearse(  # noqa: PLR0917
     fresh, places = _placed(table, made_now.bodies)
     session.gateway.store.undone_rows.left(table.oid, fresh.num_rows)
     pairs = pa.Table.from_batches(rows_of_bodies(["before", "after"], updates.bodies), _PAIRS)
-    # The statement is undone, and what it has replaced is there again, at its place.
+    # The statement is undone, and the rows that it replaced are at their places again.
     replaced = f"ctid OPERATOR(pg_catalog.=) ANY ('{{{_listed(pairs)}}}'::pg_catalog.tid[])"
     [found, *_] = await session.backend.run(shadow_rows(table, replaced, placed=True), *TRIAL.undo)
     old, old_places = _placed(table, found.bodies)
@@ -193,27 +195,27 @@ def _listed(pairs: pa.Table) -> str:
 
 
 def _placed(table: Table, bodies: list[bytes]) -> tuple[pa.Table, pa.Array]:
-    """Rows of the shadow in lake form, and the place of each."""
+    """Rows of the shadow in lake form, with the place of each."""
     batches, places = placed_to_lake_form(table, bodies)
     return pa.Table.from_batches([batch.cast(row_schema(table)) for batch in batches], row_schema(table)), places
 
 
 def _numbers(table: Table, rows: pa.Table, kept: pa.Table, old: pa.Table) -> pa.Array:
-    """Which of the rows, less those that were kept, each old one is: of equal ones, each another."""
+    """The number of each old row among the rows that were not kept; equal rows get distinct numbers."""
     places = np.flatnonzero(~_among(table, rows, kept))
     gone_now, wanted = (_told_apart(_contents(table, each)) for each in (rows.take(pa.array(places)), old))
     return pa.array(places).take(pc.index_in(wanted, gone_now))
 
 
 def _told_apart(contents: pa.Array) -> pa.Array:
-    """Each with its number among its equals."""
+    """Each value with its number among equal ones."""
     encoded = contents.dictionary_encode()
     numbers = pa.array(_ranks(encoded.indices.to_numpy(zero_copy_only=False)))
     return pc.binary_join_element_wise(contents, numbers.cast(pa.string()).cast(pa.binary()), b":")
 
 
 def _ranks(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """How many equals each has before it."""
+    """For each value, how many equal ones precede it."""
     order = np.argsort(numbers, kind="stable")
     rank = np.empty(len(numbers), np.int64)
     rank[order] = np.arange(len(numbers)) - np.searchsorted(numbers[order], numbers[order])
@@ -231,10 +233,10 @@ async def conclude(
     updates: bool = True,
     deletes: bool = False,
 ) -> None:
-    """What came of the statement has been written: keep the constraints, answer the client, stage or commit.
+    """After writing the outcome: check constraints, answer the client, stage or commit.
 
-    `sources` are the `paired` rows. Where it was not noted which these are, nothing is known of rows that were replaced
-    but whether the statement `updates` or `deletes` any.
+    `sources` are the `paired` rows. If pairs were not recorded, only `updates` and `deletes` tell what may have
+    happened to replaced rows.
     """
     every = [column.attnum for column in version.table.columns]
     known = sources if outcome.origins is not None else None
@@ -246,12 +248,12 @@ async def conclude(
 
 
 def made(mark: str) -> str:
-    """The condition on rows of the shadow that they were made by the statement."""
+    """The condition for rows of the shadow that the statement made."""
     return f"xmin::pg_catalog.text OPERATOR(pg_catalog.<>) '{mark}'"
 
 
 async def send_own(session: SessionContext, sql: str, binding: Binding, parameter_types: Sequence[int]) -> None:
-    """Send a statement that stands for the client's, for its parameters and with its result formats."""
+    """Send a statement in place of the client's, with its parameters and result formats."""
     if binding.raw_query is not None and not binding.parameters:
         await send_query(session, sql)
         return
@@ -271,7 +273,7 @@ def rows_of(table: Table, bodies: list[bytes]) -> pa.Table:
 
 
 def gone_rows(table: Table, loaded: Loaded, kept: pa.Table) -> dict[str, npt.NDArray[np.int64]]:
-    """The loaded rows that are no longer as they were: their positions, by the path of their data file. Blocking."""
+    """The loaded rows that have changed or gone: their positions, by the path of their data file. Blocking."""
     return loaded.by_path(~_among(table, loaded.rows, kept))
 
 
@@ -281,12 +283,12 @@ async def gone(table: Table, loaded: Loaded, kept: pa.Table) -> dict[str, npt.ND
 
 
 async def chosen_positions(table: Table, loaded: Loaded, chosen: pa.Table) -> dict[str, npt.NDArray[np.int64]]:
-    """The loaded rows that are among the chosen: their positions, by the path of their data file."""
+    """The positions of the chosen loaded rows, by the path of their data file."""
     return await asyncio.to_thread(lambda: loaded.by_path(_among(table, loaded.rows, chosen)))
 
 
 async def met(table: Table, loaded: Loaded, outcome: Outcome) -> dict[str, npt.NDArray[np.int64]]:
-    """The loaded rows that the statement has replaced or locked: their positions, by the path of their data file."""
+    """The positions of the loaded rows that the statement has replaced or locked, by the path of their data file."""
 
     def compare() -> dict[str, npt.NDArray[np.int64]]:
         kept, locked = (_among(table, loaded.rows, rows) for rows in (outcome.kept, outcome.locked))
@@ -296,20 +298,21 @@ async def met(table: Table, loaded: Loaded, outcome: Outcome) -> dict[str, npt.N
 
 
 def has_key(table: Table) -> bool:
-    """Whether a key tells its rows apart at any time."""
+    """Whether a key identifies the table's rows at any time."""
     return any(not key.deferrable for key in table.keys)
 
 
 async def must_note(session: SessionContext, table: Table, *, deletes: bool = False) -> bool:
-    """Whether it is to be noted which row comes in place of which, where a statement may change the table's keys."""
+    """Whether replacements must be recorded, because a statement may change the table's keys."""
     return not has_key(table) or any(
         follows_rows(each, mixed=deletes) for each in await referring(session, table, None)
     )
 
 
 def paired(table: Table, loaded: Loaded, outcome: Outcome) -> pa.Table | None:
-    """In place of which loaded row each new one came, as `WriteResult.sources`, with NULL for none; None where that was
-    not noted, and the table has no key that tells. Blocking."""
+    """The loaded row that each new one replaced, as `WriteResult.sources`, with NULL for none; None if that was not
+    recorded, and no key tells it. Blocking.
+    """
     places = outcome.origins
     if places is None:
         if not has_key(table):
@@ -336,13 +339,13 @@ def _among(table: Table, rows: pa.Table, chosen: pa.Table) -> npt.NDArray[np.boo
     numbers = encoded.indices.to_numpy(zero_copy_only=False)
     matches = pc.index_in(after, encoded.dictionary).to_numpy(zero_copy_only=False).astype(np.int64)
     left = np.bincount(matches, minlength=len(encoded.dictionary))
-    # Of equal rows, the first so many are those that were chosen.
+    # Among equal rows, the first ones count as chosen.
     is_chosen: npt.NDArray[np.bool_] = _ranks(numbers) < left[numbers]
     return is_chosen
 
 
 def strength_of(table: Table, loaded: Loaded, outcome: Outcome) -> Strength:
-    """How the rows are locked that the statement has replaced: the weaker way where all their keys are still there."""
+    """The lock strength for replaced rows: the weaker one if all their keys still exist."""
     for key in table.keys:
         columns = [table.column(attnum) for attnum in key.attnums]
         before, kept, fresh = (

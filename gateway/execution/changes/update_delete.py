@@ -1,7 +1,7 @@
-"""UPDATE and DELETE on the lake: Spark finds the rows and writes; the rows go out by position, new ones come in.
+"""UPDATE and DELETE on the lake: Spark finds the rows and writes; old rows are deleted by position, new ones added.
 
-The rows are locked after they were computed. Where another transaction has replaced any of them since, the statement
-is computed again on what that one committed; appends, readers, and writers of other rows never wait.
+The rows are locked after the computation. If another transaction has replaced one since, the statement is computed
+again on the committed rows. Inserts, reads, and changes of other rows never wait.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class _ChangePortal(StatementPortal):
-    """What UPDATE and DELETE share. `word` is the command's name in its tag."""
+    """The common part of UPDATE and DELETE. `word` is the command's name in its tag."""
 
     word: str
 
@@ -88,8 +88,9 @@ class _ChangePortal(StatementPortal):
 
     @abstractmethod
     async def _write(self, reading: Reading, version: TableVersion) -> tuple[WriteResult, Collection[int] | None]:
-        """Plan the change of a version's rows and let Spark write it; also the columns (attnums) that an UPDATE
-        sets."""
+        """Plan the change of a version's rows and let Spark write it; return also the columns (attnums) that an UPDATE
+        sets.
+        """
 
 
 class DeletePortal(_ChangePortal):
@@ -127,8 +128,8 @@ class UpdatePortal(_ChangePortal):
             after=returned,
             violations=plan.violations,
         )
-        # Where another table may refer to what it sets, or a cursor may be on a row, it matters which became which; so
-        # it does of rows that are locked one by one.
+        # Pairs of old and new rows matter if another table references assigned columns, a cursor may be on a row, or
+        # rows are locked one by one.
         referred = any(not set(key.attnums).isdisjoint(plan.assigned) for key in table.keys)
         followed = referred or self.session.cursors.follow(table.oid)
         sources_max = sys.maxsize if followed else ROWS_MAX

@@ -1,9 +1,9 @@
-"""INSERT … ON CONFLICT: PostgreSQL carries it out in the shadow, over those rows of the lake that it may conflict with.
+"""INSERT … ON CONFLICT: PostgreSQL executes it in the shadow, over the lake rows that may conflict.
 
-Which these are is known only when the new rows are: so the statement is tried on an empty shadow first; the rows of the
-lake that have keys of what came out are put into the shadow, and it is tried again, until nothing new comes up (mostly
-at once, or after one repetition). It is repeated with the rows that it proposed before
-(`gateway.execution.changes.proposed_rows`); where these are not known, the client sees gaps in sequences.
+The new rows must be known to find these. So the statement first runs over an empty shadow. Lake rows with keys of its
+result are then copied into the shadow, and it runs again, until no further rows are found (mostly at once, or after
+one repetition). It is repeated with the rows that it proposed before (`gateway.execution.changes.proposed_rows`); if
+they are unknown, the client sees gaps in sequences.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from gateway.execution.reading.plan_context import Reading
 
 _DO_UPDATE: Final = 2  # OnConflictAction of nodes.h
-# PostgreSQL raises these also where a row that the shadow lacks would have led another way.
+# PostgreSQL raises these also when a row missing in the shadow would have caused another outcome.
 _CONDITIONAL: Final = (SqlState.CARDINALITY_VIOLATION, SqlState.UNIQUE_VIOLATION)
 
 
@@ -69,7 +69,7 @@ class UpsertPortal(StatementPortal):
     """INSERT … ON CONFLICT of rows that do not come from the lake."""
 
     _tried = False
-    _known: str | None = None  # what is proposed, in place of the source
+    _known: str | None = None  # the proposed rows, in place of the source
 
     async def run(self) -> None:
         session = self.session
@@ -106,18 +106,18 @@ class UpsertPortal(StatementPortal):
             await conclude(self, changing, version, outcome, result, sources=sources, deletes=self._deletes)
 
     async def _keep_proposed(self, table: Table, columns: Sequence[Column], outcome: Outcome) -> None:
-        """Let the statement be repeated with the rows of its first trial, over an empty shadow."""
+        """Keep the rows of the first trial over an empty shadow, to repeat the statement with them."""
         if self._tried:
             return
         self._tried = True
         query = self.routed.query
         assert query is not None
-        if outcome.tag:  # else an error came, and of other rows than all
+        if outcome.tag:  # otherwise an error came, and not all rows are known
             self._known = await values_proposed(self.session, query, table, columns, outcome.fresh)
 
     @property
     def _deletes(self) -> bool:
-        """Whether rows may be gone that no others came in place of."""
+        """Whether rows may be deleted without replacement."""
         return False
 
     async def _version(self, oid: int, changing: Changing) -> TableVersion:
@@ -130,7 +130,9 @@ class UpsertPortal(StatementPortal):
         return int(self.routed.query.onConflict.action) == _DO_UPDATE
 
     def _check_parts(self, version: TableVersion, loaded: Loaded) -> None:
-        """A part of a statement must not change rows that another has made, nor can it such as it does not see."""
+        """Raise if the statement, a part of another, would change a row that another part made, or one that it does
+        not see.
+        """
         if self.session.transaction.parts is None or not self._updates:
             return
         seen = {file.path for file in version.files}
@@ -146,7 +148,7 @@ class UpsertPortal(StatementPortal):
             raise changed_meanwhile()
 
     def _check_visible(self, version: TableVersion, loaded: Loaded) -> None:
-        """A level above READ COMMITTED must not act on a row that it does not see."""
+        """Raise if a level above READ COMMITTED would change a row that it does not see."""
         if self.session.transaction.isolation is Isolation.READ_COMMITTED:
             return
         seen = {file.path for file in version.files}
@@ -154,7 +156,7 @@ class UpsertPortal(StatementPortal):
             raise changed_meanwhile()
 
     async def _try(self, table: Table, columns: Sequence[Column], loaded: Loaded, *, noting: bool) -> Outcome:
-        """The client's statement over the loaded rows, in the shadow."""
+        """Execute the client's statement over the loaded rows, in the shadow."""
         session = self.session
 
         async def send() -> None:
@@ -171,7 +173,7 @@ class UpsertPortal(StatementPortal):
             return Outcome([], "", found, loaded.rows, loaded.rows.slice(0, 0))
 
     async def _candidates(self, table: Table, columns: Sequence[Column], loaded: Loaded) -> pa.Table:
-        """The rows that the statement would insert where it does nothing about conflicts among them."""
+        """The rows that the statement would insert without ON CONFLICT."""
         session, binding = self.session, self.binding
         statement = Statement(
             f"{self._source(columns)} ON CONFLICT DO NOTHING",
@@ -185,17 +187,19 @@ class UpsertPortal(StatementPortal):
         return rows_of(table, fresh.bodies)
 
     async def _propose(self, version: TableVersion, columns: Sequence[Column]) -> None:
-        """Make ready what is to be inserted."""
+        """Prepare the rows to insert."""
 
     async def _forget(self) -> None:
-        """Take back what `_propose` did."""
+        """Undo `_propose`."""
 
     async def _loaded(self, version: TableVersion) -> Loaded:
-        """What the statement needs of the table whether or not it conflicts."""
+        """The rows of the table that the statement needs, conflicts or not."""
         return nothing_loaded(version.table)
 
     def _beside(self, table: Table, functions: frozenset[int]) -> AbstractAsyncContextManager[object]:
-        """Around the statement: what it needs of other tables. The functions are those of the table's rules."""
+        """Surrounds the statement: copies rows of other tables that it needs. The functions are those of the table's
+        rules.
+        """
         return guarding_functions(self.session, functions, table.oid, filled=True)
 
     async def _send(self, columns: Sequence[Column]) -> None:
@@ -213,15 +217,15 @@ class UpsertPortal(StatementPortal):
 class UpsertQueryPortal(UpsertPortal):
     """INSERT … SELECT from the lake … ON CONFLICT: Spark computes the rows, into a table for PostgreSQL to read.
 
-    Where it cannot, and where functions of users are run, PostgreSQL carries out the statement as it is; what it reads
-    for that, and in subqueries of ON CONFLICT and RETURNING, is copied as for a query that it computes.
+    If Spark cannot, or if user-defined functions run, PostgreSQL executes the unchanged statement. Tables that it
+    reads for that, and in subqueries of ON CONFLICT and RETURNING, are copied as for a PostgreSQL query.
     """
 
     _reading: Reading
     _refusal: SluiceError | None = None
 
     async def _keep_proposed(self, table: Table, columns: Sequence[Column], outcome: Outcome) -> None:
-        """They are in a table, or what the statement reads may be in the shadow."""
+        """Nothing to keep: the rows are in a table, or the statement may read the shadow."""
 
     async def _propose(self, version: TableVersion, columns: Sequence[Column]) -> None:
         session, query = self.session, self.routed.query
@@ -248,7 +252,7 @@ class UpsertQueryPortal(UpsertPortal):
             self._refusal = refusal
 
     def _in_place(self) -> frozenset[int]:
-        """The tables that PostgreSQL reads itself, the target among them where it stands in the statement once more."""
+        """The tables that PostgreSQL reads itself, including the target if the statement names it again."""
         query = self.routed.query
         assert query is not None
         if self._refusal is not None:

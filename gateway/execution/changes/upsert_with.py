@@ -1,7 +1,7 @@
-"""WITH … INSERT … ON CONFLICT that reads what a query in WITH has changed of the same table (`with_parts.reads_late`).
+"""WITH … INSERT … ON CONFLICT whose query in WITH changes the same table (`with_parts.reads_late`).
 
-PostgreSQL begins that query when it meets the first conflict, by which it has locked a row. So the statement is not cut
-into parts, but carried out as a whole in the shadow, over all of the table's rows.
+PostgreSQL begins that query at the first conflict, after it has locked a row. So the statement is not split, but runs
+as a whole in the shadow, over all of the table's rows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _CMD_MERGE: Final = 5
 
 
 class UpsertWithPortal(UpsertQueryPortal):
-    """All that the statement changes are rows of one table."""
+    """All changes of the statement are of one table."""
 
     @property
     def _deletes(self) -> bool:

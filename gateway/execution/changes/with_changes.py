@@ -1,14 +1,11 @@
-"""WITH queries of which some change data, one after another: what each returns becomes a table of the session's own,
-from which the others read.
+"""Executes data-modifying WITH queries one after another; each result becomes a temporary table for the others.
 
-As in PostgreSQL all of them see the tables as they were before (`gateway.transaction.transaction.Parts`), and so of the
-others only what is returned. Of two that change the same row the second passes it over
-(`gateway.session.visibility.left_by_parts`). Foreign keys are looked at when all is done, and only then the client gets
-its answer.
+As in PostgreSQL, all of them see the tables as before (`gateway.transaction.transaction.Parts`), and of each other
+only the returned rows. If two change the same row, the second skips it (`gateway.session.visibility.left_by_parts`).
+Foreign keys are checked at the end, before the client gets an answer.
 
-In a block that has deferred changes of schemas (`gateway.transaction.transactional_ddl`), these tables are outside of
-any window, and parts that touch no table of the lake touch no other table either
-(`gateway.statement.statement_windows`).
+In a block with deferred changes (`gateway.transaction.transactional_ddl`), these tables are outside of windows, and
+parts without a lake table read no other table either (`gateway.statement.statement_windows`).
 """
 
 from __future__ import annotations
@@ -104,7 +101,7 @@ class WithChangesPortal(StatementPortal):
             await answers.close()
 
     async def carry_out(self) -> None:
-        """Every part, on the tables as they are now."""
+        """Execute every part, on the present tables."""
         session, lake, query = self.session, self.routed.lake, self.routed.query
         assert query is not None
         self.tables.clear()
@@ -112,7 +109,7 @@ class WithChangesPortal(StatementPortal):
         await use(session, lake, found, self.analysis.mark, self.analysis.mark, self.analysis.views)
         session.transaction.parts = parts = Parts(found)
         text = self.analysis.taken_apart(with_text)
-        places, done = order(query, text), dict[str, str]()  # by name, what stands in place of each
+        places, done = order(query, text), dict[str, str]()  # by name, the replacement of each query
         for common in places.before:
             await self._common(common, done)
         read = _read(done, query.replaced(cteList=()))
@@ -122,7 +119,7 @@ class WithChangesPortal(StatementPortal):
         await session.transaction.validate_now(parts.late)
 
     async def _common(self, common: Common, done: dict[str, str]) -> None:
-        """Carry one of the WITH queries out, which may read what others have returned."""
+        """Execute one of the WITH queries, which may read others' results."""
         text, name, read = common.text, common.name, _read(done, common.query)
         sql = await thought(self.session, len(text.body), _with, read, text.body)
         if not common.changes:
@@ -139,7 +136,7 @@ class WithChangesPortal(StatementPortal):
             done[name] = f"{text.head} AS ({table})"
 
     async def part(self, sql: str, number: int) -> str | None:
-        """Carry one of them out; the query that gives what it has returned, None where it returns nothing."""
+        """Execute one part; return the query of its result, None if it returns nothing."""
         session, statement, table = self.session, f"{OWN}_with_{number}", f"pg_sluice_with_{number}"
         analysis = await self._analyse(sql, statement)
         fields = analysis.columns or ()
@@ -179,7 +176,7 @@ class WithChangesPortal(StatementPortal):
         return f"SELECT {', '.join(shown)} FROM pg_temp.{table}"
 
     async def _relay_part(self, sql: str, table: str | None) -> None:
-        """One that touches no lake table."""
+        """Execute a part that touches no lake table."""
         if table is not None:
             sql = f"WITH part AS ({sql}) INSERT INTO pg_temp.{table} SELECT * FROM part"
         binding, types = self.binding, self.analysis.parameter_types
@@ -202,7 +199,7 @@ class WithChangesPortal(StatementPortal):
             await self._forget(statement)
 
     def _raw(self, sql: str, statement: str) -> bytes:
-        """What to send in a simple query: the statement, or where it has parameters, for EXECUTE, what executes it."""
+        """The text for a simple query: the statement, or an EXECUTE of it if it has parameters."""
         values = self.binding.canonical
         if values:
             listed = ", ".join("NULL" if each.text is None else _literal(each.text) for each in values)
@@ -225,7 +222,7 @@ class WithChangesPortal(StatementPortal):
         return Binding(statement, binding.parameters, binding.parameter_formats, formats, binding.canonical, raw)
 
     async def _forget(self, statement: str) -> None:
-        """Close the part's prepared statement, and its portal, in whatever state the backend is."""
+        """Close the part's prepared statement, and its portal, in any state of the backend."""
         backend = self.session.backend
         messages = (frontend.Close(b"P", ""), frontend.Close(b"S", statement), frontend.Sync())
         backend.send(b"".join(message.encode() for message in messages))
@@ -236,13 +233,13 @@ class WithChangesPortal(StatementPortal):
 
 
 def _read(done: Mapping[str, str], query: Node) -> dict[str, str]:
-    """Of what is done, what a query reads."""
+    """The finished queries that a query reads."""
     names = common_names(query)
     return {name: text for name, text in done.items() if name in names}
 
 
 def _with(read: Mapping[str, str], sql: str, *, recursive: bool = False) -> str:
-    """The statement with these before it, which may itself begin with WITH."""
+    """The statement preceded by these WITH queries; it may begin with WITH itself."""
     if not read:
         return sql
     inner = with_text(sql) if begins_with_with(sql) else WithText(recursive=False, commons=(), main=sql)

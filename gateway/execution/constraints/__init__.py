@@ -1,1 +1,1 @@
-"""Keys, references and CHECKs over rows of the lake."""
+"""Checks of keys, foreign keys and CHECKs over lake rows."""

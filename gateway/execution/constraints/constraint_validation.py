@@ -1,7 +1,7 @@
-"""What a new constraint demands of rows that are there: PostgreSQL looked at an empty shadow, Spark looks at the lake.
+"""Validates new constraints over existing rows: PostgreSQL has checked only an empty shadow, Spark checks the lake.
 
-Contract: `meet` runs the query that the catalog has for each noted constraint (catalog/sql/obligations.sql), and raises
-PostgreSQL's own error for an offending row. What others commit between that look and COMMIT is looked at again then.
+Contract: `meet` runs the catalog's query for each obligation (catalog/sql/obligations.sql), and raises PostgreSQL's
+error for an offending row. COMMIT checks again what other transactions have committed since.
 """
 
 from __future__ import annotations
@@ -40,15 +40,16 @@ if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
 
 _IS_THERE: Final = "SELECT FROM pg_catalog.{} WHERE oid OPERATOR(pg_catalog.=) $1::pg_catalog.int8::pg_catalog.oid"
-# Kinds whose errors name a column, and no constraint.
+# Kinds whose errors name a column, not a constraint.
 _OF_COLUMN: Final = frozenset({"dc", "dn"})
 
 
 @dataclass(frozen=True, slots=True)
 class Obligation:
-    """A constraint to be looked at, or, by its OID below 0, a UNIQUE index.
+    """A constraint to check, or, by its OID below 0, a UNIQUE index.
 
-    `kind` is pg_constraint.contype, of a domain with `d` before it; `query` gives a row where it does not hold.
+    `kind` is pg_constraint.contype, of a domain with `d` before it; `query` returns a row if the constraint is
+    violated.
     """
 
     constraint: int
@@ -63,20 +64,20 @@ class Obligation:
 
     @property
     def identity(self) -> tuple[int, str, str]:
-        """What it is, however often the change that made it is carried out."""
+        """Identifies it, however often its change is repeated."""
         return self.relid, self.kind, self.name
 
     @property
     def place(self) -> tuple[int, int]:
-        """Which constraint, over which table: one of a domain's is over many."""
+        """The constraint together with its table: a domain's is over many tables."""
         return self.constraint, self.relid
 
     def is_of(self, relid: int, name: str) -> bool:
-        """Whether it is the constraint of that name, of that table."""
+        """Whether it is the table's constraint of that name."""
         return (self.relid, self.name) == (relid, name)
 
     def violation(self, key: Sequence[str | None] | None) -> SluiceError:
-        """PostgreSQL's error for the offending key; None where that is not told."""
+        """PostgreSQL's error for the offending key; None if the key is not shown."""
         values = ", ".join("null" if value is None else value for value in key or ())
         found = "Key" if key is None else f"Key ({', '.join(self.columns)})=({values})"
         if self.kind == "n":
@@ -122,7 +123,7 @@ class Obligation:
 
 
 def nulls_found(schema: str, table: str, column: str) -> SluiceError:
-    """PostgreSQL's error for rows without a value in a column that is to have one in each."""
+    """PostgreSQL's error for NULLs in a column that becomes NOT NULL."""
     message = f'column "{column}" of relation "{table}" contains null values'
     return SluiceError(SqlState.NOT_NULL_VIOLATION, message, schema=schema, table=table, column=column)
 
@@ -150,14 +151,14 @@ def _obligation(found: dict[str, Any]) -> Obligation:
 
 
 async def meet(session: SessionContext, wanted: Sequence[Obligation]) -> None:
-    """Look at the rows that the transaction sees, and let COMMIT look again where others have changed them since."""
+    """Check the rows that the transaction sees, and let COMMIT check again what others have changed since."""
     for each in wanted:
         look_again_at_commit(session, each, await look(session, each))
     await vouch(session, wanted)
 
 
 def look_again_at_commit(session: SessionContext, met: Obligation, read_at: Mapping[int, int]) -> None:
-    """Where others have changed one of these tables since that snapshot of it."""
+    """Let COMMIT check again if other transactions have changed one of these tables since that snapshot of it."""
 
     async def again() -> None:
         if await is_there(session, met):
@@ -168,14 +169,14 @@ def look_again_at_commit(session: SessionContext, met: Obligation, read_at: Mapp
 
 
 async def is_there(session: SessionContext, met: Obligation) -> bool:
-    """Whether the transaction still has the constraint: what is rolled back to a savepoint demands nothing."""
+    """Whether the transaction still has the constraint, which a savepoint may have undone."""
     kind = "pg_class" if met.constraint < 0 else "pg_constraint"
     [result] = await session.backend.run(Statement(_IS_THERE.format(kind), (str(abs(met.constraint)),)))
     return bool(result.rows)
 
 
 async def vouch(session: SessionContext, met: Sequence[Obligation]) -> None:
-    """No row offends against these."""
+    """Confirm that no row violates these."""
     if met:
         listed = number_array(each.constraint for each in met)
         await session.backend.run(catalog_calls.vouch(listed))
@@ -183,8 +184,9 @@ async def vouch(session: SessionContext, met: Sequence[Obligation]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What PostgreSQL is asked where Spark cannot tell: whether a row of the table meets the condition. `types` are
-    those of its columns, by name."""
+    """PostgreSQL's part, if Spark cannot decide: whether a row of the table satisfies the condition. `types` are those
+    of its columns, by name.
+    """
 
     version: TableVersion
     types: Mapping[str, str]
@@ -193,8 +195,9 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A look that is to be made: `read_at` are the tables that are read, each with its snapshot; neither a `query` nor
-    a `question` where there are no rows. `types` are those of the key."""
+    """A prepared check: `read_at` are the tables that it reads, each with its snapshot; without rows, neither `query`
+    nor `question` is set. `types` are those of the key.
+    """
 
     wanted: Obligation
     read_at: dict[int, int]
@@ -206,13 +209,14 @@ class Look:
 
 
 async def prepare_look(session: SessionContext, wanted: Obligation) -> Look:
-    """What PostgreSQL has to say for a look."""
+    """Prepare a check by asking PostgreSQL what it needs."""
     with session.transaction.reading_newest():
         analysis = await analyse(session.backend, wanted.query, name=OWN, sync=True)
         routed = await route(session, analysis)
-        # PostgreSQL has said who may make the constraint. It asks for no right to read the rows, and plans no query.
+        # PostgreSQL has checked who may make the constraint. It requires no right to read the rows, and plans no
+        # query.
         reading = await read(session, analysis, Binding(), routed.lake, explain=False, scans=False)
-    asked = await thought(session, analysis.tree.size, past_policies, routed.query)  # all rows have to meet it
+    asked = await thought(session, analysis.tree.size, past_policies, routed.query)  # all rows must satisfy it
     versions = reading.versions.values()
     query = question = None
     if reading.versions[wanted.relid].files:
@@ -234,7 +238,7 @@ async def prepare_look(session: SessionContext, wanted: Obligation) -> Look:
 async def _question(
     session: SessionContext, wanted: Obligation, query: Node | None, version: TableVersion, refusal: SluiceError
 ) -> Question:
-    """In place of what Spark refuses; raises that where PostgreSQL cannot be asked either."""
+    """The question that replaces what Spark refuses; raises the refusal if PostgreSQL cannot be asked either."""
     assert query is not None
     if (
         wanted.kind != "c"
@@ -246,13 +250,12 @@ async def _question(
 
 
 async def look(session: SessionContext, wanted: Obligation, progress: Progress | None = None) -> dict[int, int]:
-    """Raise the violation where there is one; else the tables that were read, each with its snapshot."""
+    """Raise the violation if there is one; otherwise return the tables that were read, each with its snapshot."""
     return await make_look(session, await prepare_look(session, wanted), progress)
 
 
 async def make_look(session: SessionContext, prepared: Look, progress: Progress | None = None) -> dict[int, int]:
-    """`look`, as it was prepared. `progress`, whose step is known, is told what is to be looked at, and when that is
-    done."""
+    """`look`, as prepared. `progress`, whose step is known, is told the subject, and the end of the check."""
     question = prepared.question
     if prepared.query is None and question is None:
         return prepared.read_at
@@ -273,7 +276,7 @@ async def make_look(session: SessionContext, prepared: Look, progress: Progress 
 
 
 async def _found(session: SessionContext, query: RunnableQuery, types: Sequence[int]) -> list[str | None] | None:
-    """The first row of the query, as text; None where it has none."""
+    """The first row of the query, as text; None without rows."""
     stream = await session.gateway.engine.stream(query, session.tag)
     try:
         async for batch in stream:

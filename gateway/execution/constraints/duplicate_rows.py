@@ -1,4 +1,4 @@
-"""What REFRESH MATERIALIZED VIEW CONCURRENTLY says of rows that are there twice: it cannot tell them apart."""
+"""Finds duplicate rows for REFRESH MATERIALIZED VIEW CONCURRENTLY, which cannot distinguish them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DIGEST_BYTES: Final = 16
 
 
 async def duplicate_row(session: SessionContext, version: TableVersion) -> str | None:
-    """The first row without NULLs that has been there already, as PostgreSQL writes a row; None where none has."""
+    """The first duplicate row without NULLs, as PostgreSQL writes a row; None if there is none."""
     seen: set[bytes] = set()
     async for batch in live_rows_aside(session.gateway.data_path, version):
         for row in zip(*_cells(version.table, batch), strict=True):
@@ -36,7 +36,7 @@ async def duplicate_row(session: SessionContext, version: TableVersion) -> str |
 
 
 def _cells(table: Table, batch: pa.RecordBatch) -> list[list[bytes | None]]:
-    """The columns as PostgreSQL's text: rows that it takes for the same have the same."""
+    """The columns as PostgreSQL's text: rows that it considers equal have the same text."""
     settings = OutputSettings()
     found = []
     for column, array in zip(table.columns, batch.columns, strict=True):

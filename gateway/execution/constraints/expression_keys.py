@@ -1,7 +1,6 @@
-"""Keys over expressions, or over some rows only: what rows have as a key, computed by Spark.
+"""Keys over expressions, and of partial indexes: Spark computes them.
 
-Of files that are committed, what is computed is kept: a file's rows never change, and those that go have their
-positions in its delete files.
+Results for committed files are kept: a file's rows never change, and deleted rows are in delete files.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from storage.indexes.sidecars import key_columns
 if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
 
-# Rows whose keys a gateway keeps.
+# Rows whose keys a gateway keeps in memory.
 _KEPT_ROWS_MAX: Final = 1_000_000
 
 
@@ -31,7 +30,7 @@ _kept: Final = LRUCache[tuple[object, str], pa.Table](_KEPT_ROWS_MAX, getsizeof=
 
 
 def columns_of(table: Table, key: Key | ComputedKey) -> Sequence[Column]:
-    """The columns that keys are made of."""
+    """The columns of which keys are made."""
     if isinstance(key, ComputedKey):
         return key_columns(key.form)
     return [table.column(attnum) for attnum in key.attnums]
@@ -40,10 +39,10 @@ def columns_of(table: Table, key: Key | ComputedKey) -> Sequence[Column]:
 async def given_keys(
     session: SessionContext, table: Table, key: Key | ComputedKey, files: Sequence[LiveFile]
 ) -> Given | None:
-    """The keys that are not in the files themselves; None where they are."""
+    """The keys that files do not contain themselves; None if they contain them."""
     if not isinstance(key, ComputedKey):
         return None
-    # Columns of another type have other IDs, and files of their own.
+    # A column of another type has another ID, and other files.
     form = (key.form, table.columns)
     found = {each.file.path: _kept.get((form, each.file.path)) for each in files}
     missing = [each.file for each in files if found[each.file.path] is None]
@@ -57,6 +56,6 @@ async def given_keys(
 
 
 def check_computable(session: SessionContext, table: Table) -> None:
-    """0A000 where a UNIQUE index of the table is over what Spark cannot compute."""
+    """Raise 0A000 if Spark cannot compute a UNIQUE index of the table."""
     for key in table.computed_keys:
         keys_query(session.gateway, table, key.form)

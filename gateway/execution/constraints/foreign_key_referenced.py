@@ -1,9 +1,8 @@
-"""FOREIGN KEY: what goes takes its referring rows along, or stays.
+"""FOREIGN KEY, the referenced side: checks rows that reference removed keys, and finds the actions for them.
 
-Looked at is what is committed by now and what the transaction itself has. A deletion waits for who has come to refer to
-its rows (`new_references`), and the other way round, by locks on the rows; what has no such locks, bulk, is found at
-COMMIT, when both tables are locked (`Transaction.validate`).
-Source: PostgreSQL's ri_triggers.c for messages, and for when an action is carried out.
+It reads what is committed now and the transaction's own rows. Row locks make a deletion wait for new references to its
+rows, and the reverse. Bulk changes have no such locks; they are checked at COMMIT, when both tables are locked
+(`Transaction.validate`). Source: PostgreSQL's ri_triggers.c for messages, and for when an action is executed.
 """
 
 from __future__ import annotations
@@ -39,9 +38,9 @@ _REFERRING: Final = "SELECT pg_sluice.referring($1::bigint::pg_catalog.oid)"
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """Keys of a table's that a statement took away, each once, with the columns that they are made of.
+    """Distinct keys of a table that a statement removed, with their columns.
 
-    `replaced` are the new ones in parallel, where the statement gave the rows others.
+    `replaced` has the new keys in parallel, if the statement updated the rows.
     """
 
     keys: pa.Array
@@ -61,21 +60,22 @@ class Consequence:
 
 
 async def still_referenced(session: SessionContext, consequence: Consequence, child: Table) -> SluiceError:
-    """What PostgreSQL says where the action itself made rows refer to the key again."""
+    """PostgreSQL's error if the action itself made rows reference the key again."""
     row = consequence.gone.columns.slice(int(consequence.found.wanted[0]), 1)
     return await _still_referenced(session, consequence.parent, child, consequence.foreign_key, Action.NO_ACTION, row)
 
 
 async def renewed(session: SessionContext, consequence: Consequence) -> Consequence:
-    """The same with the referring rows that are there by now; the parent's change is staged."""
+    """The same with the present referencing rows; the parent's change is staged."""
     child = await current(session, consequence.foreign_key.child, None)
     found = await _children(session, consequence.parent, consequence.foreign_key, consequence.gone, child, child.files)
     return replace(consequence, found=found)
 
 
 async def referring(session: SessionContext, table: Table, assigned: Collection[int] | None) -> list[ForeignKey]:
-    """The foreign keys that refer to columns that a statement deletes (None) or assigns, in the order in which
-    PostgreSQL's triggers follow them."""
+    """The foreign keys that reference columns which a statement deletes (None) or assigns, in the order of
+    PostgreSQL's triggers.
+    """
     if not table.keys:
         return []
     [result] = await session.backend.run(Statement(_REFERRING, (str(table.oid),)))
@@ -87,10 +87,10 @@ async def referring(session: SessionContext, table: Table, assigned: Collection[
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """Rows of `version` that a change, which is staged, deletes or replaces, by the path of their data file.
+    """Rows of `version` that a staged change deletes or replaces, by the path of their data file.
 
-    `updated`: they were given other values; `sources` pairs these with them, where that is known, and has NULL for
-    other new rows. `mixed`: of rows that are not paired, nobody knows which were deleted and which updated.
+    `updated`: they got other values; `sources` pairs these with them, if known, and has NULL for other new rows.
+    `mixed`: of unpaired rows, it is unknown which were deleted and which updated.
     """
 
     version: TableVersion
@@ -101,7 +101,7 @@ class Replaced:
     mixed: bool = False
 
     def parts(self) -> list[Replaced]:
-        """Those that were given other values, and those that are no more, where that is known."""
+        """The updated rows and the deleted ones, if known."""
         if self.sources is None or self.sources.num_rows - self.sources["position"].null_count == self.count:
             return [self]
         files = pc.cast(self.sources["file"], pa.string())
@@ -116,7 +116,7 @@ class Replaced:
 
     @property
     def count(self) -> int:
-        """How many rows."""
+        """The number of rows."""
         return sum(map(len, self.rows.values()))
 
 
@@ -127,15 +127,15 @@ def _without_empty(rows: Mapping[str, npt.NDArray[np.int64]]) -> Mapping[str, np
 async def consequence(
     session: SessionContext, replaced: Replaced, foreign_key: ForeignKey, *, late: bool, restricting: bool
 ) -> Consequence | None:
-    """What a foreign key does about rows that are gone; None where it does nothing.
+    """The action of a foreign key on removed rows; None if there is none.
 
-    Raises 23503 or 23001 where it forbids that. Where it is `late`, it does so when it is validated, and where it is
-    not `restricting` now, RESTRICT too.
+    Raises 23503 or 23001 if it forbids the removal. A `late` one is checked at its validation instead; so is RESTRICT,
+    unless `restricting`.
     """
     table = replaced.version.table
     action = foreign_key.on_update if replaced.updated else foreign_key.on_delete
     gone = await asyncio.to_thread(_gone, session.gateway.data_path, replaced, foreign_key)
-    # Only NO ACTION asks whether another row has got the key by now.
+    # Only NO ACTION checks whether another row has got the key.
     if replaced.updated and (action is Action.NO_ACTION or gone.replaced is None):
         gone = await _without_present(session, await current(session, table.oid, None), foreign_key, gone)
     if not len(gone.keys):
@@ -168,14 +168,15 @@ async def consequence(
 
 
 def follows_rows(foreign_key: ForeignKey, *, mixed: bool) -> bool:
-    """Whether it has to be known which row became which for what the foreign key does about a change of keys, or, where
-    they are `mixed`, which rows are no more."""
+    """Whether the foreign key's action needs pairs of old and new rows after a change of keys, or, for `mixed` rows,
+    which were deleted.
+    """
     same = foreign_key.on_update is foreign_key.on_delete and set(foreign_key.set_attnums) >= set(foreign_key.attnums)
     return foreign_key.on_update is Action.CASCADE or (mixed and not same)
 
 
 def _gone(data_path: str, changed: Replaced, foreign_key: ForeignKey) -> Gone:
-    """The referred columns of the rows, where they are not as they were. Blocking."""
+    """The referenced columns of rows whose values have changed. Blocking."""
     version, rows, sources, table = changed.version, changed.rows, changed.sources, changed.version.table
     columns = [table.column(attnum) for attnum in foreign_key.parent_attnums]
     files = {file.path: file for file in version.files}
@@ -205,8 +206,9 @@ def _gone(data_path: str, changed: Replaced, foreign_key: ForeignKey) -> Gone:
 
 
 def _is_same(old: pa.RecordBatch, new: pa.RecordBatch) -> pa.BooleanArray:
-    """Where the rows have the same values to the last bit. Keys that are equal may still be others, as 1.0 and 1.00,
-    and PostgreSQL's actions follow them (`ri_KeysEqual` in ri_triggers.c)."""
+    """Whether the rows have the same values to the last bit. Equal keys may differ, like 1.0 and 1.00, and
+    PostgreSQL's actions follow that (`ri_KeysEqual` in ri_triggers.c).
+    """
     same = pa.repeat(pa.scalar(True), len(old))
     for before, after in zip(old.columns, new.columns, strict=True):
         same = pc.and_(same, pc.fill_null(pc.equal(_bits(before), _bits(after)), False))
@@ -214,7 +216,7 @@ def _is_same(old: pa.RecordBatch, new: pa.RecordBatch) -> pa.BooleanArray:
 
 
 def _bits(array: pa.Array) -> pa.Array:
-    """Floats as integers: -0 is no 0 then, and NaN is NaN."""
+    """Floats as integers: -0 then differs from 0, and NaN equals NaN."""
     return array.view(f"int{array.type.bit_width}") if pa.types.is_floating(array.type) else array
 
 
@@ -252,7 +254,7 @@ async def _children(  # noqa: PLR0917
     child: Current,
     files: Sequence[LiveFile],
 ) -> Found:
-    """The rows of the child that refer to keys that are gone."""
+    """The child's rows that reference removed keys."""
     columns = [child.table.column(attnum) for attnum in foreign_key.attnums]
     parents = [parent.column(attnum) for attnum in foreign_key.parent_attnums]
     return await asyncio.to_thread(_find, session.gateway.data_path, child.table, columns, files, parents, gone)
@@ -278,7 +280,7 @@ async def _validate(  # noqa: PLR0917
     seen: Collection[int | None],
     said: Action,
 ) -> None:
-    """At the end: nobody refers to a key that is gone, or has come to since; it may be there again."""
+    """At COMMIT: check that no row references a removed key, unless the key exists again."""
     parent = await current(session, parent_oid, None)
     rest = await _without_present(session, parent, foreign_key, gone)
     if not len(rest.keys):

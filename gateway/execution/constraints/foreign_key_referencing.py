@@ -1,10 +1,9 @@
-"""FOREIGN KEY: what new rows refer to is there, and stays until the transaction ends.
+"""FOREIGN KEY, the referencing side: checks that keys of new rows exist, and locks the referenced rows.
 
-The rows that are referred to are locked FOR KEY SHARE, as PostgreSQL does: so a new reference waits for an uncommitted
-deletion of its key, and a deletion for an uncommitted reference. Of very many rows nothing is locked; then whoever
-commits second finds the other's at COMMIT, when both tables are locked (`Transaction.validate`). A row that somebody
-replaces meanwhile leaves its locks behind, so its key is locked besides.
-Source: PostgreSQL's ri_triggers.c.
+These are locked FOR KEY SHARE, as in PostgreSQL. So a new reference waits for an uncommitted deletion of its key, and
+a deletion for an uncommitted reference. Very many rows are not locked; then the transaction that commits second finds
+the conflict, when both tables are locked (`Transaction.validate`). A replaced row leaves its locks behind, so its key
+is locked too. Source: PostgreSQL's ri_triggers.c.
 """
 
 from __future__ import annotations
@@ -43,11 +42,11 @@ async def keep_references(
     *,
     staged: bool = False,
 ) -> None:
-    """Raise 23503 where new rows of the change refer to what is not there. Of one that is `staged` already, some may be
-    gone again: those may refer to anything.
+    """Raise 23503 if new rows of the change reference missing keys. Rows of a `staged` change that are deleted since
+    do not count.
 
-    `assigned` are the columns that the statement has set (None: all); `deferred` are the constraints, by OID, to be
-    looked at when the transaction commits.
+    `assigned` are the columns that the statement has set (None: all); `deferred` are the constraints, by OID, to check
+    at COMMIT.
     """
     for foreign_key in table.foreign_keys:
         if assigned is not None and set(foreign_key.attnums).isdisjoint(assigned):
@@ -85,15 +84,16 @@ async def keep_references(
 
 
 def _as_it_is(child: Table, foreign_key: ForeignKey) -> ForeignKey | None:
-    """The table's foreign key as it is by now: the transaction may have renamed it, or dropped it (None)."""
+    """The table's foreign key at present: the transaction may have renamed it, or dropped it (None)."""
     demanded = (foreign_key.attnums, foreign_key.parent, foreign_key.parent_attnums)
     alike = (each for each in child.foreign_keys if (each.attnums, each.parent, each.parent_attnums) == demanded)
     return next(alike, None)
 
 
 async def refuse_missing(session: SessionContext, table: Table, added: RowChange) -> None:
-    """Raise 23503 where rows that others have committed, and that the transaction adds to what it has made of a table,
-    refer to what it has deleted. They are not staged yet."""
+    """Raise 23503 if committed rows of others, which the transaction merges into its own table, reference keys that it
+    has deleted. They are not staged yet.
+    """
     now = await current(session, table.oid, added)
     new = _of(now, added)
     for foreign_key in table.foreign_keys:
@@ -104,22 +104,23 @@ async def refuse_missing(session: SessionContext, table: Table, added: RowChange
 
 
 def _of(table: Current, change: RowChange) -> list[LiveFile]:
-    """The files that a change has added, with what is deleted of them by now."""
+    """The files that a change has added, with their deleted rows at present."""
     paths = {file.path for file in change.data_files}
     return [each for each in table.files if each.file.path in paths]
 
 
 def _own(table: Current) -> list[LiveFile]:
-    """What the transaction itself has written."""
+    """The transaction's own files."""
     return [each for each in table.files if each.file.data_file_id is None]
 
 
 async def _hold(
     session: SessionContext, table: Table, foreign_key: ForeignKey, new: Sequence[LiveFile], pending: RowChange | None
 ) -> int:
-    """Look up what new rows refer to, and lock it. Returns the last snapshot that had changed the other table then.
+    """Look up the keys that new rows reference, and lock them. Returns the last snapshot that had changed the other
+    table then.
 
-    Above READ COMMITTED, a row that others have deleted since the transaction's snapshot is a 40001.
+    Above READ COMMITTED, a row that others have deleted since the transaction's snapshot raises 40001.
     """
     transaction, data_path = session.transaction, session.gateway.data_path
     parent = await current(session, foreign_key.parent, pending, at=await transaction.visible_snapshot(()))
@@ -142,8 +143,9 @@ async def _hold(
 
 @dataclass(frozen=True, slots=True)
 class _Looked:
-    """The first row that refers to nothing (its key's columns), and the published rows that are referred to: their data
-    files' numbers and their positions, and the keys, in any order. Of more than `ROWS_MAX` rows, these are not all."""
+    """The first row without a referenced row (its key's columns), and the published referenced rows: their data files'
+    numbers, positions and keys, in any order. Above `ROWS_MAX` rows, these are incomplete.
+    """
 
     missing: pa.RecordBatch | None
     rows: npt.NDArray[np.int64]
@@ -165,7 +167,7 @@ def _look_up(
         if len(missing):
             return _Looked(chunk.columns.slice(int(places[missing].min()), 1), rows, keys)
         if rows.shape[1] <= ROWS_MAX:
-            # The transaction's own rows nobody else can see.
+            # Other sessions cannot see the transaction's own rows.
             numbers = [-1 if each.file.data_file_id is None else file_number(each.file.path) for each in found.files]
             here = np.stack((np.array(numbers, np.int64)[found.file_numbers], found.positions))
             published = here[0] >= 0

@@ -1,9 +1,9 @@
-"""PRIMARY KEY and UNIQUE: no two live rows of the lake have one key, whatever way they came in.
+"""PRIMARY KEY and UNIQUE: checks that no two live rows of the lake have the same key.
 
-A statement's new rows are in files already, which nobody sees yet. Their keys are claimed, so that another transaction
-that writes one of them waits, as at a unique index; then they are looked up among what is committed by now and what the
-transaction itself has. Bulk is not claimed: whatever was committed to the table after the look is looked at again at
-COMMIT, when the table is locked (`Transaction.validate`). Deferred constraints are looked at then only.
+A statement's new rows are already in unpublished files. Their keys are claimed, so that another transaction with one
+of them waits, as at a unique index. Then they are looked up in committed rows and in the transaction's own. Bulk
+changes claim nothing: COMMIT looks up again what was committed to the table since, when the table is locked
+(`Transaction.validate`). Deferred constraints are checked only then.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ async def keep_keys(
     assigned: Collection[int] | None,
     deferred: Collection[int],
 ) -> None:
-    """Raise 23505 where the change, which is not staged yet, breaks a key of the table.
+    """Raise 23505 if the change, which is not staged yet, violates a key of the table.
 
-    `assigned` are the columns that the statement has set (None: all); `deferred` are the constraints, by OID, to be
-    looked at when the transaction commits.
+    `assigned` are the columns that the statement has set (None: all); `deferred` are the constraints, by OID, to check
+    at COMMIT.
     """
     keys: list[Key | ComputedKey] = [
         *(key for key in table.keys if assigned is None or not set(key.attnums).isdisjoint(assigned)),
@@ -53,7 +53,7 @@ async def keep_keys(
     if not keys or not change.data_files:
         return
     if table.materialized:
-        keys.sort(key=lambda key: key.oid)  # in the order in which PostgreSQL makes the indexes anew
+        keys.sort(key=lambda key: key.oid)  # in the order in which PostgreSQL rebuilds the indexes
     soon = [key for key in keys if key.oid not in deferred]
     new = [LiveFile(file) for file in change.data_files]
     small = sum(file.record_count for file in change.data_files) <= CLAIMS_MAX
@@ -79,8 +79,9 @@ async def keep_keys(
 
 
 async def refuse_duplicates(session: SessionContext, table: Table, added: RowChange) -> None:
-    """Raise 23505 where rows that others have committed, and that the transaction adds to what it has made of a table,
-    have a key that is there. They are not staged yet."""
+    """Raise 23505 if committed rows of others, which the transaction merges into its own table, have an existing key.
+    They are not staged yet.
+    """
     now, paths = await current(session, table.oid, added), {file.path for file in added.data_files}
     new = [each for each in now.files if each.file.path in paths]
     others = [each for each in now.files if each.file.path not in paths]
@@ -102,7 +103,7 @@ def _chunks(
 async def _check(
     session: SessionContext, key: Key | ComputedKey, change: RowChange, now: Current, chunks: Sequence[KeyChunk] | None
 ) -> Current:
-    """Raise 23505 for a duplicate; one in a row that somebody is about to delete is waited for."""
+    """Raise 23505 for a duplicate; wait for a transaction that is about to delete the existing row."""
     own = {file.path for file in change.data_files}
     waited: set[tuple[int, int]] = set()
     while True:
@@ -123,8 +124,9 @@ async def _check(
 
 
 async def _taken(session: SessionContext, table: Table, key: Key | ComputedKey, found: Duplicate) -> SluiceError:
-    """The key is there. Who had looked, and had not seen it, is at odds with who has committed it since: that is how
-    PostgreSQL says it to SERIALIZABLE."""
+    """The error for an existing key. In SERIALIZABLE, a transaction that had looked for the key before another
+    committed it gets PostgreSQL's serialization failure.
+    """
     published = None if found.file is None else found.file.data_file_id
     if published is not None and await session.transaction.unseen(table.oid, published):
         return SluiceError(
@@ -143,7 +145,7 @@ async def _duplicate_key(
 
 
 async def _validate(session: SessionContext, oid: int, key: Key | ComputedKey, seen: Collection[int | None]) -> None:
-    """The transaction's own rows, against those committed by others that it has not seen yet."""
+    """Check the transaction's own rows against rows that others have committed since."""
     now = await current(session, oid, None)
     own = [each for each in now.files if each.file.data_file_id is None]
     others = [each for each in now.files if each.file.data_file_id is not None and each.file.data_file_id not in seen]
@@ -165,7 +167,7 @@ async def _duplicate(  # noqa: PLR0917
     others: Sequence[LiveFile],
     chunks: Iterable[KeyChunk] | None = None,
 ) -> Duplicate | None:
-    """The first new row with a key that is there; `chunks` are the keys of the new rows, where they are at hand."""
+    """The first new row with an existing key; `chunks` are the new rows' keys, if computed."""
     given = await given_keys(session, table, key, [*new, *others])
 
     def look() -> Duplicate | None:
@@ -177,7 +179,7 @@ async def _duplicate(  # noqa: PLR0917
 
 
 class DuplicateKeyError(SluiceError):
-    """PostgreSQL's error for a key that is there already; `row` has its columns. `repeated`: two new rows have it."""
+    """PostgreSQL's error for an existing key; `row` has its columns. `repeated`: two new rows have it."""
 
     def __init__(self, table: Table, key: Key | ComputedKey, row: pa.RecordBatch, *, repeated: bool) -> None:
         labels = key.labels if isinstance(key, ComputedKey) else None
@@ -196,7 +198,7 @@ class DuplicateKeyError(SluiceError):
         self._described = described
 
     def of_index(self) -> SluiceError:
-        """The same as PostgreSQL says it where an index is made of rows that are all there already."""
+        """PostgreSQL's error for the same when it builds an index over existing rows."""
         return SluiceError(
             SqlState.UNIQUE_VIOLATION,
             f'could not create unique index "{self._key.name}"',
@@ -207,7 +209,7 @@ class DuplicateKeyError(SluiceError):
         )
 
     async def place(self, session: SessionContext, table: Table, files: Sequence[DataFile]) -> int:
-        """The number, from 0, of the row in new files that came too late."""
+        """The number, from 0, of the duplicate row among the rows of new files."""
         given = await given_keys(session, table, self._key, [LiveFile(file) for file in files])
         return await asyncio.to_thread(self._place, session.gateway.data_path, table, files, given)
 
@@ -225,7 +227,7 @@ class DuplicateKeyError(SluiceError):
 
 
 def described_key(table: Table, attnums: Sequence[int], row: pa.RecordBatch) -> str:
-    """A key as PostgreSQL's details spell it: `(a, b)=(1, x)`; `row` has its columns, in one row."""
+    """A key as PostgreSQL's details write it: `(a, b)=(1, x)`; `row` has its columns, in one row."""
     return _described([table.column(attnum) for attnum in attnums], row)
 
 

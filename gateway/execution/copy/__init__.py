@@ -1,1 +1,1 @@
-"""COPY in both directions."""
+"""COPY of lake tables in both directions."""

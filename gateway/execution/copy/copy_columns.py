@@ -1,4 +1,4 @@
-"""The columns that COPY takes or gives, in the data's order: those that it names, or all but the generated ones."""
+"""The columns that COPY reads or writes, in the data's order: the named ones, or all but the generated ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from catalog.model import Column, Table
 
 
 def copied_columns(table: Table, names: Sequence[str] | None, generated: Collection[int]) -> list[Column]:
-    """Those of a table PostgreSQL has accepted already. `generated` are attribute numbers."""
+    """The columns of a table that PostgreSQL has accepted already. `generated` are attribute numbers."""
     if names is None:
         return [column for column in table.columns if column.attnum not in generated]
     by_name = {column.name: column for column in table.columns}

@@ -1,4 +1,4 @@
-"""COPY of lake tables: which way."""
+"""Chooses the portal of a COPY of lake tables by its direction."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def copy_portal(open_portal: Opener) -> Callable[[SessionContext, Analysis, Routed, Binding], Portal]:
-    """What makes the portal of COPY FROM STDIN or TO STDOUT; the server's files and programs are refused."""
+    """A function that makes the portal of COPY FROM STDIN or TO STDOUT; the server's files and programs are refused."""
 
     def portal(session: SessionContext, analysis: Analysis, routed: Routed, binding: Binding) -> Portal:
         assert routed.query is not None

@@ -1,4 +1,4 @@
-"""COPY's data in other encodings than UTF-8: PostgreSQL converts it, a part at a time, to and from UTF-8."""
+"""COPY's data in other encodings than UTF-8: PostgreSQL converts it part by part, to and from UTF-8."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ _ENCODE: Final = (
     " FROM pg_catalog.unnest($1::pg_catalog.bytea[]) AS lines (line)"
 )
 _PART_BYTES: Final = 1 << 20
-# Among the pieces of a COPY's data: what has come so far is to be judged before more is waited for.
+# A marker among the pieces of a COPY's data: judge the data so far before waiting for more.
 LOOK: Final = b""
 _PART_LINES: Final = 8192
 
 
 class Decoder:
-    """`async for piece in decoder.pieces(data)`: whole lines in UTF-8. `error` says afterwards why there are no more.
+    """Use: `async for piece in decoder.pieces(data)`, which gives complete lines in UTF-8. `error` then says why it
+    ended early.
 
-    `backend` is held while the session's backend is used: others use it between the parts.
+    `backend` is locked while the session's backend converts; between parts others may use it.
     """
 
     def __init__(self, session: SessionContext, encoding: str, backend: asyncio.Lock) -> None:
@@ -50,7 +51,7 @@ class Decoder:
             if size < wanted and piece:
                 continue
             block = b"".join(waiting)
-            # In no encoding is the byte of a line's end a part of another character.
+            # In every encoding, the byte of a line's end is no part of another character.
             end = max(block.rfind(b"\n"), block.rfind(b"\r")) + 1
             waiting, size = [block[end:]], len(block) - end
             wanted = max(_PART_BYTES, 2 * size)
@@ -63,7 +64,7 @@ class Decoder:
         yield await self._lines(b"".join(waiting))
 
     async def _lines(self, block: bytes) -> bytes:
-        """The lines up to the first that cannot be converted."""
+        """The lines before the first that cannot be converted."""
         try:
             return await self._converted(block)
         except BackendLostError:
@@ -72,7 +73,8 @@ class Decoder:
             self.error = error
         octets = np.frombuffer(block, np.uint8)
         ends = np.append(np.flatnonzero((octets == ord("\n")) | (octets == ord("\r"))) + 1, len(block))
-        good, bad, found = -1, len(ends) - 1, b""  # the line ends up to which it is known to work, and not to
+        # Numbers of line ends: the conversion succeeds up to the first, and fails up to the second.
+        good, bad, found = -1, len(ends) - 1, b""
         while bad - good > 1:
             middle = (good + bad) // 2
             begin = 0 if good < 0 else int(ends[good])
@@ -102,7 +104,7 @@ class Decoder:
 async def encoded(
     session: SessionContext, lines: pa.BinaryArray, encoding: str
 ) -> AsyncIterator[tuple[pa.BinaryArray, SluiceError | None]]:
-    """The lines in another encoding, a part at a time; the last one comes with what stands in the way of the rest."""
+    """The lines in another encoding, part by part; the last part comes with the error of the rest."""
     for start in range(0, len(lines), _PART_LINES):
         bodies: list[bytes] = []
 

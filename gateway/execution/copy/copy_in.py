@@ -1,4 +1,4 @@
-"""COPY … FROM STDIN: PostgreSQL judges the statement, `CopyLoad` takes the data."""
+"""COPY … FROM STDIN: PostgreSQL checks the statement, `CopyLoad` reads the data."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from planner.tree.nodes import parse
 if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
 
-# So long may an error wait while the client still sends.
+# Seconds that an error may wait while the client still sends.
 _LOOK_SECONDS: Final = 0.5
 
 
@@ -104,7 +104,7 @@ class CopyInPortal(StatementPortal):
         session.client.send(CommandComplete(f"COPY {result.row_count}"))
 
     async def _functions(self, table: Table, condition: str | None) -> Collection[int]:
-        """The functions of users that a condition calls; those whose effects would have to last are refused."""
+        """The user-defined functions that a condition calls; those with lasting effects are refused."""
         if condition is None:
             return ()
         session = self.session
@@ -117,9 +117,9 @@ class CopyInPortal(StatementPortal):
         return made_by_users
 
     async def _freeze_refusal(self, table: Table) -> SluiceError | None:
-        """FREEZE asks that the transaction has made or truncated the table, which PostgreSQL knows of the shadow.
+        """FREEZE requires that the transaction has made or truncated the table; PostgreSQL knows this of the shadow.
 
-        It then changes nothing: rows of the lake need no freezing, and nobody sees them before COMMIT.
+        It changes nothing else: lake rows need no freezing, and are invisible to others before COMMIT.
         """
         backend = self.session.backend
         await self.session.transaction.deferred.empty_again(table.oid)
@@ -133,10 +133,10 @@ class CopyInPortal(StatementPortal):
 
 
 async def copied_data(session: SessionContext) -> AsyncIterator[bytes]:
-    """The payloads of a COPY as the client sends them, until it is done; `LOOK` where it makes a pause."""
+    """The payloads of the client's COPY messages until CopyDone; `LOOK` during a pause."""
     client, machine = session.client, session.machine
     now = asyncio.get_running_loop().time
-    due: float | None = None  # when what has come is to be judged at the latest
+    due: float | None = None  # when the data so far must be judged at the latest
     while True:
         unknown: int | None = None
         data = b""
@@ -156,7 +156,7 @@ async def copied_data(session: SessionContext) -> AsyncIterator[bytes]:
             continue
         if due is not None and client.next_type != CopyDone.type:
             due = None
-            yield LOOK  # where that fails, what comes next is no part of the COPY
+            yield LOOK  # if that fails, later messages are not part of the COPY
         if unknown is not None:
             raise out_of_place(session, unknown)
         frame = await client.frame()

@@ -1,9 +1,8 @@
-"""The data of a COPY … FROM STDIN on its way into Parquet: bytes to whole Arrow columns, in bounded memory.
+"""Loads the data of a COPY … FROM STDIN into Parquet: bytes to whole Arrow columns, in bounded memory.
 
-Values in canonical form are converted column by column. Rows with anything else (an odd date spelling, a NULL where
-none may be, a value out of range) go to PostgreSQL as they stand in the data, into the shadow, which takes them, leaves
-them out or gives its own error. Rows of tables with CHECK constraints, with columns left to their defaults, or under a
-condition, go to the shadow as a whole.
+Values in canonical form are converted column by column. Rows with other values (an unusual date, a forbidden NULL, a
+value out of range) go unchanged into the shadow, where PostgreSQL accepts, skips or refuses them. Tables with CHECK
+constraints, omitted columns with defaults, or a WHERE condition send all rows through the shadow.
 """
 
 from __future__ import annotations
@@ -41,12 +40,12 @@ if TYPE_CHECKING:
 
 Reader = TextReader | BinaryReader
 _WITHOUT_TEXTS: Final = frozenset(BY_OID) - {TEXT, JSON, BPCHAR, VARCHAR, JSONB}
-# Rows that go to the shadow at a time: it holds them only until they are read back.
+# Rows that go to the shadow at a time; it holds them only until they are read back.
 _SHADOW_ROWS: Final = 50_000
 
 
 class CopyLoad:
-    """`run` takes all of the data."""
+    """`run` loads all of the data."""
 
     def __init__(
         self,
@@ -61,8 +60,9 @@ class CopyLoad:
         encoding: str | None,
         condition: str | None,
     ) -> None:
-        """`functions` are those of users that PostgreSQL runs for rows; `encoding` is the data's where it is not
-        UTF-8, `condition` that of WHERE."""
+        """`functions` are the user-defined functions that PostgreSQL runs for rows; `encoding` is the data's if it is
+        not UTF-8, `condition` that of WHERE.
+        """
         self._session = session
         self._table = table
         self._columns = columns
@@ -70,7 +70,7 @@ class CopyLoad:
         self._options = options
         self._zone = time_zone
         self._encoding = encoding
-        # In binary, texts in the client's encoding are PostgreSQL's to read.
+        # In binary format, PostgreSQL reads texts in the client's encoding.
         self._foreign = encoding is not None and options.format is CopyFormat.BINARY
         self._condition = condition
         given = {column.attnum for column in columns}
@@ -90,14 +90,14 @@ class CopyLoad:
         ]
         self._functions = functions
         self._storing: asyncio.Task[None] | None = None
-        self._backend = asyncio.Lock()  # data is converted at the session's backend while earlier rows are judged there
+        self._backend = asyncio.Lock()  # the session's backend converts data while it judges earlier rows
         self._lines = LineNumbers()
         self._skipped = SkippedRows(session, table.name, self._names, options)
-        # PostgreSQL puts each row in by itself where a default may be another for each: then it quotes the line too.
+        # PostgreSQL inserts rows one by one if a default may differ for each; its errors then quote the line too.
         self._one_by_one = any(column.attnum in kept.defaults or column.attnum in kept.identity for column in left)
 
     def into(self, table: Table, kept: TableRules) -> CopyLoad:
-        """The same into the table as it is by now, with the same columns."""
+        """The same into the table's present version, with the same columns."""
         return CopyLoad(
             self._session,
             table,
@@ -111,7 +111,7 @@ class CopyLoad:
         )
 
     async def tell_line(self, error: DuplicateKeyError, result: WriteResult) -> None:
-        """Say which line of the data has a key that is there already, where PostgreSQL says no more."""
+        """Add the line with the existing key to an error, if PostgreSQL would say no more."""
         if self._one_by_one:
             return
         row = await error.place(self._session, self._table, result.data_files)
@@ -120,11 +120,11 @@ class CopyLoad:
             error.fields["W"] = f"COPY {self._table.name}, line {line}"
 
     def tell_skipped(self) -> None:
-        """Say how many rows were left out."""
+        """Report the number of skipped rows."""
         self._skipped.tell()
 
     async def run(self, data: AsyncIterator[bytes]) -> WriteResult:
-        """Take all of the data; the files are whole when this returns, and gone when it raises."""
+        """Load all of the data; the files are complete on return, and removed after an error."""
         binary = self._options.format is CopyFormat.BINARY
         reader: Reader = (
             BinaryReader(self._names, self._table.name)
@@ -141,11 +141,11 @@ class CopyLoad:
                     await (self._take(writer, reader, payload) if payload else self._look(writer, reader))
                 await self._take(writer, reader, None if decoder is None else decoder.error)
             finally:
-                await self._stored()  # what is wrong with earlier rows comes first
+                await self._stored()  # errors of earlier rows come first
             return await writer.finish()
 
     async def _look(self, writer: WriterAside, reader: Reader) -> None:
-        """Judge what has come so far."""
+        """Judge the data so far."""
         await self._take(writer, reader, LOOK)
         await self._stored()
 
@@ -157,12 +157,12 @@ class CopyLoad:
             raise error
 
     async def _hand_over(self, writer: WriterAside, batch: CopyBatch) -> None:
-        """Let a batch be converted and written while the next one is read; one at a time."""
+        """Convert and write a batch in the background, one at a time, while the next one is read."""
         await self._stored()
         self._storing = asyncio.create_task(self._write(writer, batch))
 
     async def _stored(self) -> None:
-        """Wait for the batch that was handed over; its error is raised once."""
+        """Wait for the background batch; its error is raised once."""
         storing, self._storing = self._storing, None
         if storing is not None:
             await storing
@@ -220,8 +220,9 @@ class CopyLoad:
         return rows, refused if refused.any() else None
 
     async def _through_shadow(self, batch: CopyBatch) -> tuple[list[pa.RecordBatch], Mask]:
-        """Rows that PostgreSQL takes or refuses: copied into the shadow and read back in lake form; and which of them
-        it has not left out because of their values."""
+        """Copy rows into the shadow, where PostgreSQL accepts or refuses them, and read them back in lake form; also
+        return which rows it has not skipped for their values.
+        """
         session, backend = self._session, self._session.backend
         names = ", ".join(map(quoted, self._names))
         condition = "" if self._condition is None else f" WHERE ({self._condition}\n)"
@@ -244,7 +245,7 @@ class CopyLoad:
             return await take_shadow_rows(session, self._table), kept
 
     def _restore_line(self, error: SluiceError, batch: CopyBatch) -> None:
-        """PostgreSQL counted the lines that it was given: say which one of the client's data it was."""
+        """Translate PostgreSQL's line number, which counts the lines it was given, to the client's."""
         context = error.fields.get("W", "")
         found = re.search(rf"^COPY {re.escape(self._table.name)}, line (\d+)", context, re.MULTILINE)
         if found is None:
@@ -255,7 +256,7 @@ class CopyLoad:
             error.fields["W"] = f"{context[: found.start(1)]}{line}{context[found.end(1) :]}"
 
     def _has_texts(self, batch: CopyBatch) -> bool:
-        """Whether texts may be in it that are not ASCII."""
+        """Whether it may contain texts that are not ASCII."""
         return any(
             column.type_oid not in _WITHOUT_TEXTS and bool((payload_of(as_binary(values)) & 0x80).any())
             for column, values in zip(self._columns, batch.fields.columns, strict=True)
@@ -269,7 +270,7 @@ class CopyLoad:
 
 
 def _unknown_labels(column: Column, array: pa.StringArray) -> Mask:
-    """Which values are not known to be usable ones of the column's enumeration."""
+    """Which values are not known as usable labels of the column's enumeration."""
     usable = pa.array([label.text for label in column.labels if label.usable], pa.string())
     unknown = pc.and_(pc.invert(pc.is_in(array, usable)), pc.is_valid(array))
     mask: Mask = unknown.to_numpy(zero_copy_only=False)
@@ -277,8 +278,9 @@ def _unknown_labels(column: Column, array: pa.StringArray) -> Mask:
 
 
 def _batches(reader: Reader, piece: bytes | SluiceError | None) -> tuple[list[CopyBatch], SluiceError | None]:
-    """What the reader makes of a piece of data, of its end, or of what stands in its way; then what is wrong with the
-    line after these rows."""
+    """The batches that the reader makes of a piece of data, of the end, or of an obstacle; then the error of the line
+    after these rows.
+    """
     batches: list[CopyBatch] = []
     try:
         if piece == LOOK:
@@ -295,13 +297,13 @@ def _batches(reader: Reader, piece: bytes | SluiceError | None) -> tuple[list[Co
 
 
 def _merge(rows: pa.RecordBatch, odd: Sequence[pa.RecordBatch], refused: pa.BooleanArray) -> pa.Table:
-    """The converted rows with those that came back from the shadow in their places."""
+    """Insert the rows from the shadow at their places among the converted rows."""
     if not odd:
         return pa.Table.from_batches([rows]).filter(pc.invert(refused))
     good = pa.Table.from_batches([rows])
     replaced = pa.Table.from_batches(odd).rename_columns(good.column_names).cast(good.schema)
     both = pa.concat_tables([good, replaced])
-    # Row i stays where it is, or is the k-th of the appended, when it is the k-th that was refused.
+    # Row i stays, or, if it is the k-th refused one, is replaced by the k-th appended one.
     order = pc.if_else(
         refused,
         pc.add(pc.cumulative_sum(refused.cast(pa.int64())), good.num_rows - 1),

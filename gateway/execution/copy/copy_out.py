@@ -1,4 +1,4 @@
-"""COPY … TO STDOUT: a SELECT whose rows are encoded for COPY."""
+"""COPY … TO STDOUT: runs a query and encodes its rows for COPY."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class CopyOutPortal(StatementPortal):
             await self._compute(routed, reading, refusal)
             return
         try:
-            if options.format is not CopyFormat.BINARY:  # and so is as the client is to get it
+            if options.format is not CopyFormat.BINARY:  # so that it is in the client's encoding
                 self.session.client.describe(None)
             rows = await self._send(stream, inner, options, reading, encoding, carried)
         finally:
@@ -69,7 +69,7 @@ class CopyOutPortal(StatementPortal):
         self.session.client.send(CommandComplete(f"COPY {rows}"))
 
     async def _query(self) -> tuple[Analysis, Routed]:
-        """What is copied; PostgreSQL has accepted all else of the statement."""
+        """The query to copy; PostgreSQL has accepted the rest of the statement."""
         session, inner, routed = self.session, self.routed.inner, self.routed.inner_routed
         if inner is None or routed is None:
             query = await self._table_query()
@@ -88,7 +88,7 @@ class CopyOutPortal(StatementPortal):
         encoding: str | None,
         carried: CarriedColumns,
     ) -> int:
-        """All rows to the client; how many they are."""
+        """Send all rows to the client; return their number."""
         session, fields = self.session, inner.columns or ()
         rows, form = 0, int(options.format is CopyFormat.BINARY)
         columns = [ResultColumn(field.type_oid, field.typmod, form) for field in fields]
@@ -110,7 +110,7 @@ class CopyOutPortal(StatementPortal):
         return rows
 
     async def _send_encoded(self, lines: pa.BinaryArray, encoding: str) -> None:
-        """The lines in the client's encoding, up to the first that cannot be."""
+        """Send the lines in the client's encoding, up to the first that cannot be converted."""
         async for part, refusal in encoded(self.session, lines, encoding):
             self.session.client.write(await asyncio.to_thread(line_messages, part))
             await self.session.client.drain()
@@ -118,7 +118,7 @@ class CopyOutPortal(StatementPortal):
                 raise refusal
 
     async def _compute(self, routed: Routed, reading: Reading, refusal: SluiceError) -> None:
-        """What Spark cannot compute, PostgreSQL copies itself."""
+        """Have PostgreSQL copy what Spark cannot compute."""
         async with Computing(
             self.session, routed.query, reading, refusal, made_by_users=True, lasting=True
         ) as computing:
@@ -126,7 +126,7 @@ class CopyOutPortal(StatementPortal):
         self.session.client.send(CommandComplete(tag))
 
     async def _table_query(self) -> str:
-        """The query of what is copied of a table."""
+        """The query for a table's columns."""
         assert self.routed.query is not None
         statement: Node = self.routed.query.utilityStmt
         version = await latest(self.session, self.routed.lake[0])
@@ -141,6 +141,6 @@ class CopyOutPortal(StatementPortal):
             await try_statement(self.session, self.analysis.sql)
         kept = await rules(self.session, table)
         columns = copied_columns(table, statement.attlist, kept.generated)
-        if table.materialized:  # whose shadow is not populated
+        if table.materialized:  # its shadow is not populated
             await try_options(self.session, self.analysis.sql, [column.name for column in columns])
         return f"SELECT {', '.join(quoted(column.name) for column in columns)} FROM ONLY {qualified(table)}"

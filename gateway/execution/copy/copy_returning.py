@@ -1,5 +1,7 @@
-"""COPY (INSERT … RETURNING) TO STDOUT, of the other changes, and of queries that lock rows: what it returns becomes a
-table of the session's own, which PostgreSQL copies."""
+"""COPY (INSERT … RETURNING) TO STDOUT, of other changes too, and of queries that lock rows.
+
+The returned rows become a temporary table of the session, which PostgreSQL copies.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ _READ_ONLY: Final = Statement("SHOW transaction_read_only")
 
 
 class CopyReturnedPortal(WithChangesPortal):
-    """What is copied is the one part, and the COPY is the main statement."""
+    """The copied statement is the one part, and COPY is the main statement."""
 
     async def carry_out(self) -> None:
         inner, sql = self.routed.inner, self.analysis.sql
@@ -34,7 +36,7 @@ class CopyReturnedPortal(WithChangesPortal):
         await self.main(f"{sql[:start]}{table}{sql[end:]}")
 
     async def _check_may_write(self) -> None:
-        """25006 in a transaction that is READ ONLY, as PostgreSQL calls what is copied."""
+        """Raise 25006 in a READ ONLY transaction, with PostgreSQL's name for the copied statement."""
         routed = self.routed.inner_routed
         assert routed is not None
         if routed.route is Route.WITH_CHANGES:

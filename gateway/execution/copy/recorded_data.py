@@ -1,16 +1,16 @@
-"""Data that a client sends once, and that may have to be read twice."""
+"""Records a client's data, which it sends once, for a second read."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from typing import Final
 
-# So much is kept for a second time; where more has come, there is none.
+# Bytes that are recorded at most; of longer data, nothing is kept.
 _BYTES_MAX: Final = 16 << 20
 
 
 class RecordedData:
-    """The pieces of `data`; `again` begins with those that have been there already."""
+    """The pieces of `data`; a second read begins with the recorded ones."""
 
     def __init__(self, data: AsyncIterator[bytes], *, kept: bool) -> None:
         self._data = data
@@ -19,11 +19,11 @@ class RecordedData:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all that has come is still there."""
+        """Whether everything received is still recorded."""
         return self._pieces is not None
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """All that has come, if it is still there, then what comes."""
+        """The recorded pieces, if complete, then new ones."""
         for piece in list(self._pieces or ()):
             yield piece
         async for piece in self._data:

@@ -1,4 +1,4 @@
-"""ON_ERROR ignore: which rows PostgreSQL has left out, and what its COPY says of them."""
+"""ON_ERROR ignore: finds the rows that PostgreSQL has skipped, and relays the notices of its COPY."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _SKIPPED: Final = re.compile(
 )
 _IN_ALL: Final = re.compile(r"\d+ rows? (was|were) skipped due to data type incompatibility")
 _LEVEL: Final = Statement("SHOW client_min_messages")
-# Settings under which a client hears no notice.
+# client_min_messages levels without notices.
 _DEAF: Final = (b"warning", b"error")
-# In the savepoint around the rows: PostgreSQL has to say which ones it has left out.
+# In the savepoint around the rows: PostgreSQL must report each row that it skips.
 SAY_ALL: Final = Statement("SELECT pg_catalog.set_config('client_min_messages', 'notice', true)")
 
 
 class SkippedRows:
-    """Of one COPY, over all parts of its data; `begin` before the first."""
+    """The skipped rows of one COPY, over all parts of its data; `begin` before the first."""
 
     def __init__(self, session: SessionContext, relation: str, names: Sequence[str], options: CopyOptions) -> None:
         self._session = session
@@ -40,22 +40,23 @@ class SkippedRows:
         self._heard = True
 
     async def begin(self) -> None:
-        """Ask what the client wants to hear."""
+        """Ask for the client's message level."""
         if self._options.ignores_errors:
             [level] = await self._session.backend.run(_LEVEL)
             self._heard = level.rows[0][0] not in _DEAF
 
     def take(self, notices: Sequence[NoticeResponse], batch: CopyBatch) -> Mask:
-        """What PostgreSQL said of these rows: passes on what the client is to hear, and says which rows were taken.
+        """Read PostgreSQL's notices about these rows: relay them as the client's level says, and return which rows
+        were accepted.
 
-        Raises 22P02 where that were too many.
+        Raises 22P02 above REJECT_LIMIT.
         """
         kept = np.ones(batch.fields.num_rows, np.bool_)
         if not self._options.ignores_errors:
             return kept
         about = [_SKIPPED.fullmatch(dict(notice.fields)["M"]) for notice in notices]
         rows = iter(batch.source.rows_at([int(found[2]) for found in about if found]).tolist())
-        for notice, found in zip(notices, about, strict=True):  # one for each row that was left out
+        for notice, found in zip(notices, about, strict=True):  # one for each skipped row
             if found is None:
                 fields = dict(notice.fields)
                 if not _IN_ALL.fullmatch(fields["M"]) and (self._heard or fields.get("V") != "NOTICE"):
@@ -74,7 +75,7 @@ class SkippedRows:
         return kept
 
     def _too_many(self, limit: int, line: int, where: str) -> SluiceError:
-        """`where` is the column's name, `": ` and its value, as the notice has them."""
+        """`where` is the column's name, `": ` and its value, as in the notice."""
         text = f"skipped more than REJECT_LIMIT ({limit}) rows due to data type incompatibility"
         error = SluiceError(SqlState.INVALID_TEXT_REPRESENTATION, text)
         name = next(name for name in self._names if where.startswith(f'{name}": '))
@@ -83,7 +84,7 @@ class SkippedRows:
         return error
 
     def tell(self) -> None:
-        """At the end: how many rows were left out."""
+        """At the end: report the number of skipped rows."""
         count = self._count
         if not count or not self._heard or self._options.log_verbosity is LogVerbosity.SILENT:
             return

@@ -1,6 +1,6 @@
-"""COPY … FROM STDIN into a table with triggers: PostgreSQL carries it out, as other statements that fire some.
+"""COPY … FROM STDIN into a table with triggers: PostgreSQL executes it, like other statements that fire triggers.
 
-As it may have to be carried out again, all of the client's data is taken first, and kept, if much in a file.
+It may have to be executed again, so all of the client's data is received first, and kept, in a file if large.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gateway.session.visibility import latest, rules
 from gateway.wire.messages.copy import CopyInResponse
 from storage.spool.byte_spool import KeptBytes
 
-# What PostgreSQL makes of the data is read back at once, several times as large.
+# PostgreSQL's rows of the data are read back at once, several times as large.
 BYTES_MAX: Final = 256 * 2**20
 _PIECE_BYTES: Final = 1 << 20
 _HINT: Final = "COPY fewer rows at a time. DISABLE TRIGGER lets any number come in."
@@ -41,7 +41,7 @@ class TriggeredCopyPortal(TriggeredPortal):
             self._kept.close()
 
     async def prepare(self) -> None:
-        """Take the client's data."""
+        """Receive the client's data."""
         session = self.session
         assert self.routed.query is not None
         statement = self.routed.query.utilityStmt

@@ -48,8 +48,9 @@ _numbers: Final = itertools.count(1)
 
 
 class DeclarePortal(StatementPortal):
-    """DECLARE: the backend declares the cursor over the shadows, and the gateway plans its query on the lake's
-    present snapshot. Spark starts with the first FETCH."""
+    """DECLARE: the backend declares the cursor over the shadows, and the gateway plans its query on the present
+    snapshot. Spark starts at the first FETCH.
+    """
 
     async def run(self) -> None:
         session, inner, inner_routed = self.session, self.routed.inner, self.routed.inner_routed
@@ -87,9 +88,9 @@ class DeclarePortal(StatementPortal):
 async def bind_portal(
     session: SessionContext, analysis: Analysis, routed: Routed, binding: Binding, message: frontend.Bind
 ) -> None:
-    """The protocol's Bind of a query to a portal with a name: a cursor too, for FETCH, MOVE and CLOSE as for Execute.
+    """The protocol's Bind of a query to a named portal, which is a cursor for FETCH, MOVE and CLOSE too.
 
-    It lives as long as the transaction, of the pipeline where there is no other.
+    It lives as long as the transaction, or the pipeline if there is no block.
     """
     if not session.transaction.open:
         await session.transaction.begin()
@@ -118,7 +119,7 @@ async def _add(
     options: int,
     updatable: bool = True,
 ) -> None:
-    """Take up a cursor that the backend has just made."""
+    """Add a cursor that the backend has just made."""
     [declared] = await session.backend.run(Statement(_DECLARED, (name,)))
     created, scrolls = declared.rows[0]
     assert created is not None
@@ -159,8 +160,9 @@ async def _add(
 
 
 async def _stand_in(session: SessionContext, name: str, options: int, *, scrolls: bool) -> bytes:
-    """Leave the window in which a cursor was declared: the backend has one over nothing in its place. When it was
-    made."""
+    """Close the window in which a cursor was declared: the backend gets a cursor over no table in its place. Returns
+    its creation time.
+    """
     await session.transaction.deferred.close()
     binary, scroll = "BINARY" if options & _BINARY else "", "SCROLL" if scrolls else "NO SCROLL"
     hold = "WITH HOLD" if options & _HOLD else ""
@@ -173,17 +175,16 @@ async def _stand_in(session: SessionContext, name: str, options: int, *, scrolls
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """The session's settings as they are when rows are fetched."""
+    """The session's settings at the time of a fetch."""
 
     output: OutputSettings
     timeout: float | None
 
 
 async def present_cursor(session: SessionContext, name: str) -> tuple[Cursor | None, Present]:
-    """The lake's cursor of that name, None where there is none any more, and the session's settings.
+    """The lake's cursor of that name, None if there is none any more, and the session's settings.
 
-    Raises where the transaction is doomed. The tables of the cursor itself are as they were: the backend's cursor locks
-    them.
+    Raises if the transaction is doomed. The cursor's own tables are unchanged: the backend's cursor locks them.
     """
     values, timeout, mark, [alive] = await session_values_and(session, session.cursors.question(name))
     cursor = await session.cursors.found(name, alive)
@@ -193,7 +194,7 @@ async def present_cursor(session: SessionContext, name: str) -> tuple[Cursor | N
 
 
 class FetchPortal(Portal):
-    """FETCH and MOVE. As in PostgreSQL the cursor moves as a whole at once: with a row limit, its rows are kept."""
+    """FETCH and MOVE. As in PostgreSQL the cursor moves completely at once: with a row limit, its rows are kept."""
 
     def __init__(self, session: SessionContext, _: Analysis, routed: Routed, binding: Binding) -> None:
         assert routed.query is not None
@@ -275,7 +276,7 @@ class FetchPortal(Portal):
 
 
 class ExecutedCursorPortal(Portal):
-    """The protocol's Execute of a cursor: portals and cursors are one."""
+    """The protocol's Execute of a cursor; portals and cursors are the same."""
 
     def __init__(self, session: SessionContext, cursor: Cursor, present: Present) -> None:
         self.session = session
@@ -293,7 +294,7 @@ class ExecutedCursorPortal(Portal):
 
 
 async def _timed(cursor: Cursor, present: Present, session: SessionContext, run: Callable[[], Awaitable[int]]) -> int:
-    """Run a cursor's query under its own name, by which a CancelRequest and statement_timeout stop it alone."""
+    """Run a cursor's query under its own name, so that a CancelRequest and statement_timeout stop it alone."""
     with session.cancellable(cursor.declared.tag):
         try:
             async with asyncio.timeout(present.timeout):

@@ -1,7 +1,6 @@
-"""The rows of a cursor FOR UPDATE or FOR SHARE: all of them are locked at its first FETCH, as they then are.
+"""The rows of a cursor FOR UPDATE or FOR SHARE: all of them are locked at its first FETCH, in their state then.
 
-What Spark cannot compute of them, PostgreSQL does (`gateway.execution.changes.locked_copies`); WHERE CURRENT OF then
-means none.
+PostgreSQL computes what Spark cannot (`gateway.execution.changes.locked_copies`); WHERE CURRENT OF finds no row then.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class LockedCursorRows:
-    """`begin` when the cursor is declared, `run` when it is read."""
+    """`begin` at DECLARE, `run` at the first FETCH."""
 
     def __init__(self, session: SessionContext, analysis: Analysis, routed: Routed, binding: Binding) -> None:
         self._session = session
@@ -36,14 +35,14 @@ class LockedCursorRows:
         self._reading: Reading | None = None
 
     async def begin(self, reading: Reading) -> Mapping[int, Sequence[int]]:
-        """Lock the tables, and refuse what cannot be locked; which columns tell where rows are, by table."""
+        """Lock the tables, and refuse what cannot be locked; return which columns have the rows' places, by table."""
         self._reading = reading
         query, builtins = self._routed.query, self._session.gateway.builtins
         plan, refusal = await plan_locks(self._session, query, reading)
         if refusal is not None and not is_computable(query, builtins, made_by_users=True, locked=True):
             raise refusal
         await self._session.backend.run(lock_tables(self._routed.lake, ROW_SHARE))
-        # Behind the columns that PostgreSQL computes there is none that would tell.
+        # A result that PostgreSQL computes has no columns for places.
         beyond = len(self._analysis.columns or ())
         places: dict[int, list[int]] = {}
         for table in plan.tables:

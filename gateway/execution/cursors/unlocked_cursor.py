@@ -1,5 +1,8 @@
-"""The rows of a cursor that locks none: a stream, with where each row is if WHERE CURRENT OF may mean it
-(`planner.plans.updatable_cursor`), but for a query that PostgreSQL computes."""
+"""The rows of a cursor without row locks: a stream, with places for WHERE CURRENT OF
+(`planner.plans.updatable_cursor`).
+
+A query that PostgreSQL computes has no places.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +23,9 @@ if TYPE_CHECKING:
 
 
 class UnlockedCursorRows:
-    """`run` when the cursor is read.
+    """`run` at the first FETCH.
 
-    `places` tells which column says where a row is, by table; `paths` are that table's files.
+    `places` tells which column has a row's place, by table; `paths` are that table's files.
     """
 
     def __init__(  # noqa: PLR0917
@@ -36,7 +39,9 @@ class UnlockedCursorRows:
         *,
         updatable: bool,
     ) -> None:
-        """Without `updatable`, the transaction ends before anybody could mean a row. `check_rows` comes first."""
+        """Without `updatable`, the transaction ends before WHERE CURRENT OF could name a row. Call
+        `check_rows` first.
+        """
         self._query = session, analysis, routed, binding, reading, tag
         table = updatable_table(routed.query) if updatable else None
         version = None if table is None else reading.versions.get(table)
@@ -47,6 +52,6 @@ class UnlockedCursorRows:
             self.paths = [file.path for file in version.files]
 
     async def run(self) -> RowStream:
-        """Let Spark begin."""
+        """Start Spark."""
         plan = plan_updatable if self.places else plan_select
         return await query_rows(*self._query, plan=plan, only_lake_types=False)

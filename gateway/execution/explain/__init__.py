@@ -1,1 +1,1 @@
-"""EXPLAIN of queries and of changes of schemas."""
+"""EXPLAIN of queries and of schema changes."""

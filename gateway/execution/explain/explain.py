@@ -1,7 +1,7 @@
-"""EXPLAIN of a lake statement: Sluice's own plan, for PostgreSQL's would be that of an empty table.
+"""EXPLAIN of a lake statement: Sluice's own plan, because PostgreSQL's would be that of an empty table.
 
-With ANALYZE the statement is carried out, as PostgreSQL does: by its own portal, whose answers nobody gets but for
-what is counted. So its changes, constraints and transaction are those of the statement alone.
+With ANALYZE the statement is executed, as in PostgreSQL: by its own portal, whose answers are only counted. So its
+changes, constraints and transaction are those of the statement alone.
 """
 
 from __future__ import annotations
@@ -54,17 +54,17 @@ if TYPE_CHECKING:
 _KNOWN_OPTIONS: Final = frozenset(
     {"analyze", "verbose", "costs", "timing", "summary", "buffers", "settings", "wal", "format", "memory"}
 )
-# What PostgreSQL computes over few rows, and where Spark cannot.
+# Statements that PostgreSQL computes over few rows, and those that Spark cannot compute.
 _COMPUTED: Final = (Route.SELECT, Route.INSERT, Route.UPDATE, Route.DELETE)
 _ON: Final = frozenset({"true", "on", "1"})
-# The explained statement's name at the backend, where that takes part in it.
+# The explained statement's name at the backend, if that executes a part of it.
 _EXPLAINED: Final = f"{OWN}_explained"
 
 Open = Callable[["SessionContext", "Analysis", "Routed", Binding], Awaitable[Portal]]
 
 
 class _Silent:
-    """Stands in for the client while a statement is carried out that is only measured: its notices alone come through.
+    """Takes the place of the client while a statement is only measured; only notices reach the client.
 
     `tag` is that of the statement.
     """
@@ -90,7 +90,7 @@ class _Silent:
         await self._client.drain()
 
     def describe(self, columns: tuple[FieldDescription, ...] | None, *, copies: Copies = Copies.AS_THEY_ARE) -> None:
-        """Nobody gets them."""
+        """The rows are dropped."""
 
     @property
     def sent_bytes(self) -> int:
@@ -98,7 +98,7 @@ class _Silent:
 
 
 class ExplainPortal(StatementPortal):
-    """Who carries the statement out, files scanned and skipped, Spark's plan; with ANALYZE times and rows."""
+    """The statement's engine, files scanned and skipped, Spark's plan; with ANALYZE times and rows."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class ExplainPortal(StatementPortal):
         *,
         rehearsed: bool,
     ) -> None:
-        """`rehearsed`: PostgreSQL carries the statement out in the shadow (rows that it makes, MERGE, ON CONFLICT)."""
+        """`rehearsed`: PostgreSQL executes the statement in the shadow (rows that it makes, MERGE, ON CONFLICT)."""
         super().__init__(session, analysis, routed, binding)
         self._open = open_portal
         self._rehearsed = rehearsed
@@ -140,7 +140,7 @@ class ExplainPortal(StatementPortal):
         session.client.send(CommandComplete("EXPLAIN"))
 
     async def _executed(self, inner: Analysis, routed: Routed, binding: Binding) -> tuple[Analysis, Routed, Binding]:
-        """What was prepared, in place of an EXECUTE."""
+        """The prepared statement, in place of its EXECUTE."""
         if routed.route is not Route.EXECUTE:
             return inner, routed, binding
         binding = await executed_binding(self.session, inner, routed, ())
@@ -149,7 +149,7 @@ class ExplainPortal(StatementPortal):
         return routed.inner, routed.inner_routed, binding
 
     async def _plan_of(self, inner: Analysis, routed: Routed, binding: Binding) -> Plan:
-        """The plan of a statement; of one that makes a table, that of its query."""
+        """The plan of a statement; for CREATE TABLE AS, that of its query."""
         query = routed.query
         assert query is not None
         made = routed.route
@@ -169,7 +169,7 @@ class ExplainPortal(StatementPortal):
         return await self._plan(routed, reading)
 
     async def _placed(self, routed: Routed, reading: Reading) -> Plan:
-        """The plan of whoever begins with the query."""
+        """The plan of the engine that begins with the query."""
         assert routed.query is not None
         where = await self._place(routed.route, routed.query, reading)
         if where.is_with_postgres:
@@ -207,7 +207,7 @@ class ExplainPortal(StatementPortal):
         return of_query(query, scans, self._sizes, self.session.gateway.builtins)
 
     async def _check_options(self) -> None:
-        """PostgreSQL says which there are, of what values, and which go together: of a query of nothing."""
+        """Have PostgreSQL check the options, their values and combinations, by an EXPLAIN of an empty query."""
         options = self.routed.options
         if not options:
             return
@@ -222,7 +222,7 @@ class ExplainPortal(StatementPortal):
         if self._rehearsed:
             return postgres_plan(routed.route, []) | self._estimate(routed.query, [])
         cursor = current_of(routed.query) if routed.route in (Route.UPDATE, Route.DELETE) else None
-        if cursor is not None:  # which need not be on a row, or exist, for the statement is not carried out here
+        if cursor is not None:  # it may be on no row, or missing, because the statement is not executed here
             reading = replace(reading, context=replace(reading.context, current=(f"current of {cursor}", 0)))
         try:
             query = discreet(await _query(self.session, routed, reading))
@@ -247,9 +247,9 @@ class ExplainPortal(StatementPortal):
         return plan | self._estimate(routed.query, [Scanned(each.table, each.rows) for each in reads.values()])
 
     async def _carry_out(self, inner: Analysis, routed: Routed, bound: Binding) -> int:
-        """Carry the statement out; how many rows it gave or changed."""
+        """Execute the statement; return the number of rows that it returned or changed."""
         session, client = self.session, self.session.client
-        # The backend takes part in some statements, so it needs to have this one by a name.
+        # The backend executes a part of some statements, so it needs a name for this one.
         await prepare(session.backend, _EXPLAINED, inner.sql, inner.parameter_types)
         binding = Binding(_EXPLAINED, bound.parameters, bound.parameter_formats, (), bound.canonical)
         silent = _Silent(session)
@@ -264,11 +264,11 @@ class ExplainPortal(StatementPortal):
             session.client = client
         await deallocate(session.backend, _EXPLAINED)
         count = silent.tag.rpartition(" ")[2]
-        return int(count) if count.isdigit() else 0  # of a table that is there already
+        return int(count) if count.isdigit() else 0  # IF NOT EXISTS has found the table
 
 
 def _reads(data_path: str, bound: BoundScan) -> Reads:
-    """What a scan reads. Blocking."""
+    """The files that a scan reads. Blocking."""
     table, files = bound.version.table, bound.version.files
     found = look_up(data_path, bound)
     scanned = len(found.whole) + len(found.rows)

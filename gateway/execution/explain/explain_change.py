@@ -1,8 +1,8 @@
-"""EXPLAIN of a change of schemas: it is carried out in a savepoint, looked at, and undone.
+"""EXPLAIN of a schema change: executes it in a savepoint, examines the result, and undoes it.
 
-PostgreSQL's lock on the shadow is held for the milliseconds that this takes, and waited for in moments: nobody is kept
-waiting by it. What the change would fail with by itself it fails with here: PostgreSQL's own error, or a refusal. What
-rows would make of it is not looked at.
+PostgreSQL's lock on the shadow is held for milliseconds and requested in short attempts, so other sessions do not
+wait. Errors of the change itself occur here too: PostgreSQL's own, or a refusal. Errors that existing rows would cause
+are not examined.
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ _RETRY_SECONDS: Final = 0.02
 
 
 class ExplainChangePortal(StatementPortal):
-    """The simple changes that it is made of, their states, the data that they touch, and who may straddle them."""
+    """Shows the elementary changes, their states, the data that they rewrite or check, and which transactions may
+    straddle them.
+    """
 
     def __init__(self, session: SessionContext, analysis: Analysis, routed: Routed, binding: Binding) -> None:
         super().__init__(session, analysis, routed, binding)
@@ -99,7 +101,7 @@ class ExplainChangePortal(StatementPortal):
         changed = [int(oid) for oid, shape in found["shapes"].items() if shape is not None]
         after = await self._indexes(changed)
         if any(each["relid"] in lake for each in found["columns"]):
-            # Whether the values can be computed; it undoes the savepoint.
+            # Raises if the values cannot be computed; it undoes the savepoint.
             await Reorganisation.plan(session, lake[0], using, before[lake[0]])
         else:
             await session.backend.run(*TRIAL.undo)
@@ -132,7 +134,7 @@ class ExplainChangePortal(StatementPortal):
         return change_plan(changes, made, passing, looked, versions, notices, alone=alone)
 
     async def _indexes(self, relids: Sequence[int]) -> list[ShadowIndex]:
-        """Those that these tables have by now."""
+        """The present indexes of these tables."""
         [result] = await self.session.backend.run(Statement(_INDEXES, (number_array(relids),)))
         rows = [[(value or b"").decode() for value in row] for row in result.rows]
         return [
@@ -141,9 +143,9 @@ class ExplainChangePortal(StatementPortal):
         ]
 
     async def _carried_out(self, using: dict[str, str]) -> list[Result]:
-        """Carry the change out in a savepoint, which is left open; the last result is what it has made of the lake.
+        """Execute the change in a savepoint, which stays open; the last result lists its effects on the lake.
 
-        Locks are waited for in moments.
+        Locks are requested in short attempts.
         """
         session = self.session
         changing = self._changing.sql
@@ -166,7 +168,7 @@ class ExplainChangePortal(StatementPortal):
 
 
 def _subject(element: Mapping[str, Any]) -> str:
-    """What the step is about by which an element comes: of a NOT NULL that is new, its column."""
+    """The subject of the step that adds an element: for a new NOT NULL, its column."""
     subject: str = (element["of_column"] if element["origin"] == State.ABSENT else None) or element["name"]
     return subject
 
@@ -177,7 +179,7 @@ def _said(notice: NoticeResponse) -> str:
 
 
 def _value(result: Result) -> Any:
-    """The one value of the one row, as JSON."""
+    """The single value of the single row, as JSON."""
     value = result.rows[0][0]
     assert value is not None
     return json.loads(value)

@@ -1,1 +1,1 @@
-"""Functions, DO, CALL and triggers: PostgreSQL runs them over shadows that have the lake's rows."""
+"""Functions, DO, CALL and triggers: PostgreSQL executes them over shadows filled with lake rows."""

@@ -1,13 +1,12 @@
-"""DO, CALL, queries of functions made by users: PostgreSQL carries them out, watched
-(`gateway.execution.shadow.function_guard`).
+"""DO, CALL, and queries with user-defined functions: PostgreSQL executes them under the function guard.
 
-Where one has touched shadows, all that it did is undone, the lake's rows are put there
-(`gateway.execution.functions.filled_shadows`), and it is carried out again, until it touches none that has not been
-filled. What it has made of the rows is a change of the lake then (`gateway.execution.functions.function_changes`). Of
-all that it answers the client hears the last time's alone.
+If one has used shadows (`gateway.execution.shadow.function_guard`), it is undone, the shadows are filled with lake
+rows (`gateway.execution.functions.filled_shadows`), and it is executed again, until it uses no unfilled shadow. Its
+changes of rows then become changes of the lake (`gateway.execution.functions.function_changes`). The client gets the
+answers of the last execution only.
 
-What they change of schemas it changes in the shadows; rows that are there are looked at when it has, as for ALTER TABLE
-in a block that is settled. Others who use these tables wait meanwhile.
+Schema changes inside of functions change the shadows; existing rows are checked afterwards, as for ALTER TABLE in a
+settled block. Other sessions that use these tables wait meanwhile.
 """
 
 from __future__ import annotations
@@ -50,9 +49,9 @@ if TYPE_CHECKING:
     from gateway.statement.portal import Binding
     from gateway.statement.routed import Routed
 
-# A function may touch a table only once it has found rows in another.
+# A function may read rows of one table before it uses another.
 _ROUNDS_MAX: Final = 30
-# What others have committed meanwhile is seen the next time.
+# After a conflict, the next execution sees what others have committed.
 _CONFLICTS_MAX: Final = 5
 CURSORS: Final = Statement(
     f"SELECT name, {CREATED}, is_holdable FROM pg_catalog.pg_cursors"
@@ -62,19 +61,20 @@ CURSORS: Final = Statement(
 
 
 class GuardedPortal(StatementPortal):
-    """Carries a statement out inside a transaction, and looks before anything comes after it: at what it has read and
-    written, at columns that would have to be computed, and at rows for which it has made constraints or indexes."""
+    """Executes a statement in a transaction, and examines it before the next one: its reads and writes, columns to be
+    computed, and rows for new constraints or indexes.
+    """
 
     _announced = False
-    # Whether a table to which rows are only added is left without its others, and what foreign keys refer to is looked
-    # at only when all is done, unless more turns out to be needed.
+    # Whether existing rows of a table that only gets new ones are left out, and foreign keys are checked only at the
+    # end, unless more turns out to be needed.
     leaves_unread = False
     _strict = False  # from then on nothing is left out
-    _missed: SluiceError | None = None  # what was said while something was
+    _missed: SluiceError | None = None  # the error while something was left out
 
     def __init__(self, session: SessionContext, analysis: Analysis, routed: Routed, binding: Binding) -> None:
         super().__init__(session, analysis, routed, binding)
-        self.looked_at: set[int] = set()  # tables whose rows were found to be needed
+        self.looked_at: set[int] = set()  # tables whose existing rows are needed
         self._heard: set[int] = set()  # tables whose triggers are known
 
     async def run(self) -> None:
@@ -100,7 +100,7 @@ class GuardedPortal(StatementPortal):
             self.session.client.send(CommandComplete(tag))
 
     async def _carry_out(self, answers: KeptAnswers) -> tuple[str, FilledShadows | None, set[int]]:
-        """Over empty shadows. Where it has touched any, it is undone: what is to be filled, and how."""
+        """Execute over empty shadows. If it used any, undo it, and return which to fill, and how."""
         session, backend = self.session, self.session.backend
         session.cursors.check_unread()
         session.ran_functions = session.names_by_sql = True
@@ -119,7 +119,7 @@ class GuardedPortal(StatementPortal):
         error: SluiceError | None = None
         tag, opened = "", list[tuple[bytes | None, ...]]()
         at_once = await may_tell_at_once(session, self.analysis.sql)
-        if at_once:  # notices tell how far it is
+        if at_once:  # the notices show its progress
             await self._give(answers)
         try:
             await send_statement(session, self.binding)
@@ -154,7 +154,7 @@ class GuardedPortal(StatementPortal):
         return tag, FilledShadows(session, self.analysis.sql, number, before), touched
 
     def _fetches(self, cursors: Result, touched: set[int]) -> bool:
-        """Whether it fetches from a cursor that a function has opened, over rows that were there then."""
+        """Whether it fetches from a cursor that a function has opened, over rows that existed then."""
         fetched = self._fetched()
         seen = self.session.cursors.filled
         return fetched is not None and any(
@@ -169,7 +169,7 @@ class GuardedPortal(StatementPortal):
         return name_of(query.utilityStmt.portalname)
 
     def check_repeatable(self, cursors: Result, *, settled: bool) -> None:
-        """0A000 where the statement cannot be undone and carried out again; `cursors` are the backend's."""
+        """Raise 0A000 if the statement cannot be undone and executed again; `cursors` are the backend's."""
         session = self.session
         if cursors.rows or self._fetched() is not None:
             session.cursors.read_unseen()
@@ -178,9 +178,9 @@ class GuardedPortal(StatementPortal):
             raise unsupported("a function that reads a lake table")
 
     async def over_rows(self, shadows: FilledShadows, wanted: set[int], unread: Iterable[int] = ()) -> str:
-        """Carry the statement out over filled shadows, until it touches no others, and take what it did; its tag.
+        """Execute over filled shadows until it uses no others, and take its changes; return its tag.
 
-        Of the tables that are `wanted`, the rows of those that are `unread` are there only once they are needed.
+        Of the `wanted` tables, rows of the `unread` ones are copied only once they are needed.
         """
         conflicts, left_out = 0, set(unread)
         unchecked = self.leaves_unread
@@ -200,7 +200,7 @@ class GuardedPortal(StatementPortal):
             finally:
                 answers.close()
             await shadows.undo()
-            if self._strict:  # to PostgreSQL with all that was left out, for it to say so where it happens
+            if self._strict:  # with everything copied, so that PostgreSQL raises the error at its place
                 if not is_small([shadows.versions[oid] for oid in shadows.by_keys]):
                     raise self._missed or too_large()
                 left_out.clear()
@@ -216,7 +216,7 @@ class GuardedPortal(StatementPortal):
         raise SluiceError(SqlState.SERIALIZATION_FAILURE, "could not serialize access due to concurrent update")
 
     async def hear(self, shadows: FilledShadows, wanted: set[int]) -> None:
-        """Of the functions that the triggers of these tables call, learn what they name, and so on."""
+        """Collect the names in functions that the triggers of these tables call, and so on."""
         fired = await fired_triggers(self.session, self.analysis)
         while new := {oid for oid in wanted if oid in fired} - self._heard:
             self._heard |= new
@@ -248,7 +248,7 @@ class GuardedPortal(StatementPortal):
             if backend.status == b"E" and not is_undecided(error):
                 unseen = await shadows.look(failed=True)
             if not unseen and not self._strict and shadows.hides_errors:
-                self._missed, self._strict = error, True  # or another error comes before it
+                self._missed, self._strict = error, True  # or another error precedes it
             elif not unseen:
                 await self._give(answers)
                 raise
@@ -256,12 +256,12 @@ class GuardedPortal(StatementPortal):
         return await shadows.look(failed=False), tag
 
     async def perform(self, answers: KeptAnswers) -> str:
-        """Have the backend carry the statement out, and keep what it answers; the tag."""
+        """Have the backend execute the statement, and keep its answers; return the tag."""
         await send_statement(self.session, self.binding)
         return await relay_rows(self.session, answers)
 
     async def _settled(self, shadows: FilledShadows, answers: KeptAnswers, *, may_fail: bool) -> bool:
-        """The statement has seen all that it has touched: take what it did. False where it is to be done again."""
+        """The statement has seen all that it used: take its changes. False if it must be executed again."""
         session, transaction = self.session, self.session.transaction
         taken = await shadows.take()
         if shadows.is_doubtful:

@@ -1,8 +1,8 @@
-"""Shadows that have the lake's rows for functions to read and to change, until these are taken.
+"""Fills shadows with lake rows for functions to read and change, and takes the changes.
 
-Contract: `fill` begins a savepoint and copies the tables there, all at one snapshot; the statement is carried out;
-`look` tells which other tables it has touched. Then either all is undone, and filled anew with those, or `take` reads
-what the statement has made of the rows, and the shadows are empty again. What it did elsewhere lasts.
+Contract: `fill` begins a savepoint and copies the tables, all at one snapshot; then the statement runs. `look` returns
+which other tables it has used. Then either all is undone, and filled again with those, or `take` reads the changes of
+rows, and the shadows are empty again. Other effects of the statement last.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ _SET: Final = (
     " pg_catalog.set_config('sluice.unchecked', $3, true)"
 )
 _NO_MARK: Final = "-1"
-# What a statement has changed but the rows of these shadows, as far as that is counted: rows of any other table,
-# PostgreSQL's own among them, advisory locks, cursors.
+# Countable effects other than rows of these shadows: rows of any other table, PostgreSQL's catalogs included,
+# advisory locks, cursors.
 _BESIDE: Final = """
 SELECT (SELECT pg_catalog.sum(pg_catalog.pg_stat_get_xact_tuples_inserted(oid)
         OPERATOR(pg_catalog.+) pg_catalog.pg_stat_get_xact_tuples_updated(oid)
@@ -69,8 +69,8 @@ SELECT (SELECT pg_catalog.sum(pg_catalog.pg_stat_get_xact_tuples_inserted(oid)
      WHERE locktype OPERATOR(pg_catalog.=) 'advisory' AND pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid()),
     (SELECT pg_catalog.count(*) FROM pg_catalog.pg_cursors)
 """
-# What is not counted, as it is written in what is named, or in what runs without that, as by a trigger: settings,
-# messages to others, prepared statements, locks of tables.
+# Effects that are not counted, as they are written in the statement or in functions called implicitly, as by
+# triggers: settings, notifications, prepared statements, table locks.
 _ACTS: Final = (
     r"set_config|notify|listen|pg_export_snapshot|\m(lock|prepare|deallocate|discard|load)\M"
     r"|(^|;|\mbegin|\mthen|\melse|\mloop|''|\$|\*/|--[^\n]*\n)\s*(set|reset)\M"
@@ -89,8 +89,9 @@ SELECT $1::pg_catalog.text OPERATOR(pg_catalog.~*) '{_ACTS}' OR EXISTS (
 
 @dataclass(frozen=True, slots=True)
 class Touch:
-    """How often a transaction has scanned a shadow, how many rows it has added there, and how many it has changed or
-    taken away. `made`: the table is the statement's own, and has no rows in the lake."""
+    """How often a transaction has scanned a shadow, how many rows it has added, and how many it has changed or
+    deleted. `made`: the statement's own table, without rows in the lake.
+    """
 
     scans: int = 0
     added: int = 0
@@ -108,9 +109,10 @@ def touches(result: Result) -> dict[int, Touch]:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What a statement has made of a table's rows: those that it made, those that it left, and of these those that it
-    has locked. Where it `is_changed` no row, the locked ones are all that is told;
-    where it `replaces` none, those that are left are not told."""
+    """A statement's effect on a table's rows: those that it made, those that it left, and which of these it has
+    locked. Unless `is_changed`, only the locked ones are given; unless it `replaces` rows, those that are left are not
+    given.
+    """
 
     version: TableVersion
     fresh: pa.Table
@@ -118,11 +120,13 @@ class Taken:
     locked: pa.Table
     is_changed: bool = True
     replaces: bool = True
-    loaded: Loaded | None = None  # the rows that there were for it, if these were not all
+    loaded: Loaded | None = None  # the rows that were copied, if not all
 
 
 class FilledShadows:
-    """One for a statement. `versions` are the tables that are filled, `before` what was touched until it began."""
+    """The filled shadows of one statement. `versions` are the filled tables, `before` the use of shadows until it
+    began.
+    """
 
     def __init__(self, session: SessionContext, sql: str, newest: bytes | None, before: Mapping[int, Touch]) -> None:
         """`sql` is the statement's text."""
@@ -139,18 +143,18 @@ class FilledShadows:
         self._role: bytes | None = None
         self.unread = frozenset[int]()  # of `versions`, those that are not copied
         self.unchecked = False
-        # Of tables that the statement finds by keys, which these are; and the rows that were copied.
+        # Tables that the statement searches by keys, with the keys; and the copied rows.
         self.by_keys: dict[int, WantedKeys] = {}
         self._found: dict[int, Loaded] = {}
-        self._fresh: dict[int, int] = {}  # how many rows there are that the statement made
+        self._fresh: dict[int, int] = {}  # how many rows the statement has made
         self._touched: Mapping[int, Touch] = {}
         self._beside = Result()
         self._begun = False
 
     async def fill(self, oids: Collection[int], unread: Collection[int] = (), *, unchecked: bool = False) -> None:
-        """Copy these tables, but for those of them that are `unread`, whose rows nobody needs as long as others are
-        only added, and begin the savepoint that the statement is to be carried out in. `unchecked`: what foreign keys
-        refer to is looked at only when all is taken."""
+        """Copy these tables and begin the savepoint for the statement. Rows of `unread` tables are not copied; they
+        are not needed as long as rows are only added. `unchecked`: foreign keys are checked only when all is taken.
+        """
         session, backend = self._session, self._session.backend
         session.cursors.check_unread(oids)
         await session.transaction.read_only.lift()
@@ -221,7 +225,7 @@ class FilledShadows:
         check(session)
 
     def _check_copied(self, before: Mapping[int, Touch]) -> None:
-        """Past all triggers, code of a table's owner must not have written another one."""
+        """With triggers bypassed, code of a table's owner must not have written to another table."""
         for oid, each in self._counts.items():
             was = before.get(oid, Touch())
             if (each.replaced, each.added if oid not in self.versions else 0) != (
@@ -276,7 +280,7 @@ class FilledShadows:
             yield batch
 
     async def look(self, *, failed: bool) -> set[int]:
-        """The statement is over, or has `failed`: the tables that it has touched and that are not filled."""
+        """After the statement, or when it has `failed`: the unfilled tables that it has used."""
         end = STATEMENT.again if failed else STATEMENT.release
         _, counts = await self._session.backend.run(end, Statement(TOUCHES, (self._newest,)))
         now = touches(counts)
@@ -287,12 +291,12 @@ class FilledShadows:
         return unseen
 
     def _is_unseen(self, oid: int) -> bool:
-        if oid in self._found:  # once by the statement itself, which no code of users' comes before
+        if oid in self._found:  # scanned once by the statement itself, before any user's code
             return self._touched[oid].scans > self._counts.get(oid, Touch()).scans + 1
         return oid not in self.versions or (oid in self.unread and self._is_read(oid))
 
     def only_added(self, oids: Collection[int]) -> set[int]:
-        """Those of the tables to which rows were added, and nothing else."""
+        """The tables that only got new rows."""
         return {oid for oid in oids if not self._is_read(oid)}
 
     def _is_read(self, oid: int) -> bool:
@@ -301,12 +305,11 @@ class FilledShadows:
 
     @property
     def left_out(self) -> bool:
-        """Whether anything was left out that may yet forbid what was done: keys of other rows, rows that are referred
-        to."""
+        """Whether left-out data may forbid the changes: keys of other rows, referenced rows."""
         return self.unchecked or not (self.unread | self._found.keys()).isdisjoint(self._touched)
 
     def _may_forbid(self, oid: int) -> bool:
-        """Whether new rows of the table are looked at only when all is taken, at least for some constraint."""
+        """Whether new rows of the table are checked only when all is taken, for some constraint."""
         if oid not in self.versions:
             return False
         table = self.versions[oid].table
@@ -315,16 +318,16 @@ class FilledShadows:
 
     @property
     def hides_errors(self) -> bool:
-        """The statement has failed: whether another error may come before, of what was left out."""
+        """The statement has failed: whether left-out data could have raised another error first."""
         return any(self._may_forbid(oid) and self._since(oid) != (0, 0) for oid in self._touched)
 
     @property
     def is_doubtful(self) -> bool:
-        """All is taken: whether what was left out may have forbidden, at its time, what nothing forbids in the end."""
+        """All is taken: whether left-out data may have forbidden, at its time, what nothing forbids in the end."""
         return any(self._may_forbid(oid) and self._is_doubtful(oid) for oid in self._touched)
 
     def _is_doubtful(self, oid: int) -> bool:
-        """For rows that were undone since, or came to be referred to."""
+        """`is_doubtful` for one table: rows that were undone since, or are referenced only by now."""
         added, replaced = self._since(oid)
         parents = (key.parent for key in self.versions[oid].table.foreign_keys if self.unchecked)
         if (added or replaced) and any(each in self._touched and self._since(each) != (0, 0) for each in parents):
@@ -334,16 +337,16 @@ class FilledShadows:
             return fresh != added
         if oid in self._found and fresh:
             return added > 0 or fresh != replaced
-        return "exception" in self.words  # what it catches may have been another error
+        return "exception" in self.words  # a caught exception may have been another error
 
     async def undo(self) -> None:
-        """Everything since `fill` is undone."""
+        """Undo everything since `fill`."""
         if self._begun:
             await self._session.backend.run(FILLED.again, FILLED.release)
             self._begun = False
 
     async def take(self) -> list[Taken]:
-        """What has become of the rows; the shadows are empty again, and what was set is as it was."""
+        """The changes of the rows; afterwards the shadows are empty, and settings are restored."""
         session, backend = self._session, self._session.backend
         made_now = [oid for oid, each in self._touched.items() if oid not in self.versions and each.made]
         known = await versions(session, [*self.versions, *made_now])
@@ -367,7 +370,7 @@ class FilledShadows:
         )
         counted, acts, *results = await backend.run(*asked, *reads, *locks)
         if counted.rows == self._beside.rows and acts.rows[0][0] == b"f":
-            await backend.run(FILLED.again)  # others, who fill the shadows too, need not wait for the transaction's end
+            await backend.run(FILLED.again)  # other sessions may fill these shadows before the transaction ends
         else:
             unfilled = catalog_calls.set_filled(filled=False), Statement(_SET, (*self._settings, ""))
             past = copying_role(known[oid].table for oid in known)
@@ -392,25 +395,25 @@ class FilledShadows:
         return taken
 
     def _since(self, oid: int) -> tuple[int, int]:
-        """How many rows the statement has added to a shadow, and how many it has changed or taken away."""
+        """How many rows the statement has added to a shadow, and how many it has changed or deleted."""
         before, now = self._counts.get(oid, Touch()), self._touched[oid]
         return now.added - before.added, now.replaced - before.replaced
 
     def _conditions(self, oid: int, appended: bool) -> Iterable[str]:
-        """On the rows that the statement made, that it left, and of these that it locked."""
+        """Conditions for the rows that the statement made, that it left, and of these that it locked."""
         mark = self._marks.get(oid, _NO_MARK)
         there = f"xmin::pg_catalog.text OPERATOR(pg_catalog.=) '{mark}'"
         return made(mark), "false" if appended else there, f"{there} AND {LOCKED}"
 
     async def keep(self) -> None:
-        """All is taken and staged."""
+        """All is taken and staged: keep the rest."""
         await self._session.backend.run(FILLED.release)
         self._begun = False
         await self._session.transaction.read_only.restore()
 
 
 def too_large() -> SluiceError:
-    """The refusal of a change of more rows than can be copied."""
+    """The refusal of a change of more rows than may be copied."""
     hint = f"PostgreSQL carries it out where the table has no more than {SMALL_ROWS} rows."
     return unsupported("a function that changes rows of so large a lake table", hint=hint)
 

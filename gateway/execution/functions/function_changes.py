@@ -1,4 +1,4 @@
-"""What functions have made of the rows of shadows becomes a change of the lake, as that of a client's statement."""
+"""Turns changes of rows in filled shadows into changes of the lake, like those of a client's statement."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from gateway.execution.functions.filled_shadows import Taken
     from gateway.session.session_context import SessionContext
 
-# Foreign keys lock rows too, of which the lake's own look knows. What users write to lock rows, be it in functions.
+# Foreign keys lock rows too, which the lake's own check handles. This finds the row locks that users request, also in
+# functions.
 _LOCKS: Final = r"for\s+(no\s+key\s+|key\s+)?(update|share)"
 _MAY_LOCK: Final = f"""
 SELECT $1::pg_catalog.text OPERATOR(pg_catalog.~*) '{_LOCKS}' OR EXISTS (
@@ -31,7 +32,7 @@ SELECT $1::pg_catalog.text OPERATOR(pg_catalog.~*) '{_LOCKS}' OR EXISTS (
 
 
 class MissedError(Exception):
-    """The lake forbids what a statement did, which has not seen why."""
+    """The lake forbids a change whose statement has not seen the reason."""
 
     def __init__(self, error: SluiceError) -> None:
         super().__init__(error.message)
@@ -41,10 +42,10 @@ class MissedError(Exception):
 async def take_changes(
     changing: Changing, taken: Sequence[Taken], sql: str, *, may_fail: bool, left_out: bool = False
 ) -> bool:
-    """Write and stage what was taken, by a statement of this text. False where others have changed any of these rows
-    since, or have keys that it did not see, unless that `may_fail`: then the statement is to be carried out again.
+    """Write and stage the taken changes of the statement `sql`. False if other transactions have changed one of these
+    rows since, or have unseen keys, unless it `may_fail`; the statement must then be executed again.
 
-    `left_out`: the statement has not seen all rows that may forbid what it did. Raises MissedError where these do.
+    `left_out`: the statement has not seen all rows that may forbid its changes. Raises MissedError if these do.
     """
     session = changing.session
     locked = [each for each in taken if each.locked.num_rows]
@@ -68,7 +69,7 @@ async def take_changes(
     try:
         await changing.wrote_together(written)
     except SluiceError as error:
-        # PostgreSQL would have told the function, which sees by now what it did not see then.
+        # PostgreSQL would have raised the error inside of the function; a repetition sees the rows.
         if error.sqlstate[:2] == "23" and left_out:
             raise MissedError(error) from error
         if may_fail or error.sqlstate[:2] != "23" or session.transaction.isolation is not Isolation.READ_COMMITTED:
@@ -108,5 +109,5 @@ async def _write(changing: Changing, taken: Taken, loaded: Loaded) -> Written | 
 
 
 def is_undecided(error: SluiceError) -> bool:
-    """Whether an error says nothing about what the statement would have done with the lake's rows."""
+    """Whether an error does not tell how the statement would have ended over the lake's rows."""
     return error.sqlstate in (SqlState.LOCK_NOT_AVAILABLE, SqlState.FEATURE_NOT_SUPPORTED, SqlState.QUERY_CANCELED)

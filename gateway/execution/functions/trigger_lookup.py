@@ -1,7 +1,7 @@
-"""Whether a statement fires triggers of users on lake tables, be it by the actions of foreign keys.
+"""Finds whether a statement fires user-defined triggers on lake tables, also by actions of foreign keys.
 
-What is known of committed triggers is kept with the step of the schema log that every analysis brings; a transaction
-that has changed schemas itself asks its backend.
+Committed triggers are cached with the step of the schema log that every analysis reports; a transaction that has
+changed schemas itself asks its backend.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _VIEW: Final = "v"
 
 
 async def fires(session: SessionContext, analysis: Analysis, routed: Routed) -> bool:
-    """Whether a statement on the lake may fire any, of tables or INSTEAD OF what it does to a view."""
+    """Whether a statement on the lake may fire any, including INSTEAD OF triggers of a view."""
     changes = list(_changes(routed))
     if not changes:
         return False
@@ -42,7 +42,7 @@ async def fires(session: SessionContext, analysis: Analysis, routed: Routed) -> 
 
 
 async def fired_triggers(session: SessionContext, analysis: Analysis) -> Mapping[int, Event]:
-    """By the OIDs of lake tables, which changes of them fire any."""
+    """For lake tables by OID, which changes fire triggers."""
     mark = analysis.mark
     if not mark.own:
         return await session.gateway.store.triggers.at(mark.step)
@@ -51,7 +51,7 @@ async def fired_triggers(session: SessionContext, analysis: Analysis) -> Mapping
 
 
 def _changes(routed: Routed) -> Iterator[tuple[int, Event, bool]]:
-    """What is changed, how, and whether it is a view."""
+    """The changed relation, the kind of change, and whether it is a view."""
     query = routed.query
     if query is None:
         return
@@ -74,7 +74,7 @@ def _change(query: Node) -> tuple[int, Event, bool]:
 
 
 def changes_view(routed: Routed) -> bool:
-    """Whether INSTEAD OF triggers stand in for what the statement does to a view."""
+    """Whether INSTEAD OF triggers replace the statement's change of a view."""
     return any(is_view for _, _, is_view in _changes(routed))
 
 
@@ -84,7 +84,7 @@ def targets(routed: Routed) -> set[int]:
 
 
 def needs_rows(routed: Routed) -> set[int]:
-    """Of the tables that are changed, those whose rows are looked at for it: all but those that rows only come into."""
+    """Of the changed tables, those whose existing rows are read: all but those that only get new rows."""
     query = routed.query
     conflict = query is not None and query.type == "QUERY" and query.onConflict is not None
     return {oid for oid, event, is_view in _changes(routed) if conflict or (event != Event.INSERT and not is_view)}

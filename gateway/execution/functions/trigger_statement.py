@@ -1,9 +1,9 @@
-"""Statements that fire triggers: PostgreSQL carries them out over the lake's rows in the shadows, as it does those that
-call functions (`gateway.execution.functions.do_call`).
+"""Statements that fire triggers: PostgreSQL executes them over lake rows in filled shadows.
 
-What triggers do is in no tree. So a statement is carried out again, as those are, until it touches no table that has
-not been filled. A table to which rows are only added needs no other rows in its shadow: whether these have the new
-ones' keys, the lake tells, and then they are put there too, for PostgreSQL to say so.
+This works like statements that call functions (`gateway.execution.functions.do_call`). No tree shows what triggers do.
+So a statement is executed again until it uses no unfilled table. A table that only gets new rows needs no others in
+its shadow. The lake checks their keys; after a conflict the existing rows are copied too, so that PostgreSQL raises
+the error.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class TriggeredPortal(GuardedPortal):
         self.session.client.send(CommandComplete(tag))
 
     async def carry_out(self) -> str:
-        """All of it, up to the answer's tag."""
+        """Execute everything, up to the answer's tag."""
         session, backend, query = self.session, self.session.backend, self.routed.query
         assert query is not None
         if self.routed.route in (Route.UPDATE, Route.DELETE) and current_of(query) is not None:
@@ -85,11 +85,12 @@ class TriggeredPortal(GuardedPortal):
         return tag
 
     async def prepare(self) -> None:
-        """What is to be done once, in the transaction, before anything else."""
+        """Work that is done once, in the transaction, before anything else."""
 
     async def _find_keys(self, query: Node, shadows: FilledShadows) -> None:
-        """Where UPDATE or DELETE says by keys which rows it changes, and no code of users' runs before it has found
-        one. What runs then, and looks at the table too, is counted."""
+        """Find tables of which UPDATE or DELETE selects its rows by keys, before any user's code runs. Later scans by
+        such code are counted.
+        """
         session = self.session
         if self.routed.route not in (Route.UPDATE, Route.DELETE) or changes_view(self.routed) or domains(query):
             return
@@ -103,13 +104,13 @@ class TriggeredPortal(GuardedPortal):
             shadows.by_keys[target] = wanted
 
     def _read(self, query: Node) -> set[int]:
-        """The tables whose rows the statement itself needs."""
+        """The tables whose rows the statement itself reads."""
         if self.routed.route is Route.WITH_CHANGES:
             return set(self.routed.lake)
         return {*tables_read(query), *needs_rows(self.routed)}
 
     async def _check_size(self, oids: Collection[int]) -> None:
-        """0A000, before anything is done, for a table of which more rows would have to be copied than is any good."""
+        """Raise 0A000, before anything is done, for a table with too many rows to copy."""
         for version in (await versions(self.session, list(oids))).values() if oids else ():
             if not is_small([version]):
                 raise unsupported("changing rows of so large a table that has triggers", hint=_HINT)

@@ -1,1 +1,1 @@
-"""Locks on rows, keys and tables of the lake, with the modes and the waiting of PostgreSQL."""
+"""Locks on rows, keys and tables of the lake, with PostgreSQL's modes and waiting."""

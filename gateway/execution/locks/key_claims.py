@@ -1,6 +1,6 @@
-"""Claims on keys that a transaction is about to write, until it ends.
+"""Claims keys that a transaction is about to write, until it ends.
 
-Whoever claims the same waits for its end; PostgreSQL finds the deadlocks (catalog/sql/keys.sql).
+Another transaction that claims the same key waits for that end; PostgreSQL finds deadlocks (catalog/sql/keys.sql).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Locks on rows of the lake, as PostgreSQL's row locks: in the session's transaction, until it ends.
+"""Locks on lake rows, like PostgreSQL's row locks: held by the session's transaction until it ends.
 
-A row is a place in a data file. Rows of files that the transaction itself has written nobody else can see; but where
-they came in place of others, somebody may hold their keys: he held those of the others.
+A row is identified by its place in a data file. Rows written by the transaction itself are invisible to other
+sessions, but an updated row keeps its predecessor's key locks.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 # A statement that locks more rows than this locks the table's rows as a whole.
 ROWS_MAX: Final = 10_000
-# An integer[] in PostgreSQL's binary form: a head of five words (dimensions, nulls, type, size, lower bound), then each
-# element after its length.
+# An integer[] in PostgreSQL's binary form: a header of five words (dimensions, nulls, type, size, lower bound), then
+# each element after its length.
 _HEAD_WORDS: Final = 5
-# An element of a bigint[] there.
+# An element of a bigint[] in that form.
 _BIGINT: Final = np.dtype([("length", ">i4"), ("value", ">i8")])
 
 # Positions of rows, by the path of their data file.
@@ -50,7 +50,7 @@ class Strength(StrEnum):
 
 
 class Waiting(StrEnum):
-    """What to do about a row that somebody else has locked."""
+    """What to do about a row that another transaction has locked."""
 
     WAIT = ""
     SKIP = "SKIP LOCKED"
@@ -58,12 +58,12 @@ class Waiting(StrEnum):
 
 
 def file_number(path: str) -> int:
-    """What stands for a data file in locks of its rows, by its path below the table's folder: no other has that one."""
+    """The unique number of a data file in locks of its rows, made from its path below the table's folder."""
     return int.from_bytes(blake2b(path.encode(), digest_size=8).digest()) >> 1
 
 
 def file_numbers(paths: pa.Array) -> npt.NDArray[np.int64]:
-    """Of each row, by the path of its file."""
+    """The number for each row, from the path of its file."""
     encoded = paths.dictionary_encode()
     numbers = np.array([file_number(path) for path in encoded.dictionary.to_pylist()], np.int64)
     of_rows: npt.NDArray[np.int64] = numbers[encoded.indices.to_numpy(zero_copy_only=False)]
@@ -99,8 +99,9 @@ async def lock_rows(  # noqa: PLR0917
 
 
 def lockable_files(transaction: Transaction, files: Sequence[DataFile], strength: Strength) -> dict[str, int]:
-    """The numbers of those files, by path, in which others may have locked rows: of the transaction's own, they may
-    have nothing but keys."""
+    """The numbers of those files, by path, in which other transactions may have locked rows: in the transaction's own
+    files, only keys.
+    """
     following = transaction.following if strength is Strength.UPDATE else ()
     numbers = {file.path: file_number(file.path) for file in files if file.data_file_id is not None or following}
     own = {file.path for file in files if file.data_file_id is None}
@@ -108,10 +109,11 @@ def lockable_files(transaction: Transaction, files: Sequence[DataFile], strength
 
 
 async def follow_rows(session: SessionContext, sources: pa.Table, new_files: Sequence[DataFile]) -> None:
-    """Rows of the new files have come in place of others that the transaction has locked, and have their keys: who
-    holds those holds these from now on. `sources` is that of a `WriteResult`, with NULL for other new rows."""
+    """Rows of the new files have replaced rows that the transaction has locked, and have their keys: the holders of
+    those key locks get the new rows' too. `sources` is that of a `WriteResult`, with NULL for other new rows.
+    """
     if not sources.num_rows or sources.num_rows > ROWS_MAX:
-        return  # of more rows, nobody else has any
+        return  # with more rows, no other transaction has a lock
     known = pc.is_valid(sources["position"]).to_numpy()
     old_files = file_numbers(pc.cast(sources["file"], pa.string()).combine_chunks().drop_null())
     counts = [file.record_count for file in new_files]
@@ -131,9 +133,9 @@ async def lock_referenced(  # noqa: PLR0917
     keys: pa.Array,
     snapshot: int,
 ) -> bool:
-    """Keep rows that new ones refer to: nobody else deletes them, or changes their keys, until the transaction ends.
+    """Lock referenced rows: no other transaction may delete them, or change their keys, until this one ends.
 
-    Whether the table has been changed by others since `snapshot`: then they may have done so before.
+    Returns whether other transactions have changed the table since `snapshot`, and so may have done that before.
     """
     arrays, encoded = _arrays(files, positions), binary_array(keys, BYTEA)
     lock = catalog_calls.lock_referenced(table.oid, arrays, foreign_key.oid, encoded, snapshot)
@@ -141,7 +143,7 @@ async def lock_referenced(  # noqa: PLR0917
 
 
 async def lock_keys(session: SessionContext, table: Table, foreign_key: ForeignKey, keys: pa.Array) -> None:
-    """Wait for who has come to refer to keys of a table that are being taken away, and hold off whoever would."""
+    """Wait for transactions that reference keys which are being removed, and block new references."""
     if len(keys) > ROWS_MAX:
         return  # as many rows are locked by now: the table's rows as a whole
     lock = catalog_calls.lock_keys(table.oid, foreign_key.oid, binary_array(keys, BYTEA))
@@ -161,10 +163,12 @@ async def _put_and_lock(  # noqa: PLR0917
     constraint_oid: int = 0,
     keys: pa.Array | None = None,
 ) -> bytes:
-    """What a function answers that locks rows and keys, which are put there again where they were swept away."""
+    """Run a function that locks rows and keys; return its answer. Their catalog rows are inserted again if they were
+    removed.
+    """
     found: bytes | None = None
     listed = [] if keys is None else keys.to_pylist()
-    # What the transaction has put there, nobody else sees.
+    # Other sessions cannot see rows of the transaction's own files.
     own = np.isin(files, list(session.transaction.following))
     arrays = _arrays(files[own], positions[own])
     while found is None:
@@ -180,7 +184,7 @@ async def _put_and_lock(  # noqa: PLR0917
 
 
 def strength_of(table: Table, assigned: Collection[int] | None) -> Strength:
-    """How a change locks its rows, which sets these columns or (None) deletes: the weaker way where their keys stay."""
+    """How a change that sets these columns or (None) deletes locks its rows: the weaker way if keys stay."""
     keys_stay = assigned is not None and all(
         key.deferrable or set(key.attnums).isdisjoint(assigned) for key in table.keys
     )
@@ -190,7 +194,7 @@ def strength_of(table: Table, assigned: Collection[int] | None) -> Strength:
 async def hold_rows(
     session: SessionContext, rows: Rows, version: TableVersion, strength: Strength, waiting: Waiting = Waiting.WAIT
 ) -> bool:
-    """Lock rows of a table that was read as `version`; whether they are then `unharmed`."""
+    """Lock rows of a table that was read as `version`; return whether they are then `unharmed`."""
     await lock_positions(session, rows, version, strength, waiting)
     return await unharmed(session, rows, version, strength)
 
@@ -198,7 +202,9 @@ async def hold_rows(
 async def lock_positions(
     session: SessionContext, rows: Rows, version: TableVersion, strength: Strength, waiting: Waiting
 ) -> Rows:
-    """Lock rows of a table that was read as `version`; those that are locked, or that nobody else could lock."""
+    """Lock rows of a table that was read as `version`; return those that are locked, or that no other transaction
+    could lock.
+    """
     lockable = lockable_files(session.transaction, version.files, strength)
     places = [(lockable[path], each) for path, each in rows.items() if path in lockable]
     if not places:
@@ -212,8 +218,9 @@ async def lock_positions(
 
 
 async def unharmed(session: SessionContext, rows: Rows, version: TableVersion, strength: Strength) -> bool:
-    """Whether nobody has committed a change of these rows, which are locked, since `version` was made; one that leaves
-    their keys is none to who holds nothing but these."""
+    """Whether no other transaction has committed a change of these locked rows since `version`. A change that keeps
+    their keys does not count for a key lock.
+    """
     if await untouched(session, rows, version):
         return True
     if strength is not Strength.KEY_SHARE:
@@ -227,7 +234,7 @@ async def unharmed(session: SessionContext, rows: Rows, version: TableVersion, s
 async def _keys_stay(
     session: SessionContext, table: Table, files: npt.NDArray[np.int64], positions: npt.NDArray[np.int64]
 ) -> bool:
-    """Lock the keys of rows where these are by now; whether all of them are still there."""
+    """Lock the keys of rows at their present places; return whether all of them still exist."""
     settled = False
     while not settled:
         [answer] = await session.backend.run(catalog_calls.moved_rows(_arrays(files, positions)))
@@ -249,7 +256,7 @@ async def _keys_stay(
 
 
 async def untouched(session: SessionContext, rows: Rows, version: TableVersion) -> bool:
-    """Whether nobody has committed a change of these rows since `version` was made."""
+    """Whether no other transaction has committed a change of these rows since `version`."""
     read = [file for file in version.files if file.data_file_id is not None and file.path in rows]
     if not read:
         return True
@@ -268,20 +275,21 @@ async def untouched(session: SessionContext, rows: Rows, version: TableVersion) 
 
 
 class RowsChangedError(SluiceError):
-    """Somebody else has replaced rows since the statement saw them."""
+    """Another transaction has replaced rows since the statement saw them."""
 
     def __init__(self) -> None:
         super().__init__(SqlState.SERIALIZATION_FAILURE, "could not serialize access due to concurrent update")
 
 
 def changed_meanwhile() -> SluiceError:
-    """What a transaction above READ COMMITTED is told of rows that somebody else has replaced."""
+    """The error above READ COMMITTED for rows that another transaction has replaced."""
     return RowsChangedError()
 
 
 def check_may_look_again(session: SessionContext) -> None:
-    """Rows were replaced by others: raises where the statement must not be computed again on what they are by now, for
-    its transaction's level, or for it is a part of another (which then is)."""
+    """After concurrent replacement of rows: raise if the statement must not be computed again, because of its
+    isolation level, or because it is part of another statement (which then is).
+    """
     transaction = session.transaction
     if transaction.isolation is not Isolation.READ_COMMITTED or transaction.parts is not None:
         raise changed_meanwhile()

@@ -1,7 +1,7 @@
-"""Locks on lake tables, in PostgreSQL's modes: what LOCK TABLE takes, and what it waits for (table_locks.sql).
+"""LOCK TABLE on lake tables, with PostgreSQL's modes and waiting (table_locks.sql).
 
-In a block with deferred changes of schemas the client's locks are taken outside of any window, so that they last and
-others wait for these alone. Tables go by their OIDs there, for they may have other names in the window.
+In a block with deferred changes, the client's locks are taken outside of windows, so that they last and others wait
+for these alone. Tables are identified by OID there, because windows may rename them.
 """
 
 from __future__ import annotations
@@ -59,21 +59,22 @@ def lock_relations(oids: Iterable[int], mode: str, *, nowait: bool, lasting: boo
 
 
 async def may(session: SessionContext, oids: Iterable[int], privileges: str) -> bool:
-    """Whether the client has one of these privileges on each of the tables; where not, PostgreSQL says so, and nobody
-    waits for the client, nor the client for anybody."""
+    """Whether the client has one of these privileges on each of the tables. If not, PostgreSQL raises the error, and
+    no lock is taken or waited for.
+    """
     [answer] = await session.backend.run(Statement(_ALLOWED, (number_array(oids), privileges)))
     return answer.rows[0][0] == b"t"
 
 
 class LockTablePortal(StatementPortal):
-    """LOCK TABLE: waits for who has used the tables, then keeps everybody else off them."""
+    """LOCK TABLE: waits for transactions that use the tables, then blocks others."""
 
     async def run(self) -> None:
         session, deferred = self.session, self.session.transaction.deferred
         assert self.routed.query is not None
         statement = self.routed.query.utilityStmt
         mode, nowait = MODES[statement.mode], bool(statement.nowait)
-        # Outside of a block, and of what is not there, PostgreSQL says so.
+        # PostgreSQL raises the errors for missing relations, and outside of a block.
         found = [await resolve(session, each) for each in statement.relations] if session.transaction.open else [None]
         oids = [oid for oid in found if oid is not None]
         if len(oids) == len(found) and await may(session, oids, _PRIVILEGES + _ALSO.get(mode, "")):

@@ -1,8 +1,7 @@
-"""ANALYZE of a lake table: Spark takes a sample, PostgreSQL's own ANALYZE says what is in it, and that becomes what
-pg_class and pg_stats say of the shadow.
+"""ANALYZE of a lake table: fills pg_class and pg_stats of the shadow from a sample of the lake.
 
-What only all rows can tell, the number of distinct values, is estimated from the sample as PostgreSQL does (analyze.c,
-compute_scalar_stats: Haas and Stokes, Duj1).
+Spark takes the sample, PostgreSQL's own ANALYZE computes its statistics. The number of distinct values is estimated
+from the sample as in PostgreSQL (analyze.c, compute_scalar_stats: Haas and Stokes, Duj1).
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 SAMPLE_ROWS: Final = 30_000
 _SAMPLE_BYTES_MAX: Final = 32 * 2**20
 _PAGE_BYTES: Final = 8192
-# As PostgreSQL: a count of distinct values above this share of the rows is kept as a share.
+# As in PostgreSQL, a count of distinct values above this share of the rows is stored as a share.
 _SHARE_MIN: Final = 0.1
 _RELATION: Final = """
 SELECT pg_catalog.pg_restore_relation_stats('schemaname', $1::pg_catalog.text, 'relname', $2::pg_catalog.text,
@@ -52,14 +51,14 @@ _ATTRIBUTE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Analyzed:
-    """How many rows the table has, and how many were looked at."""
+    """The number of rows in the table and in the sample."""
 
     rows: int
     sampled: int
 
 
 async def analyze(session: SessionContext, oid: int, columns: Sequence[str]) -> Analyzed:
-    """Put the statistics of these columns (of all where there are none), and the table's size, into the catalog."""
+    """Store the statistics of these columns (all if none are given), and the table's size, in the catalog."""
     version = await note_size(session, oid)
     table, rows = version.table, version.row_count
     wanted = [column for column in table.columns if not columns or column.name in columns]
@@ -84,7 +83,7 @@ async def analyze(session: SessionContext, oid: int, columns: Sequence[str]) -> 
 
 
 async def note_size(session: SessionContext, oid: int) -> TableVersion:
-    """Put the table's size into pg_class, as VACUUM does too; the table as it is by now."""
+    """Store the table's size in pg_class, as VACUUM does too; return the present table."""
     with session.transaction.reading_newest():
         version = await latest(session, oid)
     size = sum(file.size_bytes for file in version.files)
@@ -95,7 +94,7 @@ async def note_size(session: SessionContext, oid: int) -> TableVersion:
 
 
 async def _sample(session: SessionContext, version: TableVersion, columns: Sequence[Column], rows: int) -> pa.Table:
-    """Some rows, in the order in which they lie."""
+    """A sample of rows, in their order."""
     scan = Scan("sampled", version.table.oid, tuple(column.attnum for column in columns))
     listed = ", ".join(column_name(column.attnum) for column in columns)
     some = f" WHERE rand(0) < {SAMPLE_ROWS / rows!r}" if rows > SAMPLE_ROWS else ""
@@ -115,13 +114,11 @@ def _text(column: Column, array: pa.ChunkedArray) -> pa.Array:
     """PostgreSQL's text of the values."""
     whole = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
     cells = text_cells(whole, column.type_oid, OutputSettings()).cast(pa.string())
-    return pc.if_else(
-        whole.is_valid(), cells, pa.scalar(None, pa.string())
-    )  # where there is a NULL, cells have anything
+    return pc.if_else(whole.is_valid(), cells, pa.scalar(None, pa.string()))  # cells of NULLs have arbitrary content
 
 
 def distinct(cells: pa.Array, rows: int) -> float:
-    """pg_stats.n_distinct of a column of `rows` values by those that were sampled."""
+    """pg_stats.n_distinct of a column of `rows` values, estimated from the sample."""
     values = cells.drop_null()
     sampled = len(values)
     counts = pc.value_counts(values).field("counts")

@@ -1,4 +1,4 @@
-"""CLUSTER: PostgreSQL notes the index at the shadow, Spark writes the table's files anew in that order."""
+"""CLUSTER: PostgreSQL records the index at the shadow, Spark rewrites the table's files in its order."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from catalog.model import DataFile, TableVersion
 
-# The index that each table is clustered by, as the statement has left it: of one table, or of all that the client may
-# cluster (cluster.c, get_tables_to_cluster).
+# The index by which each table is clustered after the statement: of one table, or of all that the client may cluster
+# (cluster.c, get_tables_to_cluster).
 _CLUSTERED: Final = """
 SELECT i.indrelid::pg_catalog.int8, i.indkey::pg_catalog.text, i.indoption::pg_catalog.text, i.indnkeyatts
 FROM pg_catalog.pg_index i
@@ -36,7 +36,7 @@ _ROUNDS_MAX: Final = 5
 
 
 class ClusterPortal(StatementPortal):
-    """CLUSTER of one lake table, or of all that were clustered before."""
+    """CLUSTER of one lake table, or of all that have been clustered before."""
 
     async def run(self) -> None:
         session = self.session

@@ -1,7 +1,7 @@
-"""VACUUM and ANALYZE: PostgreSQL judges the statement and looks after the shadows, the gateway after the lake.
+"""VACUUM and ANALYZE: PostgreSQL checks the statement and processes the shadows, the gateway the lake.
 
-PostgreSQL carries the client's own statement out first, over shadows that are empty: so syntax, privileges, warnings
-and 25001 are its own. Then files of the lake are compacted, statistics computed, and old snapshots expired.
+PostgreSQL first executes the client's statement over the empty shadows: so syntax, privileges, warnings and 25001 are
+its own. Then lake files are compacted, statistics computed, and old snapshots expired.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
 
 _RELATIONS: Final = "SELECT relid::bigint FROM pg_sluice.relation"
-# vacuum_is_permitted_for_relation in vacuum.c; a name that is to be shown goes with each.
+# vacuum_is_permitted_for_relation in vacuum.c; each table comes with a name for messages.
 _PERMITTED: Final = """
 SELECT c.oid::pg_catalog.int8, n.nspname, c.relname
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
@@ -50,7 +50,7 @@ _T = TypeVar("_T")
 
 
 class VacuumPortal(StatementPortal):
-    """VACUUM, ANALYZE and VACUUM ANALYZE where lake tables are among those that are meant."""
+    """VACUUM, ANALYZE and VACUUM ANALYZE with lake tables among their tables."""
 
     async def run(self) -> None:
         session = self.session
@@ -70,7 +70,7 @@ class VacuumPortal(StatementPortal):
         session.client.send(CommandComplete(tag))
 
     async def _tables(self, command: VacuumCommand) -> dict[int, tuple[str, str]]:
-        """The lake tables that the client may maintain, of those that are meant: schema and name."""
+        """The lake tables of the statement that the client may maintain: schema and name."""
         wanted = list(self.routed.lake)
         if not command.tables:
             wanted = [row["relid"] for row in await self.session.gateway.store.fetch(_RELATIONS)]
@@ -86,7 +86,7 @@ class VacuumPortal(StatementPortal):
             if oid is not None:
                 columns[oid] = table.columns
         if command.vacuums:
-            session.reading.end()  # what it reads it keeps by itself
+            session.reading.end()  # the maintenance pins its own snapshots
         for oid, name in lake.items():
             if command.vacuums:
                 await self._vacuum(command, oid, name)
@@ -132,14 +132,14 @@ class VacuumPortal(StatementPortal):
 
 
 async def take_turn(session: SessionContext, oid: int, *, waits: bool) -> Turn | None:
-    """The turn to replace a table's files, when it is free; None where it is not, and nobody `waits`."""
+    """Take the turn to replace a table's files, when it is free; None if it is taken and not `waits`."""
     while (turn := await session.gateway.store.take_turn(oid)) is None and waits:
         await cancellable(session, asyncio.sleep(_WATCH_SECONDS))
     return turn
 
 
 async def cancellable(session: SessionContext, work: Coroutine[Any, Any, _T]) -> _T:
-    """Do something that a CancelRequest ends: 57014."""
+    """Run work that a CancelRequest ends with 57014."""
     task = asyncio.ensure_future(work)
     try:
         while not task.done():
@@ -153,7 +153,7 @@ async def cancellable(session: SessionContext, work: Coroutine[Any, Any, _T]) ->
 
 
 def _skips(frame: bytes, name: str) -> bool:
-    """Whether PostgreSQL says that it leaves out the table, for somebody has it locked."""
+    """Whether PostgreSQL's message says that it skips the table, because it is locked."""
     if frame[0] != NoticeResponse.type:
         return False
     fields = dict(answers.NoticeResponse.decode(frame[_HEAD_BYTES:]).fields)
@@ -161,7 +161,7 @@ def _skips(frame: bytes, name: str) -> bool:
 
 
 def _is_about_shadows(frame: bytes, names: Sequence[tuple[str, str]] | Any) -> bool:
-    """Whether PostgreSQL says how it found a shadow, which is empty, or what clients know nothing of."""
+    """Whether PostgreSQL's message describes an empty shadow, or objects that clients do not know."""
     if frame[0] != NoticeResponse.type:
         return False
     fields = dict(answers.NoticeResponse.decode(frame[_HEAD_BYTES:]).fields)

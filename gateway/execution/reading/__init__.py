@@ -1,1 +1,1 @@
-"""Queries: what a plan depends on, rows from Spark, rows that PostgreSQL computes, rows to a client."""
+"""Queries: what a plan depends on, rows from Spark, rows that PostgreSQL computes, and rows for a client."""

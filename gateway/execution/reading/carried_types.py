@@ -1,6 +1,6 @@
-"""Columns of carried types on their way to a client: PostgreSQL makes values of the texts that files have.
+"""Result columns of carried types: PostgreSQL makes values of the texts in files.
 
-So the client gets them as PostgreSQL sends them, under its own settings, in text or in binary.
+So the client gets them as PostgreSQL sends them, under its own settings, in text or binary form.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ROWS: Final = 20_000
 
 
 class CarriedColumns:
-    """Those of a query that Spark computes."""
+    """The carried columns of a query that Spark computes."""
 
     def __init__(self) -> None:
         self._places: tuple[int, ...] = ()
@@ -37,13 +37,13 @@ class CarriedColumns:
         return bool(self._places)
 
     def plan(self, tree: Any, context: Context) -> SparkQuery:
-        """The plan of a SELECT, whose columns of carried types are noted."""
+        """The plan of a SELECT; records its columns of carried types."""
         query = plan_select(tree, context, carries=True)
         self._places = tuple(place for place, each in enumerate(query.columns) if each.type_oid == CARRIED)
         return query
 
     def sent(self, columns: Sequence[ResultColumn]) -> list[ResultColumn]:
-        """The columns as they are encoded once PostgreSQL has made the values: their bytes go as they are."""
+        """The columns as they are encoded after PostgreSQL has made the values, whose bytes pass unchanged."""
         found = list(columns)
         for place in self._places:
             kind = BYTEA if columns[place].format == Format.BINARY else TEXT
@@ -76,7 +76,7 @@ class CarriedColumns:
 
 
 def _question(batch: pa.RecordBatch, columns: Sequence[ResultColumn], places: Sequence[int], form: Format) -> Statement:
-    """What makes values of texts, one for each row."""
+    """The statement that makes values of texts, one for each row."""
     calls, parameters, types = [], list[bytes | None](), list[int]()
     for number, place in enumerate(places):
         calls.append(f"pg_sluice.of_kept_texts(${2 * number + 1}, ${2 * number + 2})")

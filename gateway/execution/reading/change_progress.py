@@ -1,5 +1,6 @@
-"""Beside a change of a schema at work: everybody is told how far it is, its client too where it takes long, and it is
-ended where somebody cancels it.
+"""Reports the progress of a schema change, and ends it when it is cancelled.
+
+Other gateways see the progress; the client gets a notice if the change takes long.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
 
 _WATCH_SECONDS: Final = 0.5
-# A client hears of a change that takes longer than the first, and again each time that the second has passed.
+# Seconds before the first notice to the client, and between further ones.
 _QUIET_SECONDS: Final = 5.0
 _AGAIN_SECONDS: Final = 5.0
-# Where client_min_messages is one of these, notices are not wanted.
+# client_min_messages levels without notices.
 _QUIET_LEVELS: Final = frozenset({"warning", "error"})
 
 
 async def watch(session: SessionContext, change: SchemaChange, progress: Progress, client_min_messages: str) -> None:
-    """Until it is cancelled, or has ended what Spark does for a change that somebody cancels."""
+    """Run until cancelled; if the client cancels the change, end its Spark jobs."""
     store, engine, time = session.gateway.store, session.gateway.engine, asyncio.get_running_loop().time
     wanted = client_min_messages not in _QUIET_LEVELS
     next_notice, said = time() + _QUIET_SECONDS, ""
@@ -43,7 +44,7 @@ async def watch(session: SessionContext, change: SchemaChange, progress: Progres
 
 
 def _tell(session: SessionContext, text: str) -> bool:
-    """Send the client a notice; False where it is not there any more, which the session finds out by itself."""
+    """Send the client a notice; False if it has disconnected, which the session detects itself."""
     try:
         session.client.send_aside(NoticeResponse((("S", "NOTICE"), ("V", "NOTICE"), ("C", "00000"), ("M", text))))
     except ClientGoneError:

@@ -1,5 +1,6 @@
-"""A client's COPY is first begun by PostgreSQL, over the shadow: its options, columns, condition and privileges are
-PostgreSQL's to judge, in its own words. What it has accepted is then read here without a doubt.
+"""Has PostgreSQL begin a client's COPY over the shadow first, to check options, columns, condition and privileges.
+
+Errors are then PostgreSQL's own, and the gateway reads only accepted statements.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _CANONICAL: Final = "SELECT pg_catalog.pg_encoding_to_char(pg_catalog.pg_char_to
 
 
 async def try_statement(session: SessionContext, sql: str) -> SluiceError | None:
-    """Raises what PostgreSQL refuses; returns what it would refuse once it had asked the client for data."""
+    """Raise PostgreSQL's refusal; return the error that it would raise after asking the client for data."""
     around: tuple[Sequence[Statement], Sequence[Statement]] = ((), ())
     if session.transaction.open:
         around = ((TRIAL.begin,), TRIAL.undo)
@@ -36,7 +37,7 @@ async def try_statement(session: SessionContext, sql: str) -> SluiceError | None
 
 
 async def try_options(session: SessionContext, sql: str, names: Sequence[str]) -> None:
-    """Raises what PostgreSQL refuses of the options of COPY … TO; the columns that are copied have these names."""
+    """Raise PostgreSQL's errors about the options of COPY … TO; the copied columns have these names."""
     start, end = copy_source(sql)
     nulls = ", ".join(f"NULL AS {quoted(name)}" for name in names)
     query = f" (SELECT {nulls} LIMIT 0) "
@@ -70,7 +71,7 @@ _CONSTANTS: Final = ("val", "boolval")
 
 
 def backend_copies(session: SessionContext, options: CopyOptions) -> Copies:
-    """What the backend's own data of COPY … TO is, which writes it in UTF-8 where the options name no encoding."""
+    """The form of the backend's data in COPY … TO, which is UTF-8 if the options name no encoding."""
     if not session.encoding.converts:
         return Copies.AS_THEY_ARE
     if options.format is CopyFormat.BINARY:
@@ -79,13 +80,14 @@ def backend_copies(session: SessionContext, options: CopyOptions) -> Copies:
 
 
 def binary_columns(columns: Sequence[FieldDescription]) -> tuple[FieldDescription, ...]:
-    """The columns of a COPY in binary."""
+    """The columns of a COPY in binary format."""
     return tuple(replace(column, format=1) for column in columns)
 
 
 async def data_encoding(session: SessionContext, options: CopyOptions) -> str | None:
-    """The encoding that the data is in, by PostgreSQL's name; None where no text is to be changed for it. In binary it
-    is the client's, whatever the options say."""
+    """The encoding of the data, by PostgreSQL's name; None if no text needs conversion. In binary format it is the
+    client's, whatever the options say.
+    """
     name = session.encoding.name
     if options.encoding is not None and options.format is not CopyFormat.BINARY:
         [result] = await session.backend.run(Statement(_CANONICAL, (options.encoding,)))

@@ -1,8 +1,7 @@
-"""What of rows a client is told in errors: as in PostgreSQL, the columns that it may read or has written.
+"""Limits the row values in errors to columns that the client may read or has written, as in PostgreSQL.
 
-Where policies decide which rows of a table it sees, it is told of none.
-Source: ExecBuildSlotValueDescription in PostgreSQL's execMain.c, BuildIndexValueDescription in genam.c,
-ri_ReportViolation in ri_triggers.c.
+If policies decide which rows of a table it sees, it gets none. Source: ExecBuildSlotValueDescription in PostgreSQL's
+execMain.c, BuildIndexValueDescription in genam.c, ri_ReportViolation in ri_triggers.c.
 """
 
 from __future__ import annotations
@@ -19,16 +18,16 @@ if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
 
 _Error = TypeVar("_Error", bound=SluiceError)
-# In place of a column: an expression, or a row, which takes the right on the table.
+# In place of a column: an expression or a row, which requires the privilege on the table.
 WHOLE_TABLE: Final = 0
-# Which of these columns may be read, or are given by the statement itself; none where policies are in force.
+# Which of these columns may be read, or are set by the statement itself; none if policies are in force.
 _TOLD: Final = """
 SELECT a FROM pg_catalog.unnest($2::pg_catalog.int2[]) a
 WHERE NOT pg_catalog.row_security_active($1::pg_catalog.oid) AND (a OPERATOR(pg_catalog.=) ANY ($3::pg_catalog.int2[])
     OR CASE WHEN a OPERATOR(pg_catalog.=) 0 THEN pg_catalog.has_table_privilege($1::pg_catalog.oid, 'SELECT')
         ELSE pg_catalog.has_column_privilege($1::pg_catalog.oid, a, 'SELECT') END)
 """
-# Whether all that has these names may be read: columns, or an expression, which takes the whole table.
+# Whether everything with these names may be read: columns, or an expression, which requires the whole table.
 _ALL_NAMED: Final = """
 SELECT NOT pg_catalog.row_security_active($1::pg_catalog.oid) AND (
     pg_catalog.has_table_privilege($1::pg_catalog.oid, 'SELECT') OR NOT EXISTS (
@@ -42,7 +41,7 @@ SELECT NOT pg_catalog.row_security_active($1::pg_catalog.oid) AND (
 async def told_columns(
     session: SessionContext, table: Table, attnums: Iterable[int], written: Iterable[int] = ()
 ) -> frozenset[int]:
-    """Those of these columns of the table that the client may read or has written."""
+    """Those of the table's columns that the client may read or has written."""
     parameters = (str(table.oid), number_array(attnums), number_array(written))
     [answer] = await session.backend.run(Statement(_TOLD, parameters))
     return frozenset(int(number or 0) for (number,) in answer.rows)
@@ -51,7 +50,7 @@ async def told_columns(
 async def discreet(
     session: SessionContext, error: _Error, table: Table, attnums: Collection[int], otherwise: str | None = None
 ) -> _Error:
-    """The error, which tells a key of the table in its detail; or `otherwise` to who may not see it."""
+    """The error with a key of the table in its detail; or `otherwise` if the client may not see the key."""
     if not await told_columns(session, table, attnums) >= set(attnums):
         error.fields.pop("D", None)
         if otherwise is not None:
@@ -60,6 +59,6 @@ async def discreet(
 
 
 async def may_see_named(session: SessionContext, relid: int, names: Iterable[str]) -> bool:
-    """Whether the client may read what an index or a constraint calls its columns."""
+    """Whether the client may read the columns that an index or a constraint names."""
     [answer] = await session.backend.run(Statement(_ALL_NAMED, (str(relid), text_array(names))))
     return answer.rows[0][0] == b"t"

@@ -25,7 +25,7 @@ Opener = Callable[["SessionContext", "Analysis", "Routed", Binding], Awaitable[P
 async def executed_binding(
     session: SessionContext, analysis: Analysis, routed: Routed, formats: tuple[int, ...]
 ) -> Binding:
-    """What EXECUTE binds the prepared statement to: its arguments, computed by PostgreSQL."""
+    """The binding of the prepared statement: the arguments of EXECUTE, computed by PostgreSQL."""
     inner = routed.inner
     assert inner is not None
     assert routed.query is not None
@@ -33,7 +33,7 @@ async def executed_binding(
     name = name_of(routed.query.utilityStmt.name)
     start, end = analysis.taken_apart(executed)
     arguments = analysis.sql[start:end]
-    async with guarding(session) if "(" in arguments[1:] else nullcontext():  # among which may be functions
+    async with guarding(session) if "(" in arguments[1:] else nullcontext():  # which may call functions
         values = tuple(await evaluated(backend, name, types, arguments, start))
     binary = (1,) * len(types)
     await check_bind(backend, frontend.Bind("", name, binary, values, formats), sync=True)
@@ -47,9 +47,9 @@ async def executed_binding(
 
 
 class ExecutePortal(Portal):
-    """The portal of the prepared statement, opened when its arguments are known: by the first execution.
+    """The portal of the prepared statement, opened by the first execution, when its arguments are known.
 
-    Where the backend itself carries the statement out (`relays`: rows that it makes for an INSERT), it computes the
+    If the backend itself executes the statement (`relays`: rows that it makes for an INSERT), it computes the
     arguments too, and they must not be computed twice.
     """
 

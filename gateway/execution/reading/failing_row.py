@@ -1,8 +1,8 @@
-"""Which row has broken NOT NULL or CHECK in Spark, for the error's detail.
+"""Finds the row that has violated NOT NULL or CHECK in Spark, for the error's detail.
 
-Spark says which constraint was broken; the rows are computed once more, up to one that breaks it. Where that finds
-none, for what they are computed of differs each time, there is no detail.
-Source: ExecBuildSlotValueDescription in PostgreSQL's execMain.c.
+Spark reports the violated constraint; the rows are computed once more, up to one that violates it. If none does,
+because the results differ each time, there is no detail. Source: ExecBuildSlotValueDescription in PostgreSQL's
+execMain.c.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
     from planner.tree.nodes import Node
 
-# How much is told of a value.
+# Bytes of a value that are shown.
 _BYTES_MAX: Final = 64
 
 
@@ -56,7 +56,7 @@ async def telling_row(  # noqa: PLR0917
 
 
 def _described(table: Table, batch: pa.RecordBatch, reading: Reading, told: Collection[int] | None) -> str:
-    """The row as `(1, x)`, or, where only some of its columns may be told, as `(a, b) = (1, x)`."""
+    """The row as `(1, x)`, or, if only some of its columns may be shown, as `(a, b) = (1, x)`."""
     row = batch.slice(0, 1)
     shown = [
         (column, array)

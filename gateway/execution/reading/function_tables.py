@@ -1,6 +1,6 @@
-"""Which lake tables functions are likely to touch: their names stand in what the functions are made of.
+"""Guesses which lake tables functions will use, by the names in their source texts.
 
-A guess, which saves rounds (`gateway.execution.functions.do_call`); what they have touched is counted in any case.
+The guess saves executions (`gateway.execution.functions.do_call`); the function guard counts the real use in any case.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from gateway.statement.routed import Routed
     from planner.tree.nodes import Node
 
-# A function calls others, which call others.
+# How deep calls of functions are followed.
 _DEPTH_MAX: Final = 10
-# So much of a text is looked at: to take the words of a longer one holds the interpreter.
+# Characters of a text that are searched: finding the words of a longer one blocks the interpreter.
 _LENGTH_MAX: Final = 65_536
 _WORDS: Final = re.compile(r"[^\W\d][\w$]*")
 _SOURCE: Final = f"pg_catalog.left(coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc), {_LENGTH_MAX})"
@@ -56,7 +56,7 @@ _ROUTES: Final = frozenset({Route.SELECT, Route.INSERT, Route.UPDATE, Route.DELE
 
 
 async def likely_tables(session: SessionContext, texts: Sequence[str]) -> tuple[set[int], set[str]]:
-    """Tables that go by a name which stands in these texts, or in a function that does, and so on; and all words."""
+    """Tables whose names occur in these texts, or in functions named there, recursively; and all words."""
     words, _ = await _all_words(session, texts)
     run, sync = session.backend.run, session.simple
     [tables] = await run(Statement(_TABLES, (text_array(words),)), sync=sync)
@@ -65,14 +65,15 @@ async def likely_tables(session: SessionContext, texts: Sequence[str]) -> tuple[
 
 
 async def trigger_texts(session: SessionContext, oids: Iterable[int]) -> tuple[list[str], bool]:
-    """What the functions of these tables' triggers are made of; whether any is FOR EACH STATEMENT."""
+    """The texts of the functions of these tables' triggers; whether any trigger is FOR EACH STATEMENT."""
     [sources] = await session.backend.run(Statement(_OF_TRIGGERS, (number_array(oids),)))
     return [str(source or b"", "utf-8") for source, _ in sources.rows], any(each == b"t" for _, each in sources.rows)
 
 
 async def may_tell_at_once(session: SessionContext, text: str) -> bool:
-    """Whether a statement, with the functions that it calls, raises messages, names no table or view of any schema, and
-    builds no statement of its own: it is very unlikely then to touch the lake. Of long ones that is not known."""
+    """Whether a statement, with the functions that it calls, raises messages, names no table or view of any schema,
+    and builds no statement: it is then very unlikely to use the lake. False for long texts.
+    """
     words, are_all = await _all_words(session, [text])
     if not are_all or "raise" not in words or "execute" in words:
         return False
@@ -82,7 +83,7 @@ async def may_tell_at_once(session: SessionContext, text: str) -> bool:
 
 
 async def _all_words(session: SessionContext, texts: Sequence[str]) -> tuple[set[str], bool]:
-    """Of the texts, of the functions that go by one of them, and so on; whether these are all."""
+    """The words of the texts, of functions named by them, recursively; whether these are all."""
     run, sync = session.backend.run, session.simple
     words, known, are_all = set[str](), set[int](), True
     for _ in range(_DEPTH_MAX):
@@ -99,8 +100,9 @@ async def _all_words(session: SessionContext, texts: Sequence[str]) -> tuple[set
 
 
 async def touches_others(session: SessionContext, routed: Routed) -> bool:
-    """Whether functions in a statement on the lake are likely to touch tables that are not in it, or to change those
-    that are, and may: beside an open cursor they may not."""
+    """Whether functions in a lake statement are likely to use further tables, or to change its own, if they may: not
+    beside an open cursor.
+    """
     query = routed.query
     if session.cursors.any_open:
         return False
@@ -114,7 +116,7 @@ async def touches_others(session: SessionContext, routed: Routed) -> bool:
     if likely - set(routed.lake):
         return True
     if routed.route is Route.INSERT and _target(query) in likely:
-        return True  # which it reads while rows come into it
+        return True  # it reads the table while rows are inserted
     return bool(likely) and any(kind == b"v" for _, kind in called.rows)
 
 
@@ -124,5 +126,5 @@ def _target(query: Node | None) -> int:
 
 
 def _words(texts: Sequence[str]) -> set[str]:
-    """What may be names in them."""
+    """The words that may be names."""
     return {name for text in texts for word in _WORDS.findall(text[:_LENGTH_MAX]) for name in (word, word.lower())}

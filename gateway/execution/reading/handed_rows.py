@@ -1,7 +1,7 @@
-"""Who begins with a statement over lake tables, and which of their rows PostgreSQL is handed for it.
+"""Chooses the engine that begins with a statement over lake tables, and the handed rows for PostgreSQL.
 
-Where all rows of the tables together are few, they are handed as they are. Of a larger table, its PRIMARY KEY or a
-UNIQUE constraint finds the few that the statement can need, without Spark.
+If all rows of the tables together are few, all are handed. Of a larger table, its PRIMARY KEY or a UNIQUE constraint
+finds the few rows that the statement can need, without Spark.
 """
 
 from __future__ import annotations
@@ -36,14 +36,15 @@ if TYPE_CHECKING:
     from planner.tree.nodes import Node
 
 
-# To look up keys takes as long as to hand over so many rows.
+# Looking up keys takes as long as handing this many rows.
 _HANDED_MAX: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Who begins, and why. Where PostgreSQL does with `few` rows, they are those `found`, by the table's OID, and all
-    rows of its other tables; else what `gateway.execution.reading.postgres_query.loads` says."""
+    """The engine that begins, and why. If PostgreSQL begins with `few` rows, they are those `found`, by the table's
+    OID, and all rows of its other tables; otherwise those of `gateway.execution.reading.postgres_query.loads`.
+    """
 
     placement: Placement
     few: bool = False
@@ -56,12 +57,14 @@ class Placed:
 
 
 def not_computed() -> SluiceError:
-    """What PostgreSQL's part raises where it turns out that it cannot; no client sees it."""
+    """The error if PostgreSQL turns out to be unable; no client sees it."""
     return unsupported("what is placed with PostgreSQL")
 
 
 async def placed(session: SessionContext, query: Node, reading: Reading) -> Placed:
-    """Who begins with a query, UPDATE or DELETE over the tables of `reading`; 22023 where a setting says nothing."""
+    """The engine that begins with a query, UPDATE or DELETE over the tables of `reading`; 22023 for an invalid
+    setting.
+    """
     given = asked(session, reading.placing)
     decided = DECIDED.get(given.engine)
     if decided is not None:
@@ -76,11 +79,11 @@ async def placed(session: SessionContext, query: Node, reading: Reading) -> Plac
 
 
 async def _few(session: SessionContext, query: Node, reading: Reading, given: Asked) -> dict[int, Loaded] | None:
-    """The rows found by keys where the statement needs few; None where it may need many."""
+    """The rows found by keys if the statement needs few; None if it may need many."""
     versions = sorted(reading.versions.values(), key=lambda version: version.row_count)
     whole = list(versions)
     while whole and not are_few(whole, given.small_rows):
-        whole.pop()  # the largest
+        whole.pop()  # the largest table
     found: dict[int, Loaded] = {}
     for number, version in enumerate(versions):
         is_whole = number < len(whole)
@@ -98,7 +101,7 @@ async def _few(session: SessionContext, query: Node, reading: Reading, given: As
 
 
 def rows_by_keys(data_path: str, version: TableVersion, wanted: WantedKeys) -> Loaded | None:
-    """The live rows with these keys; None where to look for them would take long. Blocking."""
+    """The live rows with these keys; None if the search would take long. Blocking."""
     table = version.table
     large = sum(file.record_count for file in version.files if not is_small(file))
     if not can_be_kept(large):
@@ -120,7 +123,7 @@ def rows_by_keys(data_path: str, version: TableVersion, wanted: WantedKeys) -> L
 
 
 def _arrays(columns: Sequence[Column], values: Sequence[tuple[object, ...]]) -> list[pa.Array] | None:
-    """The values in lake form, column by column; None where a column cannot hold one of them."""
+    """The values in lake form, column by column; None if a column cannot store one of them."""
     arrays = []
     for place, column in enumerate(columns):
         given = [row[place] for row in values]

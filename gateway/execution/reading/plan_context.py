@@ -1,7 +1,7 @@
 """What a plan depends on besides the statement: the session's settings and clock, the parameters, the tables.
 
-All of it is asked for in one round trip to the session's backend, together with an EXPLAIN of the statement: Parse
-checks no privileges and folds no constants, EXPLAIN does both (42501, 22012).
+One round trip asks the session's backend for all of it, together with an EXPLAIN of the statement. Parse checks no
+privileges and folds no constants, EXPLAIN does both (42501, 22012).
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ _DOMAIN_NAMES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """`context` is the planner's; `versions` the tables at one snapshot; `timeout` in seconds, None for none.
+    """`context` is the planner's; `versions` are the tables at one snapshot; `timeout` is in seconds, None for none.
 
-    `size` is that of the statement's tree and of its parameters, in characters; `sidecars` are those that the tables'
-    indexes have, by index and data file; `placing` is what `gateway.statement.query_placement` asks for; `past`:
-    `versions` are of an earlier moment.
+    `size` is that of the statement's tree and parameters, in characters. `sidecars` are those of the tables' indexes,
+    by index and data file. `placing` is the answer for `gateway.statement.query_placement`. `past`: `versions` are of
+    an earlier snapshot.
     """
 
     context: Context
@@ -76,7 +76,7 @@ class Reading:
 
 
 async def session_values(session: SessionContext) -> tuple[SessionValues, float | None]:
-    """The session's clock and settings alone, and its statement_timeout."""
+    """The session's clock and settings only, and its statement_timeout."""
     values, timeout, *_ = await session_values_and(session)
     return values, timeout
 
@@ -84,8 +84,7 @@ async def session_values(session: SessionContext) -> tuple[SessionValues, float 
 async def session_values_and(
     session: SessionContext, *others: Statement
 ) -> tuple[SessionValues, float | None, SchemaMark, list[Result]]:
-    """`session_values`, how far the log of schema steps goes, and the answers to other questions in the same round
-    trip."""
+    """`session_values`, the end of the schema log, and the answers to other questions in the same round trip."""
     [result, *results] = await session.backend.run(_VALUES, *others)
     values, timeout, *_ = await _session_values(session, result)
     return values, timeout, SchemaMark.of(result.rows[0][-1]), results
@@ -101,9 +100,9 @@ async def read(
     scans: bool = True,
     unread: int | None = None,
 ) -> Reading:
-    """Gather what a plan of `analysis` needs; `lake` are the lake tables in it.
+    """Collect what a plan of `analysis` needs; `lake` are its lake tables.
 
-    Where it `scans` them, a materialized view that has not been populated is 55000. `unread`: see `versions`.
+    If it `scans` them, an unpopulated materialized view raises 55000. `unread`: see `versions`.
     """
     statements, asked = [_VALUES], 0
     if explain:
@@ -113,9 +112,9 @@ async def read(
             analysis.parameter_types,
             binding.parameter_formats,
         )
-        # Nobody who changes a schema is to wait for this transaction: EXPLAIN's locks are given back.
+        # No schema change must wait for this transaction: EXPLAIN's locks are released.
         statements += [TRIAL.begin, explaining, *TRIAL.undo] if session.transaction.open else [explaining]
-        # Last, for EXPLAIN says it in PostgreSQL's own words.
+        # The last one, because EXPLAIN raises the errors in PostgreSQL's words.
         asked = len(statements)
         statements.append(missing(analysis.demands))
     if session.transaction.open and lake:
@@ -173,12 +172,12 @@ async def planned(
     *arguments: _P.args,
     **named: _P.kwargs,
 ) -> _T:
-    """The plan that `plan` makes of the query, off the event loop where the statement is large."""
+    """The plan that `plan` makes of the query, off the event loop if the statement is large."""
     return await thought(session, reading.size, plan, query, reading.context, *arguments, **named)
 
 
 async def _with_settings(session: SessionContext, values: SessionValues, names: Sequence[str]) -> SessionValues:
-    """The values, and the session's settings of these names."""
+    """The values with the session's settings of these names."""
     if not names:
         return values
     parameters = ", ".join(f"pg_sluice.backend_setting(${number}, true)" for number, _ in enumerate(names, 1))
@@ -188,7 +187,7 @@ async def _with_settings(session: SessionContext, values: SessionValues, names: 
 
 
 async def _domain_names(session: SessionContext, tables: Iterable[Table]) -> dict[int, str]:
-    """Errors about a domain's rules name it as the session's search path has it."""
+    """The names of domains as the session's search path shows them, for errors about their constraints."""
     ruled = {oid for oid, domain in UserTypes.of(tables).domains.items() if domain.rules}
     if not ruled:
         return {}
@@ -197,7 +196,7 @@ async def _domain_names(session: SessionContext, tables: Iterable[Table]) -> dic
 
 
 def output_settings(values: SessionValues) -> OutputSettings:
-    """What the encoding of results depends on."""
+    """The settings for the encoding of results."""
     return OutputSettings(
         timezone=values.time_zone,
         date_style=values.date_style,
@@ -246,7 +245,7 @@ async def _session_values(session: SessionContext, result: Result) -> tuple[Sess
 def runnable(
     query: SparkQuery, reading: Reading, others: Mapping[str, TableVersion] = MappingProxyType({})
 ) -> RunnableQuery:
-    """The plan with each of its scans bound to the table's version, or that in `others`, by the scan's name."""
+    """The plan with each scan bound to the table's version, or to that in `others`, by the scan's name."""
     return RunnableQuery(
         query.sql,
         tuple(bound(scan, reading, others.get(scan.name)) for scan in query.scans),

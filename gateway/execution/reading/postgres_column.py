@@ -1,9 +1,9 @@
-"""Values of a column that rows which are there lack, and that Spark cannot compute: PostgreSQL computes them.
+"""Has PostgreSQL compute new values of a column for existing rows, if Spark cannot.
 
-Rows go into a temporary table with the columns that the table had, their values come out of another one, whose columns
-are those to come: what is assigned to them is cast, cut and refused as it is in PostgreSQL. Both are undone. No shadow
-is locked meanwhile, so however many rows there are, nobody waits. In the same way it is asked whether rows meet a
-condition (`gateway.execution.constraints.constraint_validation`).
+Rows go into a temporary table with the old columns. Their values come from another one with the new columns, so
+PostgreSQL casts, truncates and refuses them as assignments. Both tables are undone. No shadow is locked meanwhile, so
+no session waits, however many rows there are. The same way checks whether rows satisfy a condition
+(`gateway.execution.constraints.constraint_validation`).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _EMPTY: Final = Statement(f"TRUNCATE {_SOURCE}, {_MADE}")
 
 @dataclass(frozen=True, slots=True)
 class ComputedColumns:
-    """`expressions` over the columns of the table `old` give values of columns of `new`, by attnum.
+    """`expressions` over the columns of the table `old` compute columns of `new`, by attnum.
 
     `types` are those of the columns of `old`, by name, and of the new values, by c<attnum>.
     """
@@ -85,7 +85,7 @@ class ComputedColumns:
         return pa.Table.from_batches(made, schema)
 
     def _tables(self) -> AbstractAsyncContextManager[None]:
-        """Both temporary tables."""
+        """Make both temporary tables."""
         names = [column_name(attnum) for attnum in self.expressions]
         values = ", ".join(f"{name} {self.types[name]}" for name in names)
         return temporary_tables(
@@ -98,13 +98,13 @@ class ComputedColumns:
 
 
 async def column_types(session: SessionContext, relid: int) -> dict[str, str]:
-    """The types of a table's columns, as PostgreSQL writes them, by the columns' names."""
+    """The types of a table's columns, as PostgreSQL writes them, by column name."""
     [types] = await session.backend.run(Statement(_TYPES, (str(relid),)))
     return {(name or b"").decode(): (each or b"").decode() for name, each in types.rows}
 
 
 async def has_row(session: SessionContext, version: TableVersion, types: Mapping[str, str], condition: str) -> bool:
-    """Whether a row of the table, whose columns are of these types, meets a condition over its columns."""
+    """Whether a row of the table, whose columns have these types, satisfies a condition."""
     table = version.table
     making = Statement(f"CREATE TEMPORARY TABLE {OWN}_rows ({_listed(table, types)})")
     ask = Statement(f"SELECT 1 FROM {_SOURCE} AS {quoted(table.name)} WHERE {condition} LIMIT 1")
@@ -120,8 +120,9 @@ async def has_row(session: SessionContext, version: TableVersion, types: Mapping
 
 
 async def may_be_asked(session: SessionContext, query: Node) -> bool:
-    """Whether PostgreSQL may compute what is in the query for copies of rows: nothing else comes of it. Functions of
-    users that read the lake are found out as they do."""
+    """Whether PostgreSQL may compute the query over copied rows: it has no other effect. User-defined functions that
+    read the lake are detected at execution.
+    """
     builtins = session.gateway.builtins
     if not is_computable(query, builtins, made_by_users=True):
         return False
@@ -138,7 +139,7 @@ def _listed(table: Table, types: Mapping[str, str]) -> str:
 
 @asynccontextmanager
 async def temporary_tables(session: SessionContext, *making: Statement) -> AsyncIterator[None]:
-    """What these statements make, until it is undone."""
+    """Surrounds statements that make temporary tables, and undoes them."""
     backend = session.backend
     alone = backend.status == b"I"
     undo = [_ROLLBACK] if alone else TRIAL.undo

@@ -1,15 +1,15 @@
-"""A query that Spark cannot compute as PostgreSQL does: PostgreSQL computes it, over the lake's rows in the shadows.
+"""Executes a query by PostgreSQL, over lake rows copied into the shadows, if Spark cannot compute it alike.
 
-The rows that the query may need are copied into the tables' shadows inside a savepoint; the client's own statement
-runs, and its rows go to the client as they come; then the savepoint is undone. So the answer is PostgreSQL's own,
-whatever the query's shape. Small tables are copied whole, without Spark; of larger ones those rows that meet the
-conditions which Spark can tell (`planner.plans.row_filter`), or all rows where it can tell none. How much that may be
-says the setting `sluice.load_limit`; more leaves the query refused. In a client's block that is READ ONLY the rows are
-put there all the same (`gateway.transaction.read_only_block`). Where functions in it are VOLATILE, what they do lasts
+The rows that the query may need are copied into the tables' shadows in a savepoint. The client's own statement runs,
+its rows go to the client as they come, and the savepoint is undone. So the answer is PostgreSQL's own, whatever the
+query's form. Small tables are copied whole, without Spark. Of larger ones, the rows that satisfy conditions which
+Spark can compute (`planner.plans.row_filter`) are copied, or all rows if there are none. The setting
+`sluice.load_limit` limits the bytes; more rows leave the query refused. A client's READ ONLY block permits the copies
+too (`gateway.transaction.read_only_block`). The effects of VOLATILE functions last
 (`gateway.execution.reading.volatile_effects`).
 
-Functions made by users may read tables that are not in the query. So for them all tables of the query are copied whole,
-and scans of all other shadows are counted around the statement: one that made any is refused after the fact.
+User-defined functions may read tables outside of the query. So for them all tables of the query are copied whole, and
+scans of all other shadows are counted around the statement. If there was one, the query is refused afterwards.
 """
 
 from __future__ import annotations
@@ -54,30 +54,31 @@ if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
     from gateway.statement.portal import Binding
 
-# So much of all tables of a query together is copied for it without a look at what it needs: a second's work or two.
+# Up to this many rows of all tables together are copied without an analysis of which are needed: one or two seconds'
+# work.
 SMALL_ROWS: Final = 200_000
 _SMALL_BYTES: Final = 32 * 2**20
 LOAD_LIMIT: Final = "sluice.load_limit"
 LIMIT: Final = kept(LOAD_LIMIT, "4GB")
-# Makes the setting known to a session; a role's, a database's or the client's own value stays.
+# Defines the setting in a session; values of a role, a database or the client stay.
 DEFINE: Final = Statement(f"SELECT pg_catalog.set_config('{LOAD_LIMIT}', {LIMIT}, false)")
 
-# Rows are put into shadows whatever default_transaction_read_only says: the client's statement is what may not write.
+# READ WRITE for copying rows, whatever default_transaction_read_only is; only the client's statement must not write.
 _BEGIN: Final = Statement("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
 _MAY_LOAD: Final = (
     "SELECT pg_sluice.backend_setting('transaction_read_only') OPERATOR(pg_catalog.=) 'off',"
-    # Where policies hold for the client, it copies no rows, and the owners put them there.
+    # If policies apply to the client, the tables' owners copy the rows.
     " pg_catalog.bool_and(pg_catalog.has_table_privilege(o, 'INSERT') AND NOT pg_catalog.row_security_active(o)),"
     f" pg_catalog.pg_size_bytes({LIMIT}),"
     " pg_sluice.volatile_functions($2::pg_catalog.oid[])"
     " FROM pg_catalog.unnest($1::pg_catalog.oid[]) AS u (o)"
 )
 _SCANS: Final = "SELECT pg_sluice.shadow_scans($1::pg_catalog.oid[])"
-# The scans of parallel workers would not be counted.
+# Scans of parallel workers would not be counted.
 IN_ONE_PROCESS: Final = Statement("SET LOCAL max_parallel_workers_per_gather = 0")
-# The transaction is idle while files are read; its own timeout must not end it meanwhile.
+# The transaction is idle while files are read; its own timeout must not end it.
 NOT_IDLE: Final = Statement("SELECT pg_catalog.set_config('idle_in_transaction_session_timeout', '0', true)")
-# What is wrong with the lake's files is told as it is, and does not count as rows that cannot be copied.
+# These errors are raised unchanged and do not count as rows that cannot be copied.
 _PASSED_ON: Final = (SqlState.QUERY_CANCELED, SqlState.LOCK_NOT_AVAILABLE, SqlState.DATA_CORRUPTED, SqlState.IO_ERROR)
 _VOLATILE_HINT: Final = (
     "PostgreSQL computes it over copies of rows. What volatile functions do besides lasts only where a plain SELECT"
@@ -87,7 +88,7 @@ _VOLATILE_HINT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What is copied of a table: these rows, those that Spark finds, or all."""
+    """The rows to copy of a table: these, those that Spark finds, or all."""
 
     version: TableVersion
     found: SparkQuery | None
@@ -100,13 +101,13 @@ class Load:
 
     @property
     def row_count(self) -> int:
-        """How many rows that are, or at most are."""
+        """The number of rows, or its upper bound."""
         return self.version.row_count if self.rows is None else self.rows.num_rows
 
 
 @dataclass(frozen=True, slots=True)
 class Locked:
-    """The rows that the query locks are locked; of these tables, by OID, no other rows are to be copied."""
+    """The query's row locks are held; of these tables, by OID, no other rows may be copied."""
 
     rows: Mapping[int, pa.Table]
 
@@ -121,9 +122,9 @@ def loads(
     made_by_users: bool,
     placed: Placed | None = None,
 ) -> list[Load]:
-    """What is to be copied for a query; raises `refusal` where PostgreSQL cannot compute it.
+    """The rows to copy for a query; raises `refusal` if PostgreSQL cannot compute it.
 
-    `made_by_users`: functions of users may be in it. `placed` says which rows, where they are few.
+    `made_by_users`: it may call user-defined functions. `placed` has the rows, if they are few.
     """
     assert query is not None
     if placed is not None and placed.few:
@@ -143,21 +144,21 @@ def loads(
 
 
 def is_small(versions: Sequence[TableVersion]) -> bool:
-    """Whether tables are so small together that all of their rows may be copied."""
+    """Whether the tables together are small enough to copy all of their rows."""
     rows = sum(version.row_count for version in versions)
     return rows <= SMALL_ROWS and sum(file.size_bytes for version in versions for file in version.files) <= _SMALL_BYTES
 
 
 def _too_much(refusal: SluiceError) -> SluiceError:
-    """The refusal, saying what it would take."""
+    """The refusal, with the limit that would be needed."""
     refusal.fields.setdefault("H", f"PostgreSQL computes it over copies of rows, if {LOAD_LIMIT} allows for so many.")
     return refusal
 
 
 class Computing:
-    """`async with Computing(…) as computing: await computing.send() …`: inside, the shadows have their rows.
+    """Use: `async with Computing(…) as computing: await computing.send() …`; inside, the shadows contain their rows.
 
-    Where that cannot be, `refusal` is raised.
+    Raises `refusal` if that is impossible.
     """
 
     def __init__(
@@ -176,13 +177,14 @@ class Computing:
         placed: Placed | None = None,
         apart: bool = False,
     ) -> None:
-        """`target` is a table into whose shadow rows are put by others. `made_by_users`: whoever has the statement
-        carried out does so `watched`, so functions of users may be in it. `locked` where the query locks rows.
-        `lasting`: the statement is carried out once and as a whole, so what its functions do may last.
-        `changes`: it changes what is not in the lake, which lasts, as does what its functions do. `once`: its rows are
-        all computed, so its functions may take and free the session's own locks, which nothing undoes.
-        `placed`: Spark can do it too, and does where PostgreSQL `gives_up`; then a block goes on. `apart`: the
-        statement has a savepoint of its own, so none is begun where nothing is copied."""
+        """`target` is a table whose shadow other code fills. `made_by_users`: the caller executes the statement
+        `watched`, so it may call user-defined functions. `locked` if the query locks rows. `lasting`: the statement is
+        executed once and as a whole, so its functions' effects may last. `changes`: it changes tables outside of the
+        lake, which lasts, like its functions' effects. `once`: all of its rows are computed, so its functions may take
+        and release session locks, which nothing undoes. `placed`: Spark can execute it too, and does if PostgreSQL
+        `gives_up`; the block then goes on. `apart`: the statement has a savepoint of its own, so none is begun if
+        nothing is copied.
+        """
         self._filled = [*reading.versions, *([] if target is None else [target])]
         self._session = session
         self._query = query
@@ -190,7 +192,7 @@ class Computing:
         self._refusal = refusal
         self._alone = False
         self._copied: Counter[int] = Counter()
-        self._left = 0  # bytes that may be copied yet
+        self._left = 0  # bytes that may still be copied
         self._may_insert = False
         self._users = frozenset[int]() if query is None else functions_of_users(query)
         builtins = session.gateway.builtins
@@ -204,7 +206,7 @@ class Computing:
         self._placed = placed
         self._is_apart = apart
         self._has_turns = False
-        self._begun = False  # the savepoint
+        self._begun = False  # whether the savepoint has begun
         self._effects: LastingEffects | None = None
 
     async def __aenter__(self) -> Self:
@@ -246,7 +248,7 @@ class Computing:
             self._begun = True
             asked = [TRIAL.begin, *limits, *holding, *(preparing if self._effects is None else [])]
             answers = (await backend.run(*asked))[1 + len(limits) :]
-        else:  # what it may do decides nothing that is asked before
+        else:  # its effects do not influence the questions before it
             self._begun = True
             asked = [*beginning, TRIAL.begin, *limits, may_load, *holding, *preparing]
             may, *answers = (await backend.run(*asked))[len(beginning) + 1 + len(limits) :]
@@ -256,7 +258,7 @@ class Computing:
             session.transaction.enlistment.confirm_held(version.table, answer)
         suspended: Sequence[Result] = others[: len(wanted)]
         if self._effects is not None:
-            await self._effects.begin()  # which may keep all that is done here
+            await self._effects.begin()  # it may keep everything that is done here
             await backend.run(NOT_IDLE)
         for load in wanted:
             generated = kept_rules[load.version.table.oid].generated
@@ -272,7 +274,7 @@ class Computing:
             await backend.run(READ_ONLY)
 
     def _check_loading(self, may: Result, wanted: Sequence[Load]) -> None:
-        """Take the answer to `_MAY_LOAD`: whether rows may be copied, how, and how many."""
+        """Read the answer to `_MAY_LOAD`: whether rows may be copied, how, and how many."""
         versions = self._reading.versions
         if may.rows[0][0] != b"t":
             raise self._refusal
@@ -300,20 +302,21 @@ class Computing:
         self._has_turns = True
 
     def _limits(self) -> list[Statement]:
-        """Of what is placed: how long it may wait, and what it waits for not at all."""
+        """The limits of a placed statement: seconds of waiting, and locks for which it does not wait."""
         if self._placed is None:
             return []
         lock = lock_relations(self._reading.versions, ROW_EXCLUSIVE, nowait=True)
         return [lock, *query_placement.limits(self._reading.timeout)]
 
     def gives_up(self, error: SluiceError) -> bool:
-        """Whether Spark is to carry out what is `placed`."""
+        """Whether Spark must execute a `placed` statement."""
         return query_placement.gives_up(error, self._reading.timeout)
 
     @asynccontextmanager
     async def watched(self, of_rules: frozenset[int] = frozenset()) -> AsyncIterator[None]:
-        """Around the statement, which may run functions of rules too (`functions_of_rules`). Where a function of a user
-        has read a table that is not in it, it is refused now."""
+        """Surrounds the statement, which may run functions of rules too (`functions_of_rules`). Raises the refusal if
+        a user-defined function has read a table outside of it.
+        """
         if not self._users | of_rules:
             yield
             if self._effects is not None:
@@ -338,7 +341,7 @@ class Computing:
         if table.materialized:
             await self._session.backend.run(catalog_calls.open_shadow(table.oid))
         if not names and load.version.row_count:
-            raise self._refusal  # rows without a column that could be copied
+            raise self._refusal  # rows without a column to copy
         try:
             async for batch in self._rows(load):
                 check(self._session)
@@ -358,7 +361,7 @@ class Computing:
             raise self._refusal from error
 
     async def _rows(self, load: Load) -> AsyncIterator[pa.RecordBatch]:
-        """All columns in lake form, under their names."""
+        """All columns in lake form, by name."""
         engine = self._session.gateway.engine
         if load.rows is not None:
             for batch in load.rows.to_batches():
@@ -378,7 +381,7 @@ class Computing:
             await stream.close()
 
     async def send(self, binding: Binding, kept: KeptAnswers | None = None) -> str:
-        """Let PostgreSQL carry out the client's statement; its rows are passed on or `kept`. Returns the tag."""
+        """Let PostgreSQL execute the client's statement; its rows are passed on or `kept`. Returns the tag."""
         async with self.watched():
             await send_statement(self._session, binding)
             return await relay_rows(self._session, kept)
@@ -387,7 +390,7 @@ class Computing:
         await self._leave(error)
 
     def _goes_on(self, error: BaseException) -> bool:
-        """Whether a client's block does, for the moment, in spite of the error."""
+        """Whether a client's block goes on for now, in spite of the error."""
         if self._placed is not None:
             return isinstance(error, SluiceError) and self._session.backend.status in (b"T", b"E")
         return isinstance(error, SchemaChangedError) and self._session.backend.status == b"T"
@@ -411,7 +414,7 @@ class Computing:
                 await self._effects.keep()
             elif not self._alone and self._begun:
                 await backend.run(*TRIAL.undo)
-            if self._alone:  # a COMMIT of nothing would wait for the disk all the same
+            if self._alone:  # even an empty COMMIT would wait for the disk
                 await backend.run(Statement("ROLLBACK" if self._effects is None else "COMMIT"))
         if backend.status == b"T":
             await session.transaction.read_only.restore()

@@ -1,6 +1,6 @@
-"""The rows of a query in lake form, for whoever does more with them than to send them: from Spark, or, where that
-cannot compute the query, from PostgreSQL (`gateway.execution.reading.postgres_query`), whose rows are kept, if many in
-a file.
+"""The rows of a query in lake form, for further processing: from Spark, or otherwise from PostgreSQL.
+
+PostgreSQL's rows (`gateway.execution.reading.postgres_query`) are kept, in a file if many.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from gateway.statement.portal import Binding
     from gateway.statement.routed import Routed
 
-# What PostgreSQL says of a row with a field of a type that has no binary form.
+# PostgreSQL's error for a row with a field whose type has no binary form.
 _NO_BINARY: Final = "no binary output function available"
 
 
 class _Begun:
-    """A stream whose first batch has been taken already."""
+    """A stream whose first batch was taken already."""
 
     def __init__(self, first: pa.RecordBatch | None, rest: RowStream) -> None:
         self.schema = rest.schema
@@ -57,7 +57,7 @@ class _Begun:
 
 
 class _Kept:
-    """Batches that are all there already; read in threads, for they may be in a file."""
+    """Batches that are complete; read in threads, because they may be in a file."""
 
     def __init__(self, reader: pa.RecordBatchReader) -> None:
         self.schema = reader.schema
@@ -84,11 +84,12 @@ async def query_rows(  # noqa: PLR0917
     leaves_window: bool = False,
     only_lake_types: bool = True,
 ) -> RowStream:
-    """The rows of a SELECT. `tag` is the engine's name for it; `plan` may add columns, which Spark alone gives. For
+    """The rows of a SELECT. `tag` is the engine's name for it; `plan` may add columns, which only Spark returns. For
     `leaves_window` see `attending`, for columns of other than `only_lake_types`
-    `gateway.execution.reading.rows_to_write`."""
+    `gateway.execution.reading.rows_to_write`.
+    """
     assert routed.query is not None
-    if plan is plan_select:  # rows with more columns are Spark's alone
+    if plan is plan_select:  # only Spark returns rows with further columns
         where = await placed(session, routed.query, reading)
         if where.is_with_postgres:
             try:
@@ -125,7 +126,7 @@ async def spark_rows(  # noqa: PLR0917
     *,
     leaves_window: bool = False,
 ) -> RowStream:
-    """`query_rows` of what Spark can compute; else its refusal."""
+    """`query_rows` for a query that Spark can compute; otherwise raises its refusal."""
     limit_time(reading.timeout)
     query = await planned(session, reading, plan, routed.query)
     stream = await session.gateway.engine.stream(runnable(query, reading), tag)
@@ -139,7 +140,7 @@ async def spark_rows(  # noqa: PLR0917
 
 
 async def check_rows(session: SessionContext, routed: Routed, reading: Reading) -> None:
-    """0A000 where it is known beforehand that `query_rows` will refuse."""
+    """Raise 0A000 if `query_rows` is known to refuse."""
     try:
         runnable(await planned(session, reading, plan_select, routed.query), reading)
     except SluiceError as refusal:
@@ -161,8 +162,9 @@ async def computed_rows(  # noqa: PLR0917
     locked: Locked | None = None,
     where: Placed | None = None,
 ) -> RowStream:
-    """The rows of a query that PostgreSQL is to compute, else `refusal`. `locked` where it locks rows; `where`: see
-    `Computing`."""
+    """The rows of a query that PostgreSQL computes, or raise `refusal`. `locked` if it locks rows; `where`: see
+    `Computing`.
+    """
     async with session.transaction.deferred.opened():
         enumerations = UserTypes.of(reading.context.tables.values()).labels.keys()
         taken = await taking(

@@ -1,6 +1,6 @@
-"""What a part of a statement returns, in place of its client, for another part to read.
+"""Collects the rows that a part of a statement returns, in place of its client, for other parts to read.
 
-The part gives its rows in binary, each of which then is a tuple of COPY's binary format.
+The part returns rows in binary form, which are tuples of COPY's binary format.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _COPY_TRAILER: Final = b"\xff\xff"
 
 
 class Returned(StandIn):
-    """Stands for a client that takes rows; notices are passed on to the true one."""
+    """Takes the place of a client for rows; notices are passed on to the client."""
 
     def __init__(self, client: Client) -> None:
         super().__init__(client)
@@ -29,7 +29,7 @@ class Returned(StandIn):
         self._data += data
 
     def describe(self, columns: tuple[FieldDescription, ...] | None, *, copies: Copies = Copies.AS_THEY_ARE) -> None:
-        """They are not the client's."""
+        """The columns are not the client's."""
 
     def send(self, *messages: Message) -> None:
         for message in messages:

@@ -1,7 +1,7 @@
-"""What a query gives that PostgreSQL computes, taken in lake form: how it is asked for, and what is made of it.
+"""Takes the rows of a PostgreSQL query in lake form: the query to ask, and the conversion of its answer.
 
-Columns of types that lake tables lack (whole rows, names, `regclass`) are taken as PostgreSQL writes them, by the
-settings of that moment. In text and in binary, for a cursor may be read in either.
+Columns of types that lake tables lack (whole rows, names, `regclass`) are taken as PostgreSQL writes them, under the
+present settings. Both text and binary forms are taken, because a cursor may be read in either.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _WITHOUT_BINARY: Final = (
 class Taking:
     """The columns of one query, whose `schema` is known beforehand.
 
-    `written` are the numbers of the columns that are taken as PostgreSQL writes them, to each whether it has a binary
-    form.
+    `written` are the numbers of the columns that are taken as PostgreSQL writes them, each with whether it has a
+    binary form.
     """
 
     def __init__(self, fields: Sequence[FieldDescription], written: dict[int, bool]) -> None:
@@ -49,7 +49,7 @@ class Taking:
         )
 
     def sql(self, query: str) -> str:
-        """What PostgreSQL is asked in place of the query; its results are wanted in binary."""
+        """The query to send in place of the original; its results are requested in binary form."""
         if not self._written:
             return query
         listed = []
@@ -62,7 +62,7 @@ class Taking:
         return f"SELECT {', '.join(listed)} FROM (\n{statement.text}\n) AS pg_sluice ({', '.join(self.schema.names)})"
 
     def batches(self, bodies: list[bytes]) -> list[pa.RecordBatch]:
-        """Rows, from the bodies of DataRows. A value that lake tables cannot hold is 0A000."""
+        """Rows, from the bodies of DataRows. A value that lake tables cannot store raises 0A000."""
         if not self._fields:
             return [pa.RecordBatch.from_pylist([{}] * len(bodies), schema=self.schema)]
         taken = len(self._fields) + sum(self._written.values())
@@ -92,8 +92,9 @@ async def taking(
     enumerations: Collection[int],
     only_lake_types: bool,
 ) -> Taking:
-    """How the columns are taken. With `only_lake_types`, `refusal` is raised for any other; of the types that users
-    have made, the lake has these `enumerations`."""
+    """The conversion of the columns. With `only_lake_types`, `refusal` is raised for any other type; the lake has
+    these `enumerations` of user-defined types.
+    """
     others = {
         number: field.type_oid
         for number, field in enumerate(fields)
@@ -120,7 +121,7 @@ def _is_of_lake(field: FieldDescription, enumerations: Collection[int]) -> bool:
 
 
 def _type(field: FieldDescription) -> tuple[int, int]:
-    """The type to convert to: of numerics each has its own scale."""
+    """The type to convert to; each numeric has its own scale."""
     if field.type_oid == NUMERIC:
         return NUMERIC, -1
     return (TEXT, -1) if field.type_oid == UNKNOWN else (field.type_oid, field.typmod)

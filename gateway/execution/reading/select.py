@@ -1,4 +1,4 @@
-"""SELECT on the lake: plan, run in Spark, encode batch by batch. Memory holds a few batches, however many rows."""
+"""SELECT on the lake: plans, runs in Spark, and encodes batch by batch; memory holds a few batches only."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
     from gateway.statement.routed import Routed
 
-# Rows that are encoded at a time, off the event loop; fewer are encoded on it, for a thread costs more than they do.
+# Rows that are encoded at a time, off the event loop; fewer are encoded on it, because a thread costs more.
 _ROWS_AT_ONCE: Final = 65_536
 _ROWS_ON_LOOP: Final = 512
 _COLUMNS_ON_LOOP: Final = 100
@@ -40,14 +40,14 @@ async def stream_of(
     limit_time: Callable[[float | None], None],
     carried: CarriedColumns,
 ) -> ResultStream:
-    """Begin to run a SELECT that is understood."""
+    """Start a planned SELECT."""
     limit_time(reading.timeout)
     query = await planned(session, reading, carried.plan, routed.query)
     return await session.gateway.engine.stream(runnable(query, reading), session.tag)
 
 
 class Presenting(Protocol):
-    """What knows how values are to be written: a `Reading`, or the settings of a later moment."""
+    """Provides the settings for encoding: a `Reading`, or the settings of a later moment."""
 
     @property
     def output(self) -> OutputSettings:
@@ -55,7 +55,7 @@ class Presenting(Protocol):
 
 
 class RowSender:
-    """Encodes batches for one client and sends them as fast as it takes them."""
+    """Encodes batches for one client, and sends them as fast as it reads."""
 
     def __init__(
         self,
@@ -72,11 +72,11 @@ class RowSender:
         self._settings = reading.output
 
     async def made(self, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
-        """The batch, once the session's backend has made the values of carried types."""
+        """The batch, after the session's backend has made the values of carried types."""
         return await self._carried.made(self._session, batch, self._given)
 
     async def send(self, batch: pa.RecordBatch) -> None:
-        """All rows of the batch; where columns are of carried types, as they are `made`."""
+        """Send all rows of the batch; columns of carried types must be `made`."""
         for start in range(0, batch.num_rows, _ROWS_AT_ONCE):
             part = batch.slice(start, _ROWS_AT_ONCE)
             if _is_small(part):
@@ -88,13 +88,13 @@ class RowSender:
 
 
 def _is_small(rows: pa.RecordBatch) -> bool:
-    """Whether they are encoded in a moment: each column takes some time of its own."""
+    """Whether they are encoded fast: each column takes some time of its own."""
     few = rows.num_rows <= _ROWS_ON_LOOP and rows.num_columns <= _COLUMNS_ON_LOOP
     return few and int(rows.nbytes) <= _BYTES_ON_LOOP
 
 
 class SelectPortal(Portal):
-    """A query; it may be executed in portions."""
+    """A query, which may be executed in portions."""
 
     def __init__(self, session: SessionContext, analysis: Analysis, routed: Routed, binding: Binding) -> None:
         self.session = session
@@ -110,7 +110,7 @@ class SelectPortal(Portal):
         self._reading: Reading | None = None
         self._carried = CarriedColumns()
         self._computed: KeptAnswers | None = None
-        self._left = 0  # rows of what was computed
+        self._left = 0  # rows that were computed and not yet sent
         self.columns = with_formats(analysis.columns or (), binding.result_formats)
 
     async def execute(self, limit: int) -> None:
@@ -122,7 +122,7 @@ class SelectPortal(Portal):
             raise timed_out() from None
 
     def limit_time(self, seconds: float | None) -> None:
-        """Each execution may take so long, this one from now on."""
+        """Limit the time of each execution, this one from now on."""
         self._timeout = seconds
         if seconds is not None and self._timer is not None:
             self._timer.reschedule(asyncio.get_running_loop().time() + seconds)
@@ -168,7 +168,7 @@ class SelectPortal(Portal):
         return sent
 
     async def _send_carried(self, sender: RowSender, limit: int) -> int:
-        """The session's backend makes values in between, in the window that it is in."""
+        """Send rows; in between, the session's backend makes values, in its present window."""
         sent = 0
         while not limit or sent < limit:
             async with attending(self.session, leaves_window=False):
@@ -183,8 +183,9 @@ class SelectPortal(Portal):
         return sent
 
     async def _open(self) -> Reading:
-        """Begin to run the query; its rows come in `_batches`, or are `_computed`. `_reading` is set before it may turn
-        out that Spark cannot."""
+        """Start the query; its rows come in `_batches`, or are `_computed`. `_reading` is set before Spark
+        may refuse.
+        """
         reading = self._reading = await read(self.session, self._analysis, self._binding, self._routed.lake)
         if not await self._computed_first(reading):
             self._stream = await stream_of(self.session, self._routed, reading, self.limit_time, self._carried)
@@ -192,9 +193,9 @@ class SelectPortal(Portal):
         return reading
 
     async def _computed_first(self, reading: Reading) -> bool:
-        """Have PostgreSQL compute the rows where they are placed there. False where they are not, or it cannot.
+        """Have PostgreSQL compute the rows if they are placed there. False if they are not, or if it cannot.
 
-        They are kept until all are there, so that the shadows are free again before the client has read any.
+        The rows are kept until all are computed, so that the shadows are free before the client has read any.
         """
         query, session = self._routed.query, self.session
         assert query is not None
@@ -216,14 +217,14 @@ class SelectPortal(Portal):
         return True
 
     async def _compute(self, limit: int, refusal: SluiceError) -> None:
-        """Have PostgreSQL compute what is refused, where it can."""
+        """Have PostgreSQL compute what Spark refuses, if it can."""
         assert self._reading is not None
         kept = self._computed = KeptAnswers(only_rows=True) if limit else None
         async with Computing(
             self.session, self._routed.query, self._reading, refusal, made_by_users=True, lasting=not limit
         ) as computing:
             if self._binding.raw_query is None:
-                self.announce()  # EXECUTE: the backend does not describe what comes of the protocol's own messages
+                self.announce()  # EXECUTE: the backend does not describe results of the protocol's own messages
             tag = await computing.send(self._binding, kept)
         if kept is None:
             self.session.client.send(CommandComplete(tag))
@@ -232,7 +233,7 @@ class SelectPortal(Portal):
             await self._give(limit)
 
     async def _give(self, limit: int) -> None:
-        """The next rows of those that were computed."""
+        """Send the next computed rows."""
         assert self._computed is not None
         client, left = self.session.client, self._left
         if limit and left >= limit:
@@ -244,7 +245,7 @@ class SelectPortal(Portal):
             client.send(CommandComplete(f"SELECT {left}"))
 
     async def _next(self, limit: int) -> pa.RecordBatch | None:
-        """The next rows, at most `limit` where that is not 0; None at the end."""
+        """The next rows, at most `limit` unless it is 0; None at the end."""
         batch, self._rest = self._rest, None
         while batch is None or batch.num_rows == 0:
             if self._batches is None:

@@ -1,8 +1,7 @@
-"""The rights that a statement's tree demands, which PostgreSQL is asked of the tree itself
-(`planner.tree.tree_rights`).
+"""Checks the privileges that a statement needs, by its analysed tree (`planner.tree.tree_rights`).
 
-EXPLAIN asks for them too, and says what is missing as PostgreSQL does; but it analyses the statement's text anew, and
-what names mean may be another thing by then.
+EXPLAIN checks them too, with PostgreSQL's errors. But it analyses the statement's text again, when names may mean
+other objects.
 """
 
 from __future__ import annotations
@@ -38,12 +37,12 @@ WHERE NOT pg_catalog.has_table_privilege(a.role, d.relation, d.wanted) AND CASE
             AND NOT pg_catalog.has_column_privilege(a.role, d.relation, t.attnum, d.wanted)) END
 ORDER BY d.place LIMIT 1
 """
-# As aclcheck_error names what there is no right on.
+# The kinds of objects, as aclcheck_error names them.
 _KINDS: Final = {b"v": "view", b"m": "materialized view", b"S": "sequence", b"f": "foreign table"}
 
 
 def missing(demands: Sequence[Demand]) -> Statement:
-    """Asks the backend for a relation that the client has no such right on."""
+    """The question for a relation on which the client lacks such a privilege."""
     return Statement(
         _MISSING,
         (
@@ -56,7 +55,7 @@ def missing(demands: Sequence[Demand]) -> Statement:
 
 
 def refuse_missing(answer: Result) -> None:
-    """42501 by the answer to `missing`."""
+    """Raise 42501 by the answer to `missing`."""
     for name, kind in answer.rows:
         what = _KINDS.get(kind or b"", "table")
         raise SluiceError(SqlState.INSUFFICIENT_PRIVILEGE, f"permission denied for {what} {(name or b'').decode()}")

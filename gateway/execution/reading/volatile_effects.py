@@ -1,15 +1,16 @@
-"""What the VOLATILE functions of a query do that PostgreSQL computes over copied rows: it lasts, and the copies do not.
+"""Keeps the effects of VOLATILE functions of a PostgreSQL query, and removes the copied rows afterwards.
 
-They are made by users, or PostgreSQL's own that lock, notify and set (`planner.plans.computable.lasting_functions`).
+The functions are user-defined, or PostgreSQL's own that lock, notify and set
+(`planner.plans.computable.lasting_functions`).
 
-Nothing is undone: the copies are put into the shadows past all triggers, and taken out again once the query is over.
-What the functions do elsewhere is then PostgreSQL's own, with its errors. What they do with the lake cannot be: where
-they have changed the copies or locked any, or written another table of the lake, it is refused after the fact.
+Nothing is undone: the copies bypass all triggers, and are removed after the query. The functions' other effects are
+then PostgreSQL's own, with its errors. Effects on the lake cannot last: if functions have changed or locked copies, or
+written another lake table, the query is refused afterwards.
 
 The shadows stay locked until the transaction ends, as PostgreSQL's tables would.
 
-At READ COMMITTED, each statement in such a function sees what has been committed by then. So others may not have
-changed the tables of the query meanwhile.
+At READ COMMITTED, each statement in such a function sees the rows committed by then. So other transactions must not
+have changed the tables of the query meanwhile.
 """
 
 from __future__ import annotations
@@ -41,10 +42,12 @@ _CHANGES: Final = "SELECT pg_sluice.shadow_changes($1::pg_catalog.oid[])"
 
 
 class LastingEffects:
-    """`begin` before anything is set and copied, `end_copying` before the statement, `take_copies` after it, `keep`."""
+    """Call `begin` before settings and copies, `end_copying` before the statement, `take_copies` after it, then
+    `keep`.
+    """
 
     def __init__(self, session: SessionContext, copied: Mapping[int, TableVersion], *, read_again: bool) -> None:
-        """`read_again`: functions may read the tables of the query by themselves."""
+        """`read_again`: functions may read the tables of the query themselves."""
         self._session = session
         self._read_again = read_again
         self._copied = copied
@@ -55,19 +58,19 @@ class LastingEffects:
         self._before: tuple[Result, ...] = ()
 
     async def begin(self) -> None:
-        """The savepoint has begun that the rows are to be copied in."""
+        """The savepoint for the copied rows has begun."""
         settings, before = await self._session.backend.run(_SETTINGS, self._past_triggers)
         self._settings, [[self._role]] = list(settings.rows[0]), before.rows
 
     async def end_copying(self) -> None:
-        """All rows are copied, the client's statement is next."""
+        """All rows are copied; the client's statement is next."""
         role = role_again(self._role)
         idle = Statement(_IDLE, (self._settings[0],))
         _, _, *before, _ = await self._session.backend.run(role, idle, *self._changes, EFFECTS.begin)
         self._before = tuple(before)
 
     async def take_copies(self) -> None:
-        """The statement is over. 0A000 where its functions have done what cannot last."""
+        """The statement is over. 0A000 if its functions have effects that cannot last."""
         session = self._session
         _, changed, wrote = await session.backend.run(EFFECTS.release, *self._changes)
         if changed.rows != self._before[0].rows:
@@ -83,12 +86,12 @@ class LastingEffects:
             raise unsupported("a volatile function over a lake table that others change meanwhile")
 
     async def keep(self) -> None:
-        """All is done: what the gateway has set is as it was, and the savepoint is no more."""
+        """Restore the gateway's settings, and release the savepoint."""
         await self._session.backend.run(Statement(_WORKERS, (self._settings[1],)), TRIAL.release)
 
 
 def _is_locked(relation: int) -> Statement:
-    """A row where any of the shadow's is locked."""
+    """The condition that the statement has locked a row of the shadow."""
     return Statement(of_shadow(relation, f"SELECT FROM {shadow_view(relation)} WHERE {LOCKED} LIMIT 1"))
 
 

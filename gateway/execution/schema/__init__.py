@@ -1,1 +1,1 @@
-"""Changes of schemas: PostgreSQL changes the shadow, the gateway sees to the rows that are there."""
+"""Schema changes: PostgreSQL changes the shadow, the gateway validates and rewrites existing rows."""

@@ -1,8 +1,9 @@
-"""ALTER SEQUENCE in a block, of a sequence that others have too: it is deferred, and they go on with its numbers.
+"""ALTER SEQUENCE in a block, of a sequence that other sessions can use: it is deferred, and they go on with its
+numbers.
 
-PostgreSQL locks the sequence until the block ends, and whoever wants a number waits. Here RESTART lets the block have
-numbers from there on, of which it is noted how far they are given out (gateway/transaction/ddl_sequences.py). Any other
-option leaves the numbers where they are: once the block wants one, that is settled, for others would get it too.
+PostgreSQL locks the sequence until the block ends, so nextval waits. Here RESTART gives the block its own numbers from
+there on, and records the last one (gateway/transaction/ddl_sequences.py). Other options keep the position: once the
+block needs a number, the change is settled, because other sessions would get the same number.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from planner.syntax.alter_text import restarts_sequence
 
 
 class AlterSequencePortal(SchemaOnlyPortal):
-    """ALTER SEQUENCE but for RENAME, SET SCHEMA and OWNER TO."""
+    """ALTER SEQUENCE, except RENAME, SET SCHEMA and OWNER TO."""
 
     async def _defer(self) -> str:
         session = self.session

@@ -1,9 +1,9 @@
-"""ALTER TABLE: PostgreSQL changes the shadow, the gateway sees to the rows that are there.
+"""ALTER TABLE: PostgreSQL changes the shadow, the gateway validates and rewrites existing rows.
 
-In a block it is deferred (`gateway.transaction.transactional_ddl`). By itself, a statement whose constraints rows have
-to be looked at for passes the states of `catalog.schema.states`: it is tried and undone, to learn what it adds; each of
-these elements goes through its states as steps that others see, and Spark looks at the rows while everybody works on;
-then the statement is carried out, with everything in place. Whatever fails is undone step by step.
+In a block it is deferred (`gateway.transaction.transactional_ddl`). Outside of a block, a statement with new
+constraints on existing rows passes the states of `catalog.schema.states`. It is first tried and undone, to learn its
+new elements. Each element passes its states as steps that other sessions see, and Spark checks the rows while they go
+on working. Then the statement is executed, with all elements in place. An error undoes everything step by step.
 """
 
 from __future__ import annotations
@@ -88,8 +88,9 @@ class AlterPortal(StatementPortal):
         self.session.client.send(CommandComplete(self._tag))
 
     async def _pass_guards(self) -> None:
-        """TRIGGER ALL means the gateway's own triggers too (catalog/sql/ddl.sql), as far as clients are concerned there
-        are none. PostgreSQL's own, of foreign keys, it refuses to the client itself."""
+        """TRIGGER ALL would include the gateway's own triggers (catalog/sql/ddl.sql), which clients must not see.
+        PostgreSQL itself refuses the client its foreign key triggers.
+        """
         changed = past_guards(self.analysis.sql)
         if changed != self.analysis.sql:
             [result] = await self.session.backend.run(Statement(_HAS_REFERENCES, (str(self._relid),)))
@@ -97,7 +98,9 @@ class AlterPortal(StatementPortal):
                 self._sql = changed
 
     async def _defer(self) -> bool:
-        """Carry the statement out so that nobody waits for the client's block; whether that can be done."""
+        """Execute the statement without making other sessions wait for the client's block; return whether that is
+        possible.
+        """
         session, transaction = self.session, self.session.transaction
         deferred = transaction.deferred
         if not await may_defer(session, [self._relid], refers=refers(self.analysis.sql)):
@@ -136,16 +139,16 @@ class AlterPortal(StatementPortal):
         return True
 
     def _repeated(self) -> list[Statement]:
-        """What `_relay` carries out."""
+        """The statements that `_relay` executes."""
         computed = [recompute(self._relid, self._using)] if self._using else []
         return [Statement(self._sql), *computed]
 
     async def _defer_rewriting(self, columns: Reorganisation, counted: Counted) -> bool:
-        """The same where files of a table that others have are to be written anew."""
+        """`_defer` for a change that rewrites files of a shared table."""
         session, deferred = self.session, self.session.transaction.deferred
         await deferred.close()
         shared = await session.gateway.store.lake_relations([self._relid])
-        # A sequence that goes with the window gives no numbers outside of it.
+        # A sequence that exists only in the window gives no numbers outside of it.
         if not shared or any(map(deferred.was_made, columns.draws)):
             await deferred.settle()
             return False
@@ -207,7 +210,7 @@ class AlterPortal(StatementPortal):
                 await transaction.commit()
 
     async def _begin(self, *, alone: bool) -> None:
-        """Begin when nobody else changes the table, and when what a dead gateway has left of a change is undone."""
+        """Begin when no other session changes the table, after undoing an unfinished change of a dead gateway."""
         session, transaction = self.session, self.session.transaction
         order = _order(self._relid)
         while True:
@@ -225,12 +228,12 @@ class AlterPortal(StatementPortal):
             await session.gateway.store.undo_abandoned(self._relid)
 
     async def _relay(self) -> None:
-        """Let PostgreSQL carry out the client's statement."""
+        """Let PostgreSQL execute the client's statement."""
         await patiently(self.session.backend, self._relay_once, partial(check, self.session))
 
     async def _relay_once(self) -> None:
         self._answers.clear()
-        # A default is computed once, for all rows that are there.
+        # A default is computed once, for all existing rows.
         async with (
             self.session.cursors.occupying([self._relid]),
             guarding(self.session, self._relid) if self._calls_users else nullcontext(),
@@ -244,7 +247,7 @@ class AlterPortal(StatementPortal):
             await self._check_numbered()
 
     async def _check_numbered(self) -> None:
-        """23502 where there are rows that PostgreSQL would not number."""
+        """Raise 23502 if there are rows that PostgreSQL would not number."""
         version = await latest(self.session, self._relid)
         if version.row_count:
             raise nulls_found(version.table.schema, version.table.name, self._numbered_later[0])
@@ -264,7 +267,7 @@ class AlterPortal(StatementPortal):
     async def _change(
         self, elements: Sequence[ChangingElement], wanted: Sequence[Obligation], columns: Reorganisation | None
     ) -> None:
-        """Add the elements state by state, write files anew; carry the statement out when only its commit is left."""
+        """Add the elements state by state, and rewrite files; execute the statement when only its commit is left."""
         session = self.session
         origin = Origin(self._relid, self.analysis.sql, session.user, session.backend.process_id)
         change = await session.gateway.store.begin_change(origin, elements)
@@ -292,7 +295,7 @@ class AlterPortal(StatementPortal):
             await change.close()
 
     async def _add(self, change: SchemaChange, element: ChangingElement, wanted: Sequence[Obligation]) -> None:
-        """All states before PUBLIC."""
+        """Pass all states before PUBLIC."""
         for _, after in pairwise(path(element.kind, element.origin)):
             if after is State.PUBLIC:
                 return
@@ -309,7 +312,7 @@ class AlterPortal(StatementPortal):
                     await self._fill(change, element)
 
     async def _fill(self, change: SchemaChange, element: ChangingElement) -> None:
-        """The sidecars of the files that are there."""
+        """Make the sidecars of existing files."""
         gateway = self.session.gateway
         index = await gateway.store.sidecars.find(element.relid, element.name)
 
@@ -322,7 +325,7 @@ class AlterPortal(StatementPortal):
                 await fill(gateway, element.relid, index, self.session.tag, progress)
 
     async def _conclude(self, change: SchemaChange, columns: Reorganisation | None) -> None:
-        """The client's statement, in whose commit the elements become PUBLIC."""
+        """Execute the client's statement; its commit makes the elements PUBLIC."""
         session, transaction = self.session, self.session.transaction
         await transaction.begin()
         transaction.fresh = False
@@ -344,7 +347,7 @@ class AlterPortal(StatementPortal):
 
 
 async def order_changes(session: SessionContext, relid: int) -> None:
-    """Until the transaction's end, nobody else changes the table: as `_begin` of what is not alone."""
+    """Until the transaction ends, no other session changes the table, as in `_begin` of a change that is not alone."""
     [abandoned] = await session.backend.run(_order(relid))
     if abandoned.rows[0][0] != b"f":
         raise _unfinished()
@@ -363,9 +366,10 @@ def _unfinished() -> SluiceError:
 
 
 def _ahead(elements: Sequence[ChangingElement], before: Table) -> list[ChangingElement]:
-    """Those that can be there before the statement is carried out. An index of the table that becomes a constraint has
-    its name already, and a foreign key to a key that the same statement adds waits for that: the statement looks at the
-    rows for these itself."""
+    """The elements that can exist before the statement is executed. An existing index that becomes a constraint has
+    its name already, and a foreign key to a key of the same statement needs that key: for these, the statement itself
+    checks the rows.
+    """
     known = {index.name for index in before.indexes}
     added = [each for each in elements if each.kind is Element.INDEX and each.name not in known]
     return [
@@ -376,7 +380,7 @@ def _ahead(elements: Sequence[ChangingElement], before: Table) -> list[ChangingE
 
 
 def _reason(error: BaseException) -> str:
-    """Why a change was undone, for who looks at it later."""
+    """The reason why a change was undone, for later readers."""
     if isinstance(error, asyncio.CancelledError):
-        return "the statement was ended"  # by a timeout, or with its session
+        return "the statement was ended"  # by a timeout, or together with its session
     return error.message if isinstance(error, SluiceError) else f"{type(error).__name__}: {error}"

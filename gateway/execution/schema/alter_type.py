@@ -1,10 +1,9 @@
-"""ALTER TYPE and ALTER DOMAIN: PostgreSQL changes the type, the gateway sees to the rows of columns that are of it.
+"""ALTER TYPE and ALTER DOMAIN: PostgreSQL changes the type, the gateway validates and rewrites rows of its columns.
 
-For a new constraint of a domain, rows are looked at as for one of a table
-(gateway/execution/constraints/constraint_validation.py). Where a label of an enumeration gets another name, or a
-composite type other attributes, the files that hold values of it are written anew beside the old ones, as for a
-column's other type (gateway/execution/schema/table_rewrite.py): while others read and write, but for what they commit
-meanwhile.
+A new constraint of a domain is validated like a table's (gateway/execution/constraints/constraint_validation.py). If
+an enumeration's label is renamed, or a composite type gets other attributes, files with its values are rewritten like
+for a column's new type (gateway/execution/schema/table_rewrite.py). Other sessions read and write meanwhile, except
+for catching up with their commits.
 """
 
 from __future__ import annotations
@@ -59,8 +58,9 @@ class AlterTypePortal(SchemaOnlyPortal):
     """A change of an enumeration, a composite type or a domain."""
 
     async def _defer(self) -> str:
-        """Unless a label gets another name, or there are other attributes: files are written anew for that, of any
-        table with the type."""
+        """Defer the change, unless it renames a label or changes attributes: that rewrites files of all tables with
+        the type.
+        """
         session, query = self.session, self.routed.query
         assert query is not None
         if query.utilityStmt.fields.get("oldVal") or query.utilityStmt.type == "ALTERTABLESTMT":
@@ -75,10 +75,10 @@ class AlterTypePortal(SchemaOnlyPortal):
         return tag
 
     async def _is_own(self, name: Sequence[str]) -> bool:
-        """Whether it is the block's own type, which is there outside of windows: then there is none from here on.
+        """Whether it is the block's own type, which exists outside of windows; then no window is open from here on.
 
-        PostgreSQL lets a transaction use labels that it has added to a type which it has made, if no savepoint lies
-        between the two; a window is one.
+        PostgreSQL lets a transaction use labels that it has added to its own type, unless a savepoint lies between; a
+        window is one.
         """
         deferred = self.session.transaction.deferred
         if deferred.minds(name_of(name[-1])):
@@ -109,7 +109,9 @@ class AlterTypePortal(SchemaOnlyPortal):
         return tag
 
     async def _relay(self) -> str:
-        """A domain's constraint PostgreSQL looks at in temporary tables too, with functions that may be users'."""
+        """Let PostgreSQL execute the statement. It checks a domain's constraint in temporary tables too, with
+        functions that may be user-defined.
+        """
         session, query = self.session, self.routed.query
         assert query is not None
         if query.utilityStmt.type != "ALTERDOMAINSTMT":
@@ -125,8 +127,9 @@ class AlterTypePortal(SchemaOnlyPortal):
             return await super()._relay()
 
     async def _change(self, written: dict[int, Reorganisation]) -> str:
-        """Have the type changed, once the files of all tables that it concerns are `written`: until then, it is undone,
-        so that nobody waits."""
+        """Change the type, once the files of all its tables are `written`; until then the change is undone, so that no
+        session waits.
+        """
         session = self.session
         while True:
             await session.backend.run(TRIAL.begin)
@@ -150,11 +153,11 @@ class AlterTypePortal(SchemaOnlyPortal):
 
 
 class Relabelling(Reorganisation):
-    """Columns of which some labels get other names: those that have others in the `new` table than in the `old` one."""
+    """Columns with renamed labels: those whose labels differ between the `old` and the `new` table."""
 
     @classmethod
     def of(cls, session: SessionContext, columns: Sequence[ComputedColumn], old: Table, new: Table) -> Relabelling:
-        """Of all these columns."""
+        """For all these columns."""
         places = {column.attnum: column.attnum for column in columns}
         plan = Plan(None, old, "", places, {}, may_be_asked=False, source=old, types={})
         return cls(session, old.oid, columns, old, new, plans=[plan])
@@ -176,7 +179,7 @@ class Relabelling(Reorganisation):
 
 
 def _renamed(values: pa.Array, old: Column, new: Column) -> pa.Array:
-    """Labels by the names that they have now. Blocking."""
+    """Labels by their new names. Blocking."""
     names = {label.oid: label.text for label in new.labels}
     before = pa.array([label.text for label in old.labels], pa.string())
     now = pa.array([names[label.oid] for label in old.labels], pa.string())

@@ -1,7 +1,7 @@
-"""Columns of arrays that get values which Spark does not have: of several dimensions, or with other bounds than 1.
+"""Makes array columns carried when they get values that Spark lacks: several dimensions, or lower bounds other than 1.
 
-From then on such a column is carried: its values are kept as texts, PostgreSQL computes with them. What rows have is
-written anew beside the old files, as for another type of the column, in the client's block as a part of it.
+From then on the column's values are stored as texts, and PostgreSQL computes with them. Existing rows are rewritten
+like for another type of the column; in a client's block, as part of it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 async def carry_arrays(session: SessionContext, unheld: UnheldArrayError, *, in_block: bool) -> None:
-    """Have the columns carried; outside of a block in a transaction of its own."""
+    """Make the columns carried; outside of a block, in a transaction of its own."""
     transaction = session.transaction
     await transaction.deferred.settle()
     await transaction.begin()
@@ -46,7 +46,7 @@ async def carry_arrays(session: SessionContext, unheld: UnheldArrayError, *, in_
 async def filled(
     session: SessionContext, version: TableVersion, fill: Callable[[TableVersion], Awaitable[WriteResult]]
 ) -> tuple[TableVersion, WriteResult]:
-    """`fill` a table that the transaction has just made, with its columns carried where its rows demand that."""
+    """`fill` a table that the transaction has just made, with its columns carried if the rows need that."""
     while True:
         try:
             return version, await fill(version)

@@ -1,8 +1,8 @@
-"""Work that others add to while it is done, and the rest of which is done while they wait for a lock.
+"""Repeats long work for concurrent changes, until the rest can be done under a lock.
 
-The lock is taken when what is left takes a moment: so who waits, waits for a moment, however long all of it took. Where
-rounds get no shorter, others add as much as is done meanwhile, or each takes that long whatever there is to do: then
-further rounds would leave no less.
+The lock is taken when the rest takes a moment, so other sessions wait only a moment, however long all of it took. If
+rounds do not get shorter, changes arrive as fast as they are processed, or each round has a fixed cost; further rounds
+would then not help.
 """
 
 from __future__ import annotations
@@ -12,17 +12,18 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-# What is left takes about as long as the last round.
+# The rest is expected to take about as long as the last round.
 _MOMENT_SECONDS: Final = 0.3
-# One may take long by chance.
+# One round may be long by chance.
 _NO_SHORTER_MAX: Final = 2
-# Rounds that get shorter by ever so little.
+# Rounds may get shorter by very little.
 _ROUNDS_MAX: Final = 20
 
 
 async def until_little_is_left(catch_up: Callable[[], Awaitable[object]]) -> None:
-    """Carry out what there is to do by now, and again what has come up meanwhile, until that takes but a moment, or no
-    less than before."""
+    """Process everything so far, and repeat for what was added meanwhile, until a round takes a moment, or no less
+    than before.
+    """
     shortest, no_shorter = math.inf, 0
     for _ in range(_ROUNDS_MAX):
         begun = time.monotonic()

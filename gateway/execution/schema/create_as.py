@@ -1,11 +1,11 @@
-"""What is made of a query (CREATE TABLE AS, CREATE MATERIALIZED VIEW), without its rows. In a block nobody waits.
+"""CREATE TABLE AS and CREATE MATERIALIZED VIEW, without the rows; in a block, other sessions do not wait.
 
-PostgreSQL would hold the locks of what the query names until the block ends, and what the block has deferred
-(gateway/transaction/transactional_ddl.py) is there in a window alone. So the statement is tried in one, and undone: its
-errors and notices are PostgreSQL's, and the columns are known by it. Then it is made for good outside of any: a table
-of these columns alone, a view by the same text. Where the block has given or taken the table's name, it is made under
-another one, and a change that is deferred gives it its own. Where what comes of that is not the same (a view needs what
-the block has changed, types have other names), what was deferred is settled, and the statement carried out as it is.
+PostgreSQL would hold the locks of tables that the query names until the block ends. The block's deferred changes
+(gateway/transaction/transactional_ddl.py) exist only in a window. So the statement is first tried in a window and
+undone: its errors and notices are PostgreSQL's, and it tells the columns. Then the object is made for good outside of
+windows: a table of these columns, or a view by the same text. If the block has removed or taken the name, the object
+is made under another one, and a deferred change renames it. If the result would differ (a view needs changed objects,
+types have other names), the deferred changes are settled, and the unchanged statement is executed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 Rows = list[tuple[bytes | None, ...]]
 
-# What is there of that name where CREATE would put it: its columns, and of a view what it is defined by.
+# The existing object at the name where CREATE would put it: its columns, and a view's definition.
 _LOOK: Final = """
 SELECT c.oid::pg_catalog.int8, coalesce((
     SELECT pg_catalog.json_agg(pg_catalog.json_build_array(
@@ -58,16 +58,16 @@ WHERE c.relname OPERATOR(pg_catalog.=) $2::pg_catalog.name
     AND CASE WHEN $3::pg_catalog.bool THEN n.oid OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()
     ELSE n.nspname OPERATOR(pg_catalog.=) coalesce($1::pg_catalog.name, pg_catalog.current_schema()) END
 """
-# Classes of what PostgreSQL says where a name is not there, or is taken.
+# Error classes of PostgreSQL for missing or existing names.
 _NAMING: Final = frozenset({"0A", "2B", "3F", "42"})
 _TRUE: Final = str(True)
-# Of a name, before what makes it another's.
+# Bytes of a name that are kept before a suffix.
 _NAME_BYTES: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """Its OID (None where IF NOT EXISTS has found another in its place), and what PostgreSQL has said."""
+    """The object's OID (None if IF NOT EXISTS has found another), and PostgreSQL's notices."""
 
     oid: int | None
     notices: list[NoticeResponse]
@@ -82,8 +82,9 @@ async def make(
     if_not_exists: bool,
     in_block: bool,
 ) -> Made:
-    """Make what `statement` makes, which is the one that was analysed without its data. `in_block`: in the client's
-    own, where the window is open afterwards if anything is deferred."""
+    """Make the object of `statement`, which is the analysed one without its data. `in_block`: in the client's block;
+    the window is open afterwards if anything is deferred.
+    """
     deferred, run = session.transaction.deferred, session.backend.run
     look = Statement(_LOOK, _place(target))
     if if_not_exists:
@@ -106,7 +107,7 @@ async def make(
 
 
 def _place(target: Node) -> tuple[str | None, str, str]:
-    """What `_LOOK` asks for."""
+    """The parameters of `_LOOK`."""
     schema = None if (named := target.fields.get("schemaname")) is None else name_of(named)
     return schema, name_of(target.relname), str(target.relpersistence == "t" or schema == "pg_temp")
 
@@ -116,7 +117,7 @@ def _oid(rows: Rows) -> int:
 
 
 class _Making:
-    """Makes outside of any window what is to be there as it is `wanted`."""
+    """Makes outside of windows the object that is `wanted`."""
 
     def __init__(
         self, session: SessionContext, analysis: Analysis, statement: Statement, target: Node, wanted: Rows
@@ -129,7 +130,9 @@ class _Making:
         self._wanted = wanted
 
     async def make(self) -> int | None:
-        """Its OID; None, with nothing done, where it would be another, or what was deferred would meet it."""
+        """Make it and return its OID; None, with nothing done, if the result would differ, or would conflict with
+        deferred changes.
+        """
         deferred = self._session.transaction.deferred
         if deferred.is_broad:
             return None
@@ -141,7 +144,7 @@ class _Making:
         return None if is_view or self._temporary == _TRUE else await self._make_under_another_name()
 
     async def _make_under_another_name(self) -> int | None:
-        """The block has given or taken the name. There the table gets it by a change that is deferred."""
+        """For a name that the block has removed or taken: a deferred change renames the table."""
         session, deferred = self._session, self._session.transaction.deferred
         begin = self._name.encode()[:_NAME_BYTES].decode(errors="ignore")
         other = f"{begin}_{session.backend.process_id}_{len(deferred.pending)}"
@@ -155,7 +158,7 @@ class _Making:
         return oid
 
     async def _make(self, name: str, *then: Statement) -> int | None:
-        """Make it under that name; `then` is to be done in each window."""
+        """Make it under that name; each window runs `then`."""
         deferred, run = self._session.transaction.deferred, self._session.backend.run
         await deferred.close()
         await run(TRIAL.begin)
@@ -185,7 +188,7 @@ class _Making:
         return _oid(made.rows)
 
     def _making(self, name: str) -> Statement:
-        """What makes it under that name, and names no more than that needs."""
+        """The statement that makes it under that name, and names no more than needed."""
         _, columns, view = self._wanted[0]
         if view is not None:
             return self._statement

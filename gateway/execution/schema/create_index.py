@@ -1,7 +1,7 @@
-"""CREATE INDEX, DROP INDEX and REINDEX, as far as they are more than changes of the shadow.
+"""CREATE INDEX, DROP INDEX and REINDEX, as far as they do more than change the shadow.
 
-CREATE INDEX is a change of its table's schema (`gateway.execution.schema.alter_table`). What is asked for CONCURRENTLY
-is what every change is; see `planner.syntax.concurrently_option`.
+CREATE INDEX is a change of its table's schema (`gateway.execution.schema.alter_table`). Every such change works
+CONCURRENTLY; see `planner.syntax.concurrently_option`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class _CreateConcurrentlyPortal(AlterPortal):
 
 
 class PlainlyPortal(SchemaOnlyPortal):
-    """DROP INDEX CONCURRENTLY and REINDEX CONCURRENTLY, carried out plainly."""
+    """DROP INDEX CONCURRENTLY and REINDEX CONCURRENTLY, executed without CONCURRENTLY."""
 
     async def run(self) -> None:
         query = self.routed.query
@@ -57,7 +57,7 @@ class PlainlyPortal(SchemaOnlyPortal):
         assert query is not None
         if query.utilityStmt.fields.get("relation") or query.utilityStmt.type != "REINDEXSTMT":
             return await super()._carry_out()
-        # All tables of a schema: PostgreSQL takes a transaction for each.
+        # All tables of a schema: PostgreSQL uses a transaction for each.
         return await self._relay()
 
     async def _relay(self) -> str:
@@ -70,7 +70,7 @@ class PlainlyPortal(SchemaOnlyPortal):
 
 
 def _concurrently(answer: bytes) -> bytes:
-    """A message of PostgreSQL's, as it is where the statement is carried out CONCURRENTLY."""
+    """A message of PostgreSQL's, with the wording of CONCURRENTLY."""
     if answer[0] != NoticeResponse.type:
         return answer
     notice = NoticeResponse.decode(answer[_HEAD_BYTES:], strict=False)
@@ -79,7 +79,7 @@ def _concurrently(answer: bytes) -> bytes:
 
 
 def _check_drop(utility: Node) -> None:
-    """What PostgreSQL does not do CONCURRENTLY either."""
+    """Raise errors that PostgreSQL raises for CONCURRENTLY only."""
     what = "DROP INDEX CONCURRENTLY does not support"
     if utility.type == "DROPSTMT" and len(utility.objects) > 1:
         raise SluiceError(SqlState.FEATURE_NOT_SUPPORTED, f"{what} dropping multiple objects")
@@ -88,6 +88,6 @@ def _check_drop(utility: Node) -> None:
 
 
 def check_alone(session: SessionContext, command: str) -> None:
-    """25001 in a transaction block, be it one of several statements in one query."""
+    """Raise 25001 in a transaction block, including several statements in one query."""
     if session.transaction.open or not session.ends_with_statement:
         raise SluiceError(SqlState.ACTIVE_SQL_TRANSACTION, f"{command} cannot run inside a transaction block")

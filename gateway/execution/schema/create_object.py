@@ -1,9 +1,9 @@
-"""CREATE FUNCTION, DOMAIN, TYPE and the like in a block that has deferred changes of schemas.
+"""CREATE FUNCTION, DOMAIN, TYPE and the like in a block with deferred changes.
 
-Nobody waits for what is new, so it is made at once, outside of any window: what comes after it, a table made at once
-among it, finds it there under one OID. In a window it is made before that, and undone, so that PostgreSQL says what is
-wrong with it in the light of what is deferred: a function's text may use what only that has made, and is not looked at
-again. What mentions something deferred by name may be another thing outside; that settles what was deferred.
+No session waits for a new object, so it is made at once, outside of windows; later statements find it under one OID.
+Before that it is made in a window and undone, so that PostgreSQL checks it against the deferred changes: a function's
+text may use objects that only they make, and is not checked again. A statement that names a deferred object may mean
+another one outside; it settles the deferred changes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _UNCHECKED: Final[dict[str, str | None]] = {"check_function_bodies": "off"}
 
 
 class MadeBesidePortal(SchemaOnlyPortal):
-    """What is new, and no table."""
+    """A new object other than a table."""
 
     async def _defer(self) -> str:
         session, deferred = self.session, self.session.transaction.deferred
@@ -35,14 +35,14 @@ class MadeBesidePortal(SchemaOnlyPortal):
         return tag
 
     async def _is_made(self) -> bool:
-        """Make it. Not where it cannot be made as long as what was deferred is not there: then it was not tried."""
+        """Make it outside of windows. False, with nothing done, if it needs deferred changes."""
         backend = self.session.backend
         await backend.run(TRIAL.begin)
         try:
             await backend.run(*under(_UNCHECKED, [Statement(self.analysis.sql)]))
         except BackendLostError:
             raise
-        except SluiceError:  # which is raised where it still fails once all is settled
+        except SluiceError:  # which is raised again if it still fails after settling
             await backend.run(*TRIAL.undo)
             return False
         await backend.run(TRIAL.release)

@@ -1,9 +1,8 @@
-"""CREATE TABLE in a block, where it refers to tables that others have too: nobody waits for it.
+"""CREATE TABLE in a block that references shared tables, without making other sessions wait.
 
-PostgreSQL locks a table that a new one refers to until the block ends. So the table is made without its foreign keys,
-for good, and these are added by a change that is deferred (gateway/transaction/transactional_ddl.py). The statement is
-tried first as it is, in a window: its errors and notices are PostgreSQL's, and what the table has to have in the end is
-known by it.
+PostgreSQL locks a referenced table until the block ends. So the table is made for good without its foreign keys, and a
+deferred change adds these (gateway/transaction/transactional_ddl.py). The statement is first tried unchanged in a
+window: its errors and notices are PostgreSQL's, and it tells the table's final constraints.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ WHERE conrelid OPERATOR(pg_catalog.=) $1::pg_catalog.int8::pg_catalog.oid ORDER 
 
 
 class CreateTablePortal(StatementPortal):
-    """A new table that refers to tables of the lake: `routed.lake`."""
+    """A new table that references the lake tables in `routed.lake`."""
 
     def __init__(self, session: SessionContext, analysis: Analysis, routed: Routed, binding: Binding) -> None:
         super().__init__(session, analysis, routed, binding)
@@ -77,7 +76,7 @@ class CreateTablePortal(StatementPortal):
         return tag
 
     async def _constraints(self) -> list[tuple[str, str, str]]:
-        """Those of the new table: quoted names, kinds and definitions, by name."""
+        """The new table's constraints: quoted names, kinds and definitions, by name."""
         oid = await resolve(self.session, self._relation)
         [result] = await self.session.backend.run(Statement(_CONSTRAINTS, (str(oid),)))
         return [tuple((value or b"").decode() for value in row) for row in result.rows]  # type: ignore[misc]

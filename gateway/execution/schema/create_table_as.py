@@ -1,5 +1,7 @@
-"""CREATE TABLE … AS and SELECT … INTO: the shadow is made without data (gateway/execution/schema/create_as.py), then
-the rows go in as by INSERT … SELECT."""
+"""CREATE TABLE … AS and SELECT … INTO: makes the shadow, then inserts the rows as by INSERT … SELECT.
+
+The shadow is made without data by gateway/execution/schema/create_as.py.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,7 @@ _DESCRIBE: Final = "SELECT description::pg_catalog.text FROM pg_sluice.describe(
 
 
 class TableAsPortal(StatementPortal):
-    """CREATE TABLE AS over lake tables, or over what PostgreSQL alone can compute."""
+    """CREATE TABLE AS over lake tables, or over a query that only PostgreSQL can compute."""
 
     async def run(self) -> None:
         session, routed = self.session, self.routed
@@ -108,7 +110,7 @@ class TableAsPortal(StatementPortal):
             assert inner_routed is not None
             query, types = inner.sql, inner.parameter_types
         if inner_routed.route is Route.SELECT:
-            # The table that has just been made is a change of schema, so what was known of the query before is stale.
+            # The new table is a schema change, so the query's earlier analysis is stale.
             sql = f"INSERT INTO {name} {query}"
             insert = await analyse(session.backend, sql, name=OWN, parameter_types=types, sync=True)
             node = main_query(await thought(session, insert.tree.size, parse, insert.tree))
@@ -126,7 +128,7 @@ class TableAsPortal(StatementPortal):
             return result
         if inner_routed.route not in (Route.RELAY, Route.GUARDED):
             raise unsupported("CREATE TABLE AS over this statement")
-        # PostgreSQL computes the rows, into the shadow, inside a savepoint that is undone.
+        # PostgreSQL computes the rows, into the shadow, in a savepoint that is undone.
         backend = session.backend
         await backend.run(TRIAL.begin)
         statement = Statement(

@@ -1,8 +1,7 @@
-"""A change of a table's schema in a block, deferred (gateway/transaction/transactional_ddl.py): what it demands of rows
-that are there.
+"""The demands of a deferred change of a table's schema on existing rows (gateway/transaction/transactional_ddl.py).
 
-They are looked at once, when the statement is carried out, without a lock on anything; and again before the transaction
-commits, where its own statements or others have changed the tables since.
+Rows are checked once when the statement is executed, without locks. Before COMMIT they are checked again, if the
+transaction itself or others have changed the tables since.
 """
 
 from __future__ import annotations
@@ -32,13 +31,14 @@ if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
     from gateway.transaction.ddl_sequences import OwnedSequence
 
-# What the transaction has changed by now (DeferredChange.own).
+# The transaction's own schema changes so far (DeferredChange.own).
 MARK: Final = Statement("SELECT pg_sluice.schema_mark()")
 
 
 class Demands:
-    """What one change demands (gateway.transaction.transactional_ddl.Demands): `looks` are yet to be made. `make` makes
-    them, outside of the window. `rewriting` is of the table's files, where they are written anew."""
+    """The demands of one change (gateway.transaction.transactional_ddl.Demands): `looks` are the outstanding checks.
+    `make` runs them, outside of windows. `rewriting` rewrites the table's files, if needed.
+    """
 
     def __init__(self, session: SessionContext, looks: Iterable[Look], rewriting: Rewriting | None = None) -> None:
         self._session = session
@@ -53,7 +53,7 @@ class Demands:
 
     @property
     def rewritten(self) -> int | None:
-        """The table whose files are written anew."""
+        """The table whose files are rewritten."""
         return None if self.rewriting is None else self.rewriting.relid
 
     @property
@@ -63,7 +63,7 @@ class Demands:
 
     @property
     def locking(self) -> Sequence[Statement]:
-        """Nothing but what its statements lock by themselves."""
+        """Only the locks of its statements."""
         return ()
 
     def rolled_back(self) -> None:
@@ -72,43 +72,43 @@ class Demands:
             self.rewriting.rolled_back()
 
     async def prepare(self) -> None:
-        """What takes long, while nobody waits for it."""
+        """Do the long work, while no session waits."""
         rewriting = self.rewriting
         if rewriting is not None and not self._session.transaction.deferred.is_emptied(rewriting.relid, self):
             await rewriting.write()
 
     async def make(self) -> None:
-        """Raise PostgreSQL's error for a row that offends."""
+        """Raise PostgreSQL's error for an offending row."""
         for each in self._looks:
             await make_look(self._session, each)
         self._looks.clear()
 
     async def note(self, noted: set[tuple[int, int]]) -> None:
-        """In a window, in which it has just been carried out: by which OIDs its constraints go there."""
+        """In a window, after its execution: record the OIDs of its constraints there."""
         demanded = await obligations(self._session)
         self._noted = {each.place: each.identity for each in demanded if each.place not in noted}
         noted.update(self._noted)
 
     async def merge(self) -> None:
-        """In that window, with all changes carried out: take what others have done to the table over into its files."""
+        """In that window, after all changes: merge concurrent changes of the table into its files."""
         rewriting = self._last_rewriting()
         if rewriting is not None and await rewriting.is_there():
             await rewriting.merge()
 
     def _last_rewriting(self) -> Rewriting | None:
-        """Its own, unless a later one builds on it: what is staged are that one's files."""
+        """Its own rewriting, unless a later one builds on it, whose files are then staged."""
         if self.rewriting is None:
             return None
         last = self._session.transaction.deferred.last_rewriting(self.rewriting.relid)
         return self.rewriting if last is self else None
 
     async def look_again(self) -> None:
-        """In that window still: look at what has been changed since."""
+        """In that window: check again what has changed since."""
         stale = await self._stale()
         if not stale:
             return
         for each in await obligations(self._session):
-            identity = self._noted.get(each.place)  # it may have another name by now
+            identity = self._noted.get(each.place)  # the constraint may have been renamed
             if identity is not None and identity in stale:
                 self._seen[identity] = await look(self._session, each)
         self._stagings = self._count()
@@ -125,7 +125,7 @@ class Demands:
         }
 
     async def meet(self) -> None:
-        """It has just been settled: COMMIT looks again where others change the tables from here on."""
+        """After settling: COMMIT checks again if others change the tables from here on."""
         rewriting = self._last_rewriting()
         if rewriting is not None:
             await rewriting.merge()
@@ -135,22 +135,22 @@ class Demands:
             look_again_at_commit(self._session, each, self._seen[each.identity])
         others = [each for each in found if each not in known]
         shared = await self._session.gateway.store.lake_relations(each.relid for each in others)
-        # A table of the block's own was empty then; rows that came since were looked at as they came.
+        # A table of the block's own was empty then; later rows were checked at their INSERT.
         await vouch(self._session, known + [each for each in others if each.relid not in shared])
         await meet(self._session, [each for each in others if each.relid in shared])
 
 
 def rewriting_before(session: SessionContext, relid: int) -> Rewriting | None:
-    """The last in the transaction that was deferred for the table."""
+    """The transaction's last deferred rewriting of the table."""
     last = session.transaction.deferred.last_rewriting(relid)
     return last.rewriting if isinstance(last, Demands) else None
 
 
 async def may_defer(session: SessionContext, oids: Collection[int], *, refers: bool = False) -> bool:
-    """Whether a change of these tables can be deferred: in the client's own block, where others may wait for it.
+    """Whether a change of these tables can be deferred: in the client's block, if other sessions may wait for it.
 
-    For a change of tables that nobody else has, nobody waits, unless it `refers` to others; but it is deferred where
-    anything is, for it may build on that.
+    No session waits for a change of tables that only this one sees, unless it `refers` to others. It is still deferred
+    if other changes are, because it may build on them.
     """
     transaction = session.transaction
     if not transaction.open or transaction.implicit:
@@ -173,10 +173,10 @@ async def defer(
     recounts: bool = False,
     calls_users: bool = False,
 ) -> None:
-    """What was just carried out in a window is deferred: it demands these. The window is closed.
+    """Defer a change that has just run in a window, with these demands. The window is closed.
 
-    `tables` are what it changes, as they were before; `statements` are what was carried out, if not the client's alone.
-    Of `sequences`, `recounts` and `calls_users` DeferredChange tells.
+    `tables` are the changed tables, as before; `statements` are the executed ones, if not only the client's.
+    `sequences`, `recounts` and `calls_users` are those of DeferredChange.
     """
     transaction = session.transaction
     looks = [await prepare_look(session, each) for each in wanted]

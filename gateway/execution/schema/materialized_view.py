@@ -1,10 +1,10 @@
-"""CREATE and REFRESH MATERIALIZED VIEW: PostgreSQL has the view and its query, the lake has the rows.
+"""CREATE and REFRESH MATERIALIZED VIEW: PostgreSQL stores the view and its query, the lake its rows.
 
-The shadow is made WITH NO DATA and stays empty. The query that PostgreSQL keeps is computed by Spark, else by
-PostgreSQL over copied rows, and its rows are staged as new files in place of all old ones: so who reads has the rows
-of before or of after, and waits for nobody. CONCURRENTLY, they are compared with those that are there: what is gone is
-deleted by its positions, and what is new is staged alone. As in PostgreSQL, the query runs by the owner's rights and
-with `pg_catalog, pg_temp` as its search path. Two who refresh the same view do so one after the other.
+The shadow is made WITH NO DATA and stays empty. Spark, or else PostgreSQL over copied rows, computes the stored query,
+and the rows are staged as new files in place of all old ones. So readers see the rows before or after, and never wait.
+CONCURRENTLY compares them with the existing rows: missing rows are deleted by position, and only new ones are staged.
+As in PostgreSQL, the query runs with the owner's privileges and `pg_catalog, pg_temp` as its search path. Concurrent
+refreshes of one view run one after another.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 # A materialized view has neither constraints nor defaults.
 _NO_RULES: Final = TableRules((), {}, frozenset(), frozenset())
 _DESCRIBE: Final = "SELECT description::pg_catalog.text FROM pg_sluice.describe(ARRAY[$1::bigint::pg_catalog.oid])"
-# Whether REFRESH may be carried out, by matview.c (the index: is_usable_unique_index).
+# Whether REFRESH is permitted, by matview.c (the index: is_usable_unique_index).
 _ALLOWED: Final = """
 SELECT c.relkind OPERATOR(pg_catalog.=) 'm' AND pg_catalog.has_table_privilege(c.oid, 'MAINTAIN')
     AND (NOT $2::pg_catalog.bool OR (
@@ -121,14 +121,14 @@ class RefreshPortal(StatementPortal):
         assert query is not None
         concurrently, no_data = bool(query.utilityStmt.concurrent), bool(query.utilityStmt.skipData)
         tag = "REFRESH MATERIALIZED VIEW"
-        if session.transaction.deferred.pending:  # who waits for somebody else's REFRESH keeps nobody waiting
+        if session.transaction.deferred.pending:  # a session that waits for another REFRESH must not block others
             async with session.transaction.deferred.stepping_out():
                 await session.backend.run(lock_tables([oid], EXCLUSIVE))
         async with Changing(self, tag, oid, mode=EXCLUSIVE) as changing:
             parameters = (str(oid), str(concurrently), str(no_data))
             [allowed] = await session.backend.run(Statement(_ALLOWED, parameters))
             if not allowed.rows or allowed.rows[0][0] != b"t":
-                await session.backend.run(Statement(self.analysis.sql))  # PostgreSQL says why not
+                await session.backend.run(Statement(self.analysis.sql))  # PostgreSQL raises the error
                 raise SluiceError(SqlState.INTERNAL_ERROR, "PostgreSQL refreshed a shadow")
             version = await used(session, oid, self.analysis.mark, changing.mark)
             if no_data:
@@ -149,7 +149,7 @@ async def _populate(session: SessionContext, table: Table, *, populated: bool) -
 
 
 async def _fill(changing: Changing, version: TableVersion) -> int:
-    """The rows of the view's query in place of those that are there; their number."""
+    """Replace all rows by those of the view's query; return their number."""
     session = changing.session
     version, result = await filled(session, version, partial(_computed, session))
     table = version.table
@@ -165,8 +165,9 @@ async def _fill(changing: Changing, version: TableVersion) -> int:
 
 
 async def _exchange(changing: Changing, version: TableVersion) -> bool:
-    """Those rows in and out in which the view's query differs from what is there. False where the files of these have
-    been replaced meanwhile: it is to be done again."""
+    """Delete and insert only the rows that differ. False if the old files have been replaced meanwhile: it must be
+    repeated.
+    """
     session, table = changing.session, version.table
     engine, written = session.gateway.engine, session.transaction.written
     made = await _computed(session, version)
@@ -189,7 +190,7 @@ async def _exchange(changing: Changing, version: TableVersion) -> bool:
             added = await engine.insert(RunnableInsert(new, table), session.tag)
         written.update(path.lstrip("/") for path in added.paths(table.path))
         if made.row_count - added.row_count != version.row_count - deleted.row_count:
-            await _refuse_duplicates(session, fresh)  # of one row that stays, several are the same
+            await _refuse_duplicates(session, fresh)  # one row stays, though several new ones equal it
         try:
             await changing.wrote(replace(deleted, data_files=added.data_files), version)
         except DuplicateKeyError:
@@ -201,7 +202,7 @@ async def _exchange(changing: Changing, version: TableVersion) -> bool:
 
 
 async def _refuse_duplicates(session: SessionContext, fresh: TableVersion) -> None:
-    """21000 where a row of new data without NULLs is there twice."""
+    """Raise 21000 if new data has a duplicate row without NULLs."""
     row = await duplicate_row(session, fresh)
     if row is not None:
         raise SluiceError(
@@ -255,13 +256,13 @@ async def _stored_query(session: SessionContext, table: Table) -> tuple[str, Ana
 
 
 def _as_owner(reading: Reading, owner: str) -> Reading:
-    """What the query finds when it asks who it is, and where."""
+    """The settings under which the query runs: user and search path."""
     values = replace(reading.context.session, user=owner, schema="pg_catalog")
     return replace(reading, context=replace(reading.context, session=values))
 
 
 async def _alone(session: SessionContext, table: Table, tree: Any) -> WriteResult:
-    """Of a query that reads nothing of the lake, PostgreSQL makes the rows, in a savepoint that is undone."""
+    """For a query without lake tables: PostgreSQL makes the rows, in a savepoint that is undone."""
     builtins = session.gateway.builtins
     if runs_unseen(tree, builtins):
         session.cursors.check_unread()
@@ -286,7 +287,7 @@ async def _twin(session: SessionContext, table: Table) -> int:
 
 
 async def _plainly(session: SessionContext, statement: Statement) -> Result:
-    """Run a statement in which the client's query fails as if it stood alone."""
+    """Run a statement in which errors of the client's query look as if it stood alone."""
     try:
         [result] = await session.backend.run(statement)
     except BackendLostError:

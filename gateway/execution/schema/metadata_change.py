@@ -1,8 +1,8 @@
-"""RENAME, SET SCHEMA, DROP, REINDEX: PostgreSQL carries them out, no row is looked at.
+"""RENAME, SET SCHEMA, DROP, REINDEX: PostgreSQL executes them, and no row is read.
 
-In a block they are deferred. So are changes of views and sequences that others have too, and COMMENT, GRANT, CREATE
-VIEW and the like where anything else is: they may build on that. What drops or changes tables that it does not name
-(DROP SCHEMA … CASCADE, DROP OWNED) drops at COMMIT what is there by then.
+In a block they are deferred. So are changes of shared views and sequences; COMMENT, GRANT, CREATE VIEW and the like
+are deferred if other changes are, because they may build on them. DROP SCHEMA … CASCADE and DROP OWNED drop at COMMIT
+the tables that exist by then.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 
 
 class SchemaOnlyPortal(StatementPortal):
-    """What PostgreSQL alone carries out, and may need the locks of tables for, be they `routed.lake` or others that it
-    does not name. Nobody waits behind it while it waits."""
+    """Changes that PostgreSQL alone executes, which may need locks of tables: those in `routed.lake`, or others that
+    they do not name. No session waits behind them while they wait.
+    """
 
     def __init__(self, session: SessionContext, analysis: Analysis, routed: Routed, binding: Binding) -> None:
         super().__init__(session, analysis, routed, binding)
@@ -62,7 +63,7 @@ class SchemaOnlyPortal(StatementPortal):
         return tag
 
     async def _patiently(self) -> str:
-        """Let PostgreSQL carry it out; its tag."""
+        """Let PostgreSQL execute it, taking locks in short attempts; return its tag."""
         return await patiently(self.session.backend, self._relay, partial(check, self.session))
 
     async def _relay(self) -> str:

@@ -1,7 +1,7 @@
-"""Values that a change of their type makes others: arrays and rows with labels of another name, or other attributes.
+"""Converts values after a change of their type: arrays and rows with renamed labels or other attributes.
 
-PostgreSQL reads the texts that files have into a temporary table, by the type as it was; the type is changed, and what
-the table has is given as it is then. Both are undone.
+PostgreSQL reads the texts of files into a temporary table with the old type; the type is changed, and the table's new
+values are read. Both are undone.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ROWS: Final = f"pg_temp.{OWN}_rows"
 
 @dataclass(slots=True)
 class RereadColumns(Reorganisation):
-    """Of one table, around the `change` of a type."""
+    """The columns of one table, around the `change` of a type."""
 
     change: Statement = field(default_factory=lambda: Statement(""))
 
@@ -41,7 +41,7 @@ class RereadColumns(Reorganisation):
     def of(
         cls, session: SessionContext, columns: Sequence[ComputedColumn], old: Table, new: Table, change: Statement
     ) -> Self:
-        """Of all these columns."""
+        """For all these columns."""
         places = {column.attnum: column.attnum for column in columns}
         plan = Plan(None, old, "", places, {}, may_be_asked=False, source=old, types={})
         return cls(session, old.oid, columns, old, new, plans=[plan], change=change)

@@ -1,13 +1,12 @@
-"""A change that writes files anew, in a block: it is deferred as others are (gateway/transaction/transactional_ddl.py).
+"""A deferred change that rewrites files, in a block (gateway/transaction/transactional_ddl.py).
 
-The files that are there are written anew at once, outside of any window, and staged as all that the table has from then
-on: so the block reads, changes and adds rows of the new shape. Others go on with the old files. What they commit is
-made up for when the change is settled: rows that they add are written anew as well and checked against the block's,
-rows that they take away are taken away from the new files too. A row that both have taken away is a 40001. Compaction
-leaves the table alone meanwhile.
+Existing files are rewritten at once, outside of windows, and staged as all files of the table. So the block reads,
+changes and adds rows of the new form, while others go on with the old files. Settling catches up with their commits:
+added rows are rewritten and checked against the block's, and deleted rows are deleted in the new files. A row that
+both have deleted raises 40001. Compaction leaves the table alone meanwhile.
 
-A second such change of a table starts from the files of the first. What others add passes through all of them, one
-after the other, and the last has it staged.
+A second such change of a table starts from the first one's files. Rows added by others pass through all of them in
+order, and the last one stages them.
 """
 
 from __future__ import annotations
@@ -41,10 +40,11 @@ _IS_THERE: Final = (
 
 
 class Rewriting:
-    """Of one table. First `write`, outside of a window; then, with the change in place, `stage`. From then on, `write`
-    and `merge` make up for what others have committed, as often as they are called. `before` is the transaction's
-    Rewriting of the same table that this one starts from; only the last of them may `merge`. Of a table that the
-    transaction has `emptied` before, it makes up for nothing: what others have, and add, is gone when it commits."""
+    """The rewriting of one table. First `write`, outside of windows; then `stage`, with the change in place. From then
+    on, repeated `write` and `merge` catch up with commits of others. `before` is the transaction's earlier Rewriting
+    of the same table, from which this one starts; only the last one may `merge`. A table that the transaction has
+    `emptied` needs no catching up: rows of others are removed at COMMIT.
+    """
 
     def __init__(
         self, session: SessionContext, columns: Reorganisation, before: Rewriting | None, *, emptied: bool = False
@@ -53,14 +53,15 @@ class Rewriting:
         self._columns = columns
         self._before = before
         self._emptied = emptied
-        # The positions that others have deleted of each old file, by its path: at first, and as far as they are merged.
+        # The positions that others have deleted in each old file, by its path: at first, and as far as they are
+        # merged.
         self._at_first: dict[str, npt.NDArray[np.int64]] = {}
         self._merged: dict[str, npt.NDArray[np.int64]] = {}
         self._staged = self._reverted = False
 
     @property
     def relid(self) -> int:
-        """Whose files are written anew."""
+        """The table whose files are rewritten."""
         return self._columns.relid
 
     async def is_there(self) -> bool:
@@ -69,7 +70,7 @@ class Rewriting:
         return bool(found.rows)
 
     async def write(self) -> None:
-        """Write anew what is not yet, which takes long where there are many rows."""
+        """Rewrite outstanding files, which takes long with many rows."""
         if not self._staged:
             await self._session.backend.run(catalog_calls.hold_off_compaction(self.relid))
         await until_little_is_left(self._write_new if self._staged else self._columns.catch_up)
@@ -78,16 +79,16 @@ class Rewriting:
         await self._write_added(await self._published())
 
     async def stage(self) -> None:
-        """All files that the transaction sees are replaced by new ones."""
+        """Replace all files that the transaction sees by new ones."""
         await self._columns.publish()
         if self._before is None:
             self._at_first = {file.path: await self._lost(file) for file in await self._published()}
-        else:  # what others have done since is not in its files
+        else:  # its files do not include later commits of others
             self._at_first = self._before.known
         self._merged, self._staged = dict(self._at_first), True
 
     def rolled_back(self) -> None:
-        """The transaction went back to a savepoint: what was merged since may be staged no more."""
+        """The transaction went back to a savepoint: merged changes may not be staged any more."""
         self._reverted = (
             self._reverted
             or self._merged.keys() != self._at_first.keys()
@@ -96,16 +97,16 @@ class Rewriting:
 
     @property
     def known(self) -> dict[str, npt.NDArray[np.int64]]:
-        """What others have done that is in the files that are staged."""
+        """The commits of others that the staged files include."""
         return self._at_first if self._reverted else self._merged
 
     async def _write_added(self, published: Sequence[DataFile]) -> list[tuple[DataFile, Rewritten]]:
-        """The files that others have added by now, and what they become: rows that are deleted are still there."""
+        """Rewrite files that others have added; deleted rows are included."""
         added = [file for file in published if file.path not in self.known]
         return list(zip(added, await self.write_anew(added), strict=True))
 
     async def write_anew(self, added: Sequence[DataFile]) -> list[Rewritten]:
-        """What these published files become, one by one."""
+        """Rewrite these published files, one by one."""
         sources = added
         if self._before is not None:
             made = zip(added, await self._before.write_anew(added), strict=True)
@@ -117,14 +118,14 @@ class Rewriting:
         return [each for each in (self.became(file.path) for file in added) if each is not None]
 
     async def _source(self, new: DataFile, published: Sequence[tuple[DataFile, int]]) -> DataFile:
-        """What the Rewriting before has made of published files, without the rows that are deleted of these."""
+        """Published files as the Rewriting before has rewritten them, without their deleted rows."""
         if new.path in self._columns.completed:
             return new
         lost = await self._lost_since(new, published)
         return replace(new, delete_file=(await self._deletion(new, None, lost)).file) if len(lost) else new
 
     def became(self, path: str) -> Rewritten | None:
-        """What a published file has become."""
+        """The new file for a published one."""
         if self._before is None:
             return self._columns.completed.get(path)
         source = self._before.became(path)
@@ -133,14 +134,15 @@ class Rewriting:
         return Rewritten(found.file, found.first + source.first)
 
     async def merge(self) -> None:
-        """Stage what others have done to the table's rows since. Raises 40001 where that cannot be told from what the
-        transaction itself has done, 23505 or 23503 where their rows and its own do not go together."""
+        """Stage the later changes of others. Raises 40001 if they conflict with the transaction's own, 23505 or 23503
+        if their rows violate a constraint together.
+        """
         session = self._session
         published = await self._published()
         fresh = await self._write_added(published)
         lost, known = {file.path: await self._lost(file) for file in published}, self.known
         if not known.keys() <= lost.keys():
-            raise _changed_meanwhile()  # TRUNCATE, or all rows of a file are gone
+            raise _changed_meanwhile()  # TRUNCATE, or a file without rows left
         gone = {path: np.setdiff1d(lost[path], positions) for path, positions in known.items()}
         if not fresh and not any(len(positions) for positions in gone.values()):
             return
@@ -163,7 +165,7 @@ class Rewriting:
     def _gone(
         self, gone: Mapping[str, npt.NDArray[np.int64]], staged_paths: Collection[str]
     ) -> list[tuple[DataFile, npt.NDArray[np.int64]]]:
-        """Where the rows are in new files that are gone of published ones."""
+        """The places in new files of rows that were deleted from published ones."""
         found: dict[str, tuple[DataFile, list[npt.NDArray[np.int64]]]] = {}
         for path, positions in gone.items():
             if len(positions):
@@ -174,7 +176,7 @@ class Rewriting:
         return [(file, np.concatenate(each)) for file, each in found.values()]
 
     async def _deletion(self, new: DataFile, own: Deletion | None, gone: npt.NDArray[np.int64]) -> Deletion:
-        """Of a new file, with its rows at these positions gone, and those that the transaction has deleted itself."""
+        """The delete file of a new file: these positions, and the rows that the transaction has deleted itself."""
         path, table = self._session.gateway.data_path, self._columns.new
         before = None if own is None else own.file
         file = await asyncio.to_thread(with_deletions, path, table, new, before, gone)
@@ -184,7 +186,7 @@ class Rewriting:
         return Deletion(new.path, None, file)
 
     async def _published(self) -> Sequence[DataFile]:
-        """The files that others have by now."""
+        """The published files at present."""
         found = await self._session.gateway.store.versions([self.relid])
         if self.relid not in found:
             raise _changed_meanwhile()

@@ -1,9 +1,8 @@
-"""TRUNCATE: PostgreSQL truncates the shadows (privileges, RESTART IDENTITY), the lake ends the tables' files.
+"""TRUNCATE: PostgreSQL truncates the shadows (privileges, RESTART IDENTITY), the lake removes the tables' files.
 
-In a block it is deferred (gateway/transaction/transactional_ddl.py), and so a version of its tables that nobody else
-sees: there they are empty, whereas others go on with their rows. It takes place when the block commits, and takes along
-what others have committed by then, as if all of the block came after that. Only COMMIT waits for those who use the
-tables.
+In a block it is deferred (gateway/transaction/transactional_ddl.py): the block sees empty tables, while other sessions
+go on with their rows. COMMIT executes it, and also removes rows that others have committed by then, as if the whole
+block came after them. Only COMMIT waits for users of the tables.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from gateway.wire.messages.backend import CommandComplete
 if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
 
-# With the tables that CASCADE takes along; without it PostgreSQL has refused to leave any of them out.
+# Including the tables that CASCADE adds; without CASCADE, PostgreSQL has refused to leave out any.
 _REFERRING: Final = """
 WITH RECURSIVE truncated (oid) AS (
     SELECT pg_catalog.unnest($1::pg_catalog.oid[])
@@ -46,7 +45,7 @@ SELECT oid::pg_catalog.int8 FROM truncated
 
 
 class TruncatePortal(StatementPortal):
-    """TRUNCATE of lake tables. Nobody waits behind it while it waits for those who use them."""
+    """TRUNCATE of lake tables. No session waits behind it while it waits for users of the tables."""
 
     _statements: tuple[Statement, ...] = ()
 
@@ -78,8 +77,9 @@ class TruncatePortal(StatementPortal):
         self.session.client.send(CommandComplete("TRUNCATE TABLE"))
 
     async def _may_defer(self) -> bool:
-        """Whether the client's block need not keep anybody off the tables. Temporary ones beside them are PostgreSQL's,
-        which empties those but once."""
+        """Whether it can be deferred, without locking the tables. Temporary tables in the same statement are
+        PostgreSQL's, which truncates them only once.
+        """
         session = self.session
         assert self.routed.query is not None
         if len(self.routed.query.utilityStmt.relations) != len(self.routed.lake):
@@ -88,7 +88,7 @@ class TruncatePortal(StatementPortal):
         return await may_defer(session, self.routed.lake, refers=bool(shared))
 
     async def _truncate(self, *, locks: bool) -> tuple[Result, list[int]]:
-        """The shadows are truncated, the tables locked for that; what PostgreSQL says, and all tables that it takes."""
+        """Truncate the shadows and lock the tables; return PostgreSQL's messages, and all truncated tables."""
         session, tables = self.session, self.routed.lake
         statement = Statement(self.analysis.sql)
         async with session.cursors.occupying(tables):
@@ -101,7 +101,7 @@ class TruncatePortal(StatementPortal):
         return truncated, _oids(closure)
 
     async def _defer(self, closure: Sequence[int]) -> None:
-        """What was just carried out in a window is deferred. The window is closed."""
+        """Defer a TRUNCATE that has just run in a window. The window is closed."""
         session = self.session
         deferred = session.transaction.deferred
         assert self.routed.query is not None
@@ -125,8 +125,9 @@ class TruncatePortal(StatementPortal):
 
 
 class _Emptying(NoDemands):
-    """What a TRUNCATE that is deferred demands (gateway.transaction.transactional_ddl.Demands): to be alone with its
-    tables at COMMIT, and that these are all that refer to those that are `named`."""
+    """The demands of a deferred TRUNCATE (gateway.transaction.transactional_ddl.Demands): exclusive locks at COMMIT,
+    and no further tables that reference the `named` ones.
+    """
 
     def __init__(self, session: SessionContext, named: Sequence[int], tables: Iterable[int]) -> None:
         self._session = session
@@ -135,7 +136,7 @@ class _Emptying(NoDemands):
         self.locking = (lock_tables(sorted(self.empties), ACCESS_EXCLUSIVE),)
 
     async def meet(self) -> None:
-        """CASCADE may have met a table that refers to these since then."""
+        """Check that no further table references the named ones, which CASCADE would include."""
         [closure] = await self._session.backend.run(_referring(self._named))
         if not self.empties.issuperset(_oids(closure)):
             raise SluiceError(

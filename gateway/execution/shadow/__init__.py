@@ -1,1 +1,3 @@
-"""Rows in shadows, the tables of PostgreSQL's that stand for the lake's: put there, judged, read back."""
+"""Rows in shadows: copied there, checked by PostgreSQL, and read back; the guard against functions that read them
+empty.
+"""

@@ -1,8 +1,8 @@
-"""Statements that PostgreSQL runs but whose reads are not in their tree: DO, CALL, functions made by users.
+"""Detects reads of lake tables that are not in a statement's tree: in DO, CALL, and user-defined functions.
 
-A function that reads a lake table would find its shadow, which is empty, and answer wrongly without an error; rows that
-it writes would be in the shadow alone, and missing from the next answer. So scans of shadows, and rows that are put
-there, are counted around the statement, and one that made any is refused after the fact.
+A function that reads a lake table would find its empty shadow, and give a wrong answer without an error. Rows that it
+writes would be in the shadow alone. So scans and writes of shadows are counted around the statement, and a statement
+with any is refused afterwards.
 """
 
 from __future__ import annotations
@@ -36,14 +36,15 @@ if TYPE_CHECKING:
 
 _SCANS: Final = "SELECT pg_sluice.shadow_scans($1::pg_catalog.oid[], $2::bigint)"
 NEWEST: Final = Statement("SELECT pg_sluice.newest_table()")
-# Scans that DDL makes are no functions' (catalog/sql/scans.sql).
+# Scans by DDL do not count (catalog/sql/scans.sql).
 WATCHED, UNWATCHED = (
     Statement(f"SELECT pg_catalog.set_config('sluice.watched', '{state}', true)") for state in ("on", "off")
 )
 SCANS: Final = Statement(_SCANS, ("{}", None))
 REFUSE_REWRITING: Final = Statement("SELECT pg_sluice.refuse_rewriting()")
 _WRITES: Final = "SELECT name, rows FROM pg_sluice.shadow_writes($1::pg_catalog.oid[])"
-# To suspend what is not validated updates these three catalogs; what makes or drops anything does more to them.
+# Suspending unvalidated constraints updates these three catalogs; statements that make or drop objects change more of
+# them.
 _CHANGES: Final = """
 SELECT pg_catalog.sum(pg_catalog.pg_stat_get_xact_tuples_inserted(oid)
     OPERATOR(pg_catalog.+) pg_catalog.pg_stat_get_xact_tuples_deleted(oid)
@@ -57,7 +58,7 @@ WHERE relkind OPERATOR(pg_catalog.=) 'r' AND oid OPERATOR(pg_catalog.<>) $1::big
 """
 
 
-# What answers the gateway's own messages around the client's statement.
+# The answers to the gateway's own messages around the client's statement.
 _UNTOLD: Final = (
     answers.ParseComplete.type, answers.BindComplete.type, answers.CloseComplete.type, answers.NoData.type,
 )  # fmt: skip
@@ -68,10 +69,10 @@ _OF_NO_SHADOW: Final = (SqlState.LOCK_NOT_AVAILABLE, SqlState.FEATURE_NOT_SUPPOR
 
 @asynccontextmanager
 async def guarding(session: SessionContext, *filled: int, undone_in: int | None = None) -> AsyncIterator[None]:
-    """Around what the backend carries out, in a transaction: 0A000 where a function has read or written a lake table.
+    """Surrounds work of the backend, in a transaction: raise 0A000 if a function has read or written a lake table.
 
-    Those that are `filled` (OIDs) have rows, and may be. Where all of it is going to be undone, for the rows that it
-    makes in one shadow, 0A000 too where a function has changed anything else.
+    Shadows in `filled` (OIDs) have rows, and may be used. If everything will be undone for the sake of rows in one
+    shadow, 0A000 is also raised if a function has changed anything else.
     """
     backend = session.backend
     session.cursors.check_unread(filled)
@@ -81,7 +82,7 @@ async def guarding(session: SessionContext, *filled: int, undone_in: int | None 
     changes = written(filled) if undone_in is None else changes_beside(undone_in)
     session.own_changes = None if undone_in is None else 0
     try:
-        # What is made from here on has been scanned by nobody: what is asked first need not leave it out.
+        # Later tables have no scans yet; so the first question need not exclude them.
         questions = [NEWEST, Statement(_SCANS, (oids, None)), changes, WATCHED, GUARDED.begin]
         begun = [BEGIN, TELL_DEFAULT] if alone else []
         newest, *before, _, _ = (await backend.run(*begun, *questions))[len(begun) :]
@@ -89,8 +90,8 @@ async def guarding(session: SessionContext, *filled: int, undone_in: int | None 
         try:
             yield
         except SluiceError as error:
-            # What was not found in a shadow may be its reason; not of what may be tried again for a lock
-            # (gateway.backend.lock_backoff), or is refused already, with what was refused.
+            # The empty shadow may be the reason of an error. Not of one that may be retried for a lock
+            # (gateway.backend.lock_backoff), or that is a refusal already.
             if backend.status == b"E" and error.sqlstate not in _OF_NO_SHADOW:
                 _, after_error = await backend.run(GUARDED.again, questions[0])
                 _check_scans(session, before[0], after_error)
@@ -112,12 +113,12 @@ async def guarding(session: SessionContext, *filled: int, undone_in: int | None 
 
 
 def changes_beside(shadow: int) -> Statement:
-    """Asks how many rows the transaction has changed in all tables but a shadow and the gateway's own."""
+    """The question how many rows the transaction has changed in all tables but a shadow and the gateway's own."""
     return Statement(_CHANGES, (str(shadow),))
 
 
 def count_of(result: Result) -> int:
-    """What `changes_beside` was answered."""
+    """The answer to `changes_beside`."""
     [[number]] = result.rows
     return int(number or 0)
 
@@ -129,17 +130,17 @@ def _check_scans(session: SessionContext, before: Result, after: Result) -> None
 
 
 def scans(newest: bytes | None) -> Statement:
-    """Asks how often the transaction has scanned shadows, but those of tables that it has made since `newest`."""
+    """The question how often the transaction has scanned shadows, except of tables that it has made since `newest`."""
     return Statement(_SCANS, ("{}", newest))
 
 
 def written(filled: Collection[int]) -> Statement:
-    """Asks for the rows that the transaction has put into shadows, but those that are `filled`: see `check_written`."""
+    """The question for rows that the transaction has put into shadows, except `filled` ones: see `check_written`."""
     return Statement(_WRITES, (number_array(filled),))
 
 
 def check_written(before: Result, after: Result) -> None:
-    """0A000 where rows have been put into a shadow since."""
+    """Raise 0A000 if rows have been put into a shadow since."""
     for name, _ in (row for row in after.rows if row not in before.rows):
         raise unsupported(f'writing table "{(name or b"").decode()}" from within a function or procedure')
 
@@ -147,13 +148,14 @@ def check_written(before: Result, after: Result) -> None:
 def guarding_functions(
     session: SessionContext, functions: Collection[int], target: int, *, filled: bool = False
 ) -> AbstractAsyncContextManager[None]:
-    """`guarding` where functions made by users may be run for rows that are made in the shadow of `target`, which is
-    `filled` or not."""
+    """`guarding` if user-defined functions may run for rows made in the shadow of `target`, which is `filled`
+    or not.
+    """
     return guarding(session, *([target] if filled else []), undone_in=target) if functions else nullcontext()
 
 
 async def relay_statement(session: SessionContext, binding: Binding) -> str:
-    """Let the backend carry out the client's own statement; see `relay_rows`."""
+    """Let the backend execute the client's own statement; see `relay_rows`."""
     await send_statement(session, binding)
     return await relay_rows(session)
 
@@ -177,7 +179,7 @@ async def send_statement(session: SessionContext, binding: Binding) -> None:
 
 
 async def send_query(session: SessionContext, sql: str) -> None:
-    """Send what stands for a simple query."""
+    """Send a message in place of a simple query."""
     if not session.encoding.converts:
         session.backend.send(frontend.Query(sql).encode())
     else:
@@ -195,11 +197,11 @@ async def send_messages(session: SessionContext, *messages: Message) -> None:
 
 
 async def relay_rows(session: SessionContext, kept: list[bytes] | KeptAnswers | None = None) -> str:
-    """Pass on the rows and notices of a statement that is under way; returns its tag, raises its error.
+    """Pass on the rows and notices of a running statement; return its tag, or raise its error.
 
-    RowDescription comes only in a simple query, where it is wanted. ReadyForQuery ends it. Where `kept` is given,
-    everything is put there in place of being sent; where that is of rows alone, notices are sent, and RowDescription is
-    for others to send.
+    RowDescription comes only in a simple query, which needs it. ReadyForQuery ends the answer. With `kept`, everything
+    is put there instead of being sent; if that accepts only rows, notices are sent, and the caller sends
+    RowDescription.
     """
     try:
         return await _relay_rows(session, kept)
@@ -211,9 +213,9 @@ async def relay_rows(session: SessionContext, kept: list[bytes] | KeptAnswers | 
 async def relay_repetitions(
     session: SessionContext, binding: Binding, repetitions: Repetitions, kept: KeptAnswers
 ) -> str:
-    """Let the backend carry out the client's own statement, and then, in the client's own messages, what repeats it.
+    """Let the backend execute the client's own statement, and then its repetitions, by the client's own messages.
 
-    What it answers is kept, but for what the client has been told of the first, and for the last tag, which is
+    The answers are kept, except messages that the client already has for the first one, and the last tag, which is
     returned. Raises the first error.
     """
     backend = session.backend
@@ -289,7 +291,7 @@ async def _relay_rows(  # noqa: C901  one case for each kind of answer
                 session.client.write(data)
     if error is not None:
         raise error
-    if switched:  # there and back
+    if switched:  # to UTF-8 and back
         _, *tags, _ = tags
     return tags[-1] if tags else ""
 

@@ -1,4 +1,4 @@
-"""Rows of the lake, read by where they are: file and position."""
+"""Reads rows of the lake by their places: file and position."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _POSITION_BITS: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Rows of the lake, in parallel: the file, the row's number in it, all its columns."""
+    """Rows of the lake, in parallel: the file, the row's number in it, all columns."""
 
     files: tuple[DataFile, ...]
     file_numbers: npt.NDArray[np.int64]
@@ -38,7 +38,7 @@ class Loaded:
         return found
 
     def without(self, left_out: Mapping[str, npt.NDArray[np.int64]]) -> Loaded:
-        """All rows but those at these positions, by the path of their data file."""
+        """All rows except those at these positions, by the path of their data file."""
         stays = np.ones(len(self.positions), np.bool_)
         for number, file in enumerate(self.files):
             gone = left_out.get(file.path)
@@ -54,13 +54,14 @@ def nothing_loaded(table: Table) -> Loaded:
 
 
 def places_of(file_numbers: npt.NDArray[np.int64], positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """A file's number and a row's in it as one number, for each row."""
+    """For each row, its file's number and its position as one number."""
     return (file_numbers << _POSITION_BITS) | positions
 
 
 def places_in(batch: pa.RecordBatch, column: int, numbers: Mapping[str, int]) -> npt.NDArray[np.int64]:
-    """`places_of` rows that say in a column the path of their file, whose number is known, and in the next one their
-    position."""
+    """`places_of` rows that have the path of their file, whose number is known, in a column, and their position in the
+    next one.
+    """
     encoded = batch.column(column).dictionary_encode()
     of_paths = np.array([numbers[path] for path in encoded.dictionary.to_pylist()], np.int64)
     files = of_paths[encoded.indices.to_numpy(zero_copy_only=False)]
@@ -68,7 +69,7 @@ def places_in(batch: pa.RecordBatch, column: int, numbers: Mapping[str, int]) ->
 
 
 def load(data_path: str, table: Table, files: Sequence[DataFile], places: npt.NDArray[np.int64]) -> Loaded:
-    """The rows at these places, each once, ascending. Blocking."""
+    """The distinct rows at these places, ascending. Blocking."""
     file_numbers, positions = places >> _POSITION_BITS, places & ((1 << _POSITION_BITS) - 1)
     parts = [
         read_positions(data_path, table, file, table.columns, positions[file_numbers == number])
@@ -90,5 +91,5 @@ def load_all(data_path: str, version: TableVersion) -> Loaded:
 
 
 def row_schema(table: Table) -> pa.Schema:
-    """Its columns, in lake form."""
+    """The table's columns, in lake form."""
     return pa.schema([(column.name, arrow_type(column.form)) for column in table.columns])

@@ -1,4 +1,4 @@
-"""Rows that PostgreSQL is to make or to judge: into the shadow, in a savepoint, and back in lake form.
+"""Puts rows into a shadow, in a savepoint, for PostgreSQL to make or check, and reads them back in lake form.
 
 The shadow has the table's defaults, identity, generated columns, CHECK, NOT NULL and lengths. The savepoint is undone,
 so that the shadow is empty again.
@@ -35,7 +35,7 @@ from planner.syntax.lexer import quoted
 if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
 
-# COPY's binary signature, flags and header extension, and its end.
+# COPY's binary signature, flags and header extension, and its trailer.
 COPY_HEADER: Final = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 COPY_TRAILER: Final = b"\xff\xff"
 _PUT_KEPT: Final = (
@@ -47,7 +47,7 @@ _PUT_ROWS: Final = 20_000
 
 
 def qualified(table: Table) -> str:
-    """The table's name as SQL takes it."""
+    """The table's name in SQL."""
     return f"{quoted(table.schema)}.{quoted(table.name)}"
 
 
@@ -69,7 +69,7 @@ def suspending(table: Table) -> Statement:
 
 
 async def resume(session: SessionContext, answers: Sequence[Result]) -> None:
-    """The rows are copied, others are new: these are the answers to `suspending`."""
+    """The existing rows are copied, later ones are new; `answers` are those to `suspending`."""
     suspended = [value for answer in answers for (value,) in answer.rows if value is not None]
     if suspended:
         await session.backend.run(*map(catalog_calls.resume_unvalidated, suspended))
@@ -85,8 +85,9 @@ async def take_shadow_rows(session: SessionContext, table: Table) -> list[pa.Rec
 
 
 def shadow_rows(table: Table, condition: str = "true", *, placed: bool = False) -> Statement:
-    """To ask the backend for those of the shadow's rows that meet a condition of the gateway's own; with `placed`, last
-    of all for the place of each in the shadow."""
+    """The question for rows of the shadow that satisfy the gateway's condition; with `placed`, the last column is the
+    row's place in the shadow.
+    """
     values = [kept_value(column, f"(kept).{quoted(column.name)}") for column in table.columns]
     places = ["ctid::pg_catalog.text"] if placed else []
     sql = f"SELECT {', '.join([*values, *places])} FROM {shadow_view(table.oid)} WHERE {condition}"
@@ -94,10 +95,10 @@ def shadow_rows(table: Table, condition: str = "true", *, placed: bool = False) 
 
 
 def kept_value(column: Column, name: str) -> str:
-    """What goes by this name, and is of the column's type, so that its binary form is that of the column's lake form.
+    """The SQL of a value of the column's type whose binary form is that of the column's lake form.
 
-    Of an enumeration or a user's array this is no cast, for a user may have made one: no function of his is run. A cast
-    from a domain is always PostgreSQL's own.
+    For an enumeration or a user's array it is no cast, because a user may have made one: no user-defined function
+    runs. A cast from a domain is always PostgreSQL's own.
     """
     if is_enumeration(column.type_oid):
         return own_text(name)
@@ -129,14 +130,14 @@ def placed_to_lake_form(table: Table, bodies: list[bytes]) -> tuple[list[pa.Reco
 
 
 def rows_of_bodies(names: Sequence[str], bodies: list[bytes]) -> list[pa.RecordBatch]:
-    """A DataRow's body in binary is a tuple of COPY's binary format, so its reader serves here."""
+    """Decode rows: a DataRow's body in binary form is a tuple of COPY's binary format, so its reader serves here."""
     reader = BinaryReader(names)
     batches = [*reader.feed(b"".join((COPY_HEADER, *bodies, COPY_TRAILER))), *reader.finish()]
     return [batch.fields for batch in batches]
 
 
 def binary_to_lake_form(table: Table, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Columns of PostgreSQL's binary values in lake form; a value that lake tables cannot hold is 0A000."""
+    """Columns of PostgreSQL's binary values in lake form; a value that lake tables cannot store raises 0A000."""
     arrays, unheld = [], []
     for column, values in zip(table.columns, batch.columns, strict=True):
         of_users = column.user_array is not None
@@ -158,9 +159,9 @@ async def copy_values(
     types: Sequence[ResultColumn],
     rows: pa.RecordBatch | pa.Table,
 ) -> None:
-    """Copy rows of values of these types into columns of the table that `target` names.
+    """Copy rows of values of these types into columns of the table `target`.
 
-    In binary, which the session's settings do not change: with some, IntervalStyle's own text means something else.
+    In binary format, which settings do not change: under some of them, IntervalStyle's own text means something else.
     """
     binary = [replace(each, format=Format.BINARY) for each in types]
     writer = CopyWriter(CopyOptions(format=CopyFormat.BINARY), binary, names, OutputSettings())
@@ -175,14 +176,14 @@ async def copy_values(
 
 
 def runs_checks(columns: Sequence[Column]) -> bool:
-    """Whether values are made of texts by code of the table's owner, who then is to put the rows there himself."""
+    """Whether making values of texts runs code of the table's owner, with whose rights the rows are then written."""
     return any(column.type_oid == CARRIED and column.typmod == CHECKED_TEXTS for column in columns)
 
 
 async def copy_rows(
     session: SessionContext, target: str, columns: Sequence[Column], rows: pa.RecordBatch | pa.Table
 ) -> None:
-    """Copy rows of these columns into the table that `target` names."""
+    """Copy rows of these columns into the table `target`."""
     types = [result_column(column) for column in columns]
     if any(column.carried for column in columns):
         for start in range(0, rows.num_rows, _PUT_ROWS):
@@ -193,7 +194,7 @@ async def copy_rows(
 
 
 def result_column(column: Column) -> ResultColumn:
-    """A column as PostgreSQL is to be given its values."""
+    """A column in the form in which PostgreSQL gets its values."""
     array = column.user_array
     if column.carried is not None:
         return ResultColumn(column.type_oid, column.typmod, array_oid=column.carried.oid)
@@ -203,7 +204,7 @@ def result_column(column: Column) -> ResultColumn:
 
 
 async def put_rows(session: SessionContext, table: Table, columns: Sequence[Column], rows: pa.RecordBatch) -> None:
-    """Put rows of these columns into the shadow, whoever may: it takes longer than `copy_rows`."""
+    """Put rows of these columns into the shadow, whatever the client's privileges: it takes longer than `copy_rows`."""
     types = [result_column(column) for column in columns]
     for start in range(0, rows.num_rows, _PUT_ROWS):
         part = rows.slice(start, _PUT_ROWS)
@@ -242,7 +243,7 @@ async def _put(  # noqa: PLR0917
 
 
 def _cells(types: Sequence[ResultColumn], rows: pa.RecordBatch | pa.Table) -> bytes:
-    """Every value as text, column by column, as an array in PostgreSQL's binary form."""
+    """All values as text, column by column, as an array in PostgreSQL's binary form."""
     settings = OutputSettings()
     columns = []
     for each, column in zip(types, rows.columns, strict=True):

@@ -1,4 +1,4 @@
-"""Rows that PostgreSQL has made in a shadow, into Parquet without Spark: a part at a time, however many they are."""
+"""Writes rows that PostgreSQL has made in a shadow to Parquet without Spark, part by part."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 
 class ShadowWriter(WriterAside):
-    """`async with ShadowWriter(session, table) as writer: await writer.take(…); result = await writer.finish()`."""
+    """Use: `async with ShadowWriter(session, table) as writer: await writer.take(…); result = await
+    writer.finish()`.
+    """
 
     def __init__(self, session: SessionContext, table: Table) -> None:
         if not table.columns:
@@ -27,9 +29,9 @@ class ShadowWriter(WriterAside):
         self._table = table
 
     async def take(self, *after: Statement, condition: str = "true", shadow: int | None = None) -> list[Result]:
-        """Write those rows of the shadow (of another table's, by its OID) that meet the gateway's own condition.
+        """Write the rows of the shadow (or of another table's, by its OID) that satisfy the gateway's condition.
 
-        `after` is carried out once they are read, without another round trip; what came back is returned.
+        `after` runs once they are read, in the same round trip; its answers are returned.
         """
         table = self._table if shadow is None else replace(self._table, oid=shadow)
         take = partial(self._write_bodies, table.oid)

@@ -1,4 +1,4 @@
-"""Tables of the session's own at the backend, for rows that PostgreSQL is to read."""
+"""Temporary tables of the gateway at the backend, with rows for PostgreSQL to read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ FROM ROWS FROM (pg_catalog.unnest($1::pg_catalog.oid[]), pg_catalog.unnest($2::i
 async def create_temporary(
     session: SessionContext, name: str, columns: Sequence[str], fields: Sequence[FieldDescription]
 ) -> None:
-    """A table with these columns, of the types of these fields; it goes with the transaction at the latest."""
+    """Make a table with these columns, of the types of these fields; it is dropped at the transaction's end at the
+    latest.
+    """
     oids = number_array(TEXT if field.type_oid == UNKNOWN else field.type_oid for field in fields)
     typmods = number_array(field.typmod for field in fields)
     [types] = await session.backend.run(Statement(_TYPES, (oids, typmods)))

@@ -1,7 +1,8 @@
-"""Rows that are put into shadows, or taken out, for PostgreSQL to work on: no trigger of a user's fires for them.
+"""Bypasses user-defined triggers while rows are copied into shadows or removed.
 
-`session_replication_role` says so, which clients cannot set: while it is "replica", triggers do not fire but those that
-the lake refuses (catalog/sql/triggers.sql). Nor do PostgreSQL's own then, so it is set only where there are others.
+It sets `session_replication_role`, which clients cannot, to "replica". Then only the triggers fire that the lake
+refuses (catalog/sql/triggers.sql). PostgreSQL's own do not fire either, so it is set only if there are user-defined
+ones.
 """
 
 from __future__ import annotations

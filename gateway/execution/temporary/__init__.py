@@ -1,1 +1,1 @@
-"""Temporary tables that get rows of the lake."""
+"""Temporary tables that are filled or changed with lake rows."""

@@ -1,9 +1,8 @@
-"""CREATE TEMPORARY TABLE … AS and SELECT … INTO TEMP over the lake, EXECUTE of what was prepared among them.
+"""CREATE TEMPORARY TABLE … AS and SELECT … INTO TEMP over the lake, including EXECUTE of a prepared query.
 
-The table is PostgreSQL's own, made without data by the client's statement. What Spark computes is then copied into it
-as it comes, however many rows that are. What Spark cannot compute, PostgreSQL makes by the statement itself, over
-copies of the rows that it may need (`gateway.execution.reading.postgres_query`); what a block has deferred is settled
-for that.
+The table is PostgreSQL's own, made without data by the client's statement. Spark's rows are copied into it as they
+come, however many. If Spark cannot compute the query, PostgreSQL executes the statement itself, over copied rows
+(`gateway.execution.reading.postgres_query`); this settles a block's deferred changes.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ _TEMPORARY: Final = "pg_temp"
 
 
 class TemporaryTablePortal(StatementPortal):
-    """A temporary table made of rows of the lake."""
+    """A temporary table made of lake rows."""
 
     async def run(self) -> None:
         session, binding = self.session, self.binding
@@ -67,7 +66,7 @@ class TemporaryTablePortal(StatementPortal):
             assert inner is not None
             assert routed is not None
         if routed.route is not Route.SELECT:
-            await self._made()  # PostgreSQL says that it cannot be
+            await self._made()  # PostgreSQL raises the error
             raise unsupported("a temporary table made from lake tables")
         if first_strength(routed.query) is not None:
             await self._lock(inner, routed, binding)
@@ -109,7 +108,7 @@ class TemporaryTablePortal(StatementPortal):
         session.client.send(CommandComplete(f"SELECT {count}"))
 
     async def _is_there(self) -> bool:
-        """Whether nothing is to be done, as IF NOT EXISTS says."""
+        """Whether IF NOT EXISTS has found the table."""
         assert self.routed.query is not None
         into = self.routed.query.utilityStmt
         if not into.if_not_exists:
@@ -117,7 +116,7 @@ class TemporaryTablePortal(StatementPortal):
         return await resolve(self.session, into.into.rel.replaced(schemaname=_TEMPORARY)) is not None
 
     async def _made(self) -> Result:
-        """PostgreSQL makes the table, without data."""
+        """Make the table in PostgreSQL, without data."""
         [result] = await self.session.backend.run(self._making())
         return result
 
@@ -129,7 +128,7 @@ class TemporaryTablePortal(StatementPortal):
         self.session.client.send(*result.notices, CommandComplete("CREATE TABLE AS"))
 
     async def _fill(self, inner: Analysis, stream: RowStream, *, in_block: bool) -> int:
-        """Make the table and copy the rows into it, outside of any window; their number."""
+        """Make the table and copy the rows into it, outside of windows; return their number."""
         assert self.routed.query is not None
         session, target = self.session, self.routed.query.utilityStmt.into.rel
         making = self._making()
@@ -148,7 +147,7 @@ class TemporaryTablePortal(StatementPortal):
     async def _compute(
         self, inner: Analysis, routed: Routed, binding: Binding, reading: Reading, refusal: SluiceError
     ) -> None:
-        """Have PostgreSQL make the rows, by the client's statement with what was prepared in the place of EXECUTE."""
+        """Have PostgreSQL make the rows, by the client's statement with the prepared query in place of EXECUTE."""
         session, sql = self.session, self.analysis.sql
         if inner is not self.routed.inner:
             sql = f"{sql[: self.analysis.taken_apart(table_as).offset]} {inner.sql}"
@@ -168,7 +167,7 @@ class TemporaryTablePortal(StatementPortal):
 
 @asynccontextmanager
 async def in_transaction(session: SessionContext) -> AsyncIterator[None]:
-    """The client's, or one for this statement alone."""
+    """Surrounds work in the client's transaction, or in one for this statement alone."""
     backend = session.backend
     if backend.status != b"I":
         yield

@@ -1,12 +1,12 @@
-"""Temporary tables changed by rows of the lake: INSERT, UPDATE, DELETE and MERGE.
+"""INSERT, UPDATE, DELETE and MERGE of temporary tables that read lake rows.
 
-The temporary table is PostgreSQL's own, and so is the client's statement: it runs at the session's backend, over copies
-of the rows that it may need (`gateway.execution.reading.postgres_query`). What it does to the temporary table lasts,
-and the copies do not (`gateway.execution.reading.volatile_effects`). What Spark computes of large tables to be inserted
-goes there as it comes (`gateway.execution.temporary.temporary_insert`).
+The temporary table is PostgreSQL's own. The client's statement runs at the session's backend, over copied rows
+(`gateway.execution.reading.postgres_query`). Its effect on the temporary table lasts, and the copies are removed
+(`gateway.execution.reading.volatile_effects`). Spark's rows of large tables are inserted as they come
+(`gateway.execution.temporary.temporary_insert`).
 
-Functions made by users that the temporary tables themselves call (triggers, defaults, CHECKs, indexes) could read any
-table, so tables with such are refused.
+User-defined functions of the temporary tables (triggers, defaults, CHECKs, indexes) could read any table, so tables
+with such functions are refused.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
     from planner.tree.nodes import Node
 
-# Whether the target is an ordinary temporary table of the session's own, and whether any such table may call functions
-# of users: changes of one may cascade to others.
+# Whether the target is an ordinary temporary table of the session, and whether any such table may call user-defined
+# functions: changes of one may cascade to others.
 _TARGET: Final = f"""
 WITH mine AS (SELECT oid FROM pg_catalog.pg_class
     WHERE relnamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema())
@@ -57,7 +57,7 @@ _OF_USERS: Final = "a change of temporary tables among which triggers, functions
 
 
 class TemporaryChangePortal(StatementPortal):
-    """A temporary table changed by rows of the lake."""
+    """A change of a temporary table that reads lake rows."""
 
     async def run(self) -> None:
         session, query = self.session, self.routed.query
@@ -81,7 +81,7 @@ class TemporaryChangePortal(StatementPortal):
 
 
 async def check_target(session: SessionContext, query: Node) -> None:
-    """0A000 where the statement's target is none that can be changed."""
+    """Raise 0A000 for a target that cannot be changed."""
     target = int(query.rtable[int(query.resultRelation) - 1].relid)
     [answer] = await session.backend.run(Statement(_TARGET, (str(target),)))
     [[ordinary, calls]] = answer.rows

@@ -1,8 +1,8 @@
-"""INSERT of a query over large tables of the lake into a temporary table: Spark's rows, as they come.
+"""INSERT of a query over large lake tables into a temporary table: Spark's rows are inserted as they come.
 
-They go into a temporary table of the gateway's own, and from there into the client's, by the client's statement with
-that table in the place of its query: so defaults, casts, constraints and the tag are PostgreSQL's. What Spark cannot
-compute is left to `gateway.execution.temporary.temporary_change`.
+They go into a temporary table of the gateway, and from there into the client's, by the client's statement with that
+table in place of its query. So defaults, casts, constraints and the tag are PostgreSQL's. Queries that Spark cannot
+compute are left to `gateway.execution.temporary.temporary_change`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _RELEASE: Final = (Statement(f"DROP TABLE pg_temp.{_NAME}"), TRIAL.release)
 
 
 async def inserted(session: SessionContext, analysis: Analysis, routed: Routed, binding: Binding) -> Result | None:
-    """What PostgreSQL says of an INSERT; None where it is none, or not of Spark's rows alone: nothing was done."""
+    """PostgreSQL's answer to the INSERT; None, with nothing done, if it is no INSERT of Spark's rows alone."""
     query, read_only = routed.query, session.transaction.read_only
     assert query is not None
     plain = command(query) is Route.INSERT and query.onConflict is None and not query.returningList
@@ -75,7 +75,7 @@ async def _insert(session: SessionContext, sql: str, source: Analysis, stream: R
     except BackendLostError:
         raise
     except SluiceError:
-        # A constant without a type, which PostgreSQL takes for one of the column's, is a text here.
+        # A constant without a type would get the column's type in PostgreSQL; here it is text.
         await backend.run(*TRIAL.undo)
         return None
     async for batch in stream:

@@ -1,4 +1,4 @@
-"""What a server sends.
+"""The messages that a server sends.
 
 Source: PostgreSQL 18 documentation, "Message Formats", those marked (B) and (F & B), and "Error and Notice Message
 Fields".
@@ -37,7 +37,7 @@ from gateway.wire.messages.layout import (
 
 
 class Authentication(Message):
-    """A request for, or the result of, authentication; told apart by `code`."""
+    """An authentication request or result, distinguished by `code`."""
 
     __slots__ = ()
     type = ord("R")
@@ -129,7 +129,7 @@ class ReadyForQuery(Message):
 
 @dataclass(frozen=True, slots=True)
 class FieldDescription:
-    """One column of a RowDescription. `table_oid` and `attribute` are 0 where it is no table's column."""
+    """One column of a RowDescription. `table_oid` and `attribute` are 0 for other columns than a table's."""
 
     name: str
     table_oid: int
@@ -161,7 +161,7 @@ class RowDescription(Message):
 
 @dataclass(frozen=True, slots=True)
 class ParameterDescription(Message):
-    """Of more than 65,535 parameters, the count that PostgreSQL sends is cut off: it sends all of their types."""
+    """PostgreSQL truncates the count above 65,535 parameters, but sends all of their types."""
 
     types: tuple[int, ...]
     layout = (overflowing(UINT32_FORM),)
@@ -169,7 +169,7 @@ class ParameterDescription(Message):
 
 @dataclass(frozen=True, slots=True)
 class DataRow(Message):
-    """For single rows; results of many are made by `gateway.values.encode_rows`."""
+    """One row; `gateway.values.encode_rows` encodes many."""
 
     values: tuple[bytes | None, ...]
     layout = (counted(VALUE),)
@@ -223,7 +223,7 @@ class ErrorResponse(Message):
         return cls(tuple(error.fields.items()))
 
     def to_error(self) -> SluiceError:
-        """The same error to raise; it keeps every field, also those that SluiceError has no name for."""
+        """The same error to raise; it keeps every field, also those without a name in SluiceError."""
         texts = dict(self.fields)
         error = SluiceError(
             texts.get("C", SqlState.INTERNAL_ERROR),
@@ -255,7 +255,7 @@ class NotificationResponse(Message):
 
 @dataclass(frozen=True, slots=True)
 class NegotiateProtocolVersion(Message):
-    """`version` is the newest that the server speaks, as in StartupMessage; `options` those it does not know."""
+    """`version` is the newest that the server speaks, as in StartupMessage; `options` are the unknown ones."""
 
     version: int
     options: tuple[str, ...]
@@ -313,7 +313,7 @@ BACKEND: Final = index(
 
 
 def decode_backend(type: int, body: bytes) -> Message:
-    """A message that a PostgreSQL sent."""
+    """Decode a message of a PostgreSQL server."""
     if type == Authentication.type:
         if len(body) < 4:
             raise violation("insufficient data left in message")

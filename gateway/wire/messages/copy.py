@@ -1,4 +1,4 @@
-"""The messages of a COPY, those of both directions among them.
+"""The messages of COPY, in both directions.
 
 Source: PostgreSQL 18 documentation, "Message Formats" and "COPY Operations".
 """

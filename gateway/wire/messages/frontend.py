@@ -1,4 +1,4 @@
-"""What a client sends after startup.
+"""The messages that a client sends after startup.
 
 Source: PostgreSQL 18 documentation, "Message Formats", those marked (F) and (F & B).
 """
@@ -105,7 +105,7 @@ class FunctionCall(Message):
 
 @dataclass(frozen=True, slots=True)
 class AuthenticationData(Message):
-    """Any message `p`; what it is depends on what the server asked for, so decode `data` as that."""
+    """Any message `p`; its kind depends on the server's request, so decode `data` as that kind."""
 
     data: bytes
     layout = (REST,)
@@ -155,7 +155,7 @@ FRONTEND: Final = index(
 
 
 def decode_frontend(type: int, body: bytes) -> Message:
-    """A message that a client sent after startup. `p` comes as AuthenticationData."""
+    """Decode a client's message after startup. `p` is returned as AuthenticationData."""
     message = FRONTEND.get(type)
     if message is None:
         raise violation(f"invalid frontend message type {type}")

@@ -1,7 +1,7 @@
-"""What a message is made of: parts that are written and read one after another, and the class of all messages.
+"""The layout of messages: parts that are written and read in order, and the base class of all messages.
 
-Reading raises 08P01, with PostgreSQL's own words, for bytes that are not the message, and 22021 where text ought to
-be UTF-8 and is not. The limits are those of `SocketBackend` in PostgreSQL's postgres.c.
+Reading raises 08P01, with PostgreSQL's own words, for malformed bytes, and 22021 for text that is not UTF-8. The
+limits are those of `SocketBackend` in PostgreSQL's postgres.c.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _SLICE: Final = 1 << 22
 
 
 def violation(message: str, *, severity: str = "FATAL") -> SluiceError:
-    """The error of a peer that does not keep to the protocol."""
+    """The error for a peer that violates the protocol."""
     return SluiceError(SqlState.PROTOCOL_VIOLATION, message, severity=severity)
 
 
 class Cursor:
-    """A place in a message's body, which begins at `place`."""
+    """A position in a message's body, which begins at `place`."""
 
     __slots__ = ("data", "place", "strict")
 
@@ -50,7 +50,7 @@ class Cursor:
         return taken
 
     def _up_to(self, end: int) -> bytes | memoryview:
-        """What is in a bytearray, as that of a large message is, is copied once."""
+        """The bytes up to `end`; those of a bytearray, as a large message has, are copied once."""
         return (self.data if isinstance(self.data, bytes) else memoryview(self.data))[self.place : end]
 
     def rest(self) -> bytes:
@@ -70,7 +70,7 @@ class Cursor:
 
 
 def find_nul(data: bytes | bytearray, start: int) -> int:
-    """Where the next NUL is, or -1: slice by slice, so that a thread that looks for it keeps nobody waiting."""
+    """The position of the next NUL, or -1. It searches slice by slice, so that a thread does not block others."""
     for place in range(start, len(data), _SLICE):
         found = data.find(0, place, place + _SLICE)
         if found >= 0:
@@ -94,7 +94,7 @@ def text_from(raw: bytes | memoryview) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """How one field of a message is written and read."""
+    """Writes and reads one field of a message."""
 
     encode: Callable[[Any], bytes]
     decode: Callable[[Cursor], Any]
@@ -192,8 +192,9 @@ ERROR_FIELD: Final = Part(_encode_error_field, _decode_error_field)
 
 
 class Message:
-    """A protocol message. `type` is its type byte (0 for those of the startup phase, which have none), `limit` the
-    greatest length of its body, `code` the number that the body begins with in messages told apart by one."""
+    """A protocol message. `type` is its type byte (0 in the startup phase, without one), `limit` the greatest length
+    of its body. `code` is the number at the body's beginning in messages that it distinguishes.
+    """
 
     __slots__ = ()
     type: ClassVar[int] = 0
@@ -208,7 +209,7 @@ class Message:
         return b"".join(pieces)
 
     def encode(self) -> bytes:
-        """The whole frame: type byte (where there is one), length, body."""
+        """The whole frame: type byte (if any), length, body."""
         body = self.body()
         if self.type == 0:
             return UINT32_FORM.pack(len(body) + 4) + body
@@ -216,8 +217,9 @@ class Message:
 
     @classmethod
     def decode(cls, body: bytes | bytearray, *, strict: bool = True, start: int = 0) -> Self:
-        """From a body (without the code, where there is one), which begins at `start`. `strict` demands UTF-8, see the
-        module."""
+        """Decode a body (without the code, if any), which begins at `start`. `strict` requires UTF-8, see the
+        module.
+        """
         cursor = Cursor(body, strict=strict, place=start)
         values = [part.decode(cursor) for part in cls.layout]
         if cursor.place != len(body):

@@ -1,4 +1,4 @@
-"""The messages with which a connection begins; they have no type byte.
+"""The messages that begin a connection; they have no type byte.
 
 Source: PostgreSQL 18 documentation, "Message Formats": CancelRequest, GSSENCRequest, SSLRequest, StartupMessage.
 """
@@ -56,7 +56,7 @@ CANCEL_KEY_LENGTH_MAX: Final = 256
 
 
 def body_length(header: bytes) -> int:
-    """How long the body is of the packet that begins so. 08P01 where no packet is."""
+    """The length of the body of a packet with this header. 08P01 for an invalid one."""
     (length,) = UINT32_FORM.unpack(header)
     if not UINT32_FORM.size <= length - HEADER_BYTES <= STARTUP_LIMIT:
         raise violation("invalid length of startup packet")

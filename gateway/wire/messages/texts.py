@@ -1,6 +1,6 @@
-"""The texts in a message, for whoever converts them from one encoding into another.
+"""Reads and replaces the texts of a message, to convert them to another encoding.
 
-What is not UTF-8 in a text is held as surrogates, and so written as it was (`Message.decode`, not strict).
+Bytes that are not UTF-8 are kept as surrogates, and so written unchanged (`Message.decode`, not strict).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _M = TypeVar("_M", bound=Message)
 
 
 def texts_of(message: Message) -> list[bytes]:
-    """All of them, as they would be written, in an order that `with_texts` knows."""
+    """All texts as they are written, in the order of `with_texts`."""
     read, _ = _INSIDE.get(type(message), (_read_own, _put_own))
     return [text.encode("utf-8", "surrogateescape") for text in read(message)]
 
