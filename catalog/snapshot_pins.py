@@ -42,7 +42,7 @@ class Reading:
     snapshot: int
 
 
-class Readers:
+class SnapshotPins:
     """The pins: `start` registers this gateway; `close` ends that."""
 
     def __init__(self, dsn: str) -> None:

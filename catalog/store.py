@@ -40,7 +40,7 @@ from catalog.schema.schema_change_progress import Progress
 from catalog.schema.schema_changes import ChangingElement, Origin, SchemaChange, undo_abandoned
 from catalog.schema.step_connections import StepConnections
 from catalog.schema.triggers import FiredTriggers
-from catalog.snapshot_pins import Readers
+from catalog.snapshot_pins import SnapshotPins
 
 _LAKE: Final = "SELECT relid::bigint FROM pg_sluice.relation WHERE relid = ANY ($1::oid[])"
 _SHARED: Final = """
@@ -219,7 +219,7 @@ class Store:
         self.undone_rows = UndoneRows(self.pool)
         self.sidecars = Sidecars(self.pool)
         self.triggers = FiredTriggers(self.pool)
-        self.readers = Readers(dsn)
+        self.readers = SnapshotPins(dsn)
 
     async def open(self) -> None:
         """Connect; raises 57P03 if the catalog cannot be reached."""

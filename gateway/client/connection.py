@@ -10,7 +10,7 @@ from typing import Final
 from catalog.errors import SluiceError
 from gateway.client.loop_turns import LoopTurns
 from gateway.client.message_thread import aside
-from gateway.client.response_encoding import Copies, Described, Outgoing, Piece, Relayed
+from gateway.client.response_encoding import Copies, Described, Piece, Relayed, ResponseEncoding
 from gateway.wire.framing import LARGE_BYTES, Frame, FrameReader
 from gateway.wire.messages.backend import ErrorResponse, FieldDescription, NoticeResponse
 from gateway.wire.messages.layout import Message
@@ -42,7 +42,7 @@ class Client:
         self.peer = peer
         self.encrypted = encrypted
         self.sent_bytes = 0
-        self._outgoing: Outgoing | None = None
+        self._outgoing: ResponseEncoding | None = None
         self._pieces: list[Piece] = []
         self._converting = False
         writer.transport.set_write_buffer_limits(high=_WRITE_BYTES_MAX)
@@ -115,7 +115,7 @@ class Client:
         self._turns.begin()
         self._frames.feed(data)
 
-    def convert(self, outgoing: Outgoing) -> None:
+    def convert(self, outgoing: ResponseEncoding) -> None:
         """From now on, convert written texts if the client's encoding needs it."""
         self._outgoing = outgoing
 

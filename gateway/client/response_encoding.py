@@ -59,7 +59,7 @@ class Relayed:
 Piece = bytes | Described | Relayed
 
 
-class Outgoing:
+class ResponseEncoding:
     """Use: `async for data in outgoing.converted(pieces)`; `pieces` may cut messages anywhere."""
 
     def __init__(self, encoding: ClientEncoding) -> None:

@@ -108,7 +108,7 @@ class CopyWriter:
 
     def _text_slice(self, batch: pa.RecordBatch) -> memoryview | bytes:
         rows, width = batch.num_rows, len(self._columns)
-        if width == 0:  # a query of Spark's has one all the same, which is nobody's
+        if width == 0:  # Spark gives one column nevertheless, which has no name
             return CopyData(b"\n").encode() * int(rows)
         pieces, index, total = self._text_pieces(batch)
         head = np.empty(rows, _TEXT_HEAD)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from catalog.maintenance.compaction import TurnLostError
-from gateway.node.unresolved_commit import remove_abandoned
+from gateway.node.unresolved_commit import remove_unresolved
 from storage.maintenance.compaction import Policy, due, merged
 
 if TYPE_CHECKING:
@@ -99,11 +99,11 @@ class Compaction:
         try:
             why = await self._publish(version, old, new)
         except TurnLostError:
-            self._gateway.later(remove_abandoned(self._gateway, paths, self._turn.backend))
+            self._gateway.later(remove_unresolved(self._gateway, paths, self._turn.backend))
             raise
         except BaseException:
             await self._turn.close()  # a commit that has not happened by now cannot happen
-            self._gateway.later(remove_abandoned(self._gateway, paths, self._turn.backend))
+            self._gateway.later(remove_unresolved(self._gateway, paths, self._turn.backend))
             raise
         if why is not None:
             result.gave_way = why

@@ -19,7 +19,7 @@ _ATTEMPTS: Final = 60
 _AGAIN_SECONDS: Final = 1.0
 
 
-async def remove_abandoned(gateway: GatewayContext, written: Collection[str], backend: BackendId) -> None:
+async def remove_unresolved(gateway: GatewayContext, written: Collection[str], backend: BackendId) -> None:
     """Remove the transaction's written files, except those that it has published."""
     for _ in range(_ATTEMPTS):
         if await gateway.store.is_gone(backend):

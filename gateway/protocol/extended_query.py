@@ -28,7 +28,7 @@ from gateway.session.backend_abort import fail, give_locks_back, leave_window
 from gateway.session.cancel_listener import check
 from gateway.session.constraint_modes import keep_modes, prepare_modes
 from gateway.session.name_journal import ByName
-from gateway.session.offload import thought
+from gateway.session.offload import offloaded
 from gateway.session.pipeline import Pipeline
 from gateway.session.repeated_execution import ending_with
 from gateway.session.session_context import SessionContext, is_notice
@@ -36,10 +36,10 @@ from gateway.session.statement_analysis import analysed
 from gateway.statement import statement_windows
 from gateway.statement.passthrough_command import (
     Apart,
+    PassthroughCommand,
     Preparing,
-    RelayedCommand,
-    check_relayed,
-    relayed_command,
+    check_passthrough,
+    passthrough_command,
     split_and_look,
 )
 from gateway.statement.portal import Binding, Portal, result_formats, run_portal
@@ -72,7 +72,7 @@ class ExtendedQuery(SessionContext):
         self._statements = PreparedStatements(journal)
         self._portals: dict[str, BoundPortal] = {}
         # Relayed portals, with their effect on the transaction.
-        self._portal_commands: ByName[RelayedCommand] = ByName(journal)
+        self._portal_commands: ByName[PassthroughCommand] = ByName(journal)
         # The backend has a portal that was not executed yet; the end of a window would remove it.
         self._holds_portal = False
 
@@ -83,13 +83,13 @@ class ExtendedQuery(SessionContext):
         name, known = message.statement, self._statements.known(message.statement)
         # The backend refuses a second Parse of the same name, unless it is the empty name.
         self._statements[name] = PreparedStatement(known.lake if name else None)
-        statements = await thought(self, size := len(message.query), split_and_look, message.query, as_of.NAME)
+        statements = await offloaded(self, size := len(message.query), split_and_look, message.query, as_of.NAME)
         self.note_names(statements)
         self._note_command(message, statements)
         await self.transaction.pin(statements)
         if not await self._enter_parse(name, statements):
             return
-        if self.backend.status == b"E" or await thought(self, size, statement_windows.need_no_look, self, statements):
+        if self.backend.status == b"E" or await offloaded(self, size, statement_windows.need_no_look, self, statements):
             if self.backend.status != b"E" and len(statements) == 1 and setting(statements[0], as_of.NAME) is not None:
                 if not await self._settle():
                     return
@@ -117,9 +117,9 @@ class ExtendedQuery(SessionContext):
         self.send_noted(answers.ParseComplete())
 
     def _note_command(self, message: frontend.Parse, statements: Sequence[Statement]) -> None:
-        command: RelayedCommand | None = None
+        command: PassthroughCommand | None = None
         if len(statements) == 1:
-            command = relayed_command(statements[0])
+            command = passthrough_command(statements[0])
             refuse_own_savepoint(statements[0], command, failed=self.backend.status == b"E")
             if isinstance(command, Preparing):
                 command = Preparing(message.query)  # pg_prepared_statements shows this text, comments included
@@ -308,7 +308,7 @@ class ExtendedQuery(SessionContext):
         with ending_with(self, portal.repetitions, whole=not (message.limit_rows or portal.name)):
             await run_retrying(portal, message.limit_rows, lambda hold: self._reopen(message.portal, hold))
 
-    async def _execute_at_backend(self, frame: Frame, command: RelayedCommand | None) -> None:
+    async def _execute_at_backend(self, frame: Frame, command: PassthroughCommand | None) -> None:
         """Execute a portal of the backend, whose statement does `command`."""
         if command is Resetting.SETTINGS and self.transaction.open:
             if await self._settle():
@@ -321,7 +321,7 @@ class ExtendedQuery(SessionContext):
                 await self.backend.run(TRIAL.begin, OwnStatement(command.sql), *TRIAL.undo)
                 self.client.send(answers.CommandComplete("PREPARE"))
         elif command is None or isinstance(command, Resetting | Shown | Preparing | Apart):
-            check_relayed(self, command)
+            check_passthrough(self, command)
             self.unsynced = self.unsynced or command is not Apart.NOTHING
             self._holds_portal = False
             self._relay(frame)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from gateway.session.name_journal import ByName
-from gateway.statement.passthrough_command import RelayedCommand
+from gateway.statement.passthrough_command import PassthroughCommand
 from gateway.statement.portal import Binding, Portal
 from gateway.statement.prepared_statements import Prepared
 from gateway.statement.statement_windows import Place
@@ -21,7 +21,7 @@ class PreparedStatement:
     """
 
     lake: Prepared | None = None
-    command: RelayedCommand | None = None
+    command: PassthroughCommand | None = None
     place: Place | None = None
     publishes: bool = False
 

@@ -15,7 +15,7 @@ from typing import Final
 from catalog.errors import SluiceError, SqlState
 from gateway.backend.analysis import Analysis
 from gateway.execution.schema.array_carrying import carry_arrays
-from gateway.statement.array_shapes import UnheldArrayError
+from gateway.statement.array_shapes import ArrayShapeError
 from gateway.statement.portal import Portal, run_portal
 from gateway.transaction.enlistment import SchemaChangedError
 
@@ -42,7 +42,7 @@ async def run_retrying(portal: Portal, limit: int, again: Callable[[bool], Await
             repeatable = error.stale or not in_block
             if resumed or not repeatable or session.client.sent_bytes != sent or attempt == ATTEMPTS_MAX:
                 raise
-            if in_block and isinstance(error, UnheldArrayError) and session.backend.status != b"T":
+            if in_block and isinstance(error, ArrayShapeError) and session.backend.status != b"T":
                 raise
             met = error
         else:
@@ -51,7 +51,7 @@ async def run_retrying(portal: Portal, limit: int, again: Callable[[bool], Await
             await current.close()
         if not in_block and session.transaction.implicit:
             await session.transaction.roll_back()
-        if isinstance(met, UnheldArrayError):
+        if isinstance(met, ArrayShapeError):
             await carry_arrays(session, met, in_block=in_block)
         current = await again(not in_block and attempt >= _ATTEMPTS_UNHELD)
         if current is None:

@@ -21,11 +21,11 @@ from gateway.protocol.schema_retry import run_retrying
 from gateway.session import as_of
 from gateway.session.cancel_listener import check
 from gateway.session.constraint_modes import relay_modes
-from gateway.session.offload import thought
+from gateway.session.offload import offloaded
 from gateway.session.session_context import Sent, SessionContext, shift
 from gateway.session.statement_analysis import analysed
 from gateway.statement import statement_windows
-from gateway.statement.passthrough_command import Preparing, relayed_command, split_and_look
+from gateway.statement.passthrough_command import Preparing, passthrough_command, split_and_look
 from gateway.statement.portal import Binding, Portal
 from gateway.statement.reset_all import relay_reset_all
 from gateway.statement.routing import route
@@ -78,7 +78,9 @@ async def answer(session: SessionContext, frame: Frame) -> None:
         await tell(session)
         text, frame = instead, Frame(frame.type, await session.encoding.encoded(frontend.Query(instead)))
     standard = session.backend.parameters.get("standard_conforming_strings", "on") == "on"
-    statements = await thought(session, len(text), partial(split_and_look, text, as_of.NAME, standard_strings=standard))
+    statements = await offloaded(
+        session, len(text), partial(split_and_look, text, as_of.NAME, standard_strings=standard)
+    )
     session.note_names(statements)
     session.pipelining = session.pipelining and len(statements) < 2
     if not statements:
@@ -87,7 +89,7 @@ async def answer(session: SessionContext, frame: Frame) -> None:
     if (
         session.backend.status != b"E"
         and not session.transaction.deferred.pending
-        and await thought(session, len(text), _need_no_look, session, statements)
+        and await offloaded(session, len(text), _need_no_look, session, statements)
     ):
         await session.transaction.pin(statements)
         await session.relay_query(frame.data)
@@ -113,7 +115,7 @@ def _need_no_look(session: SessionContext, statements: Sequence[Statement]) -> b
     """Whether all statements can be relayed without an analysis."""
     return all(
         statement_windows.needs_no_look(session, statement)
-        and relayed_command(statement) is None
+        and passthrough_command(statement) is None
         and setting(statement, as_of.NAME) is None
         and not exports_snapshot(statement)
         for statement in statements
@@ -163,7 +165,7 @@ async def _answer_one(session: SessionContext, statement: Statement, sent: Sent,
     await transaction.read_only.let(statement)
     await statement_windows.enter(session, (statement,))
     check(session)
-    if await thought(session, len(statement.text), statement_windows.needs_no_look, session, statement):
+    if await offloaded(session, len(statement.text), statement_windows.needs_no_look, session, statement):
         return await _relay(session, statement, sent)
     good = True
     lake: tuple[int, ...] = ()
@@ -207,7 +209,7 @@ async def _without_parameters(session: SessionContext, statement: Statement) -> 
     try:
         analysis = await analysed(session, statement.text, name=OWN, sync=True)
     except SluiceError:
-        if not await thought(session, len(statement.text), has_parameters, statement.text):
+        if not await offloaded(session, len(statement.text), has_parameters, statement.text):
             raise
         return None  # PostgreSQL's error is about the parameter, or there is none
     return None if analysis.parameter_types else analysis
@@ -223,7 +225,7 @@ async def _answer_failed(session: SessionContext, sent: Sent) -> bool:
 async def _relay(session: SessionContext, statement: Statement, sent: Sent) -> bool:
     """Relay a statement that PostgreSQL answers."""
     await as_of.check_setting(session, statement)
-    command, in_block = relayed_command(statement), session.backend.status == b"T"
+    command, in_block = passthrough_command(statement), session.backend.status == b"T"
     if isinstance(command, Shown) and (level := session.transaction.untold_level) is not None:
         session.client.send(_LEVEL, DataRow((level.encode(),)), CommandComplete("SHOW"))
         return True

@@ -56,7 +56,7 @@ class OtherDatabaseSession:
             await end(answering)
 
     async def _end(self) -> None:
-        """Nobody takes the answers any more: what the backend is at is of no use."""
+        """The client has gone: cancel what the backend carries out, and read to its end."""
         self._backend.send_end()
         with suppress(BackendLostError):
             await self._backend.request_cancel()

@@ -17,7 +17,7 @@ from catalog.model import Table, TableVersion
 from catalog.snapshots import PastTable, ducklake_types, snapshot_of_number, snapshot_of_time, tables_at
 from catalog.store import table_from_description
 from gateway.backend.connection import Statement
-from gateway.session.offload import thought
+from gateway.session.offload import offloaded
 from planner.syntax.statements import Statement as SourceStatement
 from planner.syntax.statements import setting
 from planner.tree.nodes import parse
@@ -108,7 +108,7 @@ async def past_versions(
     types = await ducklake_types(
         store, ((column.type_oid, column.typmod) for table in now.values() for column in table.columns)
     )
-    read = await thought(session, analysis.tree.size, lambda: selected_columns(parse(analysis.tree)))
+    read = await offloaded(session, analysis.tree.size, lambda: selected_columns(parse(analysis.tree)))
     found = {}
     for oid, table in now.items():
         then = past.get(oid)

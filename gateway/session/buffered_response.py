@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from gateway.client.connection import Client, StandIn
-from gateway.session.response_spool import KeptAnswers
+from gateway.session.response_spool import ResponseSpool
 from gateway.wire.messages.backend import CommandComplete, NoticeResponse, PortalSuspended
 from gateway.wire.messages.layout import Message
 
@@ -20,7 +20,7 @@ class HeldAnswers(StandIn):
     def __init__(self, client: Client) -> None:
         super().__init__(client)
         self._waiting = bytearray()
-        self._kept = KeptAnswers()
+        self._kept = ResponseSpool()
         self._end: CommandComplete | None = None
 
     def write(self, data: bytes | memoryview) -> None:

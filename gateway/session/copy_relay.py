@@ -41,7 +41,7 @@ def out_of_place(session: SessionContext, type_byte: int) -> SluiceError:
     return violation("terminating connection because protocol synchronization was lost")
 
 
-class RelayedCopy:
+class CopyRelay:
     """Relays the session's COPY statements, one after another."""
 
     def __init__(self, session: SessionContext) -> None:

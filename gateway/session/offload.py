@@ -112,7 +112,7 @@ def prepare() -> None:
 _THINKERS: Final = ThreadPoolExecutor(_THREADS, "thinker")
 
 
-async def thought(
+async def offloaded(
     session: SessionContext, size: int, work: Callable[_P, _T], *arguments: _P.args, **named: _P.kwargs
 ) -> _T:
     """The result of `work`; `size` is the number of characters that it reads.

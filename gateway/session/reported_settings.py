@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from gateway.wire.messages.backend import ParameterStatus
 
 
-class ToldSettings:
+class ReportedSettings:
     """`known` has the backend's latest reports; the client is told all of them at the beginning."""
 
     def __init__(self, known: Mapping[str, str]) -> None:

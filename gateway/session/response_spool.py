@@ -13,7 +13,7 @@ _PIECE_BYTES: Final = 1 << 20
 _HEADER_BYTES: Final = 5
 
 
-class KeptAnswers:
+class ResponseSpool:
     """Keeps bytes, cut anywhere, by `keep`, and gives them to the client by `give` once they are complete.
 
     With `only_rows`, only rows may be kept, so that they can be counted. `close` drops the rest.

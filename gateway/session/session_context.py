@@ -17,14 +17,14 @@ from gateway.backend.connection import Backend, Item
 from gateway.client.connection import Client
 from gateway.client.encoding import ClientEncoding
 from gateway.client.message_thread import aside
-from gateway.client.response_encoding import Outgoing
+from gateway.client.response_encoding import ResponseEncoding
 from gateway.node.gateway_context import GatewayContext
-from gateway.session.copy_relay import RelayedCopy
+from gateway.session.copy_relay import CopyRelay
 from gateway.session.cursors import Cursors
 from gateway.session.repeated_execution import REPETITIONS_MAX
-from gateway.session.reported_settings import ToldSettings
+from gateway.session.reported_settings import ReportedSettings
 from gateway.session.session_timeouts import SessionTimeouts
-from gateway.session.snapshot_pin import SessionReading
+from gateway.session.snapshot_pin import SnapshotPin
 from gateway.transaction.transaction import Transaction
 from gateway.wire.framing import Frame
 from gateway.wire.messages.backend import (
@@ -79,7 +79,7 @@ class SessionContext:
         self.running = self.tag
         self.cursors = Cursors(self)
         self.timeouts = SessionTimeouts(self)
-        self.reading = SessionReading(gateway.store.readers)
+        self.reading = SnapshotPin(gateway.store.readers)
         self.transaction = Transaction(gateway, backend, self.cursors.hold)
         self.ends_with_statement = False
         self.pipelining = False
@@ -98,10 +98,10 @@ class SessionContext:
         self.doom: SluiceError | None = None
         self.attended = False
         self.encoding = ClientEncoding(gateway.store.pool, backend.parameters)
-        client.convert(Outgoing(self.encoding))
+        client.convert(ResponseEncoding(self.encoding))
         backend.forward = self.forward
-        self.told = ToldSettings(backend.parameters)
-        self.copy = RelayedCopy(self)
+        self.told = ReportedSettings(backend.parameters)
+        self.copy = CopyRelay(self)
 
     @property
     def simple(self) -> bool:

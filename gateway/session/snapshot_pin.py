@@ -10,13 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from catalog.snapshot_pins import Readers, Reading
+    from catalog.snapshot_pins import Reading, SnapshotPins
 
 
-class SessionReading:
+class SnapshotPin:
     """`begin` and `end` may be called repeatedly."""
 
-    def __init__(self, readers: Readers) -> None:
+    def __init__(self, readers: SnapshotPins) -> None:
         self._readers = readers
         self._reading: Reading | None = None
         self._chosen: int | None = None

@@ -9,7 +9,7 @@ from catalog.errors import SluiceError
 from gateway.backend.analysis import Analysis, analyse
 from gateway.backend.connection import BackendLostError
 from gateway.session.cancel_listener import check
-from gateway.session.offload import thought
+from gateway.session.offload import offloaded
 from planner.syntax.statements import explaining
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ async def analysed(
     """The analysis of a client's statement; raises if its transaction is doomed."""
     enlistment, begun = session.transaction.enlistment, asyncio.get_running_loop().time()
     try:
-        asked = await thought(session, len(sql), explaining, sql) or sql
+        asked = await offloaded(session, len(sql), explaining, sql) or sql
         analysis = await analyse(session.backend, asked, name=name, parameter_types=parameter_types, sync=sync)
         analysis.sql = sql
     except BackendLostError:

@@ -9,7 +9,7 @@ from catalog.model import Table
 from gateway.transaction.enlistment import SchemaChangedError
 
 
-class UnheldArrayError(SchemaChangedError):
+class ArrayShapeError(SchemaChangedError):
     """The columns `names` cannot store these values in their lake form. A statement whose answer has not begun is
     executed again after the columns have become carried (gateway/execution/schema/array_carrying.py).
     """

@@ -54,7 +54,7 @@ def _holds(statement: Statement) -> bool:
     return ("with", "hold") in itertools.pairwise(words)
 
 
-def check_relayed(session: SessionContext, command: RelayedCommand | None) -> None:
+def check_passthrough(session: SessionContext, command: PassthroughCommand | None) -> None:
     """Before execution at the backend: raise if the statement is cancelled, or not allowed outside of a block."""
     check(session)
     if command is Apart.CURSOR:
@@ -69,10 +69,10 @@ def check_in_block(session: SessionContext) -> None:
         raise SluiceError(SqlState.NO_ACTIVE_SQL_TRANSACTION, "DECLARE CURSOR can only be used in transaction blocks")
 
 
-RelayedCommand = Apart | TransactionCommand | ConstraintModes | Resetting | Shown | Preparing
+PassthroughCommand = Apart | TransactionCommand | ConstraintModes | Resetting | Shown | Preparing
 
 
-def relayed_command(statement: Statement) -> RelayedCommand | None:
+def passthrough_command(statement: Statement) -> PassthroughCommand | None:
     """The statement's effect on session or transaction; None if it has none."""
     command = transaction_command(statement) or constraint_modes(statement) or resetting(statement) or shown(statement)
     return command or (Preparing(statement.text) if prepares(statement) else None)
@@ -86,7 +86,7 @@ def split_and_look(text: str, *settings: str, standard_strings: bool = True) -> 
     statements = split(text, standard_strings=standard_strings)
     for statement in statements:
         if len(statement.text) >= LONG:
-            command = relayed_command(statement)
+            command = passthrough_command(statement)
             if isinstance(command, TransactionCommand):
                 savepoint_name(statement, command)
             changed_settings(statement)

@@ -16,7 +16,7 @@ from gateway.backend.analysis import Analysis
 from gateway.backend.arrays import number_array
 from gateway.backend.connection import Statement
 from gateway.backend.own_names import OWN
-from gateway.session.offload import thought
+from gateway.session.offload import offloaded
 from gateway.session.statement_analysis import analysed
 from gateway.session.visibility import lake_relations
 from gateway.statement.implicit_functions import runs_functions
@@ -78,18 +78,18 @@ async def route(session: SessionContext, analysis: Analysis) -> Routed:
 
 async def _route(session: SessionContext, analysis: Analysis) -> Routed:
     size = analysis.tree.size
-    tree = await thought(session, size, parse, analysis.tree)
+    tree = await offloaded(session, size, parse, analysis.tree)
     if (query := routes.main_query(tree)) is None:
         return Routed(Route.RELAY)
     if routes.is_utility(query):
         return await _utility(session, analysis, query)
-    await thought(session, size, _learn, query)
+    await offloaded(session, size, _learn, query)
     named = relations(query)
     routed = await _optimizable(session, tree, query, named, size)
     if routed.lake:
-        analysis.views = await thought(session, size, views, tree)
-        analysis.demands = await thought(session, size, demands, tree)
-        analysis.asked_settings = await thought(session, size, asked_settings, analysis.tree, tree)
+        analysis.views = await offloaded(session, size, views, tree)
+        analysis.demands = await offloaded(session, size, demands, tree)
+        analysis.asked_settings = await offloaded(session, size, asked_settings, analysis.tree, tree)
     return routed
 
 
@@ -102,15 +102,15 @@ async def _optimizable(session: SessionContext, tree: Any, query: Node, named: f
     """Route a query or a change of rows; `named` are all relations in it."""
     lake = await lake_relations(session, (oid for oid in named if oid >= FIRST_USER_OID))
     if not lake:
-        watched = await thought(session, size, runs_unseen, tree, session.gateway.builtins)
+        watched = await offloaded(session, size, runs_unseen, tree, session.gateway.builtins)
         if not watched:
             watched = await runs_functions(
-                session, await thought(session, size, changed, tree), await thought(session, size, domains, tree)
+                session, await offloaded(session, size, changed, tree), await offloaded(session, size, domains, tree)
             )
         # Names of user tables may have another meaning the next time.
         late = any(oid >= FIRST_USER_OID for oid in named)
         return Routed(Route.GUARDED if watched else Route.RELAY, query, late=late)
-    await thought(session, size, check_system_columns, tree)
+    await offloaded(session, size, check_system_columns, tree)
     kind = routes.command(query)
     if query.hasModifyingCTE:
         return Routed(Route.WITH_CHANGES, query, tuple(sorted(lake)))
@@ -260,14 +260,14 @@ async def _truncate(session: SessionContext, _: Analysis, query: Node) -> Routed
 
 
 async def _explain(session: SessionContext, analysis: Analysis, query: Node) -> Routed:
-    offset, options = await thought(session, len(analysis.sql), analysis.taken_apart, statements.explained)
+    offset, options = await offloaded(session, len(analysis.sql), analysis.taken_apart, statements.explained)
     text = analysis.sql[offset:]
     routed = await _inner(session, analysis, offset, text)
     inner = routed.inner_routed
     assert inner is not None
     if inner.route is Route.REFRESH:
         return Routed(Route.RELAY, query)  # PostgreSQL has no plan to show for it
-    is_change = await thought(session, len(text), statements.is_schema_change, text)
+    is_change = await offloaded(session, len(text), statements.is_schema_change, text)
     if inner.route in (Route.RELAY, Route.GUARDED) and not is_change:
         return Routed(inner.route, query)
     return Routed(Route.EXPLAIN, query, inner.lake, routed.inner, inner, options)
@@ -316,7 +316,7 @@ async def _copy(session: SessionContext, analysis: Analysis, query: Node) -> Rou
         if not lake and utility.is_from and await runs_functions(session, [oid] if oid else []):
             raise unsupported("COPY into a table whose triggers or constraints call functions made by users")
         return Routed(Route.COPY if lake else Route.RELAY, query, tuple(lake), late=not lake)
-    start, end = await thought(session, len(analysis.sql), statements.parenthesised, analysis.sql)
+    start, end = await offloaded(session, len(analysis.sql), statements.parenthesised, analysis.sql)
     routed = await _inner(session, analysis, start, analysis.sql[start:end])
     assert routed.inner_routed is not None
     if routed.inner_routed.route in (Route.RELAY, Route.GUARDED):
@@ -332,7 +332,7 @@ async def _table_as(session: SessionContext, analysis: Analysis, query: Node) ->
         await _judge(session, utility)
         return Routed(Route.MATERIALIZED, query)
     persistence = utility.into.rel.relpersistence
-    parts = await thought(session, len(analysis.sql), statements.table_as, analysis.sql)
+    parts = await offloaded(session, len(analysis.sql), statements.table_as, analysis.sql)
     routed = await _inner(session, analysis, parts.offset, parts.query)
     assert routed.inner_routed is not None
     if persistence == "t":
@@ -361,7 +361,7 @@ async def _refresh(session: SessionContext, _: Analysis, query: Node) -> Routed:
 
 
 async def _declare(session: SessionContext, analysis: Analysis, query: Node) -> Routed:
-    offset = await thought(session, len(analysis.sql), statements.declared, analysis.sql)
+    offset = await offloaded(session, len(analysis.sql), statements.declared, analysis.sql)
     routed = await _inner(session, analysis, offset, analysis.sql[offset:])
     inner = routed.inner_routed
     assert inner is not None
@@ -399,7 +399,7 @@ async def _executed(session: SessionContext, query: Node) -> tuple[Analysis, Rou
     found = None if name in session.executing else await prepared_text(session, name)
     if found is None:  # or it executes itself, which ends with PostgreSQL's stack depth error
         return None
-    if any(map(transaction_command, await thought(session, len(found.text), statements.split, found.text))):
+    if any(map(transaction_command, await offloaded(session, len(found.text), statements.split, found.text))):
         raise unsupported("EXECUTE of a statement about the transaction")
     inner = await analysed(session, found.text, name=OWN, parameter_types=found.parameter_types, sync=session.simple)
     session.executing.add(name)
@@ -419,7 +419,7 @@ async def prepared_text(session: SessionContext, name: str) -> PreparedText | No
     assert types is not None
     text = statement.decode()
     if from_sql == b"t":
-        text = text[await thought(session, len(text), statements.prepared, text) :].rstrip().removesuffix(";")
+        text = text[await offloaded(session, len(text), statements.prepared, text) :].rstrip().removesuffix(";")
     listed = types.decode().strip("{}")
     return PreparedText(text, tuple(map(int, listed.split(","))) if listed else ())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from gateway.session.offload import thought
+from gateway.session.offload import offloaded
 from planner.plans.routes import Route
 from planner.syntax import statements
 
@@ -30,4 +30,4 @@ async def take_apart(session: SessionContext, analysis: Analysis, routed: Routed
     if routed.route is Route.INSERT and routed.query is not None and routed.query.onConflict is not None:
         read = statements.upsert
     if read is not None:
-        await thought(session, len(analysis.sql), analysis.taken_apart, read)
+        await offloaded(session, len(analysis.sql), analysis.taken_apart, read)

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from gateway.backend.connection import Statement
-from gateway.session.offload import thought
+from gateway.session.offload import offloaded
 from gateway.wire.framing import Frame
 from gateway.wire.messages import frontend
 from gateway.wire.messages.backend import NoticeResponse
@@ -28,7 +28,7 @@ async def logged(session: SessionContext, text: str) -> str | None:
     if session.backend.status == b"E":
         return None
     standard = session.backend.parameters.get("standard_conforming_strings", "on") == "on"
-    return await thought(session, len(text), partial(as_logged, text, standard_strings=standard))
+    return await offloaded(session, len(text), partial(as_logged, text, standard_strings=standard))
 
 
 async def read_logged(

@@ -28,7 +28,7 @@ from gateway.backend import catalog_calls
 from gateway.backend.connection import Backend, BackendLostError, Result, Statement
 from gateway.backend.savepoints import TRIAL
 from gateway.node.gateway_context import GatewayContext
-from gateway.node.unresolved_commit import remove_abandoned
+from gateway.node.unresolved_commit import remove_unresolved
 from gateway.transaction.enlistment import Enlistment
 from gateway.transaction.isolation_level import tell_level
 from gateway.transaction.read_only_block import SHOWN, ReadOnlyBlock
@@ -457,7 +457,7 @@ class Transaction:
             await self.roll_back()
         except BackendLostError:
             written, self.written = self.written, set()
-            self._gateway.later(remove_abandoned(self._gateway, written, self._backend.identity))
+            self._gateway.later(remove_unresolved(self._gateway, written, self._backend.identity))
         except SluiceError as fault:
             log_fault(_LOG, "files of an abandoned transaction are left until the gateway's end", fault)
 

@@ -36,7 +36,7 @@ def encode_rows(batch: pa.RecordBatch, columns: Sequence[ResultColumn], settings
 
     Raises 0A000 for a type that lake tables do not have, or a form of text output that Sluice does not have.
     """
-    if not columns:  # a query of Spark's has one all the same, which is nobody's
+    if not columns:  # Spark gives one column nevertheless, which has no name
         return _HEAD_NO_COLUMNS * int(batch.num_rows)
     if batch.num_columns != len(columns):
         raise SluiceError(

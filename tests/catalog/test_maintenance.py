@@ -11,7 +11,7 @@ from catalog.maintenance.compaction import Turn
 from catalog.maintenance.expiry import Expired, expire
 from catalog.model import ColumnStatistics, DataFile, DeleteFile, TableVersion
 from catalog.publish import Deletion, RowChange
-from catalog.snapshot_pins import Readers
+from catalog.snapshot_pins import SnapshotPins
 from catalog.snapshots import scheduled_files, unreadable
 from catalog.store import Store
 from gateway.backend.own_message import own
@@ -156,7 +156,7 @@ async def test_expiry(lake: CatalogUnderTest, store: Store) -> None:
 
     pool = store.pool
     assert await expire(pool, "1 hour", remove) == Expired(0, 0)
-    readers, others = Readers(lake.url), Readers(lake.url)
+    readers, others = SnapshotPins(lake.url), SnapshotPins(lake.url)
     await readers.start()
     await others.start()
     try:

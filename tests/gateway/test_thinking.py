@@ -13,7 +13,7 @@ import pytest
 
 from catalog.errors import SluiceError
 from gateway.backend import statement_timeout
-from gateway.session.offload import thought
+from gateway.session.offload import offloaded
 from gateway.session.session_context import SessionContext
 
 _LARGE = 1_000_000
@@ -37,13 +37,13 @@ def _down(levels: int) -> int:
 
 
 async def test_small_work_is_done_at_once_and_large_work_aside(session: SessionContext) -> None:
-    assert await thought(session, 1, threading.current_thread) is threading.current_thread()
-    assert (await thought(session, _LARGE, threading.current_thread)).name.startswith("thinker")
+    assert await offloaded(session, 1, threading.current_thread) is threading.current_thread()
+    assert (await offloaded(session, _LARGE, threading.current_thread)).name.startswith("thinker")
 
 
 async def test_a_cancelled_statement_stops_thinking(session: SessionContext) -> None:
     ended = threading.Event()
-    thinking = asyncio.create_task(thought(session, _LARGE, _endless, ended))
+    thinking = asyncio.create_task(offloaded(session, _LARGE, _endless, ended))
     await asyncio.sleep(0.2)
     for stop in tuple(session.thoughts):
         stop()
@@ -54,14 +54,14 @@ async def test_a_cancelled_statement_stops_thinking(session: SessionContext) -> 
     assert ended.is_set()
     assert gc.isenabled()
     assert not session.thoughts
-    assert await thought(session, _LARGE, _down, 10) == 10
+    assert await offloaded(session, _LARGE, _down, 10) == 10
 
 
 async def test_a_statement_past_its_deadline_stops_thinking(session: SessionContext) -> None:
     ended = threading.Event()
     session.deadline = asyncio.get_running_loop().time() + 0.2
     with pytest.raises(SluiceError, match="statement timeout") as timed_out:
-        await asyncio.wait_for(thought(session, _LARGE, _endless, ended), 30)
+        await asyncio.wait_for(offloaded(session, _LARGE, _endless, ended), 30)
     assert timed_out.value.sqlstate == "57014"
     assert await asyncio.to_thread(ended.wait, 30)
     assert not session.thoughts
@@ -78,12 +78,12 @@ async def test_work_that_nobody_waits_for_ends(session: SessionContext) -> None:
     ended = threading.Event()
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.1):
-            await thought(session, _LARGE, _endless, ended)
+            await offloaded(session, _LARGE, _endless, ended)
     assert await asyncio.to_thread(ended.wait, 10)
 
 
 async def test_what_is_too_deep_is_told_as_postgresql_does(session: SessionContext) -> None:
     with pytest.raises(SluiceError, match="stack depth limit exceeded") as raised:
-        await thought(session, _LARGE, _down, 10_000_000)
+        await offloaded(session, _LARGE, _down, 10_000_000)
     assert raised.value.sqlstate == "54001"
     assert "max_stack_depth" in raised.value.fields["H"]

@@ -26,7 +26,7 @@ from gateway.execution.constraints.foreign_key_referenced import Consequence, re
 from gateway.execution.locks.row_locks import changed_meanwhile, strength_of
 from gateway.execution.shadow.function_guard import guarding_functions
 from gateway.execution.shadow.shadow import begin_shadow, put_as_owner, qualified, result_column, take_shadow_rows
-from gateway.execution.shadow.trigger_bypass import past_triggers
+from gateway.execution.shadow.trigger_bypass import bypass_triggers
 from gateway.session.visibility import after_parts, functions_of_rules, rules
 from gateway.values import OutputSettings, ResultColumn
 from gateway.values.text import text_cells
@@ -179,7 +179,7 @@ async def _made(
 
     batch = await asyncio.to_thread(values)
     given = [types[column.attnum] for column in columns]
-    await begin_shadow(session, table, *past_triggers([table]))
+    await begin_shadow(session, table, *bypass_triggers([table]))
     functions = functions_of_rules(kept, defaults=action is Action.SET_DEFAULT)
     async with guarding_functions(session, functions, table.oid):
         await put_as_owner(session, table, columns, given, batch, len(rows.wanted))

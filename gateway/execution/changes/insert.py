@@ -21,7 +21,7 @@ from gateway.execution.shadow.function_guard import guarding_functions, relay_re
 from gateway.execution.shadow.shadow_writer import ShadowWriter
 from gateway.session.cancel_listener import check
 from gateway.session.repeated_execution import Repetitions
-from gateway.session.response_spool import KeptAnswers
+from gateway.session.response_spool import ResponseSpool
 from gateway.session.visibility import functions_of_rules, hold, holding, rules
 from gateway.statement.portal import StatementPortal
 from gateway.transaction.enlistment import SchemaChangedError
@@ -71,7 +71,7 @@ class InsertRowsPortal(StatementPortal):
                     return
                 answers = await session.backend.run(*holding(session, target))
             version = await hold(session, target, answers, self.analysis.mark, changing.mark)
-            kept = KeptAnswers()
+            kept = ResponseSpool()
             functions = await self._functions(version.table)
             async with guarding_functions(session, functions, target):
                 await send_statement(session, self.binding)
@@ -105,7 +105,7 @@ class InsertRowsPortal(StatementPortal):
         """
         session = self.session
         ends, session.ends_with_statement = session.ends_with_statement, False
-        kept = KeptAnswers()
+        kept = ResponseSpool()
         try:
             tag = await self._make_repeated(changing, target, kept)
         except BackendLostError:
@@ -129,7 +129,7 @@ class InsertRowsPortal(StatementPortal):
         session.client.send(CommandComplete(tag))
         return True
 
-    async def _make_repeated(self, changing: Changing, target: int, kept: KeptAnswers) -> str | None:
+    async def _make_repeated(self, changing: Changing, target: int, kept: ResponseSpool) -> str | None:
         """The tag of the last execution; earlier answers are kept. None if a row may need an earlier one."""
         session = self.session
         version = await hold(session, target, changing.begun, self.analysis.mark, changing.mark)

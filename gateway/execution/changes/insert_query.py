@@ -22,7 +22,7 @@ from gateway.execution.reading.plan_context import Reading, read, runnable
 from gateway.execution.reading.select import RowSender
 from gateway.execution.shadow.function_guard import relay_rows, send_statement
 from gateway.session.cancel_listener import attended, attending
-from gateway.session.offload import thought
+from gateway.session.offload import offloaded
 from gateway.session.visibility import functions_of_rules, rules
 from gateway.statement.portal import StatementPortal
 from gateway.statement.query_placement import gives_up
@@ -39,7 +39,7 @@ from storage.spark.async_parquet_writer import WriterAside
 from storage.spark.write import WriteResult
 
 if TYPE_CHECKING:
-    from gateway.session.response_spool import KeptAnswers
+    from gateway.session.response_spool import ResponseSpool
     from gateway.session.session_context import SessionContext
     from storage.spark.engine import ResultStream
 
@@ -120,7 +120,7 @@ class InsertQueryPortal(StatementPortal):
         session, query = self.session, self.routed.query
         assert query is not None
 
-        async def carry_out(kept: KeptAnswers) -> str:
+        async def carry_out(kept: ResponseSpool) -> str:
             await send_statement(session, self.binding)
             return await relay_rows(session, kept)
 
@@ -164,7 +164,7 @@ async def insert_rows(
     """Write the rows of an analysed INSERT … SELECT into the table, after checking all of its rules."""
     table = version.table
     context = with_rules(reading.context, table, kept)
-    plan = await thought(session, reading.size, plan_insert, query, context)
+    plan = await offloaded(session, reading.size, plan_insert, query, context)
     numbered = [sequence.attnum for sequence in plan.sequences]
     if numbered and kept.checks:
         raise unsupported("a sequence in INSERT … SELECT from the lake into a table with CHECK constraints")
@@ -193,7 +193,7 @@ async def insert_batches(
     session: SessionContext, query: Node, table: Table, kept: TableRules, reading: Reading
 ) -> AsyncIterator[pa.RecordBatch]:
     """The rows that an analysed INSERT … SELECT proposes, in lake form, unchecked: its tree has no withCheckOptions."""
-    plan = await thought(session, reading.size, plan_insert, query, with_rules(reading.context, table, kept))
+    plan = await offloaded(session, reading.size, plan_insert, query, with_rules(reading.context, table, kept))
     assert not plan.violations, "rows that PostgreSQL is to check have been checked"
     stream = await session.gateway.engine.stream(runnable(plan.query, reading), session.tag)
     async for batch in _numbered_batches(session, table, stream, stream, plan.sequences):

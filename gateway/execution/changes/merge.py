@@ -44,7 +44,7 @@ from gateway.execution.shadow.loaded_rows import Loaded, load, load_all, nothing
 from gateway.execution.shadow.shadow import copy_values
 from gateway.execution.shadow.temporary_tables import create_temporary
 from gateway.session.cancel_listener import attended
-from gateway.session.offload import thought
+from gateway.session.offload import offloaded
 from gateway.session.statement_analysis import analysed
 from gateway.session.visibility import functions_of_rules, latest, left_by_parts, rules
 from gateway.statement.portal import StatementPortal
@@ -221,12 +221,12 @@ class MergePortal(StatementPortal):
         session = self.session
         sql = f"{parts.common} DELETE FROM {parts.target} USING {parts.source} WHERE {parts.condition}"
         analysis = await self._analyse(f"DELETE FROM {parts.target}" if parts.by_source else sql)
-        query = main_query(await thought(session, analysis.tree.size, parse, analysis.tree))
+        query = main_query(await offloaded(session, analysis.tree.size, parse, analysis.tree))
         assert query is not None
         assert self.routed.query is not None
         query = with_conditions_of(query, self.routed.query)  # MERGE has other policy conditions than DELETE
         version = reading.versions[target_oid(query)]
-        plan = await thought(session, analysis.tree.size + reading.size, plan_delete, query, reading.context)
+        plan = await offloaded(session, analysis.tree.size + reading.size, plan_delete, query, reading.context)
         stream = await session.gateway.engine.stream(runnable(plan.query, reading), session.tag)
         numbers = {file.path: number for number, file in enumerate(version.files)}
         try:

@@ -16,7 +16,7 @@ from gateway.backend import catalog_calls
 from gateway.execution.changes.shadow_execution import loaded_mark, made
 from gateway.execution.reading.postgres_query import Computing
 from gateway.execution.shadow.shadow_writer import ShadowWriter
-from gateway.session.response_spool import KeptAnswers
+from gateway.session.response_spool import ResponseSpool
 from planner.tree.nodes import Node
 from planner.tree.references import tables_read
 from storage.spark.write import WriteResult
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class Made:
     """The statement's answers to the client, its tag, and its rows, written."""
 
-    answers: KeptAnswers
+    answers: ResponseSpool
     tag: str
     result: WriteResult
 
@@ -48,14 +48,14 @@ async def computed_insert(  # noqa: PLR0917
     table: Table,
     reading: Reading,
     refusal: SluiceError,
-    carry_out: Callable[[KeptAnswers], Awaitable[str]],
+    carry_out: Callable[[ResponseSpool], Awaitable[str]],
     of_rules: frozenset[int] = frozenset(),
     where: Placed | None = None,
 ) -> Made:
     """The rows that an INSERT makes of the query. `carry_out` lets the backend execute it and returns the tag;
     `of_rules` are the user-defined functions of the table's rules; `where`: see `Computing`.
     """
-    kept, only_read = KeptAnswers(), what_is_read(query, reading)
+    kept, only_read = ResponseSpool(), what_is_read(query, reading)
     async with ShadowWriter(session, table) as writer:
         target = None if where is None else table.oid
         async with Computing(session, query, only_read, refusal, target, made_by_users=True, placed=where) as computing:

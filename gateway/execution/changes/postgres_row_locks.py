@@ -24,7 +24,7 @@ from gateway.execution.reading.postgres_query import Computing, Locked, is_small
 from gateway.execution.shadow.function_guard import relay_rows, send_statement
 from gateway.execution.shadow.loaded_rows import Loaded, load_all
 from gateway.execution.shadow.shadow import shadow_rows
-from gateway.session.response_spool import KeptAnswers
+from gateway.session.response_spool import ResponseSpool
 from gateway.session.visibility import rules
 from planner.plans.locking_plan import STRENGTHS, WAITS
 from planner.plans.postgres_locking import locked_table
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 class Chosen:
     """PostgreSQL's answers, and the number of rows."""
 
-    answers: KeptAnswers
+    answers: ResponseSpool
     count: int
 
 
@@ -83,7 +83,7 @@ async def _choose(  # noqa: PLR0917
     once: bool,
 ) -> tuple[Chosen, pa.Table]:
     """PostgreSQL's answers over the loaded rows of the table, and the rows that it locks."""
-    table, kept = version.table, KeptAnswers(only_rows=True)
+    table, kept = version.table, ResponseSpool(only_rows=True)
     generated = (await rules(session, table)).generated
     columns = [column for column in table.columns if column.attnum not in generated]
     beside = replace(reading, versions={oid: each for oid, each in reading.versions.items() if oid != table.oid})

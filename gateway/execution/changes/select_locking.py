@@ -21,7 +21,7 @@ from gateway.execution.locks.table_locks import ROW_SHARE
 from gateway.execution.reading.plan_context import Reading, planned, read, runnable
 from gateway.execution.reading.postgres_query import Computing
 from gateway.execution.reading.select import SelectPortal
-from gateway.session.response_spool import KeptAnswers
+from gateway.session.response_spool import ResponseSpool
 from planner.plans.locking_plan import LockingPlan, first_strength, strongest
 from planner.plans.select import plan_select
 
@@ -105,7 +105,7 @@ class LockingSelectPortal(SelectPortal):
     ) -> None:
         """Have PostgreSQL compute the query's result over the locked rows."""
         locked = await locked_copies(self.session, self._routed.query, plan, batches, reading, refusal)
-        kept = self._computed = KeptAnswers(only_rows=True)
+        kept = self._computed = ResponseSpool(only_rows=True)
         async with Computing(
             self.session, self._routed.query, reading, refusal, made_by_users=True, locked=locked, once=self._once
         ) as computing:

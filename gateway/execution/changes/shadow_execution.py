@@ -44,7 +44,7 @@ from gateway.execution.shadow.shadow import (
     suspending,
     to_lake_form,
 )
-from gateway.execution.shadow.trigger_bypass import past_triggers, role_again
+from gateway.execution.shadow.trigger_bypass import bypass_triggers, role_again
 from gateway.statement.portal import Binding, StatementPortal
 from gateway.values import OutputSettings
 from gateway.values.text import text_cells
@@ -99,7 +99,7 @@ async def begin(
     `limits` are set in the savepoint that it begins.
     """
     count = loaded.rows.num_rows
-    loading = [*past_triggers([table]), Statement(_MAY_INSERT, (str(table.oid),)), suspending(table)]
+    loading = [*bypass_triggers([table]), Statement(_MAY_INSERT, (str(table.oid),)), suspending(table)]
     loading = loading if count else [STATEMENT.begin]
     answers = await begin_shadow(session, table, *limits, *([] if noting else loading))
     if noting:  # first, because its lock is stronger than that for copying rows

@@ -25,7 +25,7 @@ from gateway.execution.reading.failing_row import telling_row
 from gateway.execution.reading.plan_context import Reading, planned, read, runnable
 from gateway.execution.reading.select import RowSender
 from gateway.session.cancel_listener import attending
-from gateway.session.offload import thought
+from gateway.session.offload import offloaded
 from gateway.session.visibility import left_by_parts, rules
 from gateway.statement.portal import StatementPortal
 from gateway.wire.messages.backend import CommandComplete
@@ -117,7 +117,7 @@ class UpdatePortal(_ChangePortal):
         table = version.table
         kept = await rules(self.session, table)
         context = with_rules(reading.context, table, kept)
-        plan = await thought(self.session, reading.size, plan_update, change, context)
+        plan = await offloaded(self.session, reading.size, plan_update, change, context)
         returned = [f"r{number}" for number, _ in enumerate(plan.query.columns, 1)]
         checks = check_conditions(context, table, kept)
         checked = enforced(

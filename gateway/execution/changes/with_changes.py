@@ -27,7 +27,7 @@ from gateway.execution.reading.returning_rows import Returned
 from gateway.execution.shadow.function_guard import guarding, relay_rows, send_statement
 from gateway.execution.shadow.temporary_tables import create_temporary
 from gateway.session.buffered_response import HeldAnswers
-from gateway.session.offload import thought
+from gateway.session.offload import offloaded
 from gateway.session.statement_analysis import analysed
 from gateway.session.visibility import use, versions
 from gateway.statement.portal import Binding, Portal, StatementPortal
@@ -113,7 +113,7 @@ class WithChangesPortal(StatementPortal):
         for common in places.before:
             await self._common(common, done)
         read = _read(done, query.replaced(cteList=()))
-        await self.main(await thought(session, len(text.main), _with, read, text.main))
+        await self.main(await offloaded(session, len(text.main), _with, read, text.main))
         for common in places.after:
             await self._common(common, done)
         await session.transaction.validate_now(parts.late)
@@ -121,7 +121,7 @@ class WithChangesPortal(StatementPortal):
     async def _common(self, common: Common, done: dict[str, str]) -> None:
         """Execute one of the WITH queries, which may read others' results."""
         text, name, read = common.text, common.name, _read(done, common.query)
-        sql = await thought(self.session, len(text.body), _with, read, text.body)
+        sql = await offloaded(self.session, len(text.body), _with, read, text.body)
         if not common.changes:
             own = {**read, name: f"{text.head} AS ({text.body}){text.tail}"}
             sql = _with(own, f"SELECT * FROM {quoted(name)}", recursive=common.recursive)

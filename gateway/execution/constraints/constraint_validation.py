@@ -24,7 +24,7 @@ from gateway.execution.reading.error_privileges import may_see_named
 from gateway.execution.reading.plan_context import planned, read, runnable
 from gateway.execution.reading.postgres_column import column_types, has_row, may_be_asked
 from gateway.session.cancel_listener import attending
-from gateway.session.offload import thought
+from gateway.session.offload import offloaded
 from gateway.statement.portal import Binding
 from gateway.statement.routing import route
 from gateway.transaction.validation import Validation
@@ -216,7 +216,7 @@ async def prepare_look(session: SessionContext, wanted: Obligation) -> Look:
         # PostgreSQL has checked who may make the constraint. It requires no right to read the rows, and plans no
         # query.
         reading = await read(session, analysis, Binding(), routed.lake, explain=False, scans=False)
-    asked = await thought(session, analysis.tree.size, past_policies, routed.query)  # all rows must satisfy it
+    asked = await offloaded(session, analysis.tree.size, past_policies, routed.query)  # all rows must satisfy it
     versions = reading.versions.values()
     query = question = None
     if reading.versions[wanted.relid].files:

@@ -24,10 +24,10 @@ from gateway.execution.schema.array_carrying import carry_arrays
 from gateway.execution.shadow.shadow import qualified
 from gateway.session.cancel_listener import check
 from gateway.session.copy_relay import may_come, out_of_place
-from gateway.session.offload import thought
+from gateway.session.offload import offloaded
 from gateway.session.statement_analysis import analysed
 from gateway.session.visibility import functions_of_rules, latest, rules, used
-from gateway.statement.array_shapes import UnheldArrayError
+from gateway.statement.array_shapes import ArrayShapeError
 from gateway.statement.portal import StatementPortal
 from gateway.wire.framing import UnknownTypeError
 from gateway.wire.messages import frontend
@@ -88,7 +88,7 @@ class CopyInPortal(StatementPortal):
                     try:
                         result = await load.run(data.pieces())
                         break
-                    except UnheldArrayError as unheld:
+                    except ArrayShapeError as unheld:
                         if not data.is_whole:
                             raise
                         await carry_arrays(session, unheld, in_block=True)
@@ -110,7 +110,7 @@ class CopyInPortal(StatementPortal):
         session = self.session
         sql = f"SELECT FROM ONLY {qualified(table)} WHERE ({condition}\n)"
         text = (await analysed(session, sql, name=OWN, sync=True)).tree
-        tree = await thought(session, len(text), parse, text)
+        tree = await offloaded(session, len(text), parse, text)
         made_by_users = functions_of_users(tree)
         if acting_functions(tree, session.gateway.builtins) - made_by_users:
             raise unsupported("COPY … WHERE with a function that leaves something behind")

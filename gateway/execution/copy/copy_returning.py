@@ -11,7 +11,7 @@ from catalog.errors import SluiceError, SqlState
 from gateway.backend.connection import Statement
 from gateway.execution.changes.with_changes import NUMBERS, WithChangesPortal
 from gateway.execution.reading.copy_trial import backend_copies, binary_columns, options_of, try_options
-from gateway.session.offload import thought
+from gateway.session.offload import offloaded
 from planner.plans.locking_plan import first_strength
 from planner.plans.routes import Route
 from planner.syntax.statements import parenthesised
@@ -28,7 +28,7 @@ class CopyReturnedPortal(WithChangesPortal):
         await self._check_may_write()
         names = [field.name for field in inner.columns or ()]
         await try_options(self.session, sql, names)
-        start, end = await thought(self.session, len(sql), parenthesised, sql)
+        start, end = await offloaded(self.session, len(sql), parenthesised, sql)
         self.tables.clear()
         table = await self.part(sql[start:end], next(NUMBERS))
         copies = backend_copies(self.session, options_of(self.routed, names))

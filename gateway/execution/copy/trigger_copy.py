@@ -18,8 +18,8 @@ from gateway.execution.copy.copy_encoding import LOOK
 from gateway.execution.copy.copy_in import copied_data
 from gateway.execution.functions.trigger_statement import TriggeredPortal
 from gateway.execution.reading.copy_trial import options_of
-from gateway.execution.shadow.trigger_bypass import past_triggers
-from gateway.session.response_spool import KeptAnswers
+from gateway.execution.shadow.trigger_bypass import bypass_triggers
+from gateway.session.response_spool import ResponseSpool
 from gateway.session.visibility import latest, rules
 from gateway.wire.messages.copy import CopyInResponse
 from storage.spool.byte_spool import KeptBytes
@@ -48,7 +48,9 @@ class TriggeredCopyPortal(TriggeredPortal):
         if statement.filename is not None:
             raise unsupported("COPY from or to a file of the server or a program")
         table = (await latest(session, self.routed.lake[0])).table
-        refusal = await try_copy(session.backend, self.analysis.sql, [TRIAL.begin, *past_triggers([table])], TRIAL.undo)
+        refusal = await try_copy(
+            session.backend, self.analysis.sql, [TRIAL.begin, *bypass_triggers([table])], TRIAL.undo
+        )
         columns = copied_columns(table, statement.attlist, (await rules(session, table)).generated)
         options = options_of(self.routed, [column.name for column in columns])
         if options.freeze:
@@ -76,6 +78,6 @@ class TriggeredCopyPortal(TriggeredPortal):
         for start in range(0, self._kept.size, _PIECE_BYTES):
             yield await asyncio.to_thread(self._kept.read, start, _PIECE_BYTES)
 
-    async def perform(self, answers: KeptAnswers) -> str:
+    async def perform(self, answers: ResponseSpool) -> str:
         in_utf8 = not self.session.encoding.converts
         return await copy_pieces(self.session.backend, self.analysis.sql, self._pieces(), answers.keep, in_utf8=in_utf8)

@@ -38,7 +38,7 @@ from gateway.execution.shadow.function_guard import (
 )
 from gateway.session.constraint_modes import KEEP_OWN
 from gateway.session.cursors import CREATED
-from gateway.session.response_spool import KeptAnswers
+from gateway.session.response_spool import ResponseSpool
 from gateway.statement.portal import StatementPortal
 from gateway.wire.messages.backend import CommandComplete
 from planner.tree.nodes import name_of
@@ -80,7 +80,7 @@ class GuardedPortal(StatementPortal):
     async def run(self) -> None:
         transaction = self.session.transaction
         await transaction.begin()
-        answers = KeptAnswers()
+        answers = ResponseSpool()
         try:
             tag, shadows, touched = await self._carry_out(answers)
             if shadows is None:
@@ -99,7 +99,7 @@ class GuardedPortal(StatementPortal):
         if tag:
             self.session.client.send(CommandComplete(tag))
 
-    async def _carry_out(self, answers: KeptAnswers) -> tuple[str, FilledShadows | None, set[int]]:
+    async def _carry_out(self, answers: ResponseSpool) -> tuple[str, FilledShadows | None, set[int]]:
         """Execute over empty shadows. If it used any, undo it, and return which to fill, and how."""
         session, backend = self.session, self.session.backend
         session.cursors.check_unread()
@@ -185,7 +185,7 @@ class GuardedPortal(StatementPortal):
         conflicts, left_out = 0, set(unread)
         unchecked = self.leaves_unread
         for _ in range(_ROUNDS_MAX):
-            answers = KeptAnswers()
+            answers = ResponseSpool()
             try:
                 was_strict = self._strict
                 unseen, tag = await self._once(shadows, wanted, left_out, answers, unchecked=unchecked)
@@ -230,7 +230,7 @@ class GuardedPortal(StatementPortal):
         shadows: FilledShadows,
         wanted: Collection[int],
         unread: Collection[int],
-        answers: KeptAnswers,
+        answers: ResponseSpool,
         *,
         unchecked: bool,
     ) -> tuple[set[int], str]:
@@ -255,12 +255,12 @@ class GuardedPortal(StatementPortal):
             return unseen, ""
         return await shadows.look(failed=False), tag
 
-    async def perform(self, answers: KeptAnswers) -> str:
+    async def perform(self, answers: ResponseSpool) -> str:
         """Have the backend execute the statement, and keep its answers; return the tag."""
         await send_statement(self.session, self.binding)
         return await relay_rows(self.session, answers)
 
-    async def _settled(self, shadows: FilledShadows, answers: KeptAnswers, *, may_fail: bool) -> bool:
+    async def _settled(self, shadows: FilledShadows, answers: ResponseSpool, *, may_fail: bool) -> bool:
         """The statement has seen all that it used: take its changes. False if it must be executed again."""
         session, transaction = self.session, self.session.transaction
         taken = await shadows.take()
@@ -290,7 +290,7 @@ class GuardedPortal(StatementPortal):
             await changing.finish()
         return True
 
-    async def _give(self, answers: KeptAnswers) -> None:
+    async def _give(self, answers: ResponseSpool) -> None:
         """The backend describes rows only in answer to a simple query."""
         if self.binding.raw_query is None and not self._announced:
             self.announce()

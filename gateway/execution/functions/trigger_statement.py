@@ -21,7 +21,7 @@ from gateway.execution.reading.function_tables import likely_tables, trigger_tex
 from gateway.execution.reading.plan_context import read
 from gateway.execution.reading.postgres_query import SMALL_ROWS, is_small
 from gateway.execution.shadow.function_guard import NEWEST, SCANS, WATCHED, written
-from gateway.session.offload import thought
+from gateway.session.offload import offloaded
 from gateway.session.visibility import versions
 from gateway.wire.messages.backend import CommandComplete
 from planner.plans.change_plan import current_of
@@ -95,11 +95,11 @@ class TriggeredPortal(GuardedPortal):
         if self.routed.route not in (Route.UPDATE, Route.DELETE) or changes_view(self.routed) or domains(query):
             return
         reading = await read(session, self.analysis, self.binding, self.routed.lake)
-        kind = await thought(session, reading.size, kind_of, query, session.gateway.builtins, past=reading.past)
+        kind = await offloaded(session, reading.size, kind_of, query, session.gateway.builtins, past=reading.past)
         target = target_oid(query)
         if kind is not Kind.FEW or target in tables_read(query):
             return
-        wanted = await thought(session, reading.size, wanted_keys, query, target, reading.context)
+        wanted = await offloaded(session, reading.size, wanted_keys, query, target, reading.context)
         if wanted is not None:
             shadows.by_keys[target] = wanted
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from catalog.datatypes import FIRST_USER_OID
 from gateway.backend.arrays import number_array, text_array
 from gateway.backend.connection import Statement
-from gateway.session.offload import thought
+from gateway.session.offload import offloaded
 from gateway.session.visibility import lake_relations
 from planner.plans.computable import functions_of_users
 from planner.plans.routes import Route
@@ -88,7 +88,7 @@ async def _all_words(session: SessionContext, texts: Sequence[str]) -> tuple[set
     words, known, are_all = set[str](), set[int](), True
     for _ in range(_DEPTH_MAX):
         are_all = are_all and all(len(text) < _LENGTH_MAX for text in texts)
-        found = await thought(session, sum(map(len, texts)), _words, texts)
+        found = await offloaded(session, sum(map(len, texts)), _words, texts)
         asked = Statement(_SOURCES, (text_array(found - words), str(FIRST_USER_OID)))
         [sources] = await run(asked, sync=sync)
         words |= found

@@ -18,7 +18,7 @@ import pyarrow as pa
 from catalog.datatypes import UUID
 from catalog.errors import SluiceError, SqlState, unsupported
 from gateway.execution.shadow.loaded_rows import Loaded, load, places_of
-from gateway.session.offload import thought
+from gateway.session.offload import offloaded
 from gateway.statement.query_placement import Asked, are_few, asked
 from planner.plans.placement import DECIDED, PLACEMENTS, Engine, Kind, Place, Placement, kind_of
 from planner.plans.row_filter import WantedKeys, wanted_keys
@@ -69,7 +69,7 @@ async def placed(session: SessionContext, query: Node, reading: Reading) -> Plac
     decided = DECIDED.get(given.engine)
     if decided is not None:
         return Placed(decided)
-    kind = await thought(session, reading.size, kind_of, query, session.gateway.builtins, past=reading.past)
+    kind = await offloaded(session, reading.size, kind_of, query, session.gateway.builtins, past=reading.past)
     if kind is not Kind.FEW or given.engine is not Engine.AUTO:
         return Placed(PLACEMENTS[given.engine, kind])
     found = await _few(session, query, reading, given)
@@ -89,7 +89,7 @@ async def _few(session: SessionContext, query: Node, reading: Reading, given: As
         is_whole = number < len(whole)
         if is_whole and version.row_count <= _HANDED_MAX:
             continue
-        wanted = await thought(session, reading.size, wanted_keys, query, version.table.oid, reading.context)
+        wanted = await offloaded(session, reading.size, wanted_keys, query, version.table.oid, reading.context)
         rows = None
         if wanted is not None and given.small_rows:
             rows = await asyncio.to_thread(rows_by_keys, session.gateway.data_path, version, wanted)

@@ -21,7 +21,7 @@ from gateway.execution.locks.table_locks import ACCESS_SHARE, lock_tables
 from gateway.execution.reading.statement_rights import missing, refuse_missing
 from gateway.session import as_of, session_timeouts
 from gateway.session.cancel_listener import check
-from gateway.session.offload import thought
+from gateway.session.offload import offloaded
 from gateway.session.visibility import uncommitted, use, versions
 from gateway.statement import query_placement
 from gateway.statement.portal import Binding
@@ -173,7 +173,7 @@ async def planned(
     **named: _P.kwargs,
 ) -> _T:
     """The plan that `plan` makes of the query, off the event loop if the statement is large."""
-    return await thought(session, reading.size, plan, query, reading.context, *arguments, **named)
+    return await offloaded(session, reading.size, plan, query, reading.context, *arguments, **named)
 
 
 async def _with_settings(session: SessionContext, values: SessionValues, names: Sequence[str]) -> SessionValues:

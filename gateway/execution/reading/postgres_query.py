@@ -33,10 +33,10 @@ from gateway.execution.reading.plan_context import Reading, runnable
 from gateway.execution.reading.volatile_effects import LastingEffects
 from gateway.execution.shadow.function_guard import relay_rows, send_statement
 from gateway.execution.shadow.shadow import copy_rows, put_rows, qualified, resume, runs_checks, suspending
-from gateway.execution.shadow.trigger_bypass import past_triggers, role_again
+from gateway.execution.shadow.trigger_bypass import bypass_triggers, role_again
 from gateway.session.backend_setting import kept
 from gateway.session.cancel_listener import check
-from gateway.session.response_spool import KeptAnswers
+from gateway.session.response_spool import ResponseSpool
 from gateway.session.visibility import rules
 from gateway.statement import query_placement
 from gateway.transaction.enlistment import SchemaChangedError
@@ -239,7 +239,7 @@ class Computing:
             await read_only.lift()
         limits = self._limits()
         holding = [catalog_calls.hold_schema([oid]) for oid in versions]
-        past = past_triggers(version.table for version in versions.values())
+        past = bypass_triggers(version.table for version in versions.values())
         preparing = [*(suspending(load.version.table) for load in wanted), NOT_IDLE, *past]
         may_load = Statement(_MAY_LOAD, (number_array(self._filled), number_array(self._acting)))
         if self._acting or self._changes:
@@ -380,7 +380,7 @@ class Computing:
         finally:
             await stream.close()
 
-    async def send(self, binding: Binding, kept: KeptAnswers | None = None) -> str:
+    async def send(self, binding: Binding, kept: ResponseSpool | None = None) -> str:
         """Let PostgreSQL execute the client's statement; its rows are passed on or `kept`. Returns the tag."""
         async with self.watched():
             await send_statement(self._session, binding)

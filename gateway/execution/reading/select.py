@@ -15,7 +15,7 @@ from gateway.execution.reading.handed_rows import not_computed, placed
 from gateway.execution.reading.plan_context import Reading, planned, read, runnable
 from gateway.execution.reading.postgres_query import Computing
 from gateway.session.cancel_listener import attending
-from gateway.session.response_spool import KeptAnswers
+from gateway.session.response_spool import ResponseSpool
 from gateway.statement.portal import Binding, Portal, with_formats
 from gateway.values import OutputSettings, ResultColumn, encode_rows
 from gateway.wire.messages.backend import CommandComplete, FieldDescription, PortalSuspended
@@ -109,7 +109,7 @@ class SelectPortal(Portal):
         self._timer: asyncio.Timeout | None = None
         self._reading: Reading | None = None
         self._carried = CarriedColumns()
-        self._computed: KeptAnswers | None = None
+        self._computed: ResponseSpool | None = None
         self._left = 0  # rows that were computed and not yet sent
         self.columns = with_formats(analysis.columns or (), binding.result_formats)
 
@@ -202,7 +202,7 @@ class SelectPortal(Portal):
         where = await placed(session, query, reading)
         if not where.is_with_postgres:
             return False
-        kept = KeptAnswers(only_rows=True)
+        kept = ResponseSpool(only_rows=True)
         computing = Computing(session, query, reading, not_computed(), placed=where)
         try:
             async with computing:
@@ -219,7 +219,7 @@ class SelectPortal(Portal):
     async def _compute(self, limit: int, refusal: SluiceError) -> None:
         """Have PostgreSQL compute what Spark refuses, if it can."""
         assert self._reading is not None
-        kept = self._computed = KeptAnswers(only_rows=True) if limit else None
+        kept = self._computed = ResponseSpool(only_rows=True) if limit else None
         async with Computing(
             self.session, self._routed.query, self._reading, refusal, made_by_users=True, lasting=not limit
         ) as computing:

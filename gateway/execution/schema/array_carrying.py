@@ -17,7 +17,7 @@ from gateway.execution.schema.alter_table import order_changes
 from gateway.execution.schema.catch_up import until_little_is_left
 from gateway.execution.schema.table_rewrite import Plan, Reorganisation, column_obligations
 from gateway.session.visibility import latest
-from gateway.statement.array_shapes import UnheldArrayError
+from gateway.statement.array_shapes import ArrayShapeError
 from planner.syntax.lexer import quoted
 from storage.plan import column_name
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from storage.spark.write import WriteResult
 
 
-async def carry_arrays(session: SessionContext, unheld: UnheldArrayError, *, in_block: bool) -> None:
+async def carry_arrays(session: SessionContext, unheld: ArrayShapeError, *, in_block: bool) -> None:
     """Make the columns carried; outside of a block, in a transaction of its own."""
     transaction = session.transaction
     await transaction.deferred.settle()
@@ -50,14 +50,14 @@ async def filled(
     while True:
         try:
             return version, await fill(version)
-        except UnheldArrayError as unheld:
+        except ArrayShapeError as unheld:
             if unheld.relid != version.table.oid:
                 raise
             await carry_arrays(session, unheld, in_block=True)
             version = replace(version, table=(await latest(session, unheld.relid)).table)
 
 
-async def _carry(session: SessionContext, unheld: UnheldArrayError) -> None:
+async def _carry(session: SessionContext, unheld: ArrayShapeError) -> None:
     change = catalog_calls.carry_arrays(unheld.relid, unheld.names)
     await order_changes(session, unheld.relid)
     old = (await latest(session, unheld.relid)).table

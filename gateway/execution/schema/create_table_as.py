@@ -28,8 +28,8 @@ from gateway.execution.schema.create_as import make
 from gateway.execution.shadow.function_guard import guarding
 from gateway.execution.shadow.shadow import qualified
 from gateway.execution.shadow.shadow_writer import ShadowWriter
-from gateway.session.offload import thought
-from gateway.session.response_spool import KeptAnswers
+from gateway.session.offload import offloaded
+from gateway.session.response_spool import ResponseSpool
 from gateway.statement.portal import StatementPortal
 from gateway.wire.messages.backend import CommandComplete
 from planner.plans.routes import Route, main_query
@@ -84,7 +84,7 @@ class TableAsPortal(StatementPortal):
         assert inner is not None
         statement = Statement(sql, binding.parameters, inner.parameter_types, binding.parameter_formats)
 
-        async def carry_out(_: KeptAnswers) -> str:
+        async def carry_out(_: ResponseSpool) -> str:
             try:
                 [done] = await session.backend.run(statement)
             except SluiceError as error:
@@ -113,7 +113,7 @@ class TableAsPortal(StatementPortal):
             # The new table is a schema change, so the query's earlier analysis is stale.
             sql = f"INSERT INTO {name} {query}"
             insert = await analyse(session.backend, sql, name=OWN, parameter_types=types, sync=True)
-            node = main_query(await thought(session, insert.tree.size, parse, insert.tree))
+            node = main_query(await offloaded(session, insert.tree.size, parse, insert.tree))
             assert node is not None
             reading: Reading | None = None
             while reading is None:

@@ -39,7 +39,7 @@ from gateway.execution.shadow.function_guard import SCANS
 from gateway.execution.shadow.shadow import qualified
 from gateway.execution.shadow.shadow_writer import ShadowWriter
 from gateway.session.cancel_listener import attending
-from gateway.session.offload import thought
+from gateway.session.offload import offloaded
 from gateway.session.statement_analysis import analysed
 from gateway.session.visibility import lake_relations, used
 from gateway.statement.portal import Binding, StatementPortal
@@ -218,7 +218,7 @@ async def _computed(session: SessionContext, version: TableVersion) -> WriteResu
     if not table.columns:
         raise unsupported("a row without columns")
     owner, insert = await _stored_query(session, table)
-    tree = await thought(session, insert.tree.size, parse, insert.tree)
+    tree = await offloaded(session, insert.tree.size, parse, insert.tree)
     node = main_query(tree)
     assert node is not None
     read_oids = (oid for oid in relations(tree) if oid >= FIRST_USER_OID and oid != table.oid)
@@ -248,7 +248,7 @@ async def _stored_query(session: SessionContext, table: Table) -> tuple[str, Ana
     query, name, owner = (b"" if value is None else value for value in made.rows[0])
     sql = f"INSERT INTO {qualified(table)} SELECT * FROM {name.decode()}"
     insert = await analysed(session, sql, name=OWN, sync=True)
-    tree = await thought(session, insert.tree.size, parse, insert.tree)
+    tree = await offloaded(session, insert.tree.size, parse, insert.tree)
     await _plainly(session, catalog_calls.check_as_owner(int(query)))
     await session.backend.run(*TRIAL.undo)
     insert.views = {oid: called for oid, called in views(tree).items() if oid != int(query)}

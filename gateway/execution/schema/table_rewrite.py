@@ -37,7 +37,7 @@ from gateway.execution.reading.plan_context import read
 from gateway.execution.reading.postgres_column import ComputedColumns, column_types, may_be_asked
 from gateway.execution.shadow.shadow import qualified
 from gateway.session.cancel_listener import attending, check
-from gateway.session.offload import thought
+from gateway.session.offload import offloaded
 from gateway.session.visibility import latest, rules
 from gateway.statement.portal import Binding
 from gateway.statement.routing import route
@@ -248,7 +248,7 @@ class Reorganisation:
             zone = spark_zone(context.session.time_zone)
             if any(table.column(place).form != self.new.column(of).form for place, of in targets.items()):
                 raise unsupported("a domain over arrays that have several dimensions")
-            query = (await thought(session, reading.size, plan_update, changing, context, targets)).query
+            query = (await offloaded(session, reading.size, plan_update, changing, context, targets)).query
             listed = ", ".join([FILE_COLUMN, POSITION_COLUMN, *(column_name(attnum) for attnum in targets)])
             narrowed = replace(query, sql=f"SELECT {listed} FROM ({query.sql}) AS computed")
         except SluiceError as refusal:

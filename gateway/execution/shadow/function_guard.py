@@ -19,7 +19,7 @@ from gateway.backend.encoded_statement import encode_messages
 from gateway.backend.savepoints import GUARDED
 from gateway.client.encoding import read
 from gateway.session.constraint_modes import KEEP_OWN
-from gateway.session.response_spool import KeptAnswers
+from gateway.session.response_spool import ResponseSpool
 from gateway.statement.portal import Binding
 from gateway.transaction.isolation_level import TELL_DEFAULT
 from gateway.transaction.transaction import BEGIN
@@ -196,7 +196,7 @@ async def send_messages(session: SessionContext, *messages: Message) -> None:
         backend.send(b"".join([await encoding.encoded(message) for message in messages]) + frontend.Sync().encode())
 
 
-async def relay_rows(session: SessionContext, kept: list[bytes] | KeptAnswers | None = None) -> str:
+async def relay_rows(session: SessionContext, kept: list[bytes] | ResponseSpool | None = None) -> str:
     """Pass on the rows and notices of a running statement; return its tag, or raise its error.
 
     RowDescription comes only in a simple query, which needs it. ReadyForQuery ends the answer. With `kept`, everything
@@ -211,7 +211,7 @@ async def relay_rows(session: SessionContext, kept: list[bytes] | KeptAnswers | 
 
 
 async def relay_repetitions(
-    session: SessionContext, binding: Binding, repetitions: Repetitions, kept: KeptAnswers
+    session: SessionContext, binding: Binding, repetitions: Repetitions, kept: ResponseSpool
 ) -> str:
     """Let the backend execute the client's own statement, and then its repetitions, by the client's own messages.
 
@@ -229,7 +229,7 @@ async def relay_repetitions(
         raise
 
 
-async def _keep_repetitions(session: SessionContext, kept: KeptAnswers, count: int) -> str:
+async def _keep_repetitions(session: SessionContext, kept: ResponseSpool, count: int) -> str:
     backend, error, tag = session.backend, None, ""
     is_bound, ended = False, 0
     while True:
@@ -255,7 +255,7 @@ async def _keep_repetitions(session: SessionContext, kept: KeptAnswers, count: i
 
 
 async def _relay_rows(  # noqa: C901  one case for each kind of answer
-    session: SessionContext, kept: list[bytes] | KeptAnswers | None
+    session: SessionContext, kept: list[bytes] | ResponseSpool | None
 ) -> str:
     backend = session.backend
     switched = session.encoding.converts and backend.status == b"T"
@@ -284,7 +284,7 @@ async def _relay_rows(  # noqa: C901  one case for each kind of answer
             backend.forward(item.data)
         elif item.type not in _UNTOLD:
             data = (await session.encoding.read(answers.BACKEND[item.type], item)).encode() if foreign else item.data
-            only_rows = isinstance(kept, KeptAnswers) and kept.only_rows
+            only_rows = isinstance(kept, ResponseSpool) and kept.only_rows
             if kept is not None and not only_rows:
                 await _keep(session, kept, data)
             elif not only_rows or item.type != answers.RowDescription.type:
@@ -304,7 +304,7 @@ async def _drain(session: SessionContext) -> None:
         raise
 
 
-async def _keep(session: SessionContext, kept: list[bytes] | KeptAnswers, data: bytes | memoryview) -> None:
+async def _keep(session: SessionContext, kept: list[bytes] | ResponseSpool, data: bytes | memoryview) -> None:
     if isinstance(kept, list):
         kept.append(bytes(data))
         return

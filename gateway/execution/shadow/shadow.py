@@ -25,7 +25,7 @@ from gateway.backend.own_message import of_shadow, shadow_view
 from gateway.backend.own_text import own_text
 from gateway.backend.savepoints import TRIAL
 from gateway.copy_format import BinaryReader, CopyFormat, CopyOptions, CopyWriter
-from gateway.statement.array_shapes import UnheldArrayError
+from gateway.statement.array_shapes import ArrayShapeError
 from gateway.transaction.enlistment import SchemaChangedError
 from gateway.values import Format, OutputSettings, ResultColumn, convert_binary
 from gateway.values.binary import binary_array
@@ -148,7 +148,7 @@ def binary_to_lake_form(table: Table, batch: pa.RecordBatch) -> pa.RecordBatch:
             unheld.append(column.name)
         arrays.append(converted.array)
     if unheld:
-        raise UnheldArrayError(table, unheld)
+        raise ArrayShapeError(table, unheld)
     return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in table.columns])
 
 

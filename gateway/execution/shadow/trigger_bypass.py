@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from catalog.model import Table
 
 
-def past_triggers(tables: Iterable[Table]) -> list[Statement]:
+def bypass_triggers(tables: Iterable[Table]) -> list[Statement]:
     """What to run, within a savepoint, before rows of these tables are put into shadows: nothing for most. It is
     answered with the role that there was."""
     return [catalog_calls.set_replication_role("replica")] if any(table.triggered for table in tables) else []
