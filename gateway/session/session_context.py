@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from catalog.errors import SluiceError
 from gateway.backend.connection import Backend, Item
@@ -39,6 +39,9 @@ from gateway.wire.messages.copy import CopyInResponse
 from gateway.wire.messages.layout import Message
 from gateway.wire.states import Machine, State
 from planner.syntax.statements import Statement
+
+# Characters of a statement's text that Spark's UI shows.
+_DESCRIBED_MAX: Final = 500
 
 
 class Sent(NamedTuple):
@@ -127,10 +130,18 @@ class SessionContext:
         self.machine.sent(type(message))
         self.client.send(message)
 
-    def begin_running(self) -> None:
-        """Begin a statement on the lake."""
+    @contextmanager
+    def running_statement(self, text: str) -> Iterator[None]:
+        """While a statement on the lake runs: Spark's UI shows its user and text, and a CancelRequest stops it."""
         self.doom = None
         self.lake_active = True
+        described = " ".join(text[:_DESCRIBED_MAX].split())
+        self.gateway.engine.describe(self.tag, f"{self.user}: {described}" if described else "")
+        try:
+            yield
+        finally:
+            self.gateway.engine.describe(self.tag, "")
+            self.lake_active = False
 
     @contextmanager
     def cancellable(self, tag: str) -> Iterator[None]:

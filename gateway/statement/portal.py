@@ -54,6 +54,7 @@ class Portal(ABC):
 
     session: SessionContext
     name = ""
+    text = ""  # of its statement, if it has one
     columns: tuple[FieldDescription, ...] | None = None
     started = False
     repetitions: Repetitions | None = None  # further executions that it answers, if it can
@@ -78,6 +79,7 @@ class StatementPortal(Portal):
     def __init__(self, session: SessionContext, analysis: Analysis, routed: Routed, binding: Binding) -> None:
         self.session = session
         self.analysis = analysis
+        self.text = analysis.sql
         self.routed = routed
         self.binding = binding
         self._timer: asyncio.Timeout | None = None
@@ -142,12 +144,12 @@ class StatementPortal(Portal):
 async def run_portal(portal: Portal, limit: int) -> None:
     """Execute a portal; an error caused by a CancelRequest becomes 57014."""
     session = portal.session
-    session.begin_running()
     session.client.describe(portal.columns)
     try:
-        check(session)
-        refuse_formats(portal.columns or ())
-        await session.timeouts.running(lambda: portal.execute(limit))
+        with session.running_statement(portal.text):
+            check(session)
+            refuse_formats(portal.columns or ())
+            await session.timeouts.running(lambda: portal.execute(limit))
     except SluiceError as error:
         was_ended = error.sqlstate == SqlState.QUERY_CANCELED
         if was_ended and session.doom is not None and not session.cancelled:
@@ -155,8 +157,6 @@ async def run_portal(portal: Portal, limit: int) -> None:
         if session.cancelled and not was_ended:
             raise SluiceError(SqlState.QUERY_CANCELED, "canceling statement due to user request") from error
         raise
-    finally:
-        session.lake_active = False
 
 
 def refuse_formats(columns: Sequence[FieldDescription]) -> None:

@@ -156,6 +156,7 @@ class SparkEngine:
         self._spark: _Spark | None = None
         self._stopped = False
         self._running: set[Statement] = set()
+        self._descriptions: dict[str, str] = {}  # by tag
         self._channels: WeakKeyDictionary[Channel, str] = WeakKeyDictionary()  # with the statements' tags
         self._running_lock = threading.Lock()
 
@@ -190,7 +191,7 @@ class SparkEngine:
         loop = asyncio.get_running_loop()
         known: asyncio.Future[pa.Schema] = loop.create_future()
         done: asyncio.Future[None] = loop.create_future()
-        statement = Statement(tag)
+        statement = Statement(tag, self._descriptions.get(tag, ""))
 
         def stop(reason: SluiceError | None = None) -> None:
             self._cancel_soon(statement, reason)
@@ -300,6 +301,13 @@ class SparkEngine:
             tag, query.time_zone, lambda work: str(work.frame(query).queryExecution().executedPlan().toString())
         )
 
+    def describe(self, tag: str, description: str) -> None:
+        """Give jobs that run under `tag` from now on a description for Spark's UI; an empty one ends that."""
+        if description:
+            self._descriptions[tag] = description
+        else:
+            self._descriptions.pop(tag, None)
+
     def cancel(self, tag: str) -> None:
         """Stop the statement running under `tag`: it fails with 57014. Any thread may call it; an unknown tag is no
         error."""
@@ -341,7 +349,7 @@ class SparkEngine:
     ) -> _T:
         """Run `work` in a thread. If the awaiting task is cancelled, cancel the statement too and wait for it."""
         self._check_open()
-        statement = Statement(tag)
+        statement = Statement(tag, self._descriptions.get(tag, ""))
         loop = asyncio.get_running_loop()
         done = loop.run_in_executor(self._workers, self._work, statement, time_zone, work)
         try:

@@ -37,11 +37,13 @@ def cancelled() -> SluiceError:
 class Statement:
     """A running statement. `tag` is the caller's name for it; `group` its Spark job group, unique for ever.
 
-    `stopped` is called when it was stopped, perhaps repeatedly: a paused statement has no thread to learn of it.
+    Spark's UI shows `description` for its jobs. `stopped` is called when it was stopped, perhaps repeatedly: a paused
+    statement has no thread to learn of it.
     """
 
-    def __init__(self, tag: str) -> None:
+    def __init__(self, tag: str, description: str = "") -> None:
         self.tag = tag
+        self.description = f"{tag} {description}".rstrip()
         self.group = f"{tag}/{next(_numbers)}"
         self.stopped: Callable[[], None] = _nobody
         self._lock = threading.Lock()
@@ -114,7 +116,7 @@ class Statement:
         if self._weight is not None:
             self._set_weight(jvm, self._weight)
         context.setLocalProperty("spark.sql.session.timeZone", time_zone)
-        context.setJobGroup(self.group, self.tag, True)
+        context.setJobGroup(self.group, self.description, True)
 
     @property
     def is_light(self) -> bool:

@@ -70,6 +70,19 @@ async def test_partitions_too_large_to_hold_are_relayed_in_order(reader: Reader,
     assert np.array_equal(result.column(1).to_numpy(), -np.arange(count))
 
 
+async def test_jobs_tell_their_statement(engine: SparkEngine, reader: Reader) -> None:
+    engine.describe("told-1", "amy: SELECT 1")
+    await reader.table("SELECT count(*) FROM range(10)", tag="told-1")
+    await reader.table("SELECT count(*) FROM range(10)", tag="told-2")
+    engine.describe("told-1", "")
+    await reader.table("SELECT count(*) FROM range(10)", tag="told-1")
+    assert engine._spark is not None
+    jobs = engine._spark.jvm.context.statusStore().jobsList(None)
+    described = (jobs.apply(place).description() for place in range(jobs.size()))
+    told = {each.get() for each in described if each.isDefined() and each.get().startswith("told-")}
+    assert told == {"told-1 amy: SELECT 1", "told-2", "told-1"}
+
+
 @pytest.mark.soak
 async def test_wide_computed_strings_fit_a_small_jvm(lake_path: Path) -> None:
     """Spark's guess of a string's size is twenty bytes; 800 MB of them come through a JVM of 512 MB, in order."""
