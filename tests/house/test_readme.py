@@ -51,8 +51,8 @@ def test_diagrams_are_those_of_the_tables() -> None:
     }
     known = {"schema-changes.md": [elements.diagram()], "protocol.md": [wire.mermaid()]}
     assert {name: found for name, found in drawn.items() if found} == known, (
-        "print them anew: python -c 'from catalog.schema import states as elements; from gateway.wire import states as wire;"
-        " print(elements.diagram()); print(wire.mermaid())'"
+        "print them anew: python -c 'from catalog.schema import states as elements;"
+        " from gateway.wire import states as wire; print(elements.diagram()); print(wire.mermaid())'"
     )
 
 
