@@ -96,16 +96,21 @@ class BinaryReader:
         context = self._context(0)
         if not data.startswith(BINARY_SIGNATURE[: len(data)]) or (final and len(data) < len(BINARY_SIGNATURE)):
             raise bad_format("COPY file signature not recognized", context)
-        if len(data) < _HEADER_BYTES:
+        if len(data) < _HEADER_BYTES - 4:
             if final:
-                missing = "flags" if len(data) < _HEADER_BYTES - 4 else "length"
-                raise bad_format(f"invalid COPY file header (missing {missing})", context)
+                raise bad_format("invalid COPY file header (missing flags)", context)
             return -1
-        flags, extension = struct.unpack_from("!Ii", data, len(BINARY_SIGNATURE))
+        # PostgreSQL judges the flags before it reads on.
+        (flags,) = struct.unpack_from("!I", data, len(BINARY_SIGNATURE))
         if flags & _HAS_OIDS:
             raise bad_format("invalid COPY file header (WITH OIDS)", context)
         if flags & _CRITICAL_FLAGS:
             raise bad_format("unrecognized critical flags in COPY file header", context)
+        if len(data) < _HEADER_BYTES:
+            if final:
+                raise bad_format("invalid COPY file header (missing length)", context)
+            return -1
+        (extension,) = struct.unpack_from("!i", data, _HEADER_BYTES - 4)
         if extension < 0:
             raise bad_format("invalid COPY file header (missing length)", context)
         if len(data) < _HEADER_BYTES + extension:
