@@ -45,7 +45,9 @@ class StepConnections:
         except BaseException:
             connection.terminate()
             raise
-        if not self._closed and len(self._idle) < _IDLE_MAX and steps < _STEPS_MAX and await _is_as_new(connection):
+        as_new = steps < _STEPS_MAX and await _is_as_new(connection)
+        # Others may have come, or the end, while it was reset.
+        if as_new and not self._closed and len(self._idle) < _IDLE_MAX:
             self._idle.append((connection, steps + 1))
         else:
             connection.terminate()
@@ -55,7 +57,6 @@ class StepConnections:
             connection, steps = self._idle.pop()
             if await _is_as_new(connection):
                 return connection, steps
-            connection.terminate()
         # No statement cache: DEALLOCATE ALL would remove the statements that asyncpg keeps.
         return await connect(self.dsn, statement_cache_size=0), 1
 
@@ -68,9 +69,15 @@ class StepConnections:
 
 
 async def _is_as_new(connection: asyncpg.Connection) -> bool:
-    """Reset the session; false if the connection is lost. The step that was taken on it is committed all the same."""
+    """Reset the session. If it is lost, or the caller is cancelled, the connection is closed; the step that was taken
+    on it is committed all the same.
+    """
     try:
         await connection.execute(_AS_NEW)
     except (*UNREACHABLE, asyncpg.PostgresError):
+        connection.terminate()
         return False
+    except BaseException:
+        connection.terminate()
+        raise
     return True
