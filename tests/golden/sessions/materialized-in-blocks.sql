@@ -107,9 +107,11 @@ REFRESH MATERIALIZED VIEW later;
 SELECT * FROM later;
 BEGIN;
 ALTER TABLE other DROP COLUMN two;
-CREATE MATERIALIZED VIEW thrown AS SELECT id FROM thing;
-SELECT * FROM thrown ORDER BY id;
-ALTER TABLE thing ALTER id TYPE bigint;
+ALTER TABLE other ADD COLUMN six integer DEFAULT 6;
+CREATE MATERIALIZED VIEW thrown AS SELECT six FROM other;
+SELECT * FROM thrown;
+-- No other view has this column: PostgreSQL names any of several.
+ALTER TABLE other ALTER six TYPE bigint;
 ROLLBACK;
 SELECT * FROM thrown;
 BEGIN;
