@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from catalog.errors import SluiceError, SqlState
@@ -50,7 +50,7 @@ class RowChange:
                         "record_count": file.record_count,
                         "size_bytes": file.size_bytes,
                         "footer_size": file.footer_size,
-                        "statistics": {str(key): asdict(value) for key, value in file.statistics.items()},
+                        "statistics": {str(key): _fields(value) for key, value in file.statistics.items()},
                     }
                     for file in self.data_files
                 ],
@@ -68,6 +68,11 @@ class RowChange:
                 ],
             }
         )
+
+
+def _fields(statistics: ColumnStatistics) -> dict[str, Any]:
+    # dataclasses.asdict copies each value, which takes ten times as long.
+    return {name: getattr(statistics, name) for name in ColumnStatistics.__slots__}
 
 
 def change_from_json(change: Mapping[str, Any]) -> RowChange:

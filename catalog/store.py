@@ -54,7 +54,7 @@ SELECT r.relid::bigint, r.changed_snapshot,
        r.changed_snapshot > k.snapshot AND k.snapshot < (SELECT min(snapshot_id) FROM pg_ducklake.ducklake_snapshot)
        AS expired,
        CASE WHEN r.changed_snapshot > k.snapshot OR r.schema_version <> k.schema_version
-            THEN pg_sluice.version_since(r.relid, k.snapshot) END AS since
+            THEN pg_sluice.version_since(r.relid, k.snapshot, k.schema_version) END AS since
 FROM unnest($1::oid[], $2::bigint[], $3::bigint[]) AS k (relid, snapshot, schema_version)
 JOIN pg_sluice.relation r ON r.relid = k.relid
 """
@@ -440,7 +440,8 @@ def _since(kept: TableVersion, snapshot: int, since: Mapping[str, Any]) -> Table
     all_files = files + new  # both are in order
     if files and new and _place(new[0]) < _place(files[-1]):
         all_files = tuple(sorted(all_files, key=_place))
-    return TableVersion(table_from_description(since["description"]), snapshot, all_files)
+    described = since["description"]
+    return TableVersion(kept.table if described is None else table_from_description(described), snapshot, all_files)
 
 
 def _place(file: DataFile) -> tuple[int, int]:

@@ -248,6 +248,11 @@ SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     unmet name;
 BEGIN
+    -- Most transactions have none, and are asked at each COMMIT.
+    IF NOT EXISTS (SELECT FROM pg_sluice.obligation) AND NOT EXISTS (SELECT FROM pg_sluice.index_obligation)
+        AND NOT EXISTS (SELECT FROM pg_sluice.column_obligation) THEN
+        RETURN;
+    END IF;
     SELECT k.conname INTO unmet FROM pg_sluice.obligation o JOIN pg_constraint k ON k.oid = o.constraint_oid
         WHERE pg_sluice.has_rows(o.relid) LIMIT 1;
     IF FOUND THEN

@@ -150,7 +150,7 @@ BEGIN
             VALUES (snapshot, currval('pg_sluice.schema_version'), r.table_id);
     END IF;
     -- Also for changes that DuckLake does not hold, such as a constraint: cached descriptions of the table are stale.
-    UPDATE pg_sluice.relation SET changed_snapshot = snapshot WHERE relid = shadow;
+    UPDATE pg_sluice.relation SET changed_snapshot = snapshot, described_snapshot = snapshot WHERE relid = shadow;
     RETURN changes;
 END $$;
 

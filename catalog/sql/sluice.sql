@@ -42,6 +42,7 @@ CREATE TABLE pg_sluice.relation (
     schema_path text NOT NULL,
     next_column_id bigint NOT NULL DEFAULT 1,
     changed_snapshot bigint NOT NULL DEFAULT 0, -- the last snapshot that changed schema or rows
+    described_snapshot bigint NOT NULL DEFAULT 0, -- the last snapshot that may have changed its `describe`
     schema_version bigint NOT NULL DEFAULT 0,   -- the last step of its schema (enlistment.sql)
     -- How many rows statements have added, replaced and removed so far (pg_stat_all_tables).
     inserted bigint NOT NULL DEFAULT 0, updated bigint NOT NULL DEFAULT 0, deleted bigint NOT NULL DEFAULT 0

@@ -1,11 +1,12 @@
 -- Updates of the gateways' cached tables: each reads only what has changed since.
 
--- The changes of a table since a snapshot: its description, the data files that ended and the new ones (with their
+-- The changes of a table since a snapshot: its description if it may be another, the data files that ended and the new ones (with their
 -- statistics), and the new delete files of older data files.
-CREATE FUNCTION pg_sluice.version_since(shadow oid, since bigint) RETURNS jsonb LANGUAGE sql STABLE
+CREATE FUNCTION pg_sluice.version_since(shadow oid, since bigint, known_version bigint) RETURNS jsonb LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
     SELECT jsonb_build_object(
-        'description', (SELECT d.description FROM pg_sluice.describe(ARRAY[shadow]) d),
+        'description', CASE WHEN r.described_snapshot > since OR r.schema_version <> known_version
+                            THEN (SELECT d.description FROM pg_sluice.describe(ARRAY[shadow]) d) END,
         'ended', coalesce((SELECT jsonb_agg(f.data_file_id) FROM pg_ducklake.ducklake_data_file f
                            WHERE f.table_id = r.table_id AND f.end_snapshot > since), '[]'),
         'files', coalesce((SELECT jsonb_agg(pg_sluice.data_file(f) ORDER BY coalesce(f.file_order, f.data_file_id), f.data_file_id)

@@ -141,6 +141,13 @@ async def analyse(  # noqa: C901  one case for each kind of answer
             if closed > begins:
                 answer += item
             continue
+        if item.type == answers.CloseComplete.type:
+            closed += 1
+            if closed == ends and not sync:
+                break
+            continue
+        if item.type == answers.BindComplete.type:
+            continue
         message = await _decoded(item)
         match message:
             case answers.ReadyForQuery():
@@ -164,10 +171,6 @@ async def analyse(  # noqa: C901  one case for each kind of answer
                 analysis.parameter_types = types
             case answers.RowDescription(columns) if closed == begins:
                 analysis.columns = columns
-            case answers.CloseComplete():
-                closed += 1
-                if closed == ends and not sync:
-                    break
             case answers.ParameterStatus() | answers.NotificationResponse():
                 backend.forward(item.data)
             case _:

@@ -59,6 +59,10 @@ _PART_BYTES: Final = 8 << 20
 _BEHIND_BYTES: Final = 1 << 16
 _RELAYED_ROWS: Final = (DataRow, CopyData)
 
+# Answers to the gateway's own messages that say nothing.
+_SILENT: Final = frozenset({answers.ParseComplete.type, answers.BindComplete.type})
+_PLAIN: Final = _SILENT | {answers.CloseComplete.type}
+
 Item = Frame | memoryview
 
 
@@ -111,7 +115,6 @@ class Result:
     rows: list[tuple[bytes | None, ...]] = field(default_factory=list)
     bodies: list[bytes] = field(default_factory=list)
     notices: list[NoticeResponse] = field(default_factory=list)
-    described: answers.RowDescription | None = None
     parameter_types: tuple[int, ...] = ()
     tag: str = ""
 
@@ -334,6 +337,13 @@ class Backend:
             self._ready[0] = await aside(without_own_context, first, is_large=first.is_large)
         return self._ready.popleft()
 
+    def _plain(self) -> Frame | None:
+        """The next frame, if it was received and says only that a step is done. There are few of them in a row."""
+        if self._ready and isinstance(frame := self._ready[0], Frame) and frame.type in _PLAIN:
+            self._ready.popleft()
+            return frame
+        return None
+
     def _rest(self) -> bytes:
         """The bytes that were received but not read when an error of sending closed the connection."""
         try:
@@ -413,8 +423,15 @@ class Backend:
         closed = size = 0
         error: SluiceError | None = None
         while sync or (len(results) <= count and error is None):
-            frame = await self.next()
+            frame = self._plain() or await self.next()
             assert isinstance(frame, Frame)
+            if frame.type in _SILENT:
+                continue
+            if frame.type == answers.CloseComplete.type:
+                closed += 1
+                if closed % CLOSES == 0:
+                    results.append(Result())
+                continue
             if frame.type == DataRow.type and len(results) <= count and statements[len(results) - 1].bodies_only:
                 statement = statements[len(results) - 1]
                 results[-1].bodies.append(frame.body)
@@ -436,14 +453,8 @@ class Backend:
                     self.forward(frame.data)
                 case DataRow(values):
                     results[-1].rows.append(values)
-                case answers.RowDescription():
-                    results[-1].described = message
                 case answers.CommandComplete(tag):
                     results[-1].tag = tag
-                case answers.CloseComplete():
-                    closed += 1
-                    if closed % CLOSES == 0:
-                        results.append(Result())
                 case _:
                     pass
         if error is not None:

@@ -31,7 +31,8 @@ from planner.syntax.asked_settings import asked_settings
 from planner.syntax.concurrently_option import concurrent_command
 from planner.syntax.transaction_commands import transaction_command
 from planner.syntax.vacuum_options import vacuum_command
-from planner.tree.nodes import Node, name_of, parse, walk
+from planner.tree.nodes import Node, name_of, walk
+from planner.tree.parsed_trees import parsed
 from planner.tree.references import calls_users, changed, domains, learn, relations, runs_unseen, views
 from planner.tree.system_attributes import check_system_columns
 from planner.tree.tree_rights import demands
@@ -78,7 +79,7 @@ async def route(session: SessionContext, analysis: Analysis) -> Routed:
 
 async def _route(session: SessionContext, analysis: Analysis) -> Routed:
     size = analysis.tree.size
-    tree = await offloaded(session, size, parse, analysis.tree)
+    tree = await offloaded(session, size, parsed, analysis.tree)
     if (query := routes.main_query(tree)) is None:
         return Routed(Route.RELAY)
     if routes.is_utility(query):

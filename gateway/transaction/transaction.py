@@ -36,6 +36,7 @@ from gateway.transaction.transactional_ddl import DeferredChanges
 from gateway.transaction.validation import Validation
 from planner.syntax.statements import Statement as SourceStatement
 from planner.syntax.transaction_commands import TransactionCommand, transaction_command
+from storage.parquet.file_syncs import file_syncs
 
 _LOG: Final = logging.getLogger("sluice.transaction")
 _LEVEL: Final = Statement("SHOW transaction_isolation")
@@ -265,6 +266,7 @@ class Transaction:
         if not (self.written or self._staged or self._validations or changes):
             await self.enlistment.decide_reading()
             return
+        await file_syncs.done(self._gateway.data_path, self.written)
         for each in [each for found in self._validations.values() for each in found]:
             if each.before is not None:
                 await self.stage(*changes)

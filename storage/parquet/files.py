@@ -18,9 +18,10 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -32,6 +33,7 @@ import pyarrow.parquet as pq
 from catalog.errors import SluiceError, SqlState
 from storage.parquet import layout
 from storage.parquet.file_identity import Expected
+from storage.parquet.file_syncs import file_syncs
 
 _NO_SPACE: Final = (errno.ENOSPC, errno.EDQUOT)
 # So many requests to an object store run at a time.
@@ -101,8 +103,14 @@ class LakeFiles:
             with self._guard(folder):
                 _sync(folder)
 
-    def remove(self, paths: Iterable[str]) -> None:
+    def sync_later(self, paths: Sequence[str]) -> None:
+        """Begin to `sync`. COMMIT waits for it (`storage.parquet.file_syncs`)."""
+        if self.local and paths:
+            file_syncs.begin(self.data_path, paths, partial(self.sync, paths))
+
+    def remove(self, paths: Collection[str]) -> None:
         """Delete files; a missing one is no error."""
+        wait(file_syncs.taken(self.data_path, paths))
         for path in paths:
             with self._guard(path):
                 if self._system.get_file_info(self.full_path(path)).type is not pafs.FileType.NotFound:

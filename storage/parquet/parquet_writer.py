@@ -1,7 +1,7 @@
 """Write Parquet files without Spark: rows of literal INSERTs, of COPY, and rows that Spark returns.
 
 Row groups are small enough for Spark to divide one file among tasks. A file ends at a size that is worth a task. Files
-are complete and synced to disk when `finish` returns; they have no effect until the catalog names them.
+are complete when `finish` returns; they have no effect until the catalog names them.
 """
 
 from __future__ import annotations
@@ -36,15 +36,19 @@ class ParquetWriter:
     """Writes the rows of one statement to new files of a table. Memory is bounded by one row group.
 
     `write` takes batches whose columns are the table's, in order, in lake form
-    (`storage.parquet.arrow_types.arrow_schema`). `finish` syncs and returns the files; `abort` removes them. Blocking:
-    call it in a thread. A full disk is 53100.
+    (`storage.parquet.arrow_types.arrow_schema`). `finish` syncs and returns the files; `abort` removes them. With
+    `syncs_later` the syncs have only begun then, and COMMIT waits for them. Blocking: call it in a thread. A full disk
+    is 53100.
     """
 
-    def __init__(self, data_path: str, table: Table, *, file_bytes: int = FILE_BYTES) -> None:
+    def __init__(
+        self, data_path: str, table: Table, *, file_bytes: int = FILE_BYTES, syncs_later: bool = False
+    ) -> None:
         self._files = LakeFiles(data_path)
         self._table = table
         self._schema = arrow_schema(table)
         self._file_bytes = file_bytes
+        self._syncs_later = syncs_later
         self._pending: list[pa.Table] = []
         self._pending_rows = 0
         self._pending_bytes = 0
@@ -67,7 +71,7 @@ class ParquetWriter:
         """Write the rest, sync, and return the files; none if there were no rows. On failure, `abort`."""
         self._write_row_group()
         self._close_file()
-        self._files.sync(self._paths)
+        (self._files.sync_later if self._syncs_later else self._files.sync)(self._paths)
         return tuple(self._written)
 
     def abort(self) -> None:

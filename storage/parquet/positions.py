@@ -66,12 +66,13 @@ class DeletedPositions:
         return {path: np.flatnonzero(deleted) for path, deleted in self._deleted.items()}
 
     def write(self, files: LakeFiles) -> dict[str, DeleteFile]:
-        """Write and sync a delete file for every data file that lost a row; on failure none is left."""
+        """Write a delete file for every data file that lost a row; COMMIT waits for their syncs. On failure none is
+        left."""
         written: dict[str, DeleteFile] = {}
         try:
             for path, deleted in self._deleted.items():
                 written[path] = self._write(files, self._files[path], np.flatnonzero(deleted))
-            files.sync(self._paths(written))
+            files.sync_later(self._paths(written))
         except BaseException:
             files.remove(self._paths(written))
             raise

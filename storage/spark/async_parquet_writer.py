@@ -22,7 +22,7 @@ class WriterAside:
     """
 
     def __init__(self, data_path: str, table: Table) -> None:
-        self._writer = ParquetWriter(data_path, table)
+        self._writer = ParquetWriter(data_path, table, syncs_later=True)
 
     async def write(self, batch: pa.RecordBatch) -> None:
         """Append rows in lake form."""
@@ -38,7 +38,7 @@ class WriterAside:
         await aside(write)
 
     async def finish(self) -> WriteResult:
-        """Return the files, complete and synced."""
+        """Return the files, complete; COMMIT waits for their syncs."""
         files = await aside(self._writer.finish)
         return WriteResult(data_files=files, row_count=sum(file.record_count for file in files))
 

@@ -93,7 +93,7 @@ def insert(work: Work, data_path: str, command: RunnableInsert, spark_writes_fro
             return _insert_by_spark(work, data_path, command.table, frame, estimate)
     rows = work.rows(frame)
     returning = _Returning(rows.schema, width)
-    writer = ParquetWriter(data_path, command.table)
+    writer = ParquetWriter(data_path, command.table, syncs_later=True)
     count = 0
     try:
         for batch in rows:
@@ -126,7 +126,7 @@ def update(work: Work, data_path: str, command: RunnableUpdate) -> WriteResult:
     width = len(command.version.table.columns)
     returning = _Returning(rows.schema, 2 + width)
     positions = DeletedPositions(command.version)
-    writer = ParquetWriter(data_path, command.version.table)
+    writer = ParquetWriter(data_path, command.version.table, syncs_later=True)
     sources: list[pa.RecordBatch] = []
     try:
         for batch in rows:
@@ -159,7 +159,7 @@ def replace_rows(
 ) -> WriteResult:
     """Delete the rows at these positions, by the path of their data file, and write others. Without Spark."""
     positions = DeletedPositions(version)
-    writer = ParquetWriter(data_path, version.table)
+    writer = ParquetWriter(data_path, version.table, syncs_later=True)
     try:
         for path, places in gone.items():
             positions.add(pa.array([path]).take(pa.array(np.zeros(len(places), np.int64))), pa.array(places))
@@ -223,7 +223,7 @@ def _insert_by_spark(work: Work, data_path: str, table: Table, frame: JavaObject
             described = list(readers.map(lambda path: _described(files, path, table), moved))
         files.remove([path for path, file in zip(moved, described, strict=True) if file.record_count == 0])
         written = tuple(file for file in described if file.record_count > 0)
-        files.sync([layout.join(table.path, file.path) for file in written])
+        files.sync_later([layout.join(table.path, file.path).lstrip("/") for file in written])
     except BaseException:
         files.remove(moved)
         raise

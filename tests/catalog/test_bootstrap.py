@@ -61,7 +61,7 @@ async def test_keeps_the_analysed_trees_out_of_the_server_log(
         "SELECT pg_sluice.uncommitted('{}')",
         "SELECT pg_sluice.claim_keys(0, '{}')",
         "SELECT pg_sluice.lock_checked('{}')",
-        "SELECT pg_sluice.version_since('pg_class'::regclass, 0)",
+        "SELECT pg_sluice.version_since('pg_class'::regclass, 0, 0)",
         "SELECT pg_sluice.adopt_constraints('pg_class'::regclass)",
         "SELECT pg_sluice.as_owner('pg_authid'::regclass, 'TABLE pg_authid')",
         "SELECT pg_sluice.guard('pg_class'::regclass)",

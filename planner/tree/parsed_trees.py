@@ -1,0 +1,36 @@
+"""A cache of parsed trees by their text: statements and rules that repeat are parsed once.
+
+The text alone determines a tree, and trees are immutable, so an entry is never stale and serves all sessions. What
+`planner.tree.nodes.remembered` has found out about a query is kept with it.
+"""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import Any, Final
+
+from cachetools import LRUCache
+
+from planner.tree.compact_tree import TreeText
+from planner.tree.nodes import parse
+
+# Characters of all cached texts together. A tree takes some ten times as many bytes of memory.
+_CHARACTERS_MAX: Final = 1 << 20
+# Longer texts are not cached: they are rare, and would evict many.
+_LENGTH_MAX: Final = 1 << 15
+
+_kept: Final = LRUCache[str, Any](_CHARACTERS_MAX, getsizeof=len)
+_lock: Final = Lock()
+
+
+def parsed(text: str) -> Any:
+    """Return the tree that `text` describes, as `parse`. Safe in threads."""
+    if len(text) > _LENGTH_MAX or (isinstance(text, TreeText) and text.kept):
+        return parse(text)
+    with _lock:
+        found = _kept.get(text)
+    if found is None:
+        found = parse(text)
+        with _lock:
+            _kept[text] = found
+    return found
