@@ -213,8 +213,8 @@ BEGIN
 END $$;
 
 
--- Changes outside of a table's own name: renaming a constraint changes its table; a replaced view is another one for
--- its readers.
+-- Changes outside of a table's own name: renaming a constraint changes its table, or its domain's tables; a replaced
+-- view is another one for its readers.
 CREATE FUNCTION pg_sluice.on_related() RETURNS event_trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -226,6 +226,10 @@ BEGIN
         SELECT k.conrelid FROM pg_event_trigger_ddl_commands() c
         JOIN pg_constraint k ON c.classid = 'pg_constraint'::regclass AND k.oid = c.objid
         JOIN pg_sluice.relation r ON r.relid = k.conrelid;
+    INSERT INTO pg_sluice.dirty (relid)
+        SELECT t FROM pg_event_trigger_ddl_commands() c
+        JOIN pg_constraint k ON c.classid = 'pg_constraint'::regclass AND k.oid = c.objid AND k.contypid <> 0
+        CROSS JOIN LATERAL pg_sluice.tables_of_type(k.contypid) t;
 END $$;
 
 

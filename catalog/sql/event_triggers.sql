@@ -3,7 +3,8 @@
 CREATE EVENT TRIGGER pg_sluice_ddl ON ddl_command_end EXECUTE FUNCTION pg_sluice.on_ddl();
 CREATE EVENT TRIGGER pg_sluice_drop ON sql_drop EXECUTE FUNCTION pg_sluice.on_drop();
 CREATE EVENT TRIGGER pg_sluice_rewrite ON table_rewrite EXECUTE FUNCTION pg_sluice.on_rewrite();
-CREATE EVENT TRIGGER pg_sluice_related ON ddl_command_end WHEN TAG IN ('ALTER TABLE', 'CREATE VIEW', 'ALTER VIEW')
+CREATE EVENT TRIGGER pg_sluice_related ON ddl_command_end
+    WHEN TAG IN ('ALTER TABLE', 'ALTER DOMAIN', 'CREATE VIEW', 'ALTER VIEW')
     EXECUTE FUNCTION pg_sluice.on_related();
 CREATE EVENT TRIGGER pg_sluice_before ON ddl_command_start EXECUTE FUNCTION pg_sluice.before_ddl();
 CREATE EVENT TRIGGER pg_sluice_after ON ddl_command_end EXECUTE FUNCTION pg_sluice.after_ddl();
