@@ -70,7 +70,8 @@ async def test_a_change_of_a_description_is_noted(lake: CatalogUnderTest, change
 
 async def test_a_change_of_rows_leaves_the_description_alone(lake: CatalogUnderTest) -> None:
     await lake.client.execute(_MADE)
-    oid, snapshot = await lake.superuser.fetchrow("SELECT relid, changed_snapshot FROM pg_sluice.relation LIMIT 1")
+    oid = await lake.client.fetchval("SELECT 't'::regclass::oid")
+    snapshot = await lake.superuser.fetchval("SELECT changed_snapshot FROM pg_sluice.relation WHERE relid = $1", oid)
     since = "SELECT pg_sluice.version_since($1, $2, (SELECT schema_version FROM pg_sluice.relation WHERE relid = $1))"
     assert '"description": null' in await lake.superuser.fetchval(since, oid, snapshot)
     assert '"description": {' in await lake.superuser.fetchval(since, oid, snapshot - 1)
