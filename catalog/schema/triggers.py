@@ -24,6 +24,7 @@ class Event(IntFlag):
     INSERT = 4
     DELETE = 8
     UPDATE = 16
+    TRUNCATE = 32
 
 
 class FiredTriggers:

@@ -11,10 +11,15 @@ END $$;
 -- A row that is still in a shadow at COMMIT was written by code that ran on PostgreSQL alone, and so is a TRUNCATE that
 -- the gateway has not asked for: it would leave the lake's rows in place. The gateway writes lasting rows, and
 -- truncates, with `session_replication_role` local, which clients cannot set. Rows that functions write while shadows
--- are filled are taken by the gateway (scans.sql).
+-- are filled are taken by the gateway (scans.sql). A TRUNCATE by functions that are watched is noted, for the gateway
+-- to take.
 CREATE FUNCTION pg_sluice.refuse_shadow_change() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    IF TG_OP = 'TRUNCATE' AND pg_sluice.backend_setting('sluice.watched', true) = 'on' THEN
+        PERFORM pg_sluice.note_truncate(TG_RELID);
+        RETURN NULL;
+    END IF;
     PERFORM pg_sluice.refuse(format('writing table "%s" from within a function or procedure', TG_TABLE_NAME));
     RETURN NULL;
 END $$;

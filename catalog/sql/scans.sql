@@ -28,26 +28,63 @@ LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     FROM (SELECT relid FROM counted UNION ALL SELECT indexrelid FROM pg_index JOIN counted ON relid = indrelid) AS scanned (o)
 $$;
 
--- The shadows, without those that are `filled`, into which this transaction has inserted rows, and how many, undone
--- ones included. A greater number after a statement that PostgreSQL alone ran means that the lake lacks those rows.
-CREATE FUNCTION pg_sluice.shadow_writes(filled oid[]) RETURNS TABLE (name name, rows bigint)
-LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-    SELECT c.relname, pg_stat_get_xact_tuples_inserted(c.oid) FROM pg_sluice.relation r JOIN pg_class c ON c.oid = r.relid
-    WHERE r.relid <> ALL (filled) AND pg_stat_get_xact_tuples_inserted(c.oid) > 0 ORDER BY c.oid
+-- The shadows that this transaction has scanned, without DDL, and how many rows it has added there, and changed or
+-- removed, undone ones included.
+CREATE FUNCTION pg_sluice.touches_of_each() RETURNS TABLE (relid oid, scans bigint, added bigint, replaced bigint) LANGUAGE sql
+SET search_path = pg_catalog, pg_temp AS $$
+    SELECT s.relid, s.scans - d.scans, c.added, c.replaced
+    FROM pg_sluice.scans_of_each() s
+    CROSS JOIN LATERAL (SELECT coalesce(sum(x.scans), 0)::bigint AS scans FROM pg_sluice.ddl_scan x WHERE x.relid = s.relid) d
+    CROSS JOIN LATERAL (SELECT pg_stat_get_xact_tuples_inserted(s.relid) AS added,
+        pg_stat_get_xact_tuples_updated(s.relid) + pg_stat_get_xact_tuples_deleted(s.relid) AS replaced) c
 $$;
 
--- The shadows that this transaction has scanned, without DDL, and how many rows it has added there, and changed or
--- removed, undone ones included; and whether the table is newer than the one that was the `newest` then, and no other
--- session has it.
-CREATE FUNCTION pg_sluice.shadow_touches(newest bigint) RETURNS TABLE (relid bigint, scans bigint, added bigint, replaced bigint, made boolean)
+-- The shadows that functions have truncated, and how this transaction had used them until the first TRUNCATE that was
+-- not undone. What it does with them afterwards needs none of the lake's rows, and PostgreSQL resets its counts of rows.
+-- The gateway takes these notes away with the rows of filled shadows.
+CREATE UNLOGGED TABLE pg_sluice.truncated (relid oid NOT NULL, scans bigint NOT NULL, added bigint NOT NULL, replaced bigint NOT NULL);
+
+CREATE FUNCTION pg_sluice.note_truncate(shadow oid) RETURNS void LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    INSERT INTO pg_sluice.truncated SELECT t.* FROM pg_sluice.touches_of_each() t
+        WHERE t.relid = shadow AND NOT EXISTS (SELECT FROM pg_sluice.truncated n WHERE n.relid = shadow)
+$$;
+
+-- At COMMIT: a note that nobody has taken is of a TRUNCATE that would leave the lake's rows in place.
+CREATE FUNCTION pg_sluice.refuse_truncated() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF EXISTS (SELECT FROM pg_sluice.truncated n WHERE n.relid = NEW.relid) AND NOT pg_sluice.is_filled() THEN
+        PERFORM pg_sluice.refuse(format('writing table "%s" from within a function or procedure', (
+            SELECT c.relname FROM pg_class c WHERE c.oid = NEW.relid)));
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE CONSTRAINT TRIGGER pg_sluice_truncated AFTER INSERT ON pg_sluice.truncated DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW EXECUTE FUNCTION pg_sluice.refuse_truncated();
+
+-- The shadows, without those that are `filled`, into which this transaction has inserted rows, and how many, undone
+-- ones included; and those that it has truncated. A greater number after a statement that PostgreSQL alone ran means
+-- that the lake lacks those rows.
+CREATE FUNCTION pg_sluice.shadow_writes(filled oid[]) RETURNS TABLE (name name, rows bigint)
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-    SELECT r.relid::bigint, s.scans - d.scans, c.added, c.replaced,
-        r.table_id > newest AND NOT EXISTS (SELECT FROM pg_sluice.published_shape p WHERE p.relid = r.relid)
-    FROM pg_sluice.relation r JOIN pg_sluice.scans_of_each() s ON s.relid = r.relid
-    CROSS JOIN LATERAL (SELECT coalesce(sum(x.scans), 0)::bigint AS scans FROM pg_sluice.ddl_scan x WHERE x.relid = r.relid) d
-    CROSS JOIN LATERAL (SELECT pg_stat_get_xact_tuples_inserted(r.relid) AS added,
-        pg_stat_get_xact_tuples_updated(r.relid) + pg_stat_get_xact_tuples_deleted(r.relid) AS replaced) c
-    WHERE s.scans > d.scans OR c.added > 0 OR c.replaced > 0 ORDER BY r.relid
+    SELECT c.relname, w.rows FROM pg_sluice.relation r JOIN pg_class c ON c.oid = r.relid
+    CROSS JOIN LATERAL (SELECT pg_stat_get_xact_tuples_inserted(c.oid)
+        + (SELECT count(*) FROM pg_sluice.truncated n WHERE n.relid = r.relid) AS rows) w
+    WHERE r.relid <> ALL (filled) AND w.rows > 0 ORDER BY c.oid
+$$;
+
+-- The shadows that this transaction has scanned or changed, as `touches_of_each`; whether the table is newer than the
+-- one that was the `newest` then, and no other session has it; and whether functions have truncated it: the numbers are
+-- then those until the TRUNCATE.
+CREATE FUNCTION pg_sluice.shadow_touches(newest bigint)
+RETURNS TABLE (relid bigint, scans bigint, added bigint, replaced bigint, made boolean, truncated boolean)
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT r.relid::bigint, coalesce(n.scans, t.scans), coalesce(n.added, t.added), coalesce(n.replaced, t.replaced),
+        r.table_id > newest AND NOT EXISTS (SELECT FROM pg_sluice.published_shape p WHERE p.relid = r.relid),
+        n.relid IS NOT NULL
+    FROM pg_sluice.relation r JOIN pg_sluice.touches_of_each() t ON t.relid = r.relid
+    LEFT JOIN pg_sluice.truncated n ON n.relid = r.relid
+    WHERE t.scans > 0 OR t.added > 0 OR t.replaced > 0 OR n.relid IS NOT NULL ORDER BY r.relid
 $$;
 
 -- Backends whose gateway has filled the shadows that a function needs, and takes the function's changes there: rows of
@@ -66,6 +103,7 @@ BEGIN
         INSERT INTO pg_sluice.filled VALUES (pg_backend_pid()) ON CONFLICT DO NOTHING;
     ELSE
         DELETE FROM pg_sluice.filled WHERE backend = pg_backend_pid();
+        DELETE FROM pg_sluice.truncated;  -- no other transaction's are visible
     END IF;
     PERFORM set_config('sluice.filled', CASE WHEN set_filled.filled THEN 'on' ELSE '' END, true);
 END $$;

@@ -15,9 +15,7 @@ DECLARE
     t pg_trigger;
 BEGIN
     FOR t IN SELECT g.* FROM pg_trigger g WHERE g.tgrelid = changed AND pg_sluice.is_of_users(g) LOOP
-        IF t.tgtype & 32 <> 0 THEN
-            PERFORM pg_sluice.refuse('a trigger for TRUNCATE');
-        ELSIF starts_with(t.tgname, 'pg_sluice') THEN
+        IF starts_with(t.tgname, 'pg_sluice') THEN
             PERFORM pg_sluice.refuse(format('a trigger named "%s"', t.tgname));
         ELSIF t.tgenabled IN ('R', 'A') THEN
             PERFORM pg_sluice.refuse('ENABLE REPLICA TRIGGER and ENABLE ALWAYS TRIGGER');
@@ -25,26 +23,26 @@ BEGIN
     END LOOP;
 END $$;
 
--- The tables that follow this one by the actions of foreign keys, itself among them.
+-- The tables whose changes another's triggers may follow, by the actions of foreign keys and TRUNCATE … CASCADE: those
+-- that the table refers to, and so on, itself among them.
 CREATE FUNCTION pg_sluice.tables_above(changed oid) RETURNS SETOF oid LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     WITH RECURSIVE above (relid) AS (
         SELECT changed
-        UNION SELECT k.confrelid FROM above a JOIN pg_constraint k ON k.conrelid = a.relid AND k.contype = 'f'
-            AND (k.confdeltype IN ('c', 'n', 'd') OR k.confupdtype IN ('c', 'n', 'd')))
+        UNION SELECT k.confrelid FROM above a JOIN pg_constraint k ON k.conrelid = a.relid AND k.contype = 'f')
     SELECT relid FROM above
 $$;
 
 -- The changes of a table that fire triggers of users, also of tables that follow by foreign keys: the sum of 4
--- (INSERT), 8 (DELETE) and 16 (UPDATE), as in pg_trigger.tgtype. A foreign key is found by its trigger on the table
--- that it refers to.
+-- (INSERT), 8 (DELETE), 16 (UPDATE) and 32 (TRUNCATE, with CASCADE), as in pg_trigger.tgtype. A foreign key is found by
+-- its trigger on the table that it refers to.
 CREATE FUNCTION pg_sluice.fires(changed oid) RETURNS integer LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     WITH RECURSIVE reached (relid, event, first) AS (
-        SELECT changed, e, e FROM unnest(ARRAY[4, 8, 16]) AS u (e)
+        SELECT changed, e, e FROM unnest(ARRAY[4, 8, 16, 32]) AS u (e)
         UNION SELECT n.relid, n.event, r.first FROM reached r CROSS JOIN LATERAL (
-            SELECT k.conrelid, CASE WHEN r.event = 8 AND k.confdeltype = 'c' THEN 8 ELSE 16 END
+            SELECT k.conrelid, CASE WHEN r.event = 32 THEN 32 WHEN r.event = 8 AND k.confdeltype = 'c' THEN 8 ELSE 16 END
             FROM pg_trigger t JOIN pg_constraint k ON k.oid = t.tgconstraint
             WHERE t.tgrelid = r.relid AND k.contype = 'f' AND k.confrelid = r.relid
-                AND CASE r.event WHEN 8 THEN k.confdeltype WHEN 16 THEN k.confupdtype END IN ('c', 'n', 'd')
+                AND CASE r.event WHEN 8 THEN k.confdeltype WHEN 16 THEN k.confupdtype WHEN 32 THEN 'c' END IN ('c', 'n', 'd')
             OFFSET 0) AS n (relid, event)
     )
     SELECT coalesce(bit_or(r.first), 0) FROM reached r WHERE EXISTS (

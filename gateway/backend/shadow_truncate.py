@@ -1,4 +1,4 @@
-"""TRUNCATE of shadows, which a guard refuses to clients (catalog/sql/ddl.sql)."""
+"""TRUNCATE of shadows past all triggers, among them a guard that refuses it (catalog/sql/ddl.sql)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ async def past_guard(backend: Backend, truncate: Statement) -> tuple[Statement, 
     """Three statements, the second of which is the TRUNCATE; the session is unchanged afterwards."""
     [before] = await backend.run(Statement("SHOW session_replication_role"))
     return (
-        catalog_calls.set_replication_role("local"),
+        catalog_calls.set_replication_role("replica"),
         truncate,
         catalog_calls.set_replication_role(before.rows[0][0]),
     )

@@ -25,6 +25,7 @@ from gateway.execution.explain.explain_change import ExplainChangePortal
 from gateway.execution.functions.do_call import GuardedPortal
 from gateway.execution.functions.trigger_lookup import changes_view, fires
 from gateway.execution.functions.trigger_statement import TriggeredPortal
+from gateway.execution.functions.trigger_truncate import TriggeredTruncatePortal
 from gateway.execution.locks.table_locks import LockTablePortal
 from gateway.execution.maintenance.cluster import ClusterPortal
 from gateway.execution.maintenance.vacuum import VacuumPortal
@@ -64,8 +65,7 @@ async def open_portal(session: SessionContext, analysis: Analysis, routed: Route
     """
     if await fires(session, analysis, routed):
         _check_encoding_unread(session, routed)
-        making = TriggeredCopyPortal if routed.route is Route.COPY else TriggeredPortal
-        return making(session, analysis, routed, binding)
+        return _TRIGGERED.get(routed.route, TriggeredPortal)(session, analysis, routed, binding)
     if await touches_others(session, routed):
         _check_encoding_unread(session, routed)
         return GuardedPortal(session, analysis, routed, binding)
@@ -158,6 +158,10 @@ def lake_references(routed: Routed) -> int:
     return sum(oid in lake for oid in references(routed.query))
 
 
+_TRIGGERED: Final[dict[Route, type[TriggeredPortal]]] = {
+    Route.COPY: TriggeredCopyPortal,
+    Route.TRUNCATE: TriggeredTruncatePortal,
+}
 _PORTALS: Final[dict[Route, Callable[[SessionContext, Analysis, Routed, Binding], Portal]]] = {
     Route.SELECT: select_portal,
     Route.INSERT: insert_portal,

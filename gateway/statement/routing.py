@@ -257,6 +257,8 @@ async def _truncate(session: SessionContext, _: Analysis, query: Node) -> Routed
     found = [await resolve(session, relation) for relation in query.utilityStmt.relations]
     lake = await lake_relations(session, (oid for oid in found if oid))
     lake_targets = tuple(oid for oid in found if oid in lake)
+    if not lake and await runs_functions(session, [oid for oid in found if oid]):
+        return Routed(Route.GUARDED, query, late=True)
     return Routed(Route.TRUNCATE if lake else Route.RELAY, query, lake_targets, late=not lake)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import TracebackType
 from typing import Final, Protocol, Self
@@ -60,12 +60,15 @@ class Timed(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A result on top of a version; `sources` are those of `Replaced`; `updates`: it may have updated rows."""
+    """A result on top of a version; `sources` are those of `Replaced`; `updates`: it may have updated rows;
+    `truncates`: all earlier rows go.
+    """
 
     version: TableVersion
     result: WriteResult
     sources: pa.Table | None
     updates: bool
+    truncates: bool = False
 
 
 class Changing:
@@ -189,7 +192,7 @@ class Changing:
             result, version = each.result, each.version
             self._transaction.written.update(path.lstrip("/") for path in result.paths(version.table.path))
             session.cursors.note(version.table.oid, result)
-            change = row_change(result, version)
+            change = replace(row_change(result, version), truncate=each.truncates)
             await keep_keys(session, version.table, change, None, deferred_now(version.table.keys, self._modes))
             await self._note_pending(version.table, change, None)
             await self._transaction.stage(change)

@@ -38,6 +38,7 @@ from gateway.execution.shadow.function_guard import (
 )
 from gateway.session.constraint_modes import KEEP_OWN
 from gateway.session.cursors import CREATED
+from gateway.session.pending_constraints import refuse_pending
 from gateway.session.response_spool import ResponseSpool
 from gateway.statement.portal import StatementPortal
 from gateway.wire.messages.backend import CommandComplete
@@ -95,7 +96,7 @@ class GuardedPortal(StatementPortal):
             await self.ask_limit()
             wanted = touched | likely
             await self.hear(shadows, wanted)
-            tag = await self.over_rows(shadows, wanted)
+            tag = await self.over_rows(shadows, wanted, shadows.emptied)
         if tag:
             self.session.client.send(CommandComplete(tag))
 
@@ -135,7 +136,8 @@ class GuardedPortal(StatementPortal):
         else:
             *after, now_open = await backend.run(*questions, CURSORS)
             opened = _opened(cursors, now_open)
-        if [each.rows for each in after] == [scanned.rows, wrote.rows] and not opened:
+        again = not at_once and not cursors.rows and _is_of_guard(error)
+        if [each.rows for each in after] == [scanned.rows, wrote.rows] and not opened and not again:
             if error is not None:
                 await self._give(answers)
                 raise error
@@ -145,13 +147,16 @@ class GuardedPortal(StatementPortal):
             session.cursors.read_unseen()
             raise unsupported("a function that reads a lake table")
         [now] = await backend.run(Statement(TOUCHES, (number,)))
-        touched = {oid for oid, each in touches(now).items() if each != before.get(oid) and not each.made}
+        used = {oid: each for oid, each in touches(now).items() if each != before.get(oid) and not each.made}
+        touched = set(used)
         if self._fetches(cursors, touched):
             await backend.run(GUARDED.release, UNWATCHED, KEEP_OWN)
             return tag, None, set()
         self.check_repeatable(cursors, settled=False)
         await backend.run(GUARDED.again, GUARDED.release)
-        return tag, FilledShadows(session, self.analysis.sql, number, before), touched
+        shadows = FilledShadows(session, self.analysis.sql, number, before)
+        shadows.begin_with(used)
+        return tag, shadows, touched
 
     def _fetches(self, cursors: Result, touched: set[int]) -> bool:
         """Whether it fetches from a cursor that a function has opened, over rows that existed then."""
@@ -203,14 +208,13 @@ class GuardedPortal(StatementPortal):
             if self._strict:  # with everything copied, so that PostgreSQL raises the error at its place
                 if not is_small([shadows.versions[oid] for oid in shadows.by_keys]):
                     raise self._missed or too_large()
-                left_out.clear()
+                left_out &= shadows.emptied
                 shadows.by_keys.clear()
                 unchecked = False
             added = shadows.only_added(unseen)
             self.looked_at |= unseen - added
             left_out -= unseen
-            if unchecked:
-                left_out |= added
+            left_out |= unseen & (added if unchecked else shadows.emptied)
             wanted |= unseen
             await self.hear(shadows, wanted)
         raise SluiceError(SqlState.SERIALIZATION_FAILURE, "could not serialize access due to concurrent update")
@@ -270,6 +274,7 @@ class GuardedPortal(StatementPortal):
         await session.backend.run(UNWATCHED, KEEP_OWN, REFUSE_REWRITING)
         if await obligations(session):
             raise unsupported("a function that changes a lake table and its rows")
+        await refuse_pending(session, "TRUNCATE", [each.version.table.oid for each in taken if each.truncated])
         changed = [each.version.table.oid for each in taken if each.is_changed]
         if not changed and not any(each.locked.num_rows for each in taken):
             await shadows.keep()
@@ -301,6 +306,14 @@ class GuardedPortal(StatementPortal):
         await self.session.backend.run(REFUSE_REWRITING)
         if wanted := await obligations(self.session):
             await meet(self.session, wanted)
+
+
+def _is_of_guard(error: SluiceError | None) -> bool:
+    """Whether the guard of a shadow may be what forbade a TRUNCATE: it waits until the end of the transaction for rows
+    that are in the shadow of a table that the statement itself has made.
+    """
+    pending = "it has pending trigger events"
+    return error is not None and error.sqlstate == SqlState.OBJECT_IN_USE and error.message.endswith(pending)
 
 
 def _opened(before: Result, now: Result) -> list[tuple[bytes | None, ...]]:

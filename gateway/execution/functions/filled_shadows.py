@@ -24,7 +24,7 @@ from gateway.backend.connection import Result, Statement
 from gateway.backend.own_message import LOCKED, of_shadow, shadow_view
 from gateway.backend.savepoints import FILLED, STATEMENT
 from gateway.execution.changes.shadow_execution import made, rows_of
-from gateway.execution.locks.table_locks import ACCESS_SHARE, lock_tables
+from gateway.execution.locks.table_locks import ACCESS_EXCLUSIVE, ACCESS_SHARE, lock_tables
 from gateway.execution.reading.handed_rows import rows_by_keys
 from gateway.execution.reading.postgres_query import LIMIT, LOAD_LIMIT, NOT_IDLE, SMALL_ROWS, is_small
 from gateway.execution.shadow.loaded_rows import Loaded
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
     from planner.plans.row_filter import WantedKeys
 
-TOUCHES: Final = "SELECT relid, scans, added, replaced, made FROM pg_sluice.shadow_touches($1::bigint)"
+TOUCHES: Final = "SELECT relid, scans, added, replaced, made, truncated FROM pg_sluice.shadow_touches($1::bigint)"
 _MAY_INSERT: Final = (
     "SELECT pg_catalog.has_table_privilege(o, 'INSERT') AND NOT pg_catalog.row_security_active(o)"
     " FROM pg_catalog.unnest($1::bigint[]) WITH ORDINALITY AS u (o, n) ORDER BY n"
@@ -90,20 +90,22 @@ SELECT $1::pg_catalog.text OPERATOR(pg_catalog.~*) '{_ACTS}' OR EXISTS (
 @dataclass(frozen=True, slots=True)
 class Touch:
     """How often a transaction has scanned a shadow, how many rows it has added, and how many it has changed or
-    deleted. `made`: the statement's own table, without rows in the lake.
+    deleted. `made`: the statement's own table, without rows in the lake. `truncated`: functions have truncated it, and
+    the numbers are those until then.
     """
 
     scans: int = 0
     added: int = 0
     replaced: int = 0
     made: bool = False
+    truncated: bool = False
 
 
 def touches(result: Result) -> dict[int, Touch]:
     """The answer to `TOUCHES`, by the table's OID."""
     return {
-        int(relid or 0): Touch(int(scans or 0), int(added or 0), int(replaced or 0), made == b"t")
-        for relid, scans, added, replaced, made in result.rows
+        int(relid or 0): Touch(int(scans or 0), int(added or 0), int(replaced or 0), made == b"t", truncated == b"t")
+        for relid, scans, added, replaced, made, truncated in result.rows
     }
 
 
@@ -111,7 +113,7 @@ def touches(result: Result) -> dict[int, Touch]:
 class Taken:
     """A statement's effect on a table's rows: those that it made, those that it left, and which of these it has
     locked. Unless `is_changed`, only the locked ones are given; unless it `replaces` rows, those that are left are not
-    given.
+    given. `truncated`: it leaves none but those that it made, whatever was committed meanwhile.
     """
 
     version: TableVersion
@@ -120,6 +122,7 @@ class Taken:
     locked: pa.Table
     is_changed: bool = True
     replaces: bool = True
+    truncated: bool = False
     loaded: Loaded | None = None  # the rows that were copied, if not all
 
 
@@ -143,6 +146,7 @@ class FilledShadows:
         self._role: bytes | None = None
         self.unread = frozenset[int]()  # of `versions`, those that are not copied
         self.unchecked = False
+        self.exclusive: set[int] = set()  # tables that the statement truncates
         # Tables that the statement searches by keys, with the keys; and the copied rows.
         self.by_keys: dict[int, WantedKeys] = {}
         self._found: dict[int, Loaded] = {}
@@ -150,14 +154,19 @@ class FilledShadows:
         self._touched: Mapping[int, Touch] = {}
         self._beside = Result()
         self._begun = False
+        self.emptied = frozenset[int]()  # tables that the statement has truncated before it used them
+        self._late: set[int] = set()  # tables that it has truncated before the lake's lock on them was taken
 
     async def fill(self, oids: Collection[int], unread: Collection[int] = (), *, unchecked: bool = False) -> None:
         """Copy these tables and begin the savepoint for the statement. Rows of `unread` tables are not copied; they
-        are not needed as long as rows are only added. `unchecked`: foreign keys are checked only when all is taken.
+        are not needed as long as rows are only added, or the table is truncated first. `unchecked`: foreign keys are
+        checked only when all is taken.
         """
         session, backend = self._session, self._session.backend
         session.cursors.check_unread(oids)
         await session.transaction.read_only.lift()
+        if self.exclusive:  # before rows are looked at, and before PostgreSQL locks the shadow
+            await backend.run(lock_tables(sorted(self.exclusive), ACCESS_EXCLUSIVE))
         [settings] = await backend.run(_SETTINGS)
         *self._settings, limit, mark, is_past = settings.rows[0]
         self.mark = SchemaMark.of(mark)
@@ -285,12 +294,26 @@ class FilledShadows:
         _, counts = await self._session.backend.run(end, Statement(TOUCHES, (self._newest,)))
         now = touches(counts)
         self._touched = {oid: each for oid, each in now.items() if each != self._counts.get(oid)}
+        self._note_truncated()
         unseen = {oid for oid, each in self._touched.items() if not each.made and self._is_unseen(oid)}
         for oid in unseen & self.by_keys.keys():
             del self.by_keys[oid]
         return unseen
 
+    def begin_with(self, touched: Mapping[int, Touch]) -> None:
+        """What the statement has done over empty shadows."""
+        self._counts, self._touched = self.before, touched
+        self._note_truncated()
+
+    def _note_truncated(self) -> None:
+        truncated = {oid for oid, each in self._touched.items() if each.truncated}
+        self._late = {oid for oid in truncated - self.exclusive if not self._touched[oid].made}
+        self.exclusive |= self._late
+        self.emptied = frozenset(oid for oid in truncated if not self._is_read(oid))
+
     def _is_unseen(self, oid: int) -> bool:
+        if oid in self._late:
+            return True
         if oid in self._found:  # scanned once by the statement itself, before any user's code
             return self._touched[oid].scans > self._counts.get(oid, Touch()).scans + 1
         return oid not in self.versions or (oid in self.unread and self._is_read(oid))
@@ -301,25 +324,28 @@ class FilledShadows:
 
     def _is_read(self, oid: int) -> bool:
         before, now = self._counts.get(oid, Touch()), self._touched[oid]
+        if now.truncated and now.added > before.added:  # these rows are gone, and so is what forbade them
+            return True
         return now.scans > before.scans or now.replaced > before.replaced
 
     @property
     def left_out(self) -> bool:
         """Whether left-out data may forbid the changes: keys of other rows, referenced rows."""
-        return self.unchecked or not (self.unread | self._found.keys()).isdisjoint(self._touched)
+        missing = (self.unread | self._found.keys()) - self.emptied
+        return self.unchecked or not missing.isdisjoint(self._touched)
 
     def _may_forbid(self, oid: int) -> bool:
         """Whether new rows of the table are checked only when all is taken, for some constraint."""
         if oid not in self.versions:
             return False
         table = self.versions[oid].table
-        keyed = oid in self.unread or oid in self._found
+        keyed = oid not in self.emptied and (oid in self.unread or oid in self._found)
         return bool((keyed and (table.keys or table.computed_keys)) or (self.unchecked and table.foreign_keys))
 
     @property
     def hides_errors(self) -> bool:
         """The statement has failed: whether left-out data could have raised another error first."""
-        return any(self._may_forbid(oid) and self._since(oid) != (0, 0) for oid in self._touched)
+        return any(self._may_forbid(oid) and self._is_changed(oid) for oid in self._touched)
 
     @property
     def is_doubtful(self) -> bool:
@@ -328,6 +354,8 @@ class FilledShadows:
 
     def _is_doubtful(self, oid: int) -> bool:
         """`is_doubtful` for one table: rows that were undone since, or are referenced only by now."""
+        if self._touched[oid].truncated:
+            return self._fresh.get(oid, 0) > 0
         added, replaced = self._since(oid)
         parents = (key.parent for key in self.versions[oid].table.foreign_keys if self.unchecked)
         if (added or replaced) and any(each in self._touched and self._since(each) != (0, 0) for each in parents):
@@ -350,8 +378,9 @@ class FilledShadows:
         session, backend = self._session, self._session.backend
         made_now = [oid for oid, each in self._touched.items() if oid not in self.versions and each.made]
         known = await versions(session, [*self.versions, *made_now])
-        changed = [oid for oid in self._touched if oid in known and self._since(oid) != (0, 0)]
-        appended = {oid for oid in changed if self._since(oid)[1] == 0}
+        changed = [oid for oid in self._touched if oid in known and self._is_changed(oid)]
+        truncated = {oid for oid in changed if self._touched[oid].truncated}
+        appended = {oid for oid in changed if self._since(oid)[1] == 0} | truncated
         for oid in changed:
             version = self.versions.get(oid, known[oid])
             if version.row_count and version.table != known[oid].table:
@@ -369,7 +398,7 @@ class FilledShadows:
             Statement(_MAY_ACT, (self._sql, text_array(self.words))),
         )
         counted, acts, *results = await backend.run(*asked, *reads, *locks)
-        if counted.rows == self._beside.rows and acts.rows[0][0] == b"f":
+        if counted.rows == self._beside.rows and acts.rows[0][0] == b"f" and not truncated:
             await backend.run(FILLED.again)  # other sessions may fill these shadows before the transaction ends
         else:
             unfilled = catalog_calls.set_filled(filled=False), Statement(_SET, (*self._settings, ""))
@@ -385,7 +414,8 @@ class FilledShadows:
             session.gateway.store.undone_rows.left(oid, fresh.num_rows)
             seen = TableVersion(known[oid].table, version.snapshot_id, version.files)
             loaded = self._found.get(oid)
-            taken.append(Taken(seen, fresh, kept, locked, replaces=oid not in appended, loaded=loaded))
+            replaces, emptied = oid not in appended, oid in truncated
+            taken.append(Taken(seen, fresh, kept, locked, replaces=replaces, truncated=emptied, loaded=loaded))
         for oid in filled:
             table = self.versions[oid].table
             nothing = rows_of(table, [])
@@ -393,6 +423,9 @@ class FilledShadows:
             loaded = self._found.get(oid)
             taken.append(Taken(self.versions[oid], nothing, nothing, locked, is_changed=False, loaded=loaded))
         return taken
+
+    def _is_changed(self, oid: int) -> bool:
+        return self._touched[oid].truncated or self._since(oid) != (0, 0)
 
     def _since(self, oid: int) -> tuple[int, int]:
         """How many rows the statement has added to a shadow, and how many it has changed or deleted."""

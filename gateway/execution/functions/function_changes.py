@@ -64,7 +64,7 @@ async def take_changes(
             continue
         if (wrote := await _write(changing, each, loaded)) is None:
             return False
-        if wrote.result.data_files or wrote.result.delete_files:
+        if wrote.result.data_files or wrote.result.delete_files or wrote.truncates:
             written.append(wrote)
     try:
         await changing.wrote_together(written)
@@ -97,10 +97,10 @@ async def _write(changing: Changing, taken: Taken, loaded: Loaded) -> Written | 
     outcome = Outcome([], "", taken.fresh, taken.kept, taken.locked)
     replaced = await gone(table, loaded, taken.kept) if taken.replaces else {}
     if not replaced and not taken.fresh.num_rows:
-        return Written(version, WriteResult(), None, updates=False)
+        return Written(version, WriteResult(), None, updates=False, truncates=taken.truncated)
     result = await asyncio.to_thread(replace_rows, path, version, replaced, [taken.fresh])
     if not replaced:
-        return Written(version, result, None, updates=False)
+        return Written(version, result, None, updates=False, truncates=taken.truncated)
     sources = await asyncio.to_thread(paired, table, loaded, outcome)
     strength = await asyncio.to_thread(strength_of, table, loaded, outcome)
     if not await changing.claim(result, version, strength, sources=sources):

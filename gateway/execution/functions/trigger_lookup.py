@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.schema.triggers import FIRED, Event, fired_from_json
 from gateway.backend.connection import Statement
+from gateway.statement.implicit_functions import runs_functions
+from gateway.statement.range_variable import resolve
 from planner.plans.routes import Route, command
 from planner.tree.nodes import Node, walk
 
@@ -26,6 +28,7 @@ _EVENTS: Final[Mapping[Route, Event]] = {
     Route.DELETE: Event.DELETE,
     Route.MERGE: Event.INSERT | Event.UPDATE | Event.DELETE,
 }
+_UNREADING: Final = (Event.INSERT, Event.TRUNCATE)
 _DO_UPDATE: Final = 2  # OnConflictAction of nodes.h
 _VIEW: Final = "v"
 
@@ -38,7 +41,19 @@ async def fires(session: SessionContext, analysis: Analysis, routed: Routed) -> 
     if changes_view(routed):
         return True
     fired = await fired_triggers(session, analysis)
-    return any(fired.get(oid, 0) & event for oid, event, _ in changes)
+    if any(fired.get(oid, 0) & event for oid, event, _ in changes):
+        return True
+    return routed.route is Route.TRUNCATE and await _fires_beside(session, routed)
+
+
+async def _fires_beside(session: SessionContext, routed: Routed) -> bool:
+    """Whether a TRUNCATE of lake tables is also of temporary ones that have triggers."""
+    assert routed.query is not None
+    named = routed.query.utilityStmt.relations
+    if len(named) == len(routed.lake):
+        return False
+    beside = [oid for each in named if (oid := await resolve(session, each)) and oid not in routed.lake]
+    return await runs_functions(session, beside)
 
 
 async def fired_triggers(session: SessionContext, analysis: Analysis) -> Mapping[int, Event]:
@@ -57,6 +72,8 @@ def _changes(routed: Routed) -> Iterator[tuple[int, Event, bool]]:
         return
     if routed.route is Route.COPY and query.utilityStmt.is_from:
         yield routed.lake[0], Event.INSERT, False
+    elif routed.route is Route.TRUNCATE:
+        yield from ((oid, Event.TRUNCATE, False) for oid in routed.lake)
     elif routed.route is Route.WITH_CHANGES:
         for node in walk(query):
             if node.type == "QUERY" and node.resultRelation:
@@ -84,7 +101,7 @@ def targets(routed: Routed) -> set[int]:
 
 
 def needs_rows(routed: Routed) -> set[int]:
-    """Of the changed tables, those whose existing rows are read: all but those that only get new rows."""
+    """Of the changed tables, those whose existing rows are read: all but those that only get new rows or lose all."""
     query = routed.query
     conflict = query is not None and query.type == "QUERY" and query.onConflict is not None
-    return {oid for oid, event, is_view in _changes(routed) if conflict or (event != Event.INSERT and not is_view)}
+    return {oid for oid, event, is_view in _changes(routed) if conflict or (event not in _UNREADING and not is_view)}

@@ -39,7 +39,7 @@ _HINT: Final = (
 
 
 class TriggeredPortal(GuardedPortal):
-    """INSERT, UPDATE, DELETE, MERGE, and WITH that changes rows."""
+    """INSERT, UPDATE, DELETE, MERGE, and WITH that changes rows; TRUNCATE and COPY in subclasses."""
 
     leaves_unread = True
 
@@ -70,6 +70,8 @@ class TriggeredPortal(GuardedPortal):
             before = touches(known)
         shadows = FilledShadows(session, self.analysis.sql, number, before)
         changed, read = targets(self.routed), self._read(query)
+        if self.routed.route is Route.TRUNCATE:
+            shadows.exclusive |= changed
         texts, by_statement = await trigger_texts(session, changed)
         if not by_statement:
             await self._find_keys(query, shadows)

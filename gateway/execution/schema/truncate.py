@@ -62,7 +62,7 @@ class TruncatePortal(StatementPortal):
             truncate = partial(self._truncate, locks=not defers)
             truncated, closure = await patiently(self.session.backend, truncate, partial(check, self.session))
             try:
-                for oid in self.routed.lake:
+                for oid in closure:
                     await used(self.session, oid, self.analysis.mark, changing.mark, read=False)
             except SchemaChangedError:
                 await run(*TRIAL.undo)
