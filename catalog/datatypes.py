@@ -171,6 +171,8 @@ def lake_form(type_oid: int, typmod: int) -> LakeForm:
     row = ENUMERATION if is_enumeration(type_oid) else BY_OID.get(type_oid)
     if type_oid == CARRIED:
         row = CARRIED_TYPE
+    if type_oid == TID:  # of temporary tables' columns alone: those of lake tables are carried
+        return LakeForm("int64", "BIGINT")
     if row is None:
         raise unsupported(f"a column of the type with OID {type_oid}")
     return LakeForm(row.ducklake, row.spark)

@@ -15,6 +15,8 @@ from decimal import Decimal
 from typing import Final, Literal, TypeAlias, get_args
 from uuid import UUID
 
+import pyarrow as pa
+
 from catalog.model import Sidecar, Table, TableVersion
 
 Value: TypeAlias = bool | int | float | Decimal | str | bytes | date | datetime | time | UUID
@@ -89,11 +91,20 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class BoundScan:
-    """A scan of the table at one snapshot, with the sidecars that it may use, by index and data file."""
+    """A scan of the table at one snapshot, with the sidecars that it may use, by index and data file.
+
+    `rows` are those of a table outside of the lake, `c<attnum>` in lake form.
+    """
 
     scan: Scan
     version: TableVersion
     sidecars: Mapping[tuple[int, int], Sidecar] = field(default_factory=dict)
+    rows: pa.Table | None = None
+
+    @property
+    def row_count(self) -> int:
+        """The number of rows that the scan has at most."""
+        return self.version.row_count if self.rows is None else int(self.rows.num_rows)
 
 
 @dataclass(frozen=True, slots=True)

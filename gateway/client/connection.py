@@ -12,7 +12,7 @@ from gateway.client.loop_turns import LoopTurns
 from gateway.client.message_thread import aside
 from gateway.client.response_encoding import Copies, Described, Piece, Relayed, ResponseEncoding
 from gateway.wire.framing import LARGE_BYTES, Frame, FrameReader
-from gateway.wire.messages.backend import ErrorResponse, FieldDescription, NoticeResponse
+from gateway.wire.messages.backend import CommandComplete, ErrorResponse, FieldDescription, NoticeResponse
 from gateway.wire.messages.layout import Message
 
 _READ_BYTES: Final = 1 << 17
@@ -45,6 +45,8 @@ class Client:
         self._outgoing: ResponseEncoding | None = None
         self._pieces: list[Piece] = []
         self._converting = False
+        # Set while a CommandComplete waits for the end of its transaction; then what came, encoded.
+        self._awaiting: list[bytes] | None = None
         writer.transport.set_write_buffer_limits(high=_WRITE_BYTES_MAX)
 
     @property
@@ -173,7 +175,27 @@ class Client:
 
     def send(self, *messages: Message) -> None:
         """Queue messages."""
+        if self._awaiting is not None and messages and isinstance(messages[-1], CommandComplete):
+            self._awaiting.append(messages[-1].encode())
+            messages = messages[:-1]
         self.write(b"".join(message.encode() for message in messages))
+
+    def await_commit(self) -> None:
+        """From now on, keep the CommandComplete that comes until the transaction has ended."""
+        self._awaiting = []
+
+    def keep_tag(self, data: bytes) -> bool:
+        """Whether a relayed CommandComplete is kept."""
+        if self._awaiting is None:
+            return False
+        self._awaiting.append(data)
+        return True
+
+    def committed(self, *, good: bool) -> None:
+        """The transaction has ended: queue the CommandComplete that was kept if it has committed."""
+        kept, self._awaiting = self._awaiting, None
+        if kept and good:
+            self.write(b"".join(kept))
 
     def send_aside(self, notice: NoticeResponse) -> None:
         """Queue a notice outside of the answer: the statement may still be executed again afterwards."""

@@ -22,7 +22,7 @@ from gateway.execution.dispatch import open_portal
 from gateway.node.gateway_context import GatewayContext
 from gateway.protocol.named import BoundPortal, PreparedStatement, PreparedStatements
 from gateway.protocol.schema_retry import must_be_alike, run_retrying
-from gateway.protocol.simple_query import IN_BLOCKS_ONLY, in_blocks_only, no_transaction
+from gateway.protocol.simple_query import IN_BLOCKS_ONLY, in_blocks_only, warn_no_transaction
 from gateway.session import as_of
 from gateway.session.backend_abort import fail, give_locks_back, leave_window
 from gateway.session.cancel_listener import check
@@ -381,7 +381,7 @@ class ExtendedQuery(SessionContext):
         if implicit and command is TransactionCommand.BEGIN:
             hidden = SqlState.ACTIVE_SQL_TRANSACTION  # a block of the gateway becomes the client's
         elif implicit and command in {TransactionCommand.COMMIT, TransactionCommand.ROLLBACK}:
-            self.client.send(no_transaction())
+            await warn_no_transaction(self)
         self._relay(frame)
         if await self._settle(hidden):
             await self._end_implicit_transaction()

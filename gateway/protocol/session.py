@@ -157,9 +157,11 @@ class Session(ExtendedQuery):
             raise BackendLostError(said) from fault
         if kind is frontend.Query or kind is frontend.FunctionCall:
             await self._leave_window()
+            good = True
             if not (self.pipelining and self.transaction.open):  # PostgreSQL's implicit block lasts until Sync
                 self.pipelining = False
-                await self._end_own_block()
+                good = await self._end_own_block()
+            self.client.committed(good=good)
             self.ends_with_statement = self.unsynced = self._holds_portal = False
             if self.backend.status != b"T":
                 await self._close_portals()
@@ -168,13 +170,13 @@ class Session(ExtendedQuery):
             self._ready()
         self.answering = False
 
-    async def _end_own_block(self) -> None:
-        """Commit or roll back a block that the gateway began; an error of COMMIT is sent."""
+    async def _end_own_block(self) -> bool:
+        """Commit or roll back a block that the gateway began. An error of COMMIT is sent: False."""
         if not self.transaction.implicit:
-            return
+            return True
         if not self.transaction.open:
             await self.transaction.roll_back()
-            return
+            return True
         try:
             await self.transaction.commit()
         except BackendLostError:
@@ -182,6 +184,8 @@ class Session(ExtendedQuery):
         except SluiceError as error:
             self.machine.sent(ErrorResponse)
             await self.client.say_error(error)
+            return False
+        return True
 
     def _ready(self) -> None:
         if self.backend.status == b"I":

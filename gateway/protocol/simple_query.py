@@ -29,7 +29,7 @@ from gateway.statement.passthrough_command import Preparing, passthrough_command
 from gateway.statement.portal import Binding, Portal
 from gateway.statement.reset_all import relay_reset_all
 from gateway.statement.routing import route
-from gateway.statement.unlogged import logged, tell
+from gateway.statement.unlogged import CLIENT_MIN_MESSAGES, logged, tell
 from gateway.transaction.read_only_block import exports_snapshot
 from gateway.wire.framing import HEADER, HEADER_BYTES, LARGE_BYTES, Frame
 from gateway.wire.messages import frontend
@@ -99,6 +99,8 @@ async def answer(session: SessionContext, frame: Frame) -> None:
         await _check_syntax(session, frame)
     for number, statement in enumerate(statements, 1):
         session.ends_with_statement = number == len(statements) and not (alone and session.pipelining)
+        if not alone and number == len(statements):
+            session.client.await_commit()  # an error of COMMIT comes in place of the last CommandComplete
         if alone:  # byte for byte, with comments and spaces around it
             sent = Sent(frame.data, 0, text[statement.offset :])
         else:
@@ -251,7 +253,7 @@ async def _command(session: SessionContext, command: TransactionCommand, sent: S
     if command in _SETTING and not alone:
         await transaction.begin()
     if command in (TransactionCommand.COMMIT, TransactionCommand.ROLLBACK) and transaction.implicit:
-        session.client.send(no_transaction())
+        await warn_no_transaction(session)
     await transaction.before(command)
     if command is TransactionCommand.COMMIT:
         await transaction.prepare_client_commit()
@@ -267,7 +269,10 @@ def in_blocks_only(command: TransactionCommand) -> SluiceError:
     return SluiceError(SqlState.NO_ACTIVE_SQL_TRANSACTION, f"{command.value} can only be used in transaction blocks")
 
 
-def no_transaction() -> NoticeResponse:
-    """PostgreSQL's warning for COMMIT or ROLLBACK outside of a transaction block."""
+async def warn_no_transaction(session: SessionContext) -> None:
+    """Send PostgreSQL's warning for COMMIT or ROLLBACK outside of a transaction block, if the client wants warnings."""
+    [level] = await session.backend.run(CLIENT_MIN_MESSAGES, sync=session.simple)
+    if level.rows[0][0] == b"error":
+        return
     fields = {"S": "WARNING", "V": "WARNING", "C": SqlState.NO_ACTIVE_SQL_TRANSACTION.value}
-    return NoticeResponse((*fields.items(), ("M", "there is no transaction in progress")))
+    session.client.send(NoticeResponse((*fields.items(), ("M", "there is no transaction in progress"))))

@@ -47,11 +47,11 @@ class HeldAnswers(StandIn):
         data, self._waiting = self._waiting, bytearray()
         await self._kept.keep(memoryview(data))
 
-    async def release(self) -> None:
-        """Send everything, in order."""
+    async def release(self, *, whole: bool = True) -> None:
+        """Send everything, in order; without CommandComplete if not `whole`."""
         await self._keep()
         await self._kept.give(self._client)
-        if self._end is not None:
+        if whole and self._end is not None:
             self._client.send(self._end)
 
     async def close(self) -> None:

@@ -225,7 +225,8 @@ class SessionContext:
         if frame.type == ParameterStatus.type:
             return
         self.machine.sent(BACKEND[frame.type])
-        await self.client.relay_whole(frame.data)
+        if frame.type != CommandComplete.type or not self.client.keep_tag(frame.data):
+            await self.client.relay_whole(frame.data)
         if frame.type in (CopyInResponse.type, CommandComplete.type):
             self.copy.begin()
             await self.client.drain()

@@ -17,7 +17,7 @@ from planner.syntax.unlogged import as_logged
 if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
 
-_LEVEL: Final = Statement("SHOW client_min_messages")
+CLIENT_MIN_MESSAGES: Final = Statement("SHOW client_min_messages")
 _QUIET: Final = frozenset({b"warning", b"error"})
 _TEXT: Final = "a table is never UNLOGGED here: it is an ordinary one, which a crash does not empty"
 _NOTICE: Final = NoticeResponse((("S", "NOTICE"), ("V", "NOTICE"), ("C", "00000"), ("M", _TEXT)))
@@ -48,6 +48,6 @@ async def read_logged(
 
 async def tell(session: SessionContext) -> None:
     """Tell the client that the table is logged. The backend must be able to answer."""
-    [level] = await session.backend.run(_LEVEL, sync=session.simple)
+    [level] = await session.backend.run(CLIENT_MIN_MESSAGES, sync=session.simple)
     if level.rows[0][0] not in _QUIET:
         session.client.send(_NOTICE)

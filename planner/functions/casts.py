@@ -30,7 +30,7 @@ from catalog.datatypes import (
 from catalog.errors import SluiceError, unsupported
 from planner.functions.call import Call, Row, row
 from planner.functions.comparison import is_infinity, midnight
-from planner.functions.tids import tid_text
+from planner.functions.tids import tid_of_text, tid_text
 from planner.spark import numerics
 from planner.spark.builders import (
     Expression,
@@ -165,6 +165,8 @@ def through_text(value: Value, type_oid: int, session: SessionValues) -> Value:
         return Value(on(value.sql, _parsed_numeric), NUMERIC, -1, Decimal(0, 0, None))
     if type_oid == BOOL:
         return Value(on(value.sql, _parsed_boolean), type_oid)
+    if type_oid == TID:
+        return Value(on(value.sql, tid_of_text), type_oid)
     raise unsupported(f"a cast from text to the type with OID {type_oid}")
 
 

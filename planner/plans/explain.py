@@ -26,7 +26,8 @@ _NAMING: Final = ("Node Type", "Operation", "Schema", "Relation Name", "Index Na
 class Reads:
     """What a scan reads of its table: the number of files, and their `rows`.
 
-    With an `index`: the rows that it has found, and how many row groups of the files have them.
+    With an `index`: the rows that it has found, and how many row groups of the files have them. The rows of a temporary
+    table `are_handed` to Spark.
     """
 
     table: Table
@@ -36,6 +37,7 @@ class Reads:
     rows: int = 0
     groups_read: int = 0
     groups_skipped: int = 0
+    are_handed: bool = False
 
 
 def spark_plan(route: Route, query: SparkQuery, reads: Mapping[str, Reads], physical: str) -> Plan:
@@ -44,12 +46,12 @@ def spark_plan(route: Route, query: SparkQuery, reads: Mapping[str, Reads], phys
     for scan in query.scans:
         read = reads[scan.name]
         table = read.table
-        found = _scan("Lake Scan" if read.index is None else "Index Scan", table)
+        found = _scan("Temporary Rows" if read.are_handed else "Index Scan" if read.index else "Lake Scan", table)
         if read.index is not None:
             found["Index Name"] = read.index.name
             found |= _key_filter(scan, read.index)
         found |= _file_filter(scan, table)
-        found |= _counts(read)
+        found |= {"Rows Handed": read.rows} if read.are_handed else _counts(read)
         scans.append(found | ({} if scan.restricted else estimates.of_scan(Scanned(table, read.rows))))
     plan = _top("Spark", route)
     if scans:

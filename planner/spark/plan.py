@@ -200,7 +200,8 @@ class Context:
     `tables` are the lake's tables by their shadow's OID. `generated` gives, by table OID and attnum, the node text
     (pg_attrdef.adbin) of each GENERATED ALWAYS AS … STORED column; only changes need it. `locked` gives, by the
     identity of a locking subquery's node, the locked rows: the place of each in the tables that it joins. `current` is
-    the row of WHERE CURRENT OF. `domain_names` are the session's spellings of domains that have rules.
+    the row of WHERE CURRENT OF. `domain_names` are the session's spellings of domains that have rules. `handed` are
+    tables outside of the lake whose rows Spark is given, by OID.
     """
 
     builtins: Builtins
@@ -211,3 +212,4 @@ class Context:
     locked: Mapping[int, Sequence[Sequence[Place]]] = field(default_factory=dict)
     current: Place = None
     domain_names: Mapping[int, str] = field(default_factory=dict)
+    handed: Mapping[int, Table] = field(default_factory=dict)

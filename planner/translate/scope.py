@@ -43,6 +43,7 @@ class ScanBuilder:
     name: str
     alias: str
     table: Table
+    is_handed: bool = False
     needs_position: bool = False
     needs_number: bool = False
     locked: bool = False
@@ -54,6 +55,9 @@ class ScanBuilder:
 
     def finished(self) -> Scan:
         from planner.translate import index_matching  # noqa: PLC0415
+
+        if self.is_handed and (self.needs_position or self.needs_number):
+            raise unsupported("the place of a temporary table's row together with lake tables")
 
         return Scan(
             self.name,
@@ -105,10 +109,11 @@ class Statement:
         return f"{prefix}{self._count}"
 
     def scan(self, table_oid: int) -> ScanBuilder:
-        table = self.context.tables.get(table_oid)
+        table = self.context.tables.get(table_oid) or self.context.handed.get(table_oid)
         if table is None:
             raise unsupported("reading a relation outside the lake together with lake tables")
-        builder = ScanBuilder(f"scan_{len(self.scans) + 1}", self.fresh("r"), table)
+        is_handed = table_oid not in self.context.tables
+        builder = ScanBuilder(f"scan_{len(self.scans) + 1}", self.fresh("r"), table, is_handed=is_handed)
         self.scans.append(builder)
         return builder
 

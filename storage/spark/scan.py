@@ -94,6 +94,8 @@ class ScanViews:
     def acquire(self, bound: BoundScan) -> View:
         """Return the scan's view, created if missing. It stays until it is released as often."""
         scan, version = bound.scan, bound.version
+        if bound.rows is not None:
+            return self._given(bound, bound.rows)
         found = look_up(self._data_path, bound)
         files = found.whole
         if found.rows:
@@ -171,12 +173,20 @@ class ScanViews:
             relation = _Relation(self._jvm, self._data_path, bound)
             names = [*(column_name(column.attnum) for column in columns), *_shown(scan)]
             frame = frame.unionAll(relation.of(whole).selectExpr(_seq(self._jvm, names)))
+        return self._unshared(frame, None if whole else count)
+
+    def _given(self, bound: BoundScan, rows: pa.Table) -> View:
+        """Return a view over rows of a table outside of the lake; it is not shared."""
+        fields = [spark_field(column_name(column.attnum), column) for column in bound.version.table.columns]
+        return self._unshared(local_frame(self._jvm, [in_nanoseconds(rows)], fields), rows.num_rows)
+
+    def _unshared(self, frame: JavaObject, row_count: int | None) -> View:
         name = f"scan_{next(self._numbers)}"
         frame.createGlobalTempView(name)
         with self._lock:
             self._in_use[name] = 1
             self._dropped.add(name)
-        return View(name, None if whole else count)
+        return View(name, row_count)
 
     def release(self, name: str) -> None:
         """Release the view: the statement that acquired it has been analysed."""

@@ -51,7 +51,7 @@ def weight_of(query: RunnableQuery, row_counts: list[int | None]) -> Weight:
     """Return the weight. `row_counts`: for each scan, the number of rows handed to Spark; None if it reads files."""
     if _is_light(query, row_counts):
         return Weight.LIGHT
-    rows = sum(bound.version.row_count for bound in query.scans)
+    rows = sum(bound.row_count for bound in query.scans)
     return Weight.LONG if len(query.sql) >= _LONG_FROM and rows <= _LONG_ROWS_MAX else Weight.USUAL
 
 

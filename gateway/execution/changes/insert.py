@@ -84,7 +84,7 @@ class InsertRowsPortal(StatementPortal):
             if self.binding.raw_query is None:
                 self.announce()
             await kept.give(session.client)
-            await changing.finish()
+            await changing.finish(tag)
         session.client.send(CommandComplete(tag))
 
     def limit_time(self, seconds: float | None) -> None:
@@ -123,11 +123,20 @@ class InsertRowsPortal(StatementPortal):
             await session.backend.run(*REPEATED.undo)
             return False
         session.ends_with_statement = ends
-        await changing.finish()
-        self.repetitions.answered = True
-        await kept.give(session.client)
-        session.client.send(CommandComplete(tag))
+        try:
+            await changing.finish()
+        except (BackendLostError, SchemaChangedError):
+            raise
+        except SluiceError:
+            await self._answer_repeated(kept, tag)  # PostgreSQL commits at Sync
+            raise
+        await self._answer_repeated(kept, tag)
         return True
+
+    async def _answer_repeated(self, kept: ResponseSpool, tag: str) -> None:
+        self.repetitions.answered = True
+        await kept.give(self.session.client)
+        self.session.client.send(CommandComplete(tag))
 
     async def _make_repeated(self, changing: Changing, target: int, kept: ResponseSpool) -> str | None:
         """The tag of the last execution; earlier answers are kept. None if a row may need an earlier one."""

@@ -18,6 +18,7 @@ from gateway.execution.changes.postgres_insert import Made, computed_insert, wha
 from gateway.execution.changes.row_changes import Changing
 from gateway.execution.reading.failing_row import telling_row
 from gateway.execution.reading.handed_rows import Placed, not_computed, placed
+from gateway.execution.reading.handed_tables import with_temporary_tables
 from gateway.execution.reading.plan_context import Reading, read, runnable
 from gateway.execution.reading.select import RowSender
 from gateway.execution.shadow.function_guard import relay_rows, send_statement
@@ -87,8 +88,9 @@ class InsertQueryPortal(StatementPortal):
                 self.announce()
                 sender = RowSender(session, self.columns, reading)
                 await self._return(sender, returning, TableVersion(version.table, 0, result.data_files), reading)
-            await changing.finish()
-        session.client.send(CommandComplete(f"INSERT 0 {result.row_count}"))
+            tag = f"INSERT 0 {result.row_count}"
+            await changing.finish(tag)
+        session.client.send(CommandComplete(tag))
 
     async def _computed_first(
         self, changing: Changing, version: TableVersion, reading: Reading, kept: TableRules
@@ -132,7 +134,7 @@ class InsertQueryPortal(StatementPortal):
         if self.binding.raw_query is None:
             self.announce()
         await made.answers.give(self.session.client)
-        await changing.finish()
+        await changing.finish(made.tag)
         self.session.client.send(CommandComplete(made.tag))
 
     async def _return(
@@ -163,6 +165,7 @@ async def insert_rows(
 ) -> tuple[WriteResult, ReturningPlan | None]:
     """Write the rows of an analysed INSERT … SELECT into the table, after checking all of its rules."""
     table = version.table
+    reading = await with_temporary_tables(session, query, reading)
     context = with_rules(reading.context, table, kept)
     plan = await offloaded(session, reading.size, plan_insert, query, context)
     numbered = [sequence.attnum for sequence in plan.sequences]

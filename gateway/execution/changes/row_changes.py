@@ -36,6 +36,7 @@ from gateway.session.pending_constraints import note_pending
 from gateway.session.session_context import SessionContext
 from gateway.session.session_timeouts import STATEMENT_TIMEOUT
 from gateway.transaction.enlistment import SchemaChangedError
+from gateway.wire.messages.backend import CommandComplete
 from storage.spark.write import WriteResult
 
 # A client's timeouts limit the Sluice statement; they must not end its idle backend meanwhile.
@@ -248,11 +249,13 @@ class Changing:
         """Add a change without files of its own."""
         self._changes.append(change)
 
-    async def finish(self) -> None:
-        """Stage everything; a gateway's transaction that ends with this statement is committed."""
+    async def finish(self, tag: str | None = None) -> None:
+        """Stage everything; a gateway's transaction that ends with this statement is committed. `tag` is that of a
+        statement whose answer lacks nothing else.
+        """
         check(self.session)
         if self._transaction.implicit and self.session.ends_with_statement:
-            await self._transaction.commit(*self._changes)
+            await commit_with(self.session, tag, *self._changes)
             return
         await self._transaction.stage(*self._changes)
         await self._restore_timeout()
@@ -271,6 +274,21 @@ class Changing:
             await self._transaction.roll_back()
         elif isinstance(error, SchemaChangedError) and self._transaction.open:
             await self._restore_timeout()
+
+
+async def commit_with(session: SessionContext, tag: str | None, *changes: RowChange) -> None:
+    """Stage `changes`, and commit the gateway's transaction of one statement.
+
+    In the extended protocol PostgreSQL commits at Sync: an error of COMMIT follows the statement's `tag`.
+    """
+    try:
+        await session.transaction.commit(*changes)
+    except (BackendLostError, SchemaChangedError):
+        raise
+    except SluiceError:
+        if tag is not None and not session.simple:
+            session.client.send(CommandComplete(tag))
+        raise
 
 
 def row_change(result: WriteResult, version: TableVersion) -> RowChange:

@@ -243,7 +243,7 @@ async def conclude(
     assigned = every if result.positions and updates else None
     await changing.wrote(result, version, assigned, sources=known, mixed=deletes)
     await portal.pass_on(outcome.answers)
-    await changing.finish()
+    await changing.finish(outcome.tag)
     portal.session.client.send(CommandComplete(outcome.tag))
 
 

@@ -22,6 +22,7 @@ from gateway.execution.changes.postgres_update_delete import computed_change, pl
 from gateway.execution.changes.row_changes import Changing
 from gateway.execution.locks.row_locks import ROWS_MAX, strength_of
 from gateway.execution.reading.failing_row import telling_row
+from gateway.execution.reading.handed_tables import with_temporary_tables
 from gateway.execution.reading.plan_context import Reading, planned, read, runnable
 from gateway.execution.reading.select import RowSender
 from gateway.session.cancel_listener import attending
@@ -63,7 +64,8 @@ class _ChangePortal(StatementPortal):
                 changed = await placed_change(session, query, version, reading, self.binding)
                 if changed is None:
                     try:
-                        result, assigned = await self._write(reading, version)
+                        handed = await with_temporary_tables(session, query, reading)
+                        result, assigned = await self._write(handed, version)
                     except SluiceError as refusal:
                         # The backend's cursor is on no row.
                         if refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED or current_of(query) is not None:
@@ -83,8 +85,9 @@ class _ChangePortal(StatementPortal):
                 sender = RowSender(session, self.columns, reading)
                 for batch in result.returning:
                     await sender.send(batch)
-            await changing.finish()
-        session.client.send(CommandComplete(tag or f"{self.word} {result.row_count}"))
+            tag = tag or f"{self.word} {result.row_count}"
+            await changing.finish(tag)
+        session.client.send(CommandComplete(tag))
 
     @abstractmethod
     async def _write(self, reading: Reading, version: TableVersion) -> tuple[WriteResult, Collection[int] | None]:

@@ -32,6 +32,7 @@ from gateway.session.statement_analysis import analysed
 from gateway.session.visibility import use, versions
 from gateway.statement.portal import Binding, Portal, StatementPortal
 from gateway.statement.routing import route
+from gateway.transaction.enlistment import SchemaChangedError
 from gateway.transaction.transaction import Isolation, Parts
 from gateway.wire.framing import Frame
 from gateway.wire.messages import frontend
@@ -95,7 +96,13 @@ class WithChangesPortal(StatementPortal):
             dropped = [Statement(f"DROP TABLE pg_temp.{name}") for name in self.tables]
             await session.backend.run(*dropped, WITH.release)
             if transaction.implicit and ends:
-                await transaction.commit()
+                try:
+                    await transaction.commit()
+                except (BackendLostError, SchemaChangedError):
+                    raise
+                except SluiceError:
+                    await answers.release(whole=not session.simple)  # PostgreSQL has sent all before it commits
+                    raise
             await answers.release()
         finally:
             await answers.close()

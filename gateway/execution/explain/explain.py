@@ -22,6 +22,7 @@ from gateway.execution.changes.postgres_insert import what_is_read
 from gateway.execution.changes.postgres_update_delete import place_change
 from gateway.execution.reading.execute_prepared import executed_binding
 from gateway.execution.reading.handed_rows import Placed, not_computed, placed
+from gateway.execution.reading.handed_tables import with_temporary_tables
 from gateway.execution.reading.plan_context import Reading, planned, read, runnable
 from gateway.execution.reading.postgres_query import loads
 from gateway.execution.temporary.temporary_change import CHANGED, check_target
@@ -225,8 +226,9 @@ class ExplainPortal(StatementPortal):
         if cursor is not None:  # it may be on no row, or missing, because the statement is not executed here
             reading = replace(reading, context=replace(reading.context, current=(f"current of {cursor}", 0)))
         try:
-            query = discreet(await _query(self.session, routed, reading))
-            run = runnable(query, reading)
+            handed = await with_temporary_tables(self.session, routed.query, reading)
+            query = discreet(await _query(self.session, routed, handed))
+            run = runnable(query, handed)
         except SluiceError as refusal:
             if (
                 refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED
@@ -270,6 +272,8 @@ class ExplainPortal(StatementPortal):
 def _reads(data_path: str, bound: BoundScan) -> Reads:
     """The files that a scan reads. Blocking."""
     table, files = bound.version.table, bound.version.files
+    if bound.rows is not None:
+        return Reads(table, 0, 0, rows=bound.row_count, are_handed=True)
     found = look_up(data_path, bound)
     scanned = len(found.whole) + len(found.rows)
     if found.index is None:

@@ -18,7 +18,7 @@ from catalog.errors import SluiceError, SqlState, unsupported
 from gateway.backend.connection import BackendLostError, Result, Statement
 from gateway.backend.own_names import OWN
 from gateway.backend.savepoints import GUARDED
-from gateway.execution.changes.row_changes import Changing
+from gateway.execution.changes.row_changes import Changing, commit_with
 from gateway.execution.constraints.constraint_validation import meet, obligations
 from gateway.execution.functions.filled_shadows import TOUCHES, FilledShadows, Touch, too_large, touches
 from gateway.execution.functions.function_changes import MissedError, is_undecided, take_changes
@@ -88,7 +88,7 @@ class GuardedPortal(StatementPortal):
                 await self._meet_obligations()
                 await self._give(answers)
                 if transaction.implicit and self.session.ends_with_statement:
-                    await transaction.commit()
+                    await commit_with(self.session, tag)
         finally:
             answers.close()
         if shadows is not None:
@@ -199,7 +199,7 @@ class GuardedPortal(StatementPortal):
                     [now_open] = await self.session.backend.run(CURSORS)
                     for name, created, _ in _opened(Result(), now_open):
                         self.session.cursors.filled[name, created] = frozenset(wanted)
-                if is_done and await self._settled(shadows, answers, may_fail=conflicts == _CONFLICTS_MAX):
+                if is_done and await self._settled(shadows, answers, tag, may_fail=conflicts == _CONFLICTS_MAX):
                     return tag
                 conflicts += not unseen
             finally:
@@ -264,7 +264,7 @@ class GuardedPortal(StatementPortal):
         await send_statement(self.session, self.binding)
         return await relay_rows(self.session, answers)
 
-    async def _settled(self, shadows: FilledShadows, answers: ResponseSpool, *, may_fail: bool) -> bool:
+    async def _settled(self, shadows: FilledShadows, answers: ResponseSpool, tag: str, *, may_fail: bool) -> bool:
         """The statement has seen all that it used: take its changes. False if it must be executed again."""
         session, transaction = self.session, self.session.transaction
         taken = await shadows.take()
@@ -280,7 +280,7 @@ class GuardedPortal(StatementPortal):
             await shadows.keep()
             await self._give(answers)
             if transaction.implicit and session.ends_with_statement:
-                await transaction.commit()
+                await commit_with(session, tag)
             return True
         async with Changing(self, "a function", *changed) as changing:
             sql, left_out = self.analysis.sql, shadows.left_out
@@ -292,7 +292,7 @@ class GuardedPortal(StatementPortal):
                 return False
             await shadows.keep()
             await self._give(answers)
-            await changing.finish()
+            await changing.finish(tag)
         return True
 
     async def _give(self, answers: ResponseSpool) -> None:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
+import pyarrow as pa
+
 from catalog.errors import SluiceError, SqlState
 from catalog.model import Sidecar, Table, TableVersion
 from gateway.backend.analysis import SchemaMark
@@ -62,7 +64,7 @@ class Reading:
 
     `size` is that of the statement's tree and parameters, in characters. `sidecars` are those of the tables' indexes,
     by index and data file. `placing` is the answer for `gateway.statement.query_placement`. `past`: `versions` are of
-    an earlier snapshot.
+    an earlier snapshot. `handed` are rows of tables outside of the lake (`gateway.execution.reading.handed_tables`).
     """
 
     context: Context
@@ -73,6 +75,7 @@ class Reading:
     sidecars: Mapping[tuple[int, int], Sidecar] = field(default_factory=dict)
     placing: str = ""
     past: bool = False
+    handed: Mapping[int, pa.Table] = field(default_factory=dict)
 
 
 async def session_values(session: SessionContext) -> tuple[SessionValues, float | None]:
@@ -255,6 +258,9 @@ def runnable(
 
 def bound(scan: Scan, reading: Reading, other: TableVersion | None = None) -> BoundScan:
     """One scan bound to the table's version, or another."""
+    rows = reading.handed.get(scan.table_oid)
+    if rows is not None:
+        return BoundScan(scan, TableVersion(reading.context.handed[scan.table_oid], 0, ()), rows=rows)
     version = other or reading.versions.get(scan.table_oid)
     if version is None:
         raise SluiceError(SqlState.UNDEFINED_TABLE, "a table of this statement was dropped meanwhile")

@@ -14,6 +14,7 @@ import pyarrow as pa
 from catalog.errors import SluiceError, SqlState
 from gateway.backend.connection import Statement
 from gateway.execution.reading.handed_rows import Placed, not_computed, placed
+from gateway.execution.reading.handed_tables import with_temporary_tables
 from gateway.execution.reading.plan_context import Reading, planned, runnable
 from gateway.execution.reading.postgres_query import Computing, Locked
 from gateway.execution.reading.rows_to_write import taking
@@ -128,6 +129,7 @@ async def spark_rows(  # noqa: PLR0917
 ) -> RowStream:
     """`query_rows` for a query that Spark can compute; otherwise raises its refusal."""
     limit_time(reading.timeout)
+    reading = await with_temporary_tables(session, routed.query, reading)
     query = await planned(session, reading, plan, routed.query)
     stream = await session.gateway.engine.stream(runnable(query, reading), tag)
     try:

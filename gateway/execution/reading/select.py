@@ -12,6 +12,7 @@ from catalog.errors import SluiceError, SqlState
 from gateway.backend.statement_timeout import timed_out
 from gateway.execution.reading.carried_types import CarriedColumns
 from gateway.execution.reading.handed_rows import not_computed, placed
+from gateway.execution.reading.handed_tables import with_temporary_tables
 from gateway.execution.reading.plan_context import Reading, planned, read, runnable
 from gateway.execution.reading.postgres_query import Computing
 from gateway.session.cancel_listener import attending
@@ -42,6 +43,7 @@ async def stream_of(
 ) -> ResultStream:
     """Start a planned SELECT."""
     limit_time(reading.timeout)
+    reading = await with_temporary_tables(session, routed.query, reading)
     query = await planned(session, reading, carried.plan, routed.query)
     return await session.gateway.engine.stream(runnable(query, reading), session.tag)
 

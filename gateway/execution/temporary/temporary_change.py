@@ -2,8 +2,8 @@
 
 The temporary table is PostgreSQL's own. The client's statement runs at the session's backend, over copied rows
 (`gateway.execution.reading.postgres_query`). Its effect on the temporary table lasts, and the copies are removed
-(`gateway.execution.reading.volatile_effects`). Spark's rows of large tables are inserted as they come
-(`gateway.execution.temporary.temporary_insert`).
+(`gateway.execution.reading.volatile_effects`). Spark's rows, of large tables or with what copies of rows lack, are
+inserted as they come (`gateway.execution.temporary.temporary_insert`).
 
 User-defined functions of the temporary tables (triggers, defaults, CHECKs, indexes) could read any table, so tables
 with such functions are refused.
@@ -21,6 +21,7 @@ from gateway.execution.reading.postgres_query import Computing, is_small
 from gateway.execution.temporary.temporary_insert import inserted
 from gateway.statement.portal import StatementPortal
 from gateway.wire.messages.backend import CommandComplete
+from planner.plans.computable import is_computable
 
 if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
@@ -65,7 +66,8 @@ class TemporaryChangePortal(StatementPortal):
         await check_target(session, query)
         reading = await read(session, self.analysis, self.binding, self.routed.lake)
         self.limit_time(reading.timeout)
-        if not is_small(list(reading.versions.values())):
+        copies = is_computable(query, session.gateway.builtins, made_by_users=True)
+        if not copies or not is_small(list(reading.versions.values())):
             result = await inserted(session, self.analysis, self.routed, self.binding)
             if result is not None:
                 session.client.send(*result.notices, CommandComplete(result.tag))
