@@ -18,6 +18,7 @@ from typing import Final
 from catalog.errors import SluiceError, SqlState
 from catalog.postgres.backends import BackendId
 from gateway.backend.backend_encoding import TO_UTF8, back, switched
+from gateway.backend.cancel_request import send_cancel_request
 from gateway.backend.dsn import Address
 from gateway.backend.encoded_statement import CLOSES, encoded, encoded_parts, is_large
 from gateway.backend.error_context import without_own_context
@@ -482,22 +483,9 @@ class Backend:
     async def request_cancel(self) -> None:
         """Ask PostgreSQL to cancel this backend's statement, over a separate connection."""
         try:
-            await self._request_cancel()
+            await send_cancel_request(self.address, self.process_id, self.key)
         except OSError:
             raise BackendLostError(self._last_word) from None
-
-    async def _request_cancel(self) -> None:
-        if self.address.host.startswith("/"):
-            path = f"{self.address.host}/.s.PGSQL.{self.address.port}"
-            reader, writer = await asyncio.open_unix_connection(path)
-        else:
-            reader, writer = await asyncio.open_connection(self.address.host, self.address.port)
-        try:
-            writer.write(startup.CancelRequest(self.process_id, self.key).encode())
-            await writer.drain()
-            await reader.read(1)
-        finally:
-            writer.close()
 
 
 def _schema_change(frame: Frame) -> int | None:

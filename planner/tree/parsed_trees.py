@@ -7,7 +7,7 @@ The text alone determines a tree, and trees are immutable, so an entry is never 
 from __future__ import annotations
 
 from threading import Lock
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from cachetools import LRUCache
 
@@ -19,7 +19,13 @@ _CHARACTERS_MAX: Final = 1 << 20
 # Longer texts are not cached: they are rare, and would evict many.
 _LENGTH_MAX: Final = 1 << 15
 
-_kept: Final = LRUCache[str, Any](_CHARACTERS_MAX, getsizeof=len)
+
+class _Kept(NamedTuple):
+    tree: Any
+    length: int  # of its text
+
+
+_kept: Final = LRUCache[str, _Kept](_CHARACTERS_MAX, getsizeof=lambda kept: kept.length)
 _lock: Final = Lock()
 
 
@@ -30,7 +36,7 @@ def parsed(text: str) -> Any:
     with _lock:
         found = _kept.get(text)
     if found is None:
-        found = parse(text)
+        found = _Kept(parse(text), len(text))
         with _lock:
             _kept[text] = found
-    return found
+    return found.tree
