@@ -266,7 +266,7 @@ class Transaction:
         if not (self.written or self._staged or self._validations or changes):
             await self.enlistment.decide_reading()
             return
-        await file_syncs.done(self._gateway.data_path, self.written)
+        await file_syncs.done(self.written)
         for each in [each for found in self._validations.values() for each in found]:
             if each.before is not None:
                 await self.stage(*changes)

@@ -16,31 +16,31 @@ _THREADS: Final = 4
 
 
 class FileSyncs:
-    """The pending syncs, by data path and path. Safe in threads."""
+    """The pending syncs by their files' paths below the data path, which no two files share. Safe in threads."""
 
     def __init__(self) -> None:
-        self._pending: dict[tuple[str, str], Future[None]] = {}
+        self._pending: dict[str, Future[None]] = {}
         self._lock = Lock()
         self._threads = ThreadPoolExecutor(_THREADS, "file-sync")
 
-    def begin(self, data_path: str, paths: Iterable[str], sync: Callable[[], None]) -> None:
+    def begin(self, paths: Iterable[str], sync: Callable[[], None]) -> None:
         """Run `sync`, which makes these files survive a loss of power, in a thread."""
         future = self._threads.submit(sync)
         with self._lock:
-            self._pending.update(((data_path, path.lstrip("/")), future) for path in paths)
+            self._pending.update((path.lstrip("/"), future) for path in paths)
 
-    def taken(self, data_path: str, paths: Iterable[str]) -> set[Future[None]]:
+    def taken(self, paths: Iterable[str]) -> set[Future[None]]:
         """Return the syncs of these files, which are pending no more; the caller waits for each.
 
         A file without one is synced already, or on an object store.
         """
         with self._lock:
-            found = {self._pending.pop((data_path, path.lstrip("/")), None) for path in paths}
+            found = {self._pending.pop(path.lstrip("/"), None) for path in paths}
         return {each for each in found if each is not None}
 
-    async def done(self, data_path: str, paths: Iterable[str]) -> None:
+    async def done(self, paths: Iterable[str]) -> None:
         """Wait for the syncs of these files. Raises what a sync has raised: 53100, 58030."""
-        for each in self.taken(data_path, paths):
+        for each in self.taken(paths):
             await asyncio.wrap_future(each)
 
 

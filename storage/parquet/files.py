@@ -106,11 +106,11 @@ class LakeFiles:
     def sync_later(self, paths: Sequence[str]) -> None:
         """Begin to `sync`. COMMIT waits for it (`storage.parquet.file_syncs`)."""
         if self.local and paths:
-            file_syncs.begin(self.data_path, paths, partial(self.sync, paths))
+            file_syncs.begin(paths, partial(self.sync, paths))
 
     def remove(self, paths: Collection[str]) -> None:
         """Delete files; a missing one is no error."""
-        wait(file_syncs.taken(self.data_path, paths))
+        wait(file_syncs.taken(paths))
         for path in paths:
             with self._guard(path):
                 if self._system.get_file_info(self.full_path(path)).type is not pafs.FileType.NotFound:
