@@ -1,7 +1,7 @@
 -- Updates of the gateways' cached tables: each reads only what has changed since.
 
--- The changes of a table since a snapshot: its description if it may be another, the data files that ended and the new ones (with their
--- statistics), and the new delete files of older data files.
+-- The changes of a table since a snapshot: its description, if it may be another one; the data files that ended and
+-- the new ones, with their statistics; the new delete files of older data files.
 CREATE FUNCTION pg_sluice.version_since(shadow oid, since bigint, known_version bigint) RETURNS jsonb LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
     SELECT jsonb_build_object(

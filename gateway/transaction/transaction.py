@@ -266,12 +266,12 @@ class Transaction:
         if not (self.written or self._staged or self._validations or changes):
             await self.enlistment.decide_reading()
             return
-        await file_syncs.done(self.written)
         for each in [each for found in self._validations.values() for each in found]:
             if each.before is not None:
                 await self.stage(*changes)
                 changes = ()
                 await each.before()
+        await file_syncs.done(self.written)
         staged = self._stages(changes)
         holding = self.enlistment.holding(self._validations)
         reads = {str(oid): self.snapshot for oid in self._read}

@@ -223,7 +223,7 @@ def _insert_by_spark(work: Work, data_path: str, table: Table, frame: JavaObject
             described = list(readers.map(lambda path: _described(files, path, table), moved))
         files.remove([path for path, file in zip(moved, described, strict=True) if file.record_count == 0])
         written = tuple(file for file in described if file.record_count > 0)
-        files.sync_later([layout.join(table.path, file.path).lstrip("/") for file in written])
+        files.sync_later([layout.join(table.path, file.path) for file in written])
     except BaseException:
         files.remove(moved)
         raise

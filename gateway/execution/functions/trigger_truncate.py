@@ -15,7 +15,7 @@ class TriggeredTruncatePortal(TriggeredPortal):
     """TRUNCATE of lake tables, also with CASCADE to tables that have triggers."""
 
     async def prepare(self) -> None:
-        """Who may not truncate the tables waits for nobody, and nobody for them: PostgreSQL raises the error."""
+        """Without the right to truncate, PostgreSQL raises its error before any lock is taken or waited for."""
         session = self.session
         if not await may(session, self.routed.lake, "TRUNCATE"):
             await session.backend.run(Statement(self.analysis.sql))

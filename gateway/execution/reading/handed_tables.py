@@ -2,8 +2,8 @@
 
 So such a query may be over more lake rows than PostgreSQL would be given copies of, and may name the lake rows' ctid,
 which copies do not have. The rows are read at the session's own backend, with the client's rights, and only of tables
-that no other session sees. Without a word the reading stays as it was where the tables are large, or a relation is
-none of these; columns of types that Spark does not know are left out.
+that no other session sees. If the tables are large, or a relation is none of these, the reading stays as it was.
+Columns of types that Spark does not know are left out.
 """
 
 from __future__ import annotations
