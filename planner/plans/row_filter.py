@@ -21,7 +21,7 @@ from planner.spark.plan import Comparison, Context, OutputColumn, SparkQuery
 from planner.spark.relation_output import select
 from planner.translate import from_clause, scan_predicates
 from planner.translate.expressions import Translator
-from planner.translate.scope import RTE_RELATION, Scope, Statement
+from planner.translate.scope import RTE_RELATION, ScanBuilder, Scope, Statement
 from planner.tree import query_levels
 from planner.tree.nodes import Node, walk
 
@@ -32,9 +32,31 @@ _LEFT: Final = 1
 _RIGHT: Final = 3
 
 
+class _Filtered(NamedTuple):
+    """The scan of the table, where it stands, and the conditions that choose its rows."""
+
+    statement: Statement
+    source: Expression | None
+    scan: ScanBuilder
+    conditions: list[Expression]
+
+
 def needed_rows(query: Node, table_oid: int, context: Context) -> SparkQuery | None:
     """Return a query of the table's rows that the query can need: all columns, named `c<attnum>`. None if it may
     need any."""
+    filtered = _filtered(query, table_oid, context)
+    if filtered is None:
+        return None
+    statement, source, scan, conditions = filtered
+    scan.attnums.update(each.attnum for each in scan.table.columns)
+    shown: list[Expression] = [
+        exp.alias_(column(scan.alias, f"c{each.attnum}"), f"c{each.attnum}", copy=False) for each in scan.table.columns
+    ]
+    columns = tuple(OutputColumn(each.name, each.type_oid, each.typmod) for each in scan.table.columns)
+    return SparkQuery(rendered(select(shown, source, and_(*conditions))), statement.finished_scans(), columns)
+
+
+def _filtered(query: Node, table_oid: int, context: Context) -> _Filtered | None:
     places = [
         (node, index)
         for node in walk(query)
@@ -61,14 +83,7 @@ def needed_rows(query: Node, table_oid: int, context: Context) -> SparkQuery | N
         except SluiceError:
             continue  # about other tables too, or beyond Spark
         scan_predicates.derive(scope, qualifier)
-    if not conditions:
-        return None
-    scan.attnums.update(each.attnum for each in scan.table.columns)
-    shown: list[Expression] = [
-        exp.alias_(column(scan.alias, f"c{each.attnum}"), f"c{each.attnum}", copy=False) for each in scan.table.columns
-    ]
-    columns = tuple(OutputColumn(each.name, each.type_oid, each.typmod) for each in scan.table.columns)
-    return SparkQuery(rendered(select(shown, source, and_(*conditions))), statement.finished_scans(), columns)
+    return _Filtered(statement, source, scan, conditions) if conditions else None
 
 
 class WantedKeys(NamedTuple):
@@ -84,11 +99,10 @@ def wanted_keys(query: Node, table_oid: int, context: Context) -> WantedKeys | N
     The values are those of `Comparison`. A row that the query needs has one of these keys.
     """
     keys = context.tables[table_oid].keys
-    needed = needed_rows(query, table_oid, context) if keys else None
-    if needed is None:
+    filtered = _filtered(query, table_oid, context) if keys else None
+    if filtered is None:
         return None
-    [scan] = [scan for scan in needed.scans if scan.table_oid == table_oid]
-    equal = _equalities(scan.predicate)
+    equal = _equalities(filtered.scan.predicate)
     for key in keys:
         columns = [equal.get(attnum) for attnum in key.attnums]
         named = [values for values in columns if values is not None]

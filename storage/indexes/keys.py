@@ -89,7 +89,7 @@ def keys_of(columns: Sequence[Column], arrays: Sequence[pa.Array], *, nulls_dist
         return parts[0]
     pieces: list[Any] = []
     for part in parts:
-        length = pc.binary_length(part).cast(pa.string()).cast(pa.binary())
+        length = pc.binary_length(part).cast(pa.string()).view(pa.binary())
         pieces += [pc.fill_null(length, b""), pc.fill_null(part, b"")] if not nulls_distinct else [length, part]
     return pc.binary_join_element_wise(*pieces, pa.scalar(b":", pa.binary()))
 
@@ -118,7 +118,7 @@ def _canonical(column: Column, array: pa.Array) -> pa.Array:
             text = array.cast(pa.string())
         case _:
             raise unsupported(f'a key column "{column.name}" of this type')
-    return text.cast(pa.binary())
+    return text.view(pa.binary()) if pa.types.is_string(text.type) else text.cast(pa.binary())
 
 
 def _list_of_canonical(column: Column, array: pa.Array) -> pa.Array:
@@ -126,7 +126,7 @@ def _list_of_canonical(column: Column, array: pa.Array) -> pa.Array:
     element = datatypes.element_type(column.type_oid)
     assert element is not None
     parts = _canonical(replace(column, type_oid=element.oid), array.values)
-    lengths = pc.binary_length(parts).cast(pa.string()).cast(pa.binary())
+    lengths = pc.binary_length(parts).cast(pa.string()).view(pa.binary())
     pieces = pc.binary_join_element_wise(lengths, parts, pa.scalar(b":", pa.binary()))
     lists = pa.ListArray.from_arrays(array.offsets, pieces.fill_null(b"-"))
     joined = pc.binary_join(lists, pa.scalar(b"", pa.binary()))

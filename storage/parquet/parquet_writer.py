@@ -18,15 +18,17 @@ from catalog.model import DataFile, Table
 from storage.parquet import layout
 from storage.parquet.arrow_types import FIELD_ID, arrow_schema
 from storage.parquet.files import LakeFiles, file_error
+from storage.parquet.small_files import can_keep, small_files
 from storage.parquet.statistics import column_statistics
 
 ROW_GROUP_ROWS: Final = 250_000
 ROW_GROUP_BYTES: Final = 32 * 2**20
 FILE_BYTES: Final = 192 * 2**20
 
+# Compression of fewer bytes takes longer than it saves.
+_COMPRESSED_BYTES_MIN: Final = 4096
+_COMPRESSION: Final[dict[str, Any]] = {"compression": "zstd", "compression_level": 1}
 _WRITE_OPTIONS: Final[dict[str, Any]] = {
-    "compression": "zstd",
-    "compression_level": 1,
     "store_schema": False,
     "store_decimal_as_integer": True,
 }
@@ -112,32 +114,39 @@ class ParquetWriter:
             name = layout.new_data_file()
             self._files.create_folder(self._table.path)
             self._paths.append(layout.join(self._table.path, name).lstrip("/"))
-            self._open = _OpenFile(self._files, self._paths[-1], name, self._schema)
+            self._open = _OpenFile(self._files, self._paths[-1], self._schema, rows.nbytes)
         self._open.write(rows)
         if self._open.size >= self._file_bytes:
             self._close_file()
 
     def _close_file(self) -> None:
         if self._open is not None:
-            self._written.append(self._open.close(self._table))
+            written = self._open.close(self._table)
+            if self._open.rows is not None:
+                small_files.keep(self._files, self._table.path, written, self._open.rows)
+            self._written.append(written)
             self._open = None
 
 
 class _OpenFile:
-    """One Parquet file being written, and its float leaves that have a NaN so far."""
+    """One Parquet file being written, and its float leaves that have a NaN so far.
 
-    def __init__(self, files: LakeFiles, path: str, name: str, schema: pa.Schema) -> None:
+    `size_bytes` is the size of its first row group; `rows` are all its rows, or None if they are many.
+    """
+
+    def __init__(self, files: LakeFiles, path: str, schema: pa.Schema, size_bytes: int) -> None:
         self._files = files
         self._path = path
-        self._name = name
         self._sink = files.open_output(path)
         try:
-            self._writer = pq.ParquetWriter(self._sink, schema, **_WRITE_OPTIONS)  # this writes the first bytes
+            # This writes the first bytes.
+            self._writer = pq.ParquetWriter(self._sink, schema, **_options(size_bytes))
         except OSError as error:
             _close_anyhow(self._sink)
             raise file_error(error, path) from error
         self._nan: dict[int, bool] = {}
         self._rows = 0
+        self.rows: pa.Table | None = None
 
     @property
     def size(self) -> int:
@@ -150,6 +159,7 @@ class _OpenFile:
             self._writer.write_table(rows, row_group_size=max(rows.num_rows, 1))
         except OSError as error:
             raise file_error(error, self._path) from error
+        self.rows = rows if self._rows == 0 and can_keep(rows) else None
         self._rows += rows.num_rows
 
     def close(self, table: Table) -> DataFile:
@@ -161,7 +171,7 @@ class _OpenFile:
             raise file_error(error, self._path) from error
         metadata = self._files.footer(self._path)
         return DataFile(
-            path=self._name,
+            path=self._path.rpartition("/")[2],
             record_count=self._rows,
             size_bytes=size,
             footer_size=metadata.serialized_size,
@@ -171,6 +181,10 @@ class _OpenFile:
     def discard(self) -> None:
         """Close; the file need not be complete."""
         _close_anyhow(self._writer, self._sink)
+
+
+def _options(size_bytes: int) -> dict[str, Any]:
+    return _WRITE_OPTIONS | (_COMPRESSION if size_bytes >= _COMPRESSED_BYTES_MIN else {"compression": "none"})
 
 
 def _close_anyhow(*files: pq.ParquetWriter | pa.NativeFile) -> None:

@@ -29,7 +29,8 @@ _SCHEMA: Final = pa.schema(
     ]
 )
 _KEPT_BYTES_MAX: Final = 16 * 2**20
-_WRITE_OPTIONS: Final[dict[str, Any]] = {"compression": "zstd", "store_schema": False}
+# Compression of fewer positions takes longer than it saves.
+_COMPRESSED_MIN: Final = 1000
 
 _Mask = npt.NDArray[np.bool_]
 _kept: Final = KeptReads[npt.NDArray[np.int64]](_KEPT_BYTES_MAX, lambda positions: positions.nbytes)
@@ -52,14 +53,19 @@ class DeletedPositions:
         numbers = positions.to_numpy(zero_copy_only=False)
         fresh = np.zeros(len(files), dtype=np.bool_)
         for code, path in enumerate(encoded.dictionary.to_pylist()):
-            deleted = self._of(path)
             rows = np.flatnonzero(codes == code)
-            distinct, first = np.unique(numbers[rows], return_index=True)
-            unmarked = ~deleted[distinct]
-            deleted[distinct] = True
-            fresh[rows[first[unmarked]]] = True
-        self.count += int(fresh.sum())
+            fresh[rows[self.mark(path, numbers[rows])]] = True
         return fresh
+
+    def mark(self, path: str, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Mark rows of one data file as deleted; return the indices of positions that were not marked before, the first
+        of equals."""
+        deleted = self._of(path)
+        distinct, first = np.unique(positions, return_index=True)
+        unmarked = first[~deleted[distinct]]
+        deleted[distinct] = True
+        self.count += len(unmarked)
+        return unmarked
 
     def marked(self) -> dict[str, npt.NDArray[np.int64]]:
         """The positions marked here, ascending, by the path of their data file."""
@@ -136,16 +142,10 @@ def write_delete_file(
     name = layout.new_delete_file()
     path = layout.join(folder, name)
     data_file = layout.join(files.data_path, folder, file.path)
-    rows = pa.table(
-        [
-            pa.DictionaryArray.from_arrays(np.zeros(len(positions), np.int32), [data_file]).cast(pa.string()),
-            positions,
-        ],
-        schema=_SCHEMA,
-    )
+    rows = pa.Table.from_arrays([pa.repeat(data_file, len(positions)), pa.array(positions)], schema=_SCHEMA)
     try:
         with files.output(path) as sink:
-            pq.write_table(rows, sink, **_WRITE_OPTIONS)
+            pq.write_table(rows, sink, **_options(len(positions)))
         return DeleteFile(
             path=name,
             delete_count=len(positions),
@@ -156,3 +156,7 @@ def write_delete_file(
     except BaseException:
         files.remove([path])
         raise
+
+
+def _options(count: int) -> dict[str, Any]:
+    return {"compression": "zstd" if count >= _COMPRESSED_MIN else "none", "store_schema": False}

@@ -40,7 +40,11 @@ class KeptReads(Generic[_T]):
             files.confirm([of])
             return found
         found = read()
-        if self._size(found) <= self._kept.maxsize / _SHARE_MIN:
-            with self._lock:
-                self._kept[key] = found
+        self.keep(files, of.path, found)
         return found
+
+    def keep(self, files: LakeFiles, path: str, content: _T) -> None:
+        """Cache the content of the file, whose path is below the data path."""
+        if self._size(content) <= self._kept.maxsize / _SHARE_MIN:
+            with self._lock:
+                self._kept[files.data_path, path] = content

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from catalog.model import DataFile
 from storage.parquet.arrow_types import FIELD_ID
-from storage.parquet.file_identity import Expected
+from storage.parquet.file_identity import Expected, expected
 from storage.parquet.files import LakeFiles
 from storage.parquet.read_cache import KeptReads
 
@@ -51,6 +51,18 @@ class SmallFiles:
 
         return self._kept.get(files, of, read)
 
+    def keep(self, files: LakeFiles, folder: str, file: DataFile, rows: pa.Table) -> None:
+        """Cache the rows that were written to the file (`can_keep`): its first reader need not read it. Does nothing
+        if it is no small file."""
+        if is_small(file):
+            for batch in rows.combine_chunks().to_batches():  # one, or none if there are no columns
+                self._kept.keep(files, expected(folder, file).path, FileRows(batch, _names_by_id(rows.schema)))
+
+
+def can_keep(rows: pa.Table) -> bool:
+    """Whether rows about to be written may be kept in memory; parts of larger buffers may not."""
+    return bool(rows.num_rows <= FILE_ROWS_MAX and rows.get_total_buffer_size() <= FILE_BYTES_MAX)
+
 
 def is_small(file: DataFile) -> bool:
     """Whether the file is a small file."""
@@ -59,8 +71,12 @@ def is_small(file: DataFile) -> bool:
 
 def names_by_id(parquet: pq.ParquetFile) -> dict[int, str]:
     """Return the names of a Parquet file's columns by their IDs."""
+    return _names_by_id(parquet.schema_arrow)
+
+
+def _names_by_id(schema: pa.Schema) -> dict[int, str]:
     found = {}
-    for field in parquet.schema_arrow:
+    for field in schema:
         identity = (field.metadata or {}).get(FIELD_ID)
         if identity is not None:
             found[int(identity)] = field.name

@@ -162,7 +162,7 @@ def replace_rows(
     writer = ParquetWriter(data_path, version.table, syncs_later=True)
     try:
         for path, places in gone.items():
-            positions.add(pa.array([path]).take(pa.array(np.zeros(len(places), np.int64))), pa.array(places))
+            positions.mark(path, places)
         for batch in rows:
             writer.write(batch)
         data_files = writer.finish()

@@ -18,6 +18,7 @@ from catalog.model import Column, DataFile, TableVersion
 from storage.parquet import layout
 from storage.parquet.files import LakeFiles
 from storage.parquet.positions import DeletedPositions
+from storage.parquet.small_files import is_small
 from storage.plan import Comparison
 from storage.spark.engine import SparkEngine
 from tests.storage.conftest import Reader
@@ -258,8 +259,10 @@ async def test_a_damaged_file_is_named(
     reader: Reader, lake_path: Path, damage: Callable[[Path], object], sqlstate: str, message: str
 ) -> None:
     of = table(a=datatypes.TEXT)
-    version = write(lake_path, of, rows(of, *((str(n) * 9,) for n in range(999))))
+    # A small file, but too many bytes for its writer to keep the rows.
+    version = write(lake_path, of, rows(of, *((str(n) * 40,) for n in range(999))))
     file: DataFile = version.files[0]
+    assert is_small(file)
     damage(lake_path / of.path / file.path)
     with pytest.raises(SluiceError) as caught:
         await reader.column("SELECT c1 FROM t", scan(version))

@@ -67,6 +67,7 @@ _NO_MARK: Final = "-1"
 _INTEGRITY_CLASS: Final = "23"
 _NULL: Final = pa.scalar(b"N", pa.binary())
 _NOTHING: Final = pa.scalar(b"", pa.binary())
+_COLON: Final = pa.scalar(b":", pa.binary())
 # A temporary table of rows for the statement to read; and the name of the gateway's own statement.
 PROPOSED: Final = f"{OWN}_proposed"
 
@@ -333,7 +334,9 @@ def paired(table: Table, loaded: Loaded, outcome: Outcome) -> pa.Table | None:
 
 
 def _among(table: Table, rows: pa.Table, chosen: pa.Table) -> npt.NDArray[np.bool_]:
-    """For each row, whether it is one of the chosen."""
+    """For each row, whether it is one of the chosen, which all are among the rows."""
+    if len(chosen) in (0, len(rows)):
+        return np.full(len(rows), len(chosen) > 0)
     before, after = _contents(table, rows), _contents(table, chosen)
     encoded = before.dictionary_encode()
     numbers = encoded.indices.to_numpy(zero_copy_only=False)
@@ -364,12 +367,9 @@ def _contents(table: Table, rows: pa.Table) -> pa.Array:
         array = one_array(rows, column)
         text = text_cells(array, column.type_oid, settings)
         valid = array.is_valid()
-        length = pc.binary_length(text).cast(pa.string()).cast(pa.binary())
-        pieces += [
-            pc.if_else(valid, length, pa.scalar(b"N", pa.binary())),
-            pc.if_else(valid, text, pa.scalar(b"", pa.binary())),
-        ]
-    return pc.binary_join_element_wise(*pieces, pa.scalar(b":", pa.binary()))
+        length = pc.binary_length(text).cast(pa.string()).view(pa.binary())
+        pieces += [pc.if_else(valid, length, _NULL), pc.if_else(valid, text, _NOTHING)]
+    return pc.binary_join_element_wise(*pieces, _COLON)
 
 
 def one_array(rows: pa.Table, column: Column) -> pa.Array:

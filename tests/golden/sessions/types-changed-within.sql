@@ -49,7 +49,11 @@ SELECT id, v, vs, tr FROM t ORDER BY id;
 ALTER TYPE visit DROP ATTRIBUTE nothing;
 ALTER TYPE visit DROP ATTRIBUTE IF EXISTS nothing;
 ALTER TYPE visit RENAME ATTRIBUTE rank TO place_taken;
-ALTER TYPE visit ALTER ATTRIBUTE place TYPE varchar(3);
+-- of several columns that use a type PostgreSQL names any, so this type has one
+CREATE TYPE stay AS (place text);
+CREATE TABLE stays (s stay);
+ALTER TYPE stay ALTER ATTRIBUTE place TYPE varchar(3);
+DROP TABLE stays;
 SELECT id, row_to_json(v) FROM t WHERE id IN (1, 7) ORDER BY id;
 INSERT INTO t (id, v) VALUES (8, '(sad,x,7)') RETURNING (v).place_taken;
 BEGIN;
