@@ -20,10 +20,11 @@ from catalog.postgres.backends import BackendId
 from gateway.backend.backend_encoding import TO_UTF8, back, switched
 from gateway.backend.cancel_request import send_cancel_request
 from gateway.backend.dsn import Address
-from gateway.backend.encoded_statement import CLOSES, encoded, encoded_parts, is_large
+from gateway.backend.encoded_statement import CLOSES_AFTER, closing, encoded, encoded_parts, is_large
 from gateway.backend.error_context import without_own_context
 from gateway.backend.own_message import Told
 from gateway.backend.own_names import OWN
+from gateway.backend.schema_notice import schema_change
 from gateway.client.encoding import converts
 from gateway.client.loop_turns import LoopTurns
 from gateway.client.message_thread import aside
@@ -51,8 +52,7 @@ _FATAL: Final = b"\0VFATAL\0"
 _ENDING: Final = (_FATAL, b"\0VPANIC\0")
 _COMMAND_MAX: Final = 1000  # a savepoint's name is much shorter
 _END_SECONDS: Final = 0.2
-# The names of the gateway's portal and statements at the backend.
-_PORTAL: Final = OWN
+# The name of the statements that switch the encoding.
 _SWITCH: Final = f"{OWN}_switch"
 # Bytes of rows that are collected for one part.
 _PART_BYTES: Final = 8 << 20
@@ -60,16 +60,13 @@ _PART_BYTES: Final = 8 << 20
 _BEHIND_BYTES: Final = 1 << 16
 _RELAYED_ROWS: Final = (DataRow, CopyData)
 
+_SYNC: Final = frontend.Sync().encode()
+_FLUSH: Final = frontend.Flush().encode()
 # Answers to the gateway's own messages that say nothing.
 _SILENT: Final = frozenset({answers.ParseComplete.type, answers.BindComplete.type})
 _PLAIN: Final = _SILENT | {answers.CloseComplete.type}
 
 Item = Frame | memoryview
-
-
-# The SQLSTATE of write_update's notice.
-_SCHEMA_CHANGED: Final = b"CSLU01\x00"
-_NUMBER_LENGTH_MAX: Final = 19
 
 
 class BackendLostError(SluiceError):
@@ -156,6 +153,8 @@ class Backend:
         self.changed_schema: int | None = None
         # Lasting statements that were executed since the list was emptied; None if they are not recorded.
         self.repeated: list[Statement] | None = None
+        # After an error, the gateway's own names may still mean something.
+        self._names_linger = False
         # The gateway's open savepoints begun since the list was emptied, innermost last.
         self.savepoints: list[str] = []
         # Called with ParameterStatus and NotificationResponse that come among the gateway's own statements.
@@ -310,9 +309,12 @@ class Backend:
         PostgreSQL's last message before it ends the connection is raised as an error.
         """
         item = await self._item()
-        while isinstance(item, Frame) and item.type == ErrorResponse.type and self._is_last_word(item):
+        while isinstance(item, Frame) and item.type == ErrorResponse.type:
+            self._names_linger = True
+            if not self._is_last_word(item):
+                break
             item = await self._item()
-        while isinstance(item, Frame) and (number := _schema_change(item)) is not None:
+        while isinstance(item, Frame) and (number := schema_change(item)) is not None:
             self.changed_schema = number
             item = await self._item()
         if isinstance(item, Frame):
@@ -391,13 +393,17 @@ class Backend:
             self._note_savepoint(statement.sql)
         out = await aside(encoded, sent, is_large=any(map(is_large, sent)))
         self._scanner.passing = frozenset()
+        closed, self._names_linger = self._names_linger, False
         try:
-            self.send(*out, frontend.Sync().encode() if sync else frontend.Flush().encode())
-            results = await self._results(sent, sync)
+            if closed:
+                self.send(closing())
+            self.send(*out, _SYNC if sync else _FLUSH)
+            results = await self._results(sent, sync, closed=CLOSES_AFTER if closed else 0)
             if self.repeated is not None:
                 self.repeated += [statement for statement in statements if statement.lasting]
             return [result for result, each in zip(results, order, strict=False) if not isinstance(each, str)]
         except asyncio.CancelledError:
+            self._names_linger = True
             if sync:
                 await self.give_up()
             raise
@@ -417,11 +423,12 @@ class Backend:
                 self.savepoints.append(name)
 
     async def _results(  # noqa: C901  one case for each kind of answer
-        self, statements: Sequence[Statement], sync: bool
+        self, statements: Sequence[Statement], sync: bool, *, closed: int
     ) -> list[Result]:
+        """The results; `closed` CloseCompletes come before them."""
         count = len(statements)
         results = [Result()]
-        closed = size = 0
+        closed, size = -closed, 0
         error: SluiceError | None = None
         while sync or (len(results) <= count and error is None):
             frame = self._plain() or await self.next()
@@ -430,7 +437,7 @@ class Backend:
                 continue
             if frame.type == answers.CloseComplete.type:
                 closed += 1
-                if closed % CLOSES == 0:
+                if closed > 0 and closed % CLOSES_AFTER == 0:
                     results.append(Result())
                 continue
             if frame.type == DataRow.type and len(results) <= count and statements[len(results) - 1].bodies_only:
@@ -441,10 +448,13 @@ class Backend:
                     await self._hand_over(results[-1], statement.take)
                     size = 0
                 continue
+            if frame.type == ReadyForQuery.type:
+                break
+            if frame.type == answers.CommandComplete.type:
+                results[-1].tag = frame.body[:-1].decode()
+                continue
             message = decode_backend(frame.type, frame.body)
             match message:
-                case ReadyForQuery():
-                    break
                 case ErrorResponse():
                     error = message.to_error()
                     error.fields.pop("W", None)
@@ -454,8 +464,6 @@ class Backend:
                     self.forward(frame.data)
                 case DataRow(values):
                     results[-1].rows.append(values)
-                case answers.CommandComplete(tag):
-                    results[-1].tag = tag
                 case _:
                     pass
         if error is not None:
@@ -486,13 +494,3 @@ class Backend:
             await send_cancel_request(self.address, self.process_id, self.key)
         except OSError:
             raise BackendLostError(self._last_word) from None
-
-
-def _schema_change(frame: Frame) -> int | None:
-    """The number of the session's own schema change, if the message has one (`pg_sluice.publish`). A client that
-    raises such a message delays only itself.
-    """
-    if frame.type != NoticeResponse.type or _SCHEMA_CHANGED not in frame.head:
-        return None
-    number = dict(NoticeResponse.decode(frame.body, strict=False).fields).get("D", "")
-    return int(number) if number.isdecimal() and len(number) < _NUMBER_LENGTH_MAX else None

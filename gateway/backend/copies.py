@@ -172,10 +172,11 @@ async def try_copy(
 
     Raises PostgreSQL's refusal; returns the error that PostgreSQL would raise after asking for data.
     """
-    *begin, _ = encoded_parts(Statement(sql))
+    *begin, closed = encoded_parts(Statement(sql))
     sync = frontend.Sync().encode()
     switch, switch_back = backend.switching
-    trial = b"".join((*map(encode_statement, before), switch, *begin, CopyFail(_TRIED).encode(), switch_back, sync))
+    begins, ends = (*map(encode_statement, before), switch, *begin), (closed, switch_back, sync)
+    trial = b"".join((*begins, CopyFail(_TRIED).encode(), *ends))
     undo = b"".join(map(encode_statement, after)) + sync
     backend.send(trial + undo)
     asked, left = False, 2

@@ -15,8 +15,10 @@ from gateway.wire.messages.layout import Message
 if TYPE_CHECKING:
     from gateway.backend.connection import Statement
 
-# CloseCompletes for each statement of the gateway; the last one ends its answers.
-CLOSES: Final = 4
+# CloseCompletes after each statement of the gateway; the last one ends its answers.
+CLOSES_AFTER: Final = 2
+# CloseCompletes of a statement with the Closes before it.
+CLOSES: Final = 2 + CLOSES_AFTER
 # Texts up to this length are kept in encoded form.
 _KEPT_TEXT_MAX: Final = 4096
 # A value takes as long to encode as this many bytes.
@@ -30,15 +32,17 @@ def is_large(statement: Statement) -> bool:
 
 
 def encoded(statements: Sequence[Statement]) -> list[bytes]:
-    """The messages of the statements. Large ones stay in parts, because joining them takes time."""
+    """The messages of the statements, without the Closes before them. Large ones stay in parts, because joining them
+    takes time.
+    """
     small: list[bytes] = []
     parts: list[bytes] = []
     for statement in statements:
         if is_large(statement):
-            parts += [b"".join(small), *encoded_parts(statement)]
+            parts += [b"".join(small), *_parts(statement, OWN)]
             small.clear()
         else:
-            small.append(encode_statement(statement))
+            small += _parts(statement, OWN)
     return [*parts, b"".join(small)]
 
 
@@ -50,14 +54,25 @@ def encode_statement(statement: Statement) -> bytes:
     return b"".join(encoded_parts(statement))
 
 
+def closing() -> bytes:
+    """The Closes of the gateway's own names."""
+    return _around(OWN)[0]
+
+
 def encoded_parts(statement: Statement, name: str = OWN) -> tuple[bytes, bytes, bytes]:
     """The messages up to Parse, Bind and Execute, and the messages after them."""
+    parse, execute, after = _parts(statement, name)
+    return _around(name)[0] + parse, execute, after
+
+
+def _parts(statement: Statement, name: str) -> tuple[bytes, bytes, bytes]:
+    """`encoded_parts` without the Closes before Parse."""
     values = tuple(value.encode() if isinstance(value, str) else value for value in statement.parameters)
     types, formats = tuple(statement.parameter_types), tuple(statement.parameter_formats)
-    before, execute, after = _around(name)
+    _, execute, after = _around(name)
     parse = (_kept_parse if len(statement.sql) <= _KEPT_TEXT_MAX else _parse)(name, statement.sql, types)
     bind = (_bind if values else _kept_bind)(name, formats, values, statement.result_format)
-    return before + parse, bind + execute, after
+    return parse, bind + execute, after
 
 
 @lru_cache(8)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import cache
 from typing import Any, ClassVar, Final, Self
 
 from catalog.errors import SluiceError, SqlState
@@ -204,8 +205,8 @@ class Message:
 
     def body(self) -> bytes:
         pieces = [] if self.code is None else [UINT32_FORM.pack(self.code)]
-        names = fields(self)  # type: ignore[arg-type]
-        pieces += [part.encode(getattr(self, field.name)) for part, field in zip(self.layout, names, strict=True)]
+        names = _field_names(type(self))  # type: ignore[arg-type]
+        pieces += [part.encode(getattr(self, name)) for part, name in zip(self.layout, names, strict=True)]
         return b"".join(pieces)
 
     def encode(self) -> bytes:
@@ -225,6 +226,12 @@ class Message:
         if cursor.place != len(body):
             raise violation("invalid message format", severity="ERROR")
         return cls(*values)
+
+
+@cache
+def _field_names(message: type) -> tuple[str, ...]:
+    """The names of a dataclass's fields."""
+    return tuple(field.name for field in fields(message))
 
 
 def index(*rows: tuple[str, int, type[Message]]) -> dict[int, type[Message]]:
