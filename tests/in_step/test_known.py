@@ -140,6 +140,13 @@ def _lake_scripts(schema: str) -> Iterator[list[list[Message]]]:
             _SYNC,
         ]
     ]
+    for command in ("CREATE DATABASE further", "DROP DATABASE further", f"VACUUM {table}", "CLUSTER"):
+        for before in ("SELECT 0", f"SELECT count(*) FROM {table}", f"INSERT INTO {table} VALUES (60)"):
+            yield [[*_whole(before), *_whole(command), _SYNC]]
+        yield [[frontend.Query("BEGIN")], [frontend.Parse("a", command), _SYNC]]
+        yield [[frontend.Query("BEGIN")], [*_whole(command), _SYNC], [frontend.Query("ROLLBACK")]]
+        yield [[*_whole("BEGIN"), *_whole(command), _SYNC], [frontend.Query("ROLLBACK")]]
+    yield [[frontend.Parse("", f"VACUUM {table}"), *[frontend.Bind("", ""), frontend.Execute("")] * 2, _SYNC]]
     declared = f"DECLARE c CURSOR FOR SELECT id FROM {table} ORDER BY id"
     yield _synced(declared, "FETCH c", declared.replace("FOR", "WITH HOLD FOR"), "FETCH c", "CLOSE c")
     yield [[*_whole("SELECT 0"), *_whole(declared), *_whole("FETCH c"), _SYNC], *_synced("FETCH c")]
