@@ -33,6 +33,7 @@ from gateway.execution.reading.execute_prepared import ExecutePortal
 from gateway.execution.reading.function_tables import touches_others
 from gateway.execution.schema.alter_sequence import AlterSequencePortal
 from gateway.execution.schema.alter_type import AlterTypePortal
+from gateway.execution.schema.create_database import CreateDatabasePortal
 from gateway.execution.schema.create_index import PlainlyPortal, alter_portal
 from gateway.execution.schema.create_object import MadeBesidePortal
 from gateway.execution.schema.create_table import CreateTablePortal
@@ -183,6 +184,7 @@ _PORTALS: Final[dict[Route, Callable[[SessionContext, Analysis, Routed, Binding]
     Route.ALTER_SEQUENCE: AlterSequencePortal,
     Route.ALTER_TYPE: AlterTypePortal,
     Route.CONCURRENTLY: PlainlyPortal,
+    Route.CREATE_DATABASE: CreateDatabasePortal,
     Route.VACUUM: VacuumPortal,
     Route.CLUSTER: ClusterPortal,
     Route.EXPLAIN: explain_portal,

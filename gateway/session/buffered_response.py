@@ -6,6 +6,7 @@ from typing import Final
 
 from gateway.client.connection import Client, StandIn
 from gateway.session.response_spool import ResponseSpool
+from gateway.wire.framing import Frame, RelayScanner
 from gateway.wire.messages.backend import CommandComplete, NoticeResponse, PortalSuspended
 from gateway.wire.messages.layout import Message
 
@@ -19,15 +20,19 @@ class HeldAnswers(StandIn):
 
     def __init__(self, client: Client) -> None:
         super().__init__(client)
+        self._scanner = RelayScanner()
         self._waiting = bytearray()
         self._kept = ResponseSpool()
         self._end: CommandComplete | None = None
 
     def write(self, data: bytes | memoryview) -> None:
-        if data[0] == NoticeResponse.type:
-            self._client.write(data)
-        else:
-            self._waiting += data
+        for item in self._scanner.feed(bytes(data)):
+            if not isinstance(item, Frame):
+                self._waiting += item
+            elif item.type == NoticeResponse.type:
+                self._client.write(item.data)
+            else:
+                self._waiting += item.data
 
     def send(self, *messages: Message) -> None:
         for message in messages:

@@ -52,6 +52,12 @@ async def forget_pending(session: SessionContext, constraints: Collection[int] |
         await _keep(session, left)
 
 
+async def is_pending(session: SessionContext, constraint: int, table: int) -> bool:
+    """Whether a check of this constraint for rows of that table is still to be made."""
+    pending, _ = await _ask(session, ())
+    return (constraint, table) in pending
+
+
 async def refuse_pending(session: SessionContext, what: str, tables: Collection[int]) -> None:
     """Raise 55006 if checks of one of these tables are pending, because a statement has changed it. The other table of
     a constraint that the statement has dropped counts too.

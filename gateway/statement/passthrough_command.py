@@ -69,6 +69,14 @@ def check_in_block(session: SessionContext) -> None:
         raise SluiceError(SqlState.NO_ACTIVE_SQL_TRANSACTION, "DECLARE CURSOR can only be used in transaction blocks")
 
 
+def refuse_in_block(session: SessionContext, command: str) -> None:
+    """Raise 25001 for a command in a transaction block, in a query of several statements, or behind others in a
+    pipeline.
+    """
+    if session.transaction.open or session.pipelining:
+        raise SluiceError(SqlState.ACTIVE_SQL_TRANSACTION, f"{command} cannot run inside a transaction block")
+
+
 PassthroughCommand = Apart | TransactionCommand | ConstraintModes | Resetting | Shown | Preparing
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
     from gateway.statement.routed import Routed
 
+_IN_BLOCK: Final = " cannot run inside a transaction block"
 _TIMEOUT: Final = Statement(f"SELECT {STATEMENT_TIMEOUT}")
 
 
@@ -144,6 +145,7 @@ class StatementPortal(Portal):
 async def run_portal(portal: Portal, limit: int) -> None:
     """Execute a portal; an error caused by a CancelRequest becomes 57014."""
     session = portal.session
+    was_alone = not (session.transaction.open or session.pipelining)
     session.client.describe(portal.columns)
     try:
         with session.running_statement(portal.text):
@@ -151,12 +153,21 @@ async def run_portal(portal: Portal, limit: int) -> None:
             refuse_formats(portal.columns or ())
             await session.timeouts.running(lambda: portal.execute(limit))
     except SluiceError as error:
+        if was_alone:
+            _tell_of_function(error)
         was_ended = error.sqlstate == SqlState.QUERY_CANCELED
         if was_ended and session.doom is not None and not session.cancelled:
             raise session.doom from error
         if session.cancelled and not was_ended:
             raise SluiceError(SqlState.QUERY_CANCELED, "canceling statement due to user request") from error
         raise
+
+
+def _tell_of_function(error: SluiceError) -> None:
+    """Without the gateway's block around it, PostgreSQL would refuse a command because it is in a function."""
+    if error.sqlstate == SqlState.ACTIVE_SQL_TRANSACTION and error.message.endswith(_IN_BLOCK) and "W" in error.fields:
+        error.message = error.message.removesuffix(_IN_BLOCK) + " cannot be executed from a function"
+        error.fields["M"] = error.message
 
 
 def refuse_formats(columns: Sequence[FieldDescription]) -> None:

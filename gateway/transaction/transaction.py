@@ -313,14 +313,18 @@ class Transaction:
             known.append(validation)
 
     async def validate_now(self, constraints: Collection[int] | None, names: Collection[str] = ()) -> None:
-        """Run deferred checks now for these constraints, by their present OIDs or their OIDs under these names, or for
-        all (None).
-        """
+        """Run deferred checks now for these constraints, by OIDs, present or under these names, or all (None)."""
         every = constraints is None or (bool(names) and self.deferred.renames_constraints)
         for found in list(self._validations.values()):
             for each in found:
                 if each.snapshot < 0 and (every or each.constraint in (constraints or ()) or each.name in names):
                     await (each.before or each.again)()
+
+    async def check_deferred(self, oid: int, constraint: int) -> None:
+        """Run the deferred checks of this constraint that may wait for nobody, for rows of this table."""
+        for each in list(self._validations.get(oid, ())):
+            if each.constraint == constraint and each.snapshot < 0 and each.before is None:
+                await each.again()
 
     async def _lock(
         self, staged: Sequence[Statement], holding: Sequence[Statement], more: Sequence[Statement]

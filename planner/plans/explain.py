@@ -146,7 +146,7 @@ def _estimated(plan: Plan) -> str:
     return f"  (cost={cost} rows={rows} width={plan['Plan Width']})"
 
 
-def as_lines(plan: Plan, summary: Mapping[str, int | float]) -> list[str]:
+def as_lines(plan: Plan, summary: Mapping[str, Any]) -> list[str]:
     """Return the plan in FORMAT TEXT. `summary` is the result of ANALYZE."""
     lines = [plan["Node Type"] + _estimated(plan)]
     if "Placed By" in plan:
@@ -166,11 +166,14 @@ def as_lines(plan: Plan, summary: Mapping[str, int | float]) -> list[str]:
             lines.append(f"  {block}:")
             lines += [f"    {line}" for line in plan[block].splitlines()]
     for name, value in summary.items():
-        lines.append(f"{name}: {value:.3f} ms" if isinstance(value, float) else f"{name}: {value}")
+        if isinstance(value, Mapping):  # how long it took is not known: rows are made one after another
+            lines.append(f"{name}: output={value['Output Volume']}kB  format={value['Format']}")
+        else:
+            lines.append(f"{name}: {value:.3f} ms" if isinstance(value, float) else f"{name}: {value}")
     return lines
 
 
-def as_values(plan: Plan, summary: Mapping[str, int | float], form: str) -> str:
+def as_values(plan: Plan, summary: Mapping[str, Any], form: str) -> str:
     """Return the plan in another form than text: one value, in JSON as PostgreSQL's an array of one object."""
     found = dict(summary)
     rows = found.pop("Actual Rows", None)

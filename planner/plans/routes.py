@@ -12,7 +12,6 @@ from enum import Enum
 from typing import Any, Final
 
 from catalog.errors import unsupported
-from planner.syntax.databases import no_databases
 from planner.tree.nodes import Node
 
 
@@ -40,6 +39,7 @@ class Route(Enum):
     CREATE_TABLE = "create table"  # that refers to others
     MADE = "made beside"  # MADE_BESIDE, in a block that has deferred changes
     CONCURRENTLY = "concurrently"
+    CREATE_DATABASE = "create database"
     VACUUM = "vacuum"  # and ANALYZE
     CLUSTER = "cluster"
     EXPLAIN = "explain"
@@ -71,6 +71,7 @@ UTILITY_ROUTES: Final[Mapping[str, Route]] = {
     "ALTERSEQSTMT": Route.ALTER_SEQUENCE,
     "ALTERDOMAINSTMT": Route.ALTER_TYPE,
     "ALTERENUMSTMT": Route.ALTER_TYPE,
+    "CREATEDBSTMT": Route.CREATE_DATABASE,
     "VACUUMSTMT": Route.VACUUM,
     "CLUSTERSTMT": Route.CLUSTER,
     "EXPLAINSTMT": Route.EXPLAIN,
@@ -131,8 +132,6 @@ def command(query: Node) -> Route:
     kind = int(query.commandType)
     if kind == _UTILITY:
         utility = query.utilityStmt
-        if isinstance(utility, Node) and utility.type == "CREATEDBSTMT":
-            raise no_databases("CREATE DATABASE")
         if isinstance(utility, Node) and utility.fields.get("objtype") == _OBJECT_TYPE:
             return Route.ALTER_TYPE  # ADD ATTRIBUTE and the like
         return UTILITY_ROUTES.get(utility.type, Route.RELAY) if isinstance(utility, Node) else Route.RELAY

@@ -219,12 +219,54 @@ def test_it_says_who_computes(gateway: Server) -> None:
         assert "Lake Rows on public.explained_here" in computed
         assert "Rows Copied: 2" in computed
         assert "Actual Rows: 2" in computed
-        with psycopg.connect(gateway.url, autocommit=True) as connection:
-            for option in ("ANALYZE, SERIALIZE", "GENERIC_PLAN"):
-                with pytest.raises(psycopg.errors.FeatureNotSupported):
-                    connection.execute(f"EXPLAIN ({option}) SELECT n FROM explained_here".encode())
     finally:
         gateway.psql("-qc", "DROP TABLE explained_here")
+
+
+def test_generic_plan(explained: Server) -> None:
+    for options in ("GENERIC_PLAN", "GENERIC_PLAN off, COSTS off", "GENERIC_PLAN, FORMAT TEXT"):
+        assert "explained" in _plan(explained, f"EXPLAIN ({options}) SELECT n, t FROM explained")
+    with psycopg.connect(explained.url, autocommit=True) as connection:
+        for text in ("SELECT n FROM explained WHERE n = %s", "UPDATE explained SET t = 'x' WHERE n = %s"):
+            assert "explained" in str(connection.execute(f"EXPLAIN (GENERIC_PLAN) {text}".encode(), (1,)).fetchall())
+        with pytest.raises(psycopg.errors.InvalidParameterValue, match="ANALYZE and GENERIC_PLAN cannot be used"):
+            connection.execute("EXPLAIN (GENERIC_PLAN, ANALYZE) SELECT n FROM explained")
+        assert connection.execute("SELECT count(*) FROM explained WHERE t = 'x'").fetchone() == (0,)
+
+
+# The kilobytes of the result, as text and as binary.
+_SERIALIZED = {
+    "SELECT n, t FROM explained": (1, 1),
+    "SELECT n, t FROM explained WHERE n < 0": (0, 0),
+    "SELECT repeat(t, 1000) FROM explained": (50, 50),
+    "SELECT a.n FROM explained a, explained b, explained c, explained d": (70, 98),
+    "SELECT a.n, to_json(b) FROM explained a, explained b, explained c": (36, 39),
+    "UPDATE explained SET t = repeat(t, 1000) RETURNING n, t": (50, 50),
+    "DELETE FROM explained": (0, 0),
+}
+
+
+@pytest.mark.parametrize("engine", ["spark", "auto"])
+def test_serialize(explained: Server, engine: str) -> None:
+    with psycopg.connect(explained.url, options=f"-c sluice.engine={engine}") as connection:
+        for sql, volumes in _SERIALIZED.items():
+            for form, volume in zip(("text", "binary"), volumes, strict=True):
+                options = f"ANALYZE, SERIALIZE {form}, TIMING OFF, BUFFERS OFF"
+                lines = [row[0].strip() for row in connection.execute(f"EXPLAIN ({options}) {sql}".encode())]
+                assert f"Serialization: output={volume}kB  format={form}" in lines, sql
+                asked = f"EXPLAIN (ANALYZE, SERIALIZE {form}, FORMAT JSON) {sql}".encode()
+                connection.rollback()
+                [[[found]]] = connection.execute(asked).fetchall()
+                assert found["Serialization"]["Output Volume"] == volume
+                assert found["Serialization"]["Format"] == form
+                connection.rollback()
+    for options in ("SERIALIZE off", "ANALYZE, SERIALIZE none"):
+        assert "Serialization" not in _plan(explained, f"EXPLAIN ({options}) SELECT n FROM explained", engine)
+    assert "format=text" in _plan(explained, "EXPLAIN (ANALYZE, SERIALIZE) SELECT n FROM explained", engine)
+    for wrong in ("SERIALIZE", "ANALYZE, SERIALIZE nonsense"):
+        with pytest.raises(psycopg.Error) as error:
+            _plan(explained, f"EXPLAIN ({wrong}) SELECT n FROM explained", engine)
+        assert error.value.sqlstate == "22023"
 
 
 def test_estimates(explained: Server) -> None:

@@ -140,6 +140,13 @@ def _lake_scripts(schema: str) -> Iterator[list[list[Message]]]:
             _SYNC,
         ]
     ]
+    for command in ("CREATE DATABASE further", "DROP DATABASE further", f"VACUUM {table}", "CLUSTER"):
+        for before in ("SELECT 0", f"SELECT count(*) FROM {table}", f"INSERT INTO {table} VALUES (60)"):
+            yield [[*_whole(before), *_whole(command), _SYNC]]
+        yield [[frontend.Query("BEGIN")], [frontend.Parse("a", command), _SYNC]]
+        yield [[frontend.Query("BEGIN")], [*_whole(command), _SYNC], [frontend.Query("ROLLBACK")]]
+        yield [[*_whole("BEGIN"), *_whole(command), _SYNC], [frontend.Query("ROLLBACK")]]
+    yield [[frontend.Parse("", f"VACUUM {table}"), *[frontend.Bind("", ""), frontend.Execute("")] * 2, _SYNC]]
     declared = f"DECLARE c CURSOR FOR SELECT id FROM {table} ORDER BY id"
     yield _synced(declared, "FETCH c", declared.replace("FOR", "WITH HOLD FOR"), "FETCH c", "CLOSE c")
     yield [[*_whole("SELECT 0"), *_whole(declared), *_whole("FETCH c"), _SYNC], *_synced("FETCH c")]
@@ -168,6 +175,52 @@ def _lake_scripts(schema: str) -> Iterator[list[list[Message]]]:
         [frontend.Parse("", insert), *_repeated((52, 53)), frontend.Flush(), *_whole("COMMIT"), _SYNC],
         _count(table),
     ]
+
+
+def _aborted_pipelines(table: str) -> Iterator[list[list[Message]]]:
+    """Which named statements are there after a pipeline that failed: those parsed before the error, no others."""
+    insert, broken = f"INSERT INTO {table} VALUES ($1)", f"UPDATE {table} SET id = 1 / $1::int"
+    named = frontend.Query("SELECT name, statement FROM pg_prepared_statements ORDER BY 1")
+    fails = [frontend.Parse("", broken), *_repeated((0,))]
+    for again in (_repeated((60,), "a"), [frontend.Parse("a", insert), *_repeated((61,), "a")]):
+        # a driver that takes for prepared what was skipped, and one that does not
+        yield [[*fails, frontend.Parse("a", insert), *_repeated((60,), "a"), _SYNC], [*again, _SYNC], [named]]
+        yield [[frontend.Parse("a", insert), *_repeated((60, 60), "a"), _SYNC], [*again, _SYNC], [named]]
+        yield [[frontend.Parse("a", insert), *_repeated((b"x",), "a"), _SYNC], [*again, _SYNC], [named]]
+        yield [[*fails, frontend.Flush(), frontend.Parse("a", insert), _SYNC], [*again, _SYNC], [named]]
+        yield [
+            [frontend.Parse("a", "SELECT 'other'"), _SYNC],
+            [*fails, frontend.Close(b"S", "a"), frontend.Parse("a", insert), _SYNC],
+            [frontend.Bind("", "a"), frontend.Execute(""), _SYNC],
+            [frontend.Close(b"S", "a"), *fails, _SYNC],
+            [*again, _SYNC],
+            [named],
+        ]
+        yield [
+            [frontend.Query("BEGIN")],
+            [*fails, frontend.Parse("a", insert), _SYNC],
+            [frontend.Query("ROLLBACK")],
+            [*again, _SYNC],
+            [named],
+        ]
+        yield [[frontend.Query(f"DELETE FROM {table}; INSERT INTO {table} VALUES (1)")]]
+    deferred = f"INSERT INTO {table}_referring VALUES ($1)"
+    yield [[frontend.Parse("a", deferred), *_repeated((70,), "a"), _SYNC], [*_repeated((1,), "a"), _SYNC], [named]]
+
+
+def test_named_statements_of_aborted_pipelines(oracle: Server, gateway: Server) -> None:
+    for server in (oracle, gateway):
+        server.psql(
+            "-qc",
+            "CREATE SCHEMA known; CREATE TABLE known.t (id int PRIMARY KEY); INSERT INTO known.t VALUES (1);"
+            " CREATE TABLE known.t_referring (id int REFERENCES known.t DEFERRABLE INITIALLY DEFERRED)",
+        )
+    try:
+        for script in _aborted_pipelines("known.t"):
+            assert_same_answers((oracle, gateway), [*script, *_QUERY])
+    finally:
+        for server in (oracle, gateway):
+            server.psql("-qc", "SET client_min_messages = warning; DROP SCHEMA known CASCADE")
 
 
 def test_known_of_the_lake(oracle: Server, gateway: Server) -> None:

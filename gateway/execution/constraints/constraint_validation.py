@@ -76,8 +76,10 @@ class Obligation:
         """Whether it is the table's constraint of that name."""
         return (self.relid, self.name) == (relid, name)
 
-    def violation(self, key: Sequence[str | None] | None) -> SluiceError:
-        """PostgreSQL's error for the offending key; None if the key is not shown."""
+    def violation(self, key: Sequence[str | None] | None, *, later: bool = False) -> SluiceError:
+        """PostgreSQL's error for the offending key; None if the key is not shown. `later`: the constraint was there
+        before the row.
+        """
         values = ", ".join("null" if value is None else value for value in key or ())
         found = "Key" if key is None else f"Key ({', '.join(self.columns)})=({values})"
         if self.kind == "n":
@@ -103,14 +105,7 @@ class Obligation:
                 f'insert or update on table "{self.table}" violates foreign key constraint "{self.name}"',
                 f'{found} is not present in table "{self.parent}".',
             ),
-        }.get(
-            self.kind,
-            (
-                SqlState.UNIQUE_VIOLATION,
-                f'could not create unique index "{self.name}"',
-                "Duplicate keys exist." if key is None else f"{found} is duplicated.",
-            ),
-        )
+        }.get(self.kind) or (SqlState.UNIQUE_VIOLATION, *self._duplicate(None if key is None else found, later))
         return SluiceError(
             code,
             message,
@@ -120,6 +115,13 @@ class Obligation:
             column=self.columns[0] if self.kind in _OF_COLUMN else None,
             constraint=None if self.kind in _OF_COLUMN else self.name,
         )
+
+    def _duplicate(self, found: str | None, later: bool) -> tuple[str, str | None]:
+        if later:
+            message = f'duplicate key value violates unique constraint "{self.name}"'
+            return message, None if found is None else f"{found} already exists."
+        message = f'could not create unique index "{self.name}"'
+        return message, "Duplicate keys exist." if found is None else f"{found} is duplicated."
 
 
 def nulls_found(schema: str, table: str, column: str) -> SluiceError:
@@ -162,7 +164,7 @@ def look_again_at_commit(session: SessionContext, met: Obligation, read_at: Mapp
 
     async def again() -> None:
         if await is_there(session, met):
-            await look(session, met)
+            await look(session, met, later=True)
 
     for oid, snapshot in read_at.items():
         session.transaction.validate(oid, Validation(met.constraint, snapshot, again))
@@ -249,12 +251,18 @@ async def _question(
     return Question(version, await column_types(session, wanted.relid), condition_of(wanted.query))
 
 
-async def look(session: SessionContext, wanted: Obligation, progress: Progress | None = None) -> dict[int, int]:
-    """Raise the violation if there is one; otherwise return the tables that were read, each with its snapshot."""
-    return await make_look(session, await prepare_look(session, wanted), progress)
+async def look(
+    session: SessionContext, wanted: Obligation, progress: Progress | None = None, *, later: bool = False
+) -> dict[int, int]:
+    """Raise the violation if there is one; otherwise return the tables that were read, each with its snapshot.
+    `later`: no row has violated the constraint when it was made.
+    """
+    return await make_look(session, await prepare_look(session, wanted), progress, later=later)
 
 
-async def make_look(session: SessionContext, prepared: Look, progress: Progress | None = None) -> dict[int, int]:
+async def make_look(
+    session: SessionContext, prepared: Look, progress: Progress | None = None, *, later: bool = False
+) -> dict[int, int]:
     """`look`, as prepared. `progress`, whose step is known, is told the subject, and the end of the check."""
     question = prepared.question
     if prepared.query is None and question is None:
@@ -269,7 +277,8 @@ async def make_look(session: SessionContext, prepared: Look, progress: Progress 
             key = await _found(session, prepared.query, prepared.types)
         if key is not None:
             wanted = prepared.wanted
-            raise wanted.violation(key if await may_see_named(session, wanted.relid, wanted.columns) else None)
+            seen = await may_see_named(session, wanted.relid, wanted.columns)
+            raise wanted.violation(key if seen else None, later=later)
     if progress is not None:
         progress.end()
     return prepared.read_at

@@ -24,6 +24,7 @@ from catalog.publish import RowChange
 from gateway.execution.constraints.unique_check import described_key
 from gateway.execution.locks.row_locks import ROWS_MAX, changed_meanwhile, file_number, lock_referenced
 from gateway.execution.reading.error_privileges import discreet
+from gateway.session.pending_constraints import is_pending
 from gateway.session.visibility import Current, current
 from gateway.transaction.transaction import Isolation
 from gateway.transaction.validation import Validation
@@ -62,8 +63,14 @@ async def keep_references(
         async def before(foreign_key: ForeignKey = foreign_key) -> None:
             child = await current(session, foreign_key.child, None)
             kept = _as_it_is(child.table, foreign_key)
-            if kept is not None:
+            if kept is None:
+                return
+            try:
                 await _hold(session, child.table, kept, _own(child), None)
+            except SluiceError as error:
+                if error.sqlstate == SqlState.FOREIGN_KEY_VIOLATION:
+                    await _tell_of_removal(session, foreign_key)
+                raise
 
         async def again(foreign_key: ForeignKey = foreign_key) -> None:
             child = await current(session, foreign_key.child, None)
@@ -81,6 +88,14 @@ async def keep_references(
             foreign_key.oid, snapshot, again, whole=True, before=before if late else None, name=foreign_key.name
         )
         session.transaction.validate(foreign_key.parent, validation)
+
+
+async def _tell_of_removal(session: SessionContext, foreign_key: ForeignKey) -> None:
+    """Raise the error of the removed key, if SET CONSTRAINTS has found the references right before: for PostgreSQL,
+    only the removal is still to be checked.
+    """
+    if not await is_pending(session, foreign_key.oid, foreign_key.child):
+        await session.transaction.check_deferred(foreign_key.child, foreign_key.oid)
 
 
 def _as_it_is(child: Table, foreign_key: ForeignKey) -> ForeignKey | None:

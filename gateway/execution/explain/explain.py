@@ -10,11 +10,12 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from catalog.errors import SluiceError, SqlState, unsupported
 from gateway.backend.connection import Statement
 from gateway.backend.own_names import OWN
+from gateway.client.connection import StandIn
 from gateway.client.response_encoding import Copies
 from gateway.execution.changes.insert import target_oid
 from gateway.execution.changes.insert_query import place_insert
@@ -29,6 +30,7 @@ from gateway.execution.temporary.temporary_change import CHANGED, check_target
 from gateway.session.visibility import rules
 from gateway.statement.portal import Binding, Portal, StatementPortal
 from gateway.statement.prepared_statements import deallocate, prepare
+from gateway.wire.framing import HEADER_BYTES, Frame, RelayScanner
 from gateway.wire.messages import backend as answers
 from gateway.wire.messages.backend import CommandComplete, DataRow, FieldDescription
 from gateway.wire.messages.layout import Message
@@ -53,8 +55,13 @@ if TYPE_CHECKING:
     from planner.tree.nodes import Node
 
 _KNOWN_OPTIONS: Final = frozenset(
-    {"analyze", "verbose", "costs", "timing", "summary", "buffers", "settings", "wal", "format", "memory"}
-)
+    {
+        "analyze", "verbose", "costs", "timing", "summary", "buffers", "settings", "wal", "format", "memory",
+        "generic_plan", "serialize",
+    }
+)  # fmt: skip
+# SERIALIZE's values, with the format code of the results; a bare one is text.
+_SERIALIZED: Final = {"true": ("text", 0), "text": ("text", 0), "binary": ("binary", 1)}
 # Statements that PostgreSQL computes over few rows, and those that Spark cannot compute.
 _COMPUTED: Final = (Route.SELECT, Route.INSERT, Route.UPDATE, Route.DELETE)
 _ON: Final = frozenset({"true", "on", "1"})
@@ -64,38 +71,44 @@ _EXPLAINED: Final = f"{OWN}_explained"
 Open = Callable[["SessionContext", "Analysis", "Routed", Binding], Awaitable[Portal]]
 
 
-class _Silent:
+class _Silent(StandIn):
     """Takes the place of the client while a statement is only measured; only notices reach the client.
 
-    `tag` is that of the statement.
+    `tag` is that of the statement, `row_bytes` the length of its rows, as messages.
     """
 
     def __init__(self, exchange: SessionContext) -> None:
-        self._client = exchange.client
-        self.peer = exchange.client.peer
-        self.encrypted = exchange.client.encrypted
+        super().__init__(exchange.client)
+        self._scanner = RelayScanner()
         self.tag = ""
+        self.row_bytes = 0
 
     def send(self, *messages: Message) -> None:
         for message in messages:
             if isinstance(message, CommandComplete):
                 self.tag = message.tag
-            elif isinstance(message, answers.NoticeResponse):
-                self._client.send(message)
+            else:
+                self.write(message.encode())
 
     def write(self, data: bytes | memoryview) -> None:
-        if data[0] == answers.NoticeResponse.type:
-            self._client.write(bytes(data))
+        for item in self._scanner.feed(bytes(data)):
+            if not isinstance(item, Frame):
+                self.row_bytes += len(item)
+            elif item.type == answers.NoticeResponse.type:
+                self._client.write(item.data)
+
+    def relay(self, data: bytes | memoryview) -> None:
+        """The rows, in the client's encoding."""
+        self.row_bytes += len(data)
+
+    def send_aside(self, notice: answers.NoticeResponse) -> None:
+        self._client.send_aside(notice)
 
     async def drain(self) -> None:
         await self._client.drain()
 
     def describe(self, columns: tuple[FieldDescription, ...] | None, *, copies: Copies = Copies.AS_THEY_ARE) -> None:
         """The rows are dropped."""
-
-    @property
-    def sent_bytes(self) -> int:
-        return self._client.sent_bytes
 
 
 class ExplainPortal(StatementPortal):
@@ -126,11 +139,15 @@ class ExplainPortal(StatementPortal):
         inner, routed, binding = await self._executed(inner, routed, self.binding)
         began = time.perf_counter()
         plan = await self._plan_of(inner, routed, binding)
-        summary: dict[str, int | float] = {}
+        summary: dict[str, Any] = {}
         if self.routed.options.get("analyze", "false") in _ON:
             planned = time.perf_counter()
-            summary["Actual Rows"] = await self._carry_out(inner, routed, binding)
+            serialized = _SERIALIZED.get(self.routed.options.get("serialize", "none"))
+            form, code = serialized or ("text", 0)
+            summary["Actual Rows"], output = await self._carry_out(inner, routed, binding, code)
             summary["Planning Time"] = (planned - began) * 1000
+            if serialized is not None:
+                summary["Serialization"] = {"Output Volume": output, "Format": form}
             summary["Execution Time"] = (time.perf_counter() - planned) * 1000
         if self.routed.options.get("costs", "true") not in _ON:
             plan = without_costs(plan)
@@ -248,14 +265,16 @@ class ExplainPortal(StatementPortal):
             return plan
         return plan | self._estimate(routed.query, [Scanned(each.table, each.rows) for each in reads.values()])
 
-    async def _carry_out(self, inner: Analysis, routed: Routed, bound: Binding) -> int:
-        """Execute the statement; return the number of rows that it returned or changed."""
+    async def _carry_out(self, inner: Analysis, routed: Routed, bound: Binding, code: int) -> tuple[int, int]:
+        """Execute the statement; return the number of rows that it returned or changed, and the kilobytes of its result
+        in that format.
+        """
         session, client = self.session, self.session.client
         # The backend executes a part of some statements, so it needs a name for this one.
         await prepare(session.backend, _EXPLAINED, inner.sql, inner.parameter_types)
-        binding = Binding(_EXPLAINED, bound.parameters, bound.parameter_formats, (), bound.canonical)
+        binding = Binding(_EXPLAINED, bound.parameters, bound.parameter_formats, (code,), bound.canonical)
         silent = _Silent(session)
-        session.client = silent  # type: ignore[assignment]
+        session.client = silent
         try:
             portal = await self._open(session, inner, routed, binding)
             try:
@@ -266,7 +285,9 @@ class ExplainPortal(StatementPortal):
             session.client = client
         await deallocate(session.backend, _EXPLAINED)
         count = silent.tag.rpartition(" ")[2]
-        return int(count) if count.isdigit() else 0  # IF NOT EXISTS has found the table
+        rows = int(count) if count.isdigit() else 0  # IF NOT EXISTS has found the table
+        output = silent.row_bytes - rows * HEADER_BYTES if silent.row_bytes else 0
+        return rows, -(-output // 1024)
 
 
 def _reads(data_path: str, bound: BoundScan) -> Reads:

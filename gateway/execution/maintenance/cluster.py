@@ -10,6 +10,7 @@ from gateway.execution.maintenance.analyze import note_size
 from gateway.execution.maintenance.vacuum import cancellable, take_turn
 from gateway.execution.shadow.function_guard import relay_statement
 from gateway.node.compaction import Compacted, Compaction, Pace
+from gateway.statement.passthrough_command import refuse_in_block
 from gateway.statement.portal import StatementPortal
 from gateway.wire.messages.backend import CommandComplete
 from storage.plan import BoundScan, RunnableInsert, RunnableQuery, Scan, column_name
@@ -40,6 +41,8 @@ class ClusterPortal(StatementPortal):
 
     async def run(self) -> None:
         session = self.session
+        if not self.routed.lake:
+            refuse_in_block(session, "CLUSTER")
         if session.transaction.open:
             raise unsupported("CLUSTER of lake tables in a transaction block")
         await self.ask_limit()

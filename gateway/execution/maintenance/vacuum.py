@@ -21,6 +21,7 @@ from gateway.execution.maintenance.analyze import analyze, note_size
 from gateway.execution.shadow.function_guard import relay_rows, send_statement
 from gateway.node.compaction import Compaction, Pace
 from gateway.session.cancel_listener import check
+from gateway.statement.passthrough_command import refuse_in_block
 from gateway.statement.portal import StatementPortal
 from gateway.statement.range_variable import resolve
 from gateway.wire.messages import backend as answers
@@ -56,6 +57,8 @@ class VacuumPortal(StatementPortal):
         session = self.session
         assert self.routed.query is not None
         command = vacuum_command(self.routed.query.utilityStmt)
+        if command is not None and command.vacuums:
+            refuse_in_block(session, "VACUUM")
         await self.ask_limit()
         kept: list[bytes] = []
         await send_statement(session, self.binding)

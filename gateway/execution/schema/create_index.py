@@ -12,6 +12,7 @@ from catalog.errors import SluiceError, SqlState
 from gateway.execution.changes.shadow_execution import send_own
 from gateway.execution.schema.alter_table import AlterPortal
 from gateway.execution.schema.metadata_change import SchemaOnlyPortal
+from gateway.statement.passthrough_command import refuse_in_block
 from gateway.wire.messages.backend import NoticeResponse
 from planner.syntax.concurrently_option import concurrent_command, plainly, said_concurrently
 from planner.tree.nodes import Node
@@ -89,5 +90,6 @@ def _check_drop(utility: Node) -> None:
 
 def check_alone(session: SessionContext, command: str) -> None:
     """Raise 25001 in a transaction block, including several statements in one query."""
-    if session.transaction.open or not session.ends_with_statement:
+    refuse_in_block(session, command)
+    if not session.ends_with_statement:
         raise SluiceError(SqlState.ACTIVE_SQL_TRANSACTION, f"{command} cannot run inside a transaction block")

@@ -110,7 +110,7 @@ class Demands:
         for each in await obligations(self._session):
             identity = self._noted.get(each.place)  # the constraint may have been renamed
             if identity is not None and identity in stale:
-                self._seen[identity] = await look(self._session, each)
+                self._seen[identity] = await look(self._session, each, later=True)
         self._stagings = self._count()
 
     async def _stale(self) -> set[tuple[int, str, str]]:
