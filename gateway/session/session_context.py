@@ -233,14 +233,17 @@ class SessionContext:
         elif frame.type == ErrorResponse.type:
             await self.copy.failed()
 
-    def forward(self, data: bytes | memoryview) -> None:
+    def forward(self, data: bytes) -> None:
         """Pass on PostgreSQL's asynchronous messages that come among answers to the gateway's own statements."""
         if data[0] != ParameterStatus.type:
             self.client.relay(data)
 
     def forward_item(self, item: Item) -> None:
-        """`forward` for an item of the backend's connection."""
-        self.forward(item.data if isinstance(item, Frame) else item)
+        """`forward` for an item of the backend's connection; rows are cut anywhere, their first byte is no type."""
+        if isinstance(item, Frame):
+            self.forward(item.data)
+        else:
+            self.client.relay(item)
 
 
 def is_notice(frame: Frame, sqlstate: str | None) -> bool:

@@ -234,6 +234,23 @@ def test_known_of_the_lake(oracle: Server, gateway: Server) -> None:
             server.psql("-qc", "SET client_min_messages = warning; DROP SCHEMA known CASCADE")
 
 
+def test_values_that_look_like_messages(target: Server, target_schema: str) -> None:
+    """Rows come in pieces that are cut anywhere, also where a byte could be a message's type."""
+    ask = "SELECT id, repeat(letter, 3000000) AS text FROM letters WHERE id = %s::int"
+    with psycopg.connect(target.url, autocommit=True, options=f"-c search_path={target_schema}") as connection:
+        for kind in ("", "TEMP "):
+            connection.execute(f"CREATE {kind}TABLE letters (id int, letter text)".encode())
+            for number, letter in enumerate("SNACDEGHIKTZ"):
+                connection.execute("INSERT INTO letters VALUES (%s, %s)", (number, letter))
+                value = (number, letter * 3_000_000)
+                assert connection.execute(ask, (number,)).fetchone() == value
+                assert connection.execute(ask.replace("%s", str(number)).encode(), prepare=False).fetchone() == value
+                with connection.pipeline():
+                    assert connection.execute(ask, (number,)).fetchone() == value
+        with connection.cursor().copy("COPY (SELECT repeat('S', 3000000)) TO STDOUT") as copy:
+            assert sum(map(len, copy)) == 3_000_001
+
+
 @pytest.mark.parametrize("table", ["", "TEMP "])
 def test_a_message_out_of_place_in_a_copy_ends_the_connection(target: Server, target_schema: str, table: str) -> None:
     connection = Wire(target, search_path=target_schema)
