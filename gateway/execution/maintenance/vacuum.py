@@ -57,8 +57,8 @@ class VacuumPortal(StatementPortal):
         session = self.session
         assert self.routed.query is not None
         command = vacuum_command(self.routed.query.utilityStmt)
-        if command is not None and command.vacuums:
-            refuse_in_block(session, "VACUUM")
+        if command is not None and command.vacuums and not session.transaction.open:
+            refuse_in_block(session, "VACUUM")  # in a block PostgreSQL does, after it has read the options
         await self.ask_limit()
         kept: list[bytes] = []
         await send_statement(session, self.binding)
