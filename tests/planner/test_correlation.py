@@ -145,6 +145,9 @@ SELECT id, (SELECT count(*) FROM (WITH q AS (SELECT pay FROM i WHERE i.boss = o.
 WITH RECURSIVE r (n, m) AS (SELECT 1, 0 UNION ALL SELECT n + 1, (SELECT max(pay) FROM i WHERE i.boss = r.n) FROM r WHERE n < 6) SELECT * FROM r
 SELECT id, x.v FROM o, LATERAL (SELECT (SELECT max(pay) FROM i WHERE i.boss = o.id) AS v) x
 SELECT id, y.* FROM o, LATERAL (SELECT boss, pay FROM i WHERE i.boss = o.id ORDER BY pay, name LIMIT 2) x, LATERAL (SELECT count(*) FROM i j WHERE j.pay > x.pay) y
+SELECT id, (SELECT count(*) FROM i JOIN LATERAL (SELECT i.boss AS b WHERE o.g IS DISTINCT FROM 1) l ON i.boss = l.b WHERE EXISTS (SELECT 1 FROM e RIGHT JOIN o p ON true WHERE p.g >= i.boss) OR l.b IS NULL) FROM o
+SELECT id, (SELECT count(*) FROM i JOIN LATERAL (SELECT i.boss AS b WHERE o.g > 0) l ON i.boss = l.b WHERE i.big > o.g OR (SELECT max(p.id) FROM o p WHERE p.g >= i.boss) > 7) FROM o
+SELECT id, q.* FROM o, LATERAL (SELECT i.boss FROM i JOIN LATERAL (SELECT 1 AS k FROM e RIGHT JOIN o p ON true WHERE p.g = o.g) l ON i.big = l.k WHERE i.big > o.g OR EXISTS (SELECT FROM o p WHERE p.id >= i.boss)) q
 SELECT id, q.* FROM o, LATERAL (SELECT name, pay FROM i WHERE i.boss = o.id ORDER BY pay FETCH FIRST 1 ROW WITH TIES) q
 SELECT id, q.* FROM o, LATERAL (SELECT name, grouping(name), sum(pay) FROM i WHERE i.boss = o.id GROUP BY GROUPING SETS ((name), (name, big))) q
 SELECT id, (SELECT w FROM (VALUES (1, 'x'), (2, 'y')) v (k, w) WHERE v.k = o.id) FROM o

@@ -123,8 +123,9 @@ class Source:
         for item in reversed(self.items if self.domain is None else [self.domain, *self.items]):
             if item.tables() & tables:
                 chosen.insert(0, item)
-                if item.condition is not None:
-                    tables |= _tables(item.condition)
+                for condition in (item.condition, *(each.args.get("on") for each in item.joins)):
+                    if condition is not None:
+                        tables |= _tables(condition)
         return chosen
 
 
