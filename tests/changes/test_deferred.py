@@ -89,7 +89,7 @@ def test_rows_that_others_add_are_looked_at_at_commit(
     other.execute(f"INSERT INTO t VALUES (5, {number}, 'e')".encode())
     with pytest.raises(psycopg.errors.UniqueViolation) as violated:
         block.commit()
-    assert violated.value.diag.message_detail == f"Key (n)=({number}) is duplicated."
+    assert violated.value.diag.message_detail == f"Key (n)=({number}) already exists."
     assert other.execute("SELECT id FROM t ORDER BY id").fetchall() == [(1,), (2,), (3,), (5,)]
     named_once = "SELECT FROM pg_constraint WHERE conname = 'once' AND conrelid = 't'::regclass"
     assert other.execute(named_once).fetchall() == []
