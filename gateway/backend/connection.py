@@ -20,7 +20,7 @@ from catalog.postgres.backends import BackendId
 from gateway.backend.backend_encoding import TO_UTF8, back, switched
 from gateway.backend.cancel_request import send_cancel_request
 from gateway.backend.dsn import Address
-from gateway.backend.encoded_statement import CLOSES_AFTER, closing, encoded, encoded_parts, is_large
+from gateway.backend.encoded_statement import CLOSES_AFTER, CLOSES_BEFORE, closing, encoded, encoded_parts, is_large
 from gateway.backend.error_context import without_own_context
 from gateway.backend.own_message import Told
 from gateway.backend.own_names import OWN
@@ -153,7 +153,7 @@ class Backend:
         self.changed_schema: int | None = None
         # Lasting statements that were executed since the list was emptied; None if they are not recorded.
         self.repeated: list[Statement] | None = None
-        # After an error, the gateway's own names may still mean something.
+        # An error may have left a statement or portal under the gateway's own names.
         self._names_linger = False
         # The gateway's open savepoints begun since the list was emptied, innermost last.
         self.savepoints: list[str] = []
@@ -398,7 +398,7 @@ class Backend:
             if closed:
                 self.send(closing())
             self.send(*out, _SYNC if sync else _FLUSH)
-            results = await self._results(sent, sync, closed=CLOSES_AFTER if closed else 0)
+            results = await self._results(sent, sync, closed=CLOSES_BEFORE if closed else 0)
             if self.repeated is not None:
                 self.repeated += [statement for statement in statements if statement.lasting]
             return [result for result, each in zip(results, order, strict=False) if not isinstance(each, str)]

@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 
 # CloseCompletes after each statement of the gateway; the last one ends its answers.
 CLOSES_AFTER: Final = 2
+# CloseCompletes of `closing`.
+CLOSES_BEFORE: Final = 2
 # CloseCompletes of a statement with the Closes before it.
-CLOSES: Final = 2 + CLOSES_AFTER
+CLOSES: Final = CLOSES_BEFORE + CLOSES_AFTER
 # Texts up to this length are kept in encoded form.
 _KEPT_TEXT_MAX: Final = 4096
 # A value takes as long to encode as this many bytes.

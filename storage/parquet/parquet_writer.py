@@ -17,6 +17,7 @@ from catalog.errors import SluiceError, SqlState
 from catalog.model import DataFile, Table
 from storage.parquet import layout
 from storage.parquet.arrow_types import FIELD_ID, arrow_schema
+from storage.parquet.compression import compression
 from storage.parquet.files import LakeFiles, file_error
 from storage.parquet.small_files import can_keep, small_files
 from storage.parquet.statistics import column_statistics
@@ -25,9 +26,6 @@ ROW_GROUP_ROWS: Final = 250_000
 ROW_GROUP_BYTES: Final = 32 * 2**20
 FILE_BYTES: Final = 192 * 2**20
 
-# Compression of fewer bytes takes longer than it saves.
-_COMPRESSED_BYTES_MIN: Final = 4096
-_COMPRESSION: Final[dict[str, Any]] = {"compression": "zstd", "compression_level": 1}
 _WRITE_OPTIONS: Final[dict[str, Any]] = {
     "store_schema": False,
     "store_decimal_as_integer": True,
@@ -140,7 +138,7 @@ class _OpenFile:
         self._sink = files.open_output(path)
         try:
             # This writes the first bytes.
-            self._writer = pq.ParquetWriter(self._sink, schema, **_options(size_bytes))
+            self._writer = pq.ParquetWriter(self._sink, schema, **_WRITE_OPTIONS, **compression(size_bytes))
         except OSError as error:
             _close_anyhow(self._sink)
             raise file_error(error, path) from error
@@ -181,10 +179,6 @@ class _OpenFile:
     def discard(self) -> None:
         """Close; the file need not be complete."""
         _close_anyhow(self._writer, self._sink)
-
-
-def _options(size_bytes: int) -> dict[str, Any]:
-    return _WRITE_OPTIONS | (_COMPRESSION if size_bytes >= _COMPRESSED_BYTES_MIN else {"compression": "none"})
 
 
 def _close_anyhow(*files: pq.ParquetWriter | pa.NativeFile) -> None:

@@ -7,7 +7,7 @@ every deleted position of one data file, those of the delete file before it incl
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from catalog.errors import SluiceError, SqlState
 from catalog.model import DataFile, DeleteFile, TableVersion
 from storage.parquet import layout
 from storage.parquet.arrow_types import FIELD_ID
+from storage.parquet.compression import compression
 from storage.parquet.file_identity import expected
 from storage.parquet.files import LakeFiles
 from storage.parquet.read_cache import KeptReads
@@ -29,8 +30,6 @@ _SCHEMA: Final = pa.schema(
     ]
 )
 _KEPT_BYTES_MAX: Final = 16 * 2**20
-# Compression of fewer positions takes longer than it saves.
-_COMPRESSED_MIN: Final = 1000
 
 _Mask = npt.NDArray[np.bool_]
 _kept: Final = KeptReads[npt.NDArray[np.int64]](_KEPT_BYTES_MAX, lambda positions: positions.nbytes)
@@ -145,7 +144,7 @@ def write_delete_file(
     rows = pa.Table.from_arrays([pa.repeat(data_file, len(positions)), pa.array(positions)], schema=_SCHEMA)
     try:
         with files.output(path) as sink:
-            pq.write_table(rows, sink, **_options(len(positions)))
+            pq.write_table(rows, sink, store_schema=False, **compression(rows.nbytes))
         return DeleteFile(
             path=name,
             delete_count=len(positions),
@@ -156,7 +155,3 @@ def write_delete_file(
     except BaseException:
         files.remove([path])
         raise
-
-
-def _options(count: int) -> dict[str, Any]:
-    return {"compression": "zstd" if count >= _COMPRESSED_MIN else "none", "store_schema": False}
