@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,15 @@ from catalog.errors import SluiceError, SqlState
 from catalog.model import TableVersion
 from storage.parquet.file_identity import Expected, expected
 from storage.parquet.files import LakeFiles
-from storage.parquet.small_files import FILE_ROWS_MAX, SmallFiles, is_small
+from storage.parquet.small_files import FILE_ROWS_MAX, SmallFiles, is_small, small_files
 from tests.storage.lake import rows, table, write
+
+# In the order of the values of the test below.
+_TYPES = (
+    datatypes.BOOL, datatypes.INT2, datatypes.INT4, datatypes.INT8, datatypes.FLOAT4, datatypes.FLOAT8, datatypes.TEXT,
+    datatypes.VARCHAR, datatypes.BYTEA, datatypes.DATE, datatypes.TIME, datatypes.TIMESTAMP, datatypes.TIMESTAMPTZ,
+    1007,  # integer[]
+)  # fmt: skip
 
 
 def written(tmp_path: Path, count: int) -> tuple[LakeFiles, TableVersion, list[Expected]]:
@@ -67,6 +75,19 @@ def test_rows_that_are_large_unpacked_are_not_kept(tmp_path: Path) -> None:
     kept, lake = SmallFiles(bytes_max=400_000), LakeFiles(str(tmp_path))
     file = expected(of.path, version.files[0])
     assert kept.read(lake, file) is not kept.read(lake, file)
+
+
+def test_rows_that_were_written_are_kept_as_they_are_stored(tmp_path: Path) -> None:
+    of = table(**{f"c{oid}": oid for oid in _TYPES}, price=(datatypes.NUMERIC, (10 << 16 | 2) + 4))
+    value = (True, 1, 2, 3, 1.5, float("nan"), "t", "v", b"b", 1, 2, 3, 4, [1, None], Decimal("1.50"))
+    version = write(tmp_path, of, rows(of, value, (None,) * len(value)))
+    lake, file = LakeFiles(str(tmp_path)), expected(of.path, version.files[0])
+    stored = SmallFiles().read(lake, file)
+    (tmp_path / file.path).write_bytes(bytes(file.size_bytes))
+    kept = small_files.read(lake, file)
+    assert kept.names == stored.names
+    assert kept.rows.schema == stored.rows.schema
+    assert str(kept.rows.to_pydict()) == str(stored.rows.to_pydict())
 
 
 def test_what_is_small(tmp_path: Path) -> None:
