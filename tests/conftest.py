@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, settings
 
 from catalog.postgres.embedded import EmbeddedPostgres
 from tests import tiers
+from tests.leftovers import Leftovers
 from tests.servers import GatewayProcess, Server, open_directory, start_oracle
 
 _NUMBERS = itertools.count(1)
@@ -77,18 +78,34 @@ def postgres() -> Iterator[EmbeddedPostgres]:
 
 
 @pytest.fixture(scope="session")
-def oracle() -> Iterator[Server]:
+def leftovers() -> dict[str, Leftovers]:
+    """Name of a server that serves many tests → what was on it when it started."""
+    return {}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _leaves_nothing(leftovers: dict[str, Leftovers]) -> Iterator[None]:
+    """Fails the last test of a file whose tests leave on a server what others could stumble over."""
+    yield
+    left = [difference for each in leftovers.values() for difference in each.differences()]
+    assert not left, "\n".join(left)
+
+
+@pytest.fixture(scope="session")
+def oracle(leftovers: dict[str, Leftovers]) -> Iterator[Server]:
     """Plain PostgreSQL 18 on TCP, for the clients that know nothing else: the oracle of whole stories."""
     with open_directory("oracle") as directory:
         postgres, server = start_oracle(directory)
+        leftovers[server.name] = Leftovers(server, server.superuser.url)
         yield server
         asyncio.run(postgres.stop())
 
 
 @pytest.fixture(scope="session")
-def gateway_process() -> Iterator[GatewayProcess]:
+def gateway_process(leftovers: dict[str, Leftovers]) -> Iterator[GatewayProcess]:
     """`sluice serve`, started as its users start it. It serves many tests: use `schema` for tables of your own."""
     with open_directory("gateway") as directory, GatewayProcess(directory / "data") as process:
+        leftovers[process.server.name] = Leftovers(process.server, process.catalog_url)
         yield process
 
 

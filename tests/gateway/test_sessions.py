@@ -9,10 +9,12 @@ from __future__ import annotations
 import datetime
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.leftovers import Leftovers
 from tests.servers import Server
 
 # On a slow machine, the gateway says how far a change is.
@@ -22,10 +24,18 @@ _SETTINGS = {"sluice.engine": "spark" if _DAY % 2 else "auto"}
 _SCRIPTS = Path(__file__).parent.parent / "golden" / "sessions"
 
 
-@pytest.mark.parametrize("script", sorted(path.name for path in _SCRIPTS.glob("*.sql")))
-def test_prints_what_it_prints_on_postgresql(oracle: Server, gateway: Server, script: str) -> None:
-    printed = []
+@pytest.fixture
+def emptied(oracle: Server, gateway: Server, leftovers: dict[str, Leftovers]) -> Iterator[tuple[Server, Server]]:
+    """PostgreSQL and the gateway. What a script has made is dropped: no other sees it, whatever the order."""
+    yield oracle, gateway
     for server in (oracle, gateway):
+        leftovers[server.name].clear()
+
+
+@pytest.mark.parametrize("script", sorted(path.name for path in _SCRIPTS.glob("*.sql")))
+def test_prints_what_it_prints_on_postgresql(emptied: tuple[Server, Server], script: str) -> None:
+    printed = []
+    for server in emptied:
         # Standard error into standard output, so that errors stand where they happened.
         text = (_SCRIPTS / script).read_text()
         done = server.psql("--echo-all", sql=text, merge_output=True, settings=_SETTINGS)
