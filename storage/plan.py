@@ -17,7 +17,7 @@ from uuid import UUID
 
 import pyarrow as pa
 
-from catalog.model import Sidecar, Table, TableVersion
+from catalog.model import Column, Sidecar, Table, TableVersion
 
 Value: TypeAlias = bool | int | float | Decimal | str | bytes | date | datetime | time | UUID
 
@@ -117,6 +117,16 @@ class RunnableQuery:
     sql: str
     scans: tuple[BoundScan, ...] = ()
     time_zone: str = "UTC"
+
+
+@dataclass(frozen=True, slots=True)
+class RunnableStored:
+    """Columns of a table at one snapshot as its files store them: `limit` rows (None: all) after `offset` others."""
+
+    version: TableVersion
+    columns: tuple[Column, ...]
+    offset: int = 0
+    limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ def of_query(query: Node, scans: Sequence[Scanned], sizes: Sequence[int], builti
     if query.groupClause or query.hasAggs or query.distinctClause:
         startup = cost
         rows = min(rows, _GROUPS) if query.groupClause or query.distinctClause else 1
-    limit = _integer(query.limitCount)
+    limit = constant_integer(query.limitCount)
     if limit is not None:
         rows = min(rows, limit)
     return _estimate(startup, cost, max(1, round(rows)), sum(_width(0, size) for size in sizes))
@@ -120,7 +120,7 @@ def _reads(query: Node, place: int, table: Table) -> bool:
     return bool(entry.fields.get("relid") == table.oid)
 
 
-def _integer(node: Node | None) -> int | None:
+def constant_integer(node: Node | None) -> int | None:
     """Return a constant integer, with a cast around it or none."""
     while node is not None and node.type == "FUNCEXPR" and len(node.args or ()) == 1:
         node = node.args[0]

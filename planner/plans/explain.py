@@ -59,6 +59,12 @@ def spark_plan(route: Route, query: SparkQuery, reads: Mapping[str, Reads], phys
     return plan | {"Spark SQL": query.sql, "Spark Plan": physical.rstrip()}
 
 
+def stored_plan(reads: Reads) -> Plan:
+    """Return the gateway's part: columns of a table as its files store them."""
+    scan = _scan("Lake Scan", reads.table) | _counts(reads)
+    return _top("Gateway", Route.SELECT) | {"Plans": [scan | estimates.of_scan(Scanned(reads.table, reads.rows))]}
+
+
 def discreet(query: SparkQuery) -> SparkQuery:
     """Return the query as shown: if policies hide rows, the effect of conditions would reveal them."""
     scans = (replace(scan, predicate=(), keys=(), implied=()) if scan.restricted else scan for scan in query.scans)

@@ -27,13 +27,12 @@ from storage.indexes.fingerprints import WANTED_MAX, can_be_kept, fingerprints_o
 from storage.indexes.pruning import prune
 from storage.parquet.arrow_types import arrow_type
 from storage.parquet.file_identity import expected
+from storage.parquet.file_rows import read_rows
 from storage.parquet.files import LakeFiles
-from storage.parquet.initial_default import initial_default
 from storage.parquet.positions import deleted_positions
-from storage.parquet.small_files import is_small, names_by_id, small_files
+from storage.parquet.small_files import is_small
 from storage.plan import Comparison
 
-_BATCH_ROWS: Final = 131_072
 _MIDNIGHT: Final = 86_400_000_000
 _AS_TEXT: Final = "STRING"
 # New keys are looked up so many at a time.
@@ -142,43 +141,6 @@ def _number_text(array: pa.Array) -> pa.Array:
         text = pc.replace_substring_regex(text, r"^0E[-+]?\d+$", "0")
     text = pc.replace_substring_regex(text, r"(\.\d*?)0+$", r"\1")
     return pc.replace_substring_regex(text, r"\.$", "")
-
-
-def read_rows(
-    files: LakeFiles, table: Table, file: DataFile, columns: Sequence[Column], row_groups: Sequence[int] | None = None
-) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Yield columns of a data file in lake form, batch by batch, each with the position of its first row."""
-    of = expected(table.path, file)
-    if is_small(file):
-        kept = small_files.read(files, of)
-        yield 0, _in_lake_form(kept.rows, columns, kept.names)
-        return
-    with files.parquet(of) as parquet:
-        names = names_by_id(parquet)
-        present = [names[column.column_id] for column in columns if column.column_id in names]
-        groups = range(parquet.metadata.num_row_groups) if row_groups is None else row_groups
-        counts = [parquet.metadata.row_group(group).num_rows for group in range(parquet.num_row_groups)]
-        starts = np.cumsum([0, *counts])
-        for group in groups:
-            first = int(starts[group])
-            for batch in parquet.iter_batches(_BATCH_ROWS, row_groups=[group], columns=present, use_threads=False):
-                yield first, _in_lake_form(batch, columns, names)
-                first += batch.num_rows
-
-
-def _in_lake_form(batch: pa.RecordBatch, columns: Sequence[Column], names: dict[int, str]) -> pa.RecordBatch:
-    arrays = []
-    for column in columns:
-        kind = arrow_type(column.form)
-        name = names.get(column.column_id)
-        if name is not None:
-            array = batch.column(name)
-            arrays.append(array if array.type == kind else array.cast(kind))
-        elif column.initial_default is None:
-            arrays.append(pa.nulls(batch.num_rows, kind))
-        else:
-            arrays.append(pa.repeat(initial_default(column), batch.num_rows))
-    return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in columns])
 
 
 # Keys that are not in the files themselves: by a file's path, its rows with a key, as columns and `position`.

@@ -23,10 +23,10 @@ from catalog.errors import SluiceError
 from catalog.indexes import SIDECAR_ROWS_MIN, Index, IndexForm
 from catalog.model import Column, DataFile, Sidecar, Table, TableVersion
 from storage.finding import Finding
-from storage.indexes.keys import read_rows
 from storage.parquet import layout
 from storage.parquet.arrow_types import FIELD_ID, arrow_field, arrow_type
 from storage.parquet.file_identity import expected
+from storage.parquet.file_rows import read_rows
 from storage.parquet.files import LakeFiles
 from storage.parquet.statistics import column_statistics
 

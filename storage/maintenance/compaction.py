@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from catalog.errors import SluiceError, SqlState
 from catalog.model import Column, DataFile, Table, TableVersion
-from storage.indexes.keys import read_rows
 from storage.parquet.arrow_types import leaf_types
+from storage.parquet.file_rows import read_rows
 from storage.parquet.files import LakeFiles
 from storage.parquet.parquet_writer import FILE_BYTES, ParquetWriter
 from storage.parquet.positions import deleted_positions

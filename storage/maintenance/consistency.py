@@ -12,7 +12,8 @@ import numpy as np
 from catalog.constraints import ForeignKey
 from catalog.model import Column, Table, TableVersion
 from storage.finding import Finding
-from storage.indexes.keys import LiveFile, bounds_of, deleted_of, distinct, duplicate, find, key_chunks, read_rows
+from storage.indexes.keys import LiveFile, bounds_of, deleted_of, distinct, duplicate, find, key_chunks
+from storage.parquet.file_rows import read_rows
 from storage.parquet.files import LakeFiles
 
 

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from catalog.model import Column, DataFile, DeleteFile, Table
-from storage.indexes.keys import read_rows
 from storage.parquet import layout
+from storage.parquet.file_rows import read_rows
 from storage.parquet.files import LakeFiles
 from storage.parquet.parquet_writer import ParquetWriter
 from storage.parquet.positions import deleted_positions, write_delete_file

@@ -144,15 +144,22 @@ class LakeFiles:
                 raise corrupt_file(path, str(error).splitlines()[0]) from error
 
     @contextmanager
-    def parquet(self, of: Expected) -> Iterator[pq.ParquetFile]:
+    def parquet(
+        self, of: Expected, *, dictionaries: Sequence[str] = (), buffer_bytes: int = 0
+    ) -> Iterator[pq.ParquetFile]:
         """Open a Parquet file, to be read in portions.
+
+        Columns of `dictionaries` come as dictionaries. With `buffer_bytes`, so much of each column is in memory while
+        it is read, in place of all that a row group has of it.
 
         Errors as `footer`, also while it is read; XX001 if it is not as expected.
         """
         with self._guard(of.path), self._system.open_input_file(self.full_path(of.path)) as source:
             try:
                 _compare_size(of, source.size())
-                found = pq.ParquetFile(source)
+                found = pq.ParquetFile(
+                    source, read_dictionary=list(dictionaries), buffer_size=buffer_bytes, pre_buffer=not buffer_bytes
+                )
                 _compare_footer(of, found.metadata)
                 yield found
             except (pa.ArrowException, OSError) as error:

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Collection, Generator, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -29,9 +29,11 @@ from catalog.model import DataFile, DeleteFile, Table
 from storage.parquet import layout
 from storage.parquet.files import LakeFiles
 from storage.parquet.positions import deleted_positions, merged
-from storage.plan import RunnableDelete, RunnableInsert, RunnableQuery, RunnableUpdate
+from storage.parquet.stored_rows import StoredRows
+from storage.plan import RunnableDelete, RunnableInsert, RunnableQuery, RunnableStored, RunnableUpdate
 from storage.spark import write
 from storage.spark.jvm import EngineSettings, SparkJvm
+from storage.spark.result_stream import ResultStream
 from storage.spark.results import ArrowRows
 from storage.spark.scan import ScanViews, View
 from storage.spark.shuffled_blocks import Shuffle
@@ -45,55 +47,11 @@ from storage.spool.spill import Spill
 from storage.spool.spool_file import KeptFile
 from storage.spool.unread_rows import UnreadSpace
 
-__all__ = ["EngineSettings", "ResultStream", "SparkEngine"]
+__all__ = ["EngineSettings", "SparkEngine"]
 
 _THREADS: Final = 64
-_CLOSE_SECONDS_MAX: Final = 2.0
 _T = TypeVar("_T")
-
-
-class ResultStream:
-    """The rows of one statement: `schema` is known first, then batches as they come, bounded in memory.
-
-    `async for batch in stream` gives pyarrow.RecordBatches in the query's order. If the consumer does not ask, the
-    producer pauses after a moment, and the batches made until then wait on disk. `await stream.close()` ends the
-    statement early and stops its jobs; closing twice is allowed. Iteration raises errors as SluiceErrors. Use it as an
-    async context manager, or close it.
-    """
-
-    def __init__(
-        self, schema: pa.Schema, channel: Channel, stop: Callable[[], None], done: asyncio.Future[None]
-    ) -> None:
-        self.schema = schema
-        self._channel = channel
-        self._stop = stop
-        self._done = done
-
-    def __aiter__(self) -> AsyncIterator[pa.RecordBatch]:
-        return self
-
-    async def __anext__(self) -> pa.RecordBatch:
-        batch = await self._channel.get()
-        if batch is None:
-            raise StopAsyncIteration
-        return batch
-
-    async def __aenter__(self) -> ResultStream:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
-    async def close(self) -> None:
-        """Stop what still runs, and wait a little for its end.
-
-        Spark's tasks check for cancellation between batches of rows. A task in the midst of a long join is not waited
-        for; it ends at its next check.
-        """
-        self._channel.close()
-        if not self._done.done():
-            self._stop()
-            await asyncio.wait([self._done], timeout=_CLOSE_SECONDS_MAX)
+_Steps: TypeAlias = Generator[None, None, None]
 
 
 class _Spark:
@@ -187,6 +145,42 @@ class SparkEngine:
 
     async def stream(self, query: RunnableQuery, tag: str) -> ResultStream:
         """Run a query. Returns when the schema is known (analysis errors are raised here)."""
+
+        def produce(statement: Statement, channel: Channel, know: Callable[[pa.Schema], None]) -> _Steps:
+            with self._working(statement, query.time_zone) as work:
+                rows = work.rows(work.frame(query))
+                know(rows.schema)
+                for batch in rows.in_turns(lambda: channel.has_enough):
+                    if batch is not None:
+                        channel.put(batch)
+                    else:
+                        yield
+                        work.go_on()
+                        channel.renew()
+
+        return await self._stream(tag, produce)
+
+    async def stored(self, stored: RunnableStored, tag: str) -> ResultStream:
+        """Read columns of a table without Spark; `schema` is that of `storage.parquet.stored_rows.StoredRows`."""
+
+        def produce(statement: Statement, channel: Channel, know: Callable[[pa.Schema], None]) -> _Steps:
+            with self._noted(statement):
+                rows = StoredRows(self._data_path, stored.version, stored.columns, stored.offset, stored.limit)
+                know(rows.schema)
+                for batch in rows:
+                    statement.check()
+                    channel.put(batch)
+                    if channel.has_enough:
+                        yield
+                        channel.renew()
+                        statement.check()
+
+        return await self._stream(tag, produce)
+
+    async def _stream(
+        self, tag: str, produce: Callable[[Statement, Channel, Callable[[pa.Schema], None]], _Steps]
+    ) -> ResultStream:
+        """Run a producer of batches in turns; it tells the schema before the first one."""
         self._check_open()
         loop = asyncio.get_running_loop()
         known: asyncio.Future[pa.Schema] = loop.create_future()
@@ -200,21 +194,9 @@ class SparkEngine:
         with self._running_lock:
             self._channels[channel] = tag
 
-        def produce() -> Generator[None, None, None]:
-            with self._working(statement, query.time_zone) as work:
-                rows = work.rows(work.frame(query))
-                loop.call_soon_threadsafe(_resolve, known, rows.schema)
-                for batch in rows.in_turns(lambda: channel.has_enough):
-                    if batch is not None:
-                        channel.put(batch)
-                    else:
-                        yield
-                        work.go_on()
-                        channel.renew()
-
-        def steps() -> Generator[None, None, None]:
+        def steps() -> _Steps:
             try:
-                yield from produce()
+                yield from produce(statement, channel, lambda schema: _tell(loop, _resolve, known, schema))
             except ChannelClosedError:
                 channel.finish()
             except SluiceError as error:
@@ -368,21 +350,30 @@ class SparkEngine:
     @contextmanager
     def _working(self, statement: Statement, time_zone: str) -> Iterator[Work]:
         """Surround a statement's work, and turn its failures into the client's errors."""
+        spark: _Spark | None = None
+        with self._noted(statement):
+            try:
+                spark = self._ready(statement, time_zone)
+                with ExitStack() as sessions:
+                    yield Work(spark, statement, sessions, time_zone, self._prefetch)
+            except Exception as error:
+                if statement.failure is None and spark is not None and _is_over(spark.jvm, error):
+                    raise jvm_died() from error
+                raise
+
+    @contextmanager
+    def _noted(self, statement: Statement) -> Iterator[None]:
+        """Note that the statement runs; turn its failures into the client's errors."""
         with self._running_lock:
             self._running.add(statement)
-        spark: _Spark | None = None
         try:
-            spark = self._ready(statement, time_zone)
-            with ExitStack() as sessions:
-                yield Work(spark, statement, sessions, time_zone, self._prefetch)
+            yield
         except ChannelClosedError:
             statement.stop()
             raise
         except Exception as error:
             if statement.failure is not None:
                 raise statement.failure from error
-            if spark is not None and _is_over(spark.jvm, error):
-                raise jvm_died() from error
             raise from_spark(error) from error
         finally:
             statement.end()

@@ -214,6 +214,10 @@ def test_it_says_who_computes(gateway: Server) -> None:
         by_itself = _plan(gateway, "EXPLAIN SELECT n FROM explained_here WHERE n > 1", engine="auto")
         assert "PostgreSQL Select" in by_itself
         assert "Placed By: few rows" in by_itself
+        stored = _plan(gateway, "EXPLAIN SELECT n FROM explained_here LIMIT 1", engine="auto")
+        assert "Gateway Select" in stored
+        assert "Placed By: columns as files store them" in stored
+        assert "Files: 1 scanned, 0 skipped" in stored
         computed = _plan(gateway, "EXPLAIN ANALYZE SELECT e FROM explained_here e")
         assert "PostgreSQL Select" in computed
         assert "Lake Rows on public.explained_here" in computed

@@ -12,8 +12,8 @@ import pytest
 from catalog import datatypes
 from catalog.errors import SluiceError
 from catalog.model import ColumnStatistics, DataFile, DeleteFile, TableVersion
-from storage.indexes.keys import read_rows
 from storage.maintenance.compaction import Policy, due, merged
+from storage.parquet.file_rows import read_rows
 from storage.parquet.files import LakeFiles
 from storage.parquet.parquet_writer import FILE_BYTES
 from storage.parquet.positions import write_delete_file

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.publish import RowChange
 from gateway.execution.locks.row_locks import file_number
-from storage.indexes.keys import read_rows
+from storage.parquet.file_rows import read_rows
 from storage.parquet.files import LakeFiles
 from storage.parquet.small_files import is_small
 from storage.spark.async_parquet_writer import WriterAside

@@ -42,7 +42,7 @@ from storage.spark.write import WriteResult
 if TYPE_CHECKING:
     from gateway.session.response_spool import ResponseSpool
     from gateway.session.session_context import SessionContext
-    from storage.spark.engine import ResultStream
+    from storage.spark.result_stream import ResultStream
 
 
 def with_rules(context: Context, table: Table, kept: TableRules) -> Context:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from gateway.backend.connection import Statement
 from gateway.values import OutputSettings
 from gateway.values.text import text_cells
-from storage.indexes.rows import live_rows_aside
+from storage.parquet.table_rows import live_rows_aside
 
 if TYPE_CHECKING:
     from catalog.model import Table, TableVersion

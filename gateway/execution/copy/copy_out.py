@@ -21,9 +21,10 @@ from gateway.execution.reading.copy_trial import (
     try_options,
     try_statement,
 )
+from gateway.execution.reading.handed_rows import placed
 from gateway.execution.reading.plan_context import Reading, read
 from gateway.execution.reading.postgres_query import Computing
-from gateway.execution.reading.query_rows import spark_rows
+from gateway.execution.reading.query_rows import file_rows, spark_rows
 from gateway.execution.shadow.shadow import qualified
 from gateway.session.cancel_listener import attended
 from gateway.session.lake_cursor import RowStream
@@ -51,9 +52,7 @@ class CopyOutPortal(StatementPortal):
         reading = await read(self.session, inner, Binding(), routed.lake)
         carried = CarriedColumns()
         try:
-            stream = await spark_rows(
-                self.session, routed, reading, self.session.tag, self.limit_time, carried.plan, leaves_window=True
-            )
+            stream = await self._rows(routed, reading, carried)
         except SluiceError as refusal:
             if refusal.sqlstate != SqlState.FEATURE_NOT_SUPPORTED:
                 raise
@@ -67,6 +66,17 @@ class CopyOutPortal(StatementPortal):
             await stream.close()
         self.session.send_noted(CopyDone())
         self.session.client.send(CommandComplete(f"COPY {rows}"))
+
+    async def _rows(self, routed: Routed, reading: Reading, carried: CarriedColumns) -> RowStream:
+        """The rows from the table's files or from Spark."""
+        assert routed.query is not None
+        session = self.session
+        stored = (await placed(session, routed.query, reading)).stored
+        if stored is not None:
+            return await file_rows(session, stored, reading, session.tag, self.limit_time, leaves_window=True)
+        return await spark_rows(
+            session, routed, reading, session.tag, self.limit_time, carried.plan, leaves_window=True
+        )
 
     async def _query(self) -> tuple[Analysis, Routed]:
         """The query to copy; PostgreSQL has accepted the rest of the statement."""

@@ -36,7 +36,17 @@ from gateway.wire.messages.backend import CommandComplete, DataRow, FieldDescrip
 from gateway.wire.messages.layout import Message
 from planner.plans.change_plan import current_of, plan_delete, plan_insert, plan_update
 from planner.plans.estimates import Scanned, of_query
-from planner.plans.explain import Plan, Reads, as_lines, as_values, discreet, postgres_plan, spark_plan, without_costs
+from planner.plans.explain import (
+    Plan,
+    Reads,
+    as_lines,
+    as_values,
+    discreet,
+    postgres_plan,
+    spark_plan,
+    stored_plan,
+    without_costs,
+)
 from planner.plans.explain_formats import FORMATS
 from planner.plans.locking_plan import first_strength, plan_locking, strongest
 from planner.plans.routes import Route, command, is_utility
@@ -194,6 +204,11 @@ class ExplainPortal(StatementPortal):
             if routed.route is Route.INSERT:
                 reading = what_is_read(routed.query, reading)
             plan = self._computed(routed.route, routed.query, reading, not_computed(), where)
+        elif where.stored is not None:
+            version = reading.versions[where.stored.table_oid]
+            read = sum(file.live_count > 0 for file in version.files)
+            plan = stored_plan(Reads(version.table, read, len(version.files) - read, rows=version.row_count))
+            plan |= self._estimate(routed.query, [Scanned(version.table, version.row_count)])
         else:
             plan = await self._plan(routed, reading)
         return plan | {"Placed By": where.placement.why}

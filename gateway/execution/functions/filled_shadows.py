@@ -33,7 +33,7 @@ from gateway.execution.shadow.trigger_bypass import copying_role, role_again
 from gateway.session.cancel_listener import check
 from gateway.session.visibility import rules, uncommitted, versions
 from gateway.transaction.read_only_block import SET as READ_ONLY
-from storage.indexes.rows import live_rows_aside
+from storage.parquet.table_rows import live_rows_aside
 
 if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext

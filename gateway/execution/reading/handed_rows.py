@@ -22,6 +22,7 @@ from gateway.session.offload import offloaded
 from gateway.statement.query_placement import Asked, are_few, asked
 from planner.plans.placement import DECIDED, PLACEMENTS, Engine, Kind, Place, Placement, kind_of
 from planner.plans.row_filter import WantedKeys, wanted_keys
+from planner.plans.stored_scan import StoredScan, stored_scan
 from storage.indexes.fingerprints import can_be_kept
 from storage.indexes.keys import LiveFile, bounds_of, find, keys_of
 from storage.parquet.arrow_types import arrow_type
@@ -44,11 +45,13 @@ _HANDED_MAX: Final = 50
 class Placed:
     """The engine that begins, and why. If PostgreSQL begins with `few` rows, they are those `found`, by the table's
     OID, and all rows of its other tables; otherwise those of `gateway.execution.reading.postgres_query.loads`.
+    `stored` is what the gateway reads if it begins.
     """
 
     placement: Placement
     few: bool = False
     found: Mapping[int, Loaded] = field(default_factory=dict)
+    stored: StoredScan | None = None
 
     @property
     def is_with_postgres(self) -> bool:
@@ -72,6 +75,9 @@ async def placed(session: SessionContext, query: Node, reading: Reading) -> Plac
     kind = await offloaded(session, reading.size, kind_of, query, session.gateway.builtins, past=reading.past)
     if kind is not Kind.FEW or given.engine is not Engine.AUTO:
         return Placed(PLACEMENTS[given.engine, kind])
+    stored = stored_scan(query, reading.context.tables)
+    if stored is not None:
+        return Placed(PLACEMENTS[given.engine, Kind.STORED], stored=stored)
     found = await _few(session, query, reading, given)
     if found is None:
         return Placed(PLACEMENTS[given.engine, Kind.MANY])

@@ -28,8 +28,8 @@ from gateway.transaction.transaction import BEGIN
 from planner.plans.computable import acting_functions, is_computable
 from planner.syntax.lexer import quoted
 from planner.tree.nodes import Node
-from storage.indexes.rows import live_rows_aside
 from storage.parquet.arrow_types import arrow_type
+from storage.parquet.table_rows import live_rows_aside
 from storage.plan import column_name
 
 if TYPE_CHECKING:

@@ -46,8 +46,8 @@ from planner.plans.computable import acting_functions, functions_of_users, is_co
 from planner.plans.row_filter import needed_rows
 from planner.spark.plan import SparkQuery
 from planner.tree.nodes import Node
-from storage.indexes.rows import live_rows_aside
 from storage.parquet.arrow_types import arrow_type
+from storage.parquet.table_rows import live_rows_aside
 
 if TYPE_CHECKING:
     from gateway.execution.reading.handed_rows import Placed

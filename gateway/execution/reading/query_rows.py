@@ -1,4 +1,4 @@
-"""The rows of a query in lake form, for further processing: from Spark, or otherwise from PostgreSQL.
+"""The rows of a query in lake form, for further processing: from Spark, the table's files or PostgreSQL.
 
 PostgreSQL's rows (`gateway.execution.reading.postgres_query`) are kept, in a file if many.
 """
@@ -18,6 +18,7 @@ from gateway.execution.reading.handed_tables import with_temporary_tables
 from gateway.execution.reading.plan_context import Reading, planned, runnable
 from gateway.execution.reading.postgres_query import Computing, Locked
 from gateway.execution.reading.rows_to_write import taking
+from gateway.execution.reading.stored_rows import stored_rows
 from gateway.session.cancel_listener import attending
 from gateway.session.lake_cursor import RowStream
 from gateway.statement.query_placement import gives_up
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
     from gateway.statement.portal import Binding
     from gateway.statement.routed import Routed
+    from planner.plans.stored_scan import StoredScan
+    from storage.spark.result_stream import ResultStream
 
 # PostgreSQL's error for a row with a field whose type has no binary form.
 _NO_BINARY: Final = "no binary output function available"
@@ -92,6 +95,8 @@ async def query_rows(  # noqa: PLR0917
     assert routed.query is not None
     if plan is plan_select:  # only Spark returns rows with further columns
         where = await placed(session, routed.query, reading)
+        if where.stored is not None:
+            return await file_rows(session, where.stored, reading, tag, limit_time, leaves_window=leaves_window)
         if where.is_with_postgres:
             try:
                 return await computed_rows(
@@ -117,6 +122,20 @@ async def query_rows(  # noqa: PLR0917
         )
 
 
+async def file_rows(
+    session: SessionContext,
+    stored: StoredScan,
+    reading: Reading,
+    tag: str,
+    limit_time: Callable[[float | None], None] = lambda _: None,
+    *,
+    leaves_window: bool = False,
+) -> RowStream:
+    """`query_rows` for a query that only reads columns."""
+    stream = await stored_rows(session, stored, reading, tag, limit_time)
+    return await _begun(session, stream, leaves_window=leaves_window)
+
+
 async def spark_rows(  # noqa: PLR0917
     session: SessionContext,
     routed: Routed,
@@ -132,6 +151,11 @@ async def spark_rows(  # noqa: PLR0917
     reading = await with_temporary_tables(session, routed.query, reading)
     query = await planned(session, reading, plan, routed.query)
     stream = await session.gateway.engine.stream(runnable(query, reading), tag)
+    return await _begun(session, stream, leaves_window=leaves_window)
+
+
+async def _begun(session: SessionContext, stream: ResultStream, *, leaves_window: bool) -> RowStream:
+    """The stream once its first batch is there: what it refuses, it has refused by then."""
     try:
         async with attending(session, leaves_window=leaves_window):
             first = await anext(aiter(stream), None)

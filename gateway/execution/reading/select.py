@@ -1,4 +1,4 @@
-"""SELECT on the lake: plans, runs in Spark, and encodes batch by batch; memory holds a few batches only."""
+"""SELECT on the lake: has its rows computed or read, and encodes batch by batch; memory holds a few batches only."""
 
 from __future__ import annotations
 
@@ -11,21 +11,23 @@ import pyarrow as pa
 from catalog.errors import SluiceError, SqlState
 from gateway.backend.statement_timeout import timed_out
 from gateway.execution.reading.carried_types import CarriedColumns
-from gateway.execution.reading.handed_rows import not_computed, placed
+from gateway.execution.reading.handed_rows import Placed, not_computed, placed
 from gateway.execution.reading.handed_tables import with_temporary_tables
 from gateway.execution.reading.plan_context import Reading, planned, read, runnable
 from gateway.execution.reading.postgres_query import Computing
+from gateway.execution.reading.stored_rows import stored_rows
 from gateway.session.cancel_listener import attending
 from gateway.session.response_spool import ResponseSpool
 from gateway.statement.portal import Binding, Portal, with_formats
 from gateway.values import OutputSettings, ResultColumn, encode_rows
 from gateway.wire.messages.backend import CommandComplete, FieldDescription, PortalSuspended
-from storage.spark.engine import ResultStream
+from storage.spark.result_stream import ResultStream
 
 if TYPE_CHECKING:
     from gateway.backend.analysis import Analysis
     from gateway.session.session_context import SessionContext
     from gateway.statement.routed import Routed
+    from planner.tree.nodes import Node
 
 # Rows that are encoded at a time, off the event loop; fewer are encoded on it, because a thread costs more.
 _ROWS_AT_ONCE: Final = 65_536
@@ -185,25 +187,27 @@ class SelectPortal(Portal):
         return sent
 
     async def _open(self) -> Reading:
-        """Start the query; its rows come in `_batches`, or are `_computed`. `_reading` is set before Spark
+        """Start the query; its rows come in `_batches`, or are `_computed`. `_reading` is set before an engine
         may refuse.
         """
-        reading = self._reading = await read(self.session, self._analysis, self._binding, self._routed.lake)
-        if not await self._computed_first(reading):
-            self._stream = await stream_of(self.session, self._routed, reading, self.limit_time, self._carried)
+        session, query = self.session, self._routed.query
+        assert query is not None
+        reading = self._reading = await read(session, self._analysis, self._binding, self._routed.lake)
+        where = await placed(session, query, reading)
+        if where.stored is not None:
+            self._stream = await stored_rows(session, where.stored, reading, session.tag, self.limit_time)
+        elif not where.is_with_postgres or not await self._computed_first(query, reading, where):
+            self._stream = await stream_of(session, self._routed, reading, self.limit_time, self._carried)
+        if self._stream is not None:
             self._batches = aiter(self._stream)
         return reading
 
-    async def _computed_first(self, reading: Reading) -> bool:
-        """Have PostgreSQL compute the rows if they are placed there. False if they are not, or if it cannot.
+    async def _computed_first(self, query: Node, reading: Reading, where: Placed) -> bool:
+        """Have PostgreSQL compute the rows, which are placed there. False if it cannot.
 
         The rows are kept until all are computed, so that the shadows are free before the client has read any.
         """
-        query, session = self._routed.query, self.session
-        assert query is not None
-        where = await placed(session, query, reading)
-        if not where.is_with_postgres:
-            return False
+        session = self.session
         kept = ResponseSpool(only_rows=True)
         computing = Computing(session, query, reading, not_computed(), placed=where)
         try:

@@ -35,8 +35,8 @@ from gateway.statement.implicit_functions import runs_functions
 from gateway.statement.range_variable import quoted
 from planner.tree.nodes import name_of
 from planner.tree.references import calls_users
-from storage.indexes.rows import live_rows_aside
 from storage.parquet.arrow_types import arrow_type
+from storage.parquet.table_rows import live_rows_aside
 from storage.plan import column_name
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from gateway.execution.schema.table_rewrite import ComputedColumn, Plan, Reorgan
 from gateway.execution.shadow.shadow import binary_to_lake_form, copy_rows, kept_value, rows_of_bodies
 from gateway.session.cancel_listener import check
 from planner.syntax.lexer import quoted
-from storage.indexes.rows import live_rows_aside
 from storage.parquet.arrow_types import arrow_type
+from storage.parquet.table_rows import live_rows_aside
 from storage.plan import column_name
 
 if TYPE_CHECKING:

@@ -9,7 +9,12 @@ from tests.security.identities.schema_statements import SchemaStatements
 from tests.security.identities.step import Step
 
 # Who carries a query out, by the first line of what EXPLAIN says.
-PATHS: Final = {"Spark Select": "Spark", "PostgreSQL Select": "PostgreSQL over copied rows", "Result": "relayed"}
+PATHS: Final = {
+    "Spark Select": "Spark",
+    "PostgreSQL Select": "PostgreSQL over copied rows",
+    "Gateway Select": "the gateway, from files",
+    "Result": "relayed",
+}
 
 
 class Statements(SchemaStatements):
@@ -33,6 +38,7 @@ class Statements(SchemaStatements):
         function = self.chance.choice(self.world.of_integer)
         return (
             self.plain(),
+            Step(self._reader(), "SELECT of stored columns", (f"SELECT id FROM {self._parent}",)),
             Step(self._reader(), "SELECT", (f"SELECT (t.*)::text FROM {self._t} t",)),
             Step(self._reader(), "SELECT of a literal", (f"SELECT {function}(3)",)),
         )

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from catalog.model import TableVersion
-from storage.indexes.keys import read_rows
+from storage.parquet.file_rows import read_rows
 from storage.parquet.files import LakeFiles
 from storage.parquet.positions import deleted_positions
 

@@ -1,0 +1,57 @@
+"""Rows of one data file in lake form: by field IDs, with initial defaults for columns that the file was written
+without."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from catalog.model import Column, DataFile, Table
+from storage.parquet.arrow_types import arrow_type
+from storage.parquet.file_identity import expected
+from storage.parquet.files import LakeFiles
+from storage.parquet.initial_default import initial_default
+from storage.parquet.small_files import is_small, names_by_id, small_files
+
+_BATCH_ROWS: Final = 131_072
+
+
+def read_rows(
+    files: LakeFiles, table: Table, file: DataFile, columns: Sequence[Column], row_groups: Sequence[int] | None = None
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield columns of a data file in lake form, batch by batch, each with the position of its first row."""
+    of = expected(table.path, file)
+    if is_small(file):
+        kept = small_files.read(files, of)
+        yield 0, in_lake_form(kept.rows, columns, kept.names)
+        return
+    with files.parquet(of) as parquet:
+        names = names_by_id(parquet)
+        present = [names[column.column_id] for column in columns if column.column_id in names]
+        groups = range(parquet.metadata.num_row_groups) if row_groups is None else row_groups
+        counts = [parquet.metadata.row_group(group).num_rows for group in range(parquet.num_row_groups)]
+        starts = np.cumsum([0, *counts])
+        for group in groups:
+            first = int(starts[group])
+            for batch in parquet.iter_batches(_BATCH_ROWS, row_groups=[group], columns=present, use_threads=False):
+                yield first, in_lake_form(batch, columns, names)
+                first += batch.num_rows
+
+
+def in_lake_form(batch: pa.RecordBatch, columns: Sequence[Column], names: Mapping[int, str]) -> pa.RecordBatch:
+    """Return the columns of a file's rows under their own names; `names` are the file's, by field ID."""
+    arrays = []
+    for column in columns:
+        kind = arrow_type(column.form)
+        name = names.get(column.column_id)
+        if name is not None:
+            array = batch.column(name)
+            arrays.append(array if array.type == kind else array.cast(kind))
+        elif column.initial_default is None:
+            arrays.append(pa.nulls(batch.num_rows, kind))
+        else:
+            arrays.append(pa.repeat(initial_default(column), batch.num_rows))
+    return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in columns])
