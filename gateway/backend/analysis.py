@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from catalog.errors import SluiceError, SqlState, unsupported
 from gateway.backend import statement_timeout
-from gateway.backend.connection import Backend, Statement
+from gateway.backend.connection import Backend
 from gateway.backend.encoded_statement import CLOSES, encode_statement
+from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import TRIAL
 from gateway.client.encoding import client_encoding
 from gateway.wire.framing import HEADER_BYTES, Frame

@@ -11,7 +11,8 @@ from itertools import chain
 from typing import Final
 
 from catalog.datatypes import BYTEA, FIRST_USER_OID, INT2, INT4, INT8, TEXT, VARCHAR
-from gateway.backend.connection import Backend, Statement
+from gateway.backend.connection import Backend
+from gateway.backend.own_statement import Statement
 from gateway.backend.own_text import own_text
 from gateway.client.encoding import ClientEncoding
 from gateway.client.message_thread import aside

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from gateway.backend.arrays import number_array
-from gateway.backend.connection import Statement
 from gateway.backend.own_message import own
+from gateway.backend.own_statement import Statement
 
 _OID: Final = "$1::bigint::pg_catalog.oid"
 

@@ -24,6 +24,7 @@ from gateway.backend.encoded_statement import CLOSES_AFTER, CLOSES_BEFORE, closi
 from gateway.backend.error_context import without_own_context
 from gateway.backend.own_message import Told
 from gateway.backend.own_names import OWN
+from gateway.backend.own_statement import Statement
 from gateway.backend.schema_notice import schema_change
 from gateway.client.encoding import converts
 from gateway.client.loop_turns import LoopTurns
@@ -83,25 +84,6 @@ class BackendLostError(SluiceError):
             hint="In a moment you should be able to reconnect to the database and repeat your command.",
             severity="FATAL",
         )
-
-
-@dataclass(slots=True)
-class Statement:
-    """A statement of the gateway: its text with $n, and parameters in text format (None for NULL).
-
-    With `bodies_only`, `take` gets parts of the rows as they come, including all before an error; the result has the
-    last part. A `lasting` statement has an effect that must last until the transaction ends
-    (gateway/transaction/transactional_ddl.py).
-    """
-
-    sql: str
-    parameters: Sequence[str | bytes | None] = ()
-    parameter_types: Sequence[int] = ()
-    parameter_formats: Sequence[int] = ()
-    result_format: int = 0
-    bodies_only: bool = False
-    take: Callable[[list[bytes]], Awaitable[None]] | None = None
-    lasting: bool = False
 
 
 @dataclass(slots=True)

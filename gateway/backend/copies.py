@@ -11,8 +11,9 @@ from typing import Final
 
 from catalog.background import end
 from catalog.errors import SluiceError, SqlState
-from gateway.backend.connection import Backend, BackendLostError, Statement
+from gateway.backend.connection import Backend, BackendLostError
 from gateway.backend.encoded_statement import encode_statement, encoded_parts
+from gateway.backend.own_statement import Statement
 from gateway.wire.framing import Frame
 from gateway.wire.messages import frontend
 from gateway.wire.messages.backend import (

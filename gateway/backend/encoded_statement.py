@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from gateway.backend.own_names import OWN
+from gateway.backend.own_statement import Statement
 from gateway.client.message_thread import aside
 from gateway.wire.framing import LARGE_BYTES
 from gateway.wire.messages import frontend
 from gateway.wire.messages.layout import Message
-
-if TYPE_CHECKING:
-    from gateway.backend.connection import Statement
 
 # CloseCompletes after each statement of the gateway; the last one ends its answers.
 CLOSES_AFTER: Final = 2

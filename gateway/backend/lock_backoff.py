@@ -13,7 +13,8 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 from catalog.errors import SluiceError, SqlState
-from gateway.backend.connection import Backend, Statement
+from gateway.backend.connection import Backend
+from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import PATIENCE
 
 _T = TypeVar("_T")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gateway.backend import catalog_calls
-from gateway.backend.connection import Statement
+from gateway.backend.own_statement import Statement
 
 if TYPE_CHECKING:
     from gateway.backend.connection import Backend

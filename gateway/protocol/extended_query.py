@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from catalog.errors import SluiceError, SqlState
 from gateway.backend.bind_parameters import bind_in_utf8, canonical_parameters
 from gateway.backend.connection import Backend, BackendLostError, Item
-from gateway.backend.connection import Statement as OwnStatement
 from gateway.backend.own_names import OWN, refuse_own_savepoint
+from gateway.backend.own_statement import Statement as OwnStatement
 from gateway.backend.savepoints import TRIAL
 from gateway.client.connection import Client
 from gateway.execution.changes.select_locking import locks_rows

@@ -11,8 +11,9 @@ from typing import Final
 
 from catalog.background import end
 from catalog.errors import SluiceError, SqlState
-from gateway.backend.connection import Backend, Statement
+from gateway.backend.connection import Backend
 from gateway.backend.own_message import Told
+from gateway.backend.own_statement import Statement
 from gateway.client.connection import Client, ClientGoneError
 from gateway.execution.reading import postgres_query
 from gateway.node.gateway_context import GatewayContext

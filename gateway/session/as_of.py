@@ -16,7 +16,7 @@ from catalog.errors import SluiceError, SqlState
 from catalog.model import Table, TableVersion
 from catalog.snapshots import PastTable, ducklake_types, snapshot_of_number, snapshot_of_time, tables_at
 from catalog.store import table_from_description
-from gateway.backend.connection import Statement
+from gateway.backend.own_statement import Statement
 from gateway.session.offload import offloaded
 from planner.syntax.statements import Statement as SourceStatement
 from planner.syntax.statements import setting

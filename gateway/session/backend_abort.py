@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError
-from gateway.backend.connection import Backend, BackendLostError, Statement
+from gateway.backend.connection import Backend, BackendLostError
+from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import TRIAL
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from catalog.constraints import ForeignKey, Key
 from catalog.errors import SluiceError
 from gateway.backend.arrays import text_array
-from gateway.backend.connection import Statement
+from gateway.backend.own_statement import Statement
 from gateway.session.backend_setting import kept
 from gateway.session.pending_constraints import forget_pending
 from gateway.wire.messages import frontend

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.errors import unsupported
 from gateway.backend.arrays import number_array
-from gateway.backend.connection import Result, Statement
+from gateway.backend.connection import Result
 from gateway.backend.own_names import OWN
+from gateway.backend.own_statement import Statement
 from gateway.session.row_versions import ReplacedRows
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState
 from gateway.backend.arrays import number_array
-from gateway.backend.connection import Statement
+from gateway.backend.own_statement import Statement
 from gateway.session.backend_setting import kept
 
 if TYPE_CHECKING:

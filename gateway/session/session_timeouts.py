@@ -15,7 +15,8 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState
-from gateway.backend.connection import BackendLostError, Statement
+from gateway.backend.connection import BackendLostError
+from gateway.backend.own_statement import Statement
 
 if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext

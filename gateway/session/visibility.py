@@ -15,7 +15,8 @@ from catalog.publish import RowChange, applied, change_from_json
 from catalog.store import TableRules, rules_from_description, table_from_description
 from gateway.backend import catalog_calls
 from gateway.backend.analysis import SchemaMark
-from gateway.backend.connection import Result, Statement
+from gateway.backend.connection import Result
+from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import TRIAL
 from gateway.transaction.enlistment import SchemaChangedError
 from planner.plans.computable import functions_in

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState
-from gateway.backend.connection import Statement
+from gateway.backend.own_statement import Statement
 from gateway.backend.statement_timeout import timed_out
 from gateway.session.buffered_response import HeardTag, HeldRows, without_rows
 from gateway.session.cancel_listener import check

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError
 from gateway.backend.analysis import Analysis
-from gateway.backend.connection import Backend, Statement
+from gateway.backend.connection import Backend
 from gateway.backend.encoded_statement import CLOSES, encode_messages, encode_statement
 from gateway.backend.own_names import OWN
+from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import TRIAL
 from gateway.session.statement_analysis import analysed
 from gateway.statement.routed import Routed

@@ -10,7 +10,7 @@ import math
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from catalog.errors import SluiceError, SqlState
-from gateway.backend.connection import Statement
+from gateway.backend.own_statement import Statement
 from gateway.session.backend_setting import kept
 from gateway.session.cancel_listener import cancelled
 from planner.plans.placement import Engine

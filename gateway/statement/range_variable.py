@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
-from gateway.backend.connection import Statement
+from gateway.backend.own_statement import Statement
 from planner.syntax import lexer
 from planner.tree.nodes import Node, name_of
 

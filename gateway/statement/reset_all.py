@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
 from gateway.backend.arrays import text_array
-from gateway.backend.connection import Statement
+from gateway.backend.own_statement import Statement
 from gateway.session import constraint_modes
 from gateway.transaction import isolation_level, transactional_ddl
 

@@ -14,8 +14,8 @@ from catalog.datatypes import FIRST_USER_OID
 from catalog.errors import SluiceError, unsupported
 from gateway.backend.analysis import Analysis
 from gateway.backend.arrays import number_array
-from gateway.backend.connection import Statement
 from gateway.backend.own_names import OWN
+from gateway.backend.own_statement import Statement
 from gateway.session.offload import offloaded
 from gateway.session.statement_analysis import analysed
 from gateway.session.visibility import lake_relations

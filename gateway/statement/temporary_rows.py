@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError
 from gateway.backend.arrays import number_array
-from gateway.backend.connection import BackendLostError, Statement
+from gateway.backend.connection import BackendLostError
 from gateway.backend.own_names import OWN
+from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import TRIAL
 from gateway.session.statement_analysis import analysed
 from gateway.statement.range_variable import resolve

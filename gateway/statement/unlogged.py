@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from gateway.backend.connection import Statement
+from gateway.backend.own_statement import Statement
 from gateway.session.offload import offloaded
 from gateway.wire.framing import Frame
 from gateway.wire.messages import frontend

@@ -12,7 +12,7 @@ from planner.syntax.lexer import tokens
 
 if TYPE_CHECKING:
     from catalog.model import Table
-    from gateway.backend.connection import Statement
+    from gateway.backend.own_statement import Statement
     from gateway.transaction.ddl_sequences import OwnedSequence
 
 _WORD: Final = re.compile(r"\w+")

@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from catalog.errors import SluiceError, SqlState
 from gateway.backend.arrays import number_array
-from gateway.backend.connection import Backend, Statement
+from gateway.backend.connection import Backend
+from gateway.backend.own_statement import Statement
 from gateway.transaction.ddl_settings import Settings, under
 
 # Each sequence with its owner: a column, or itself if it has none.

@@ -14,7 +14,8 @@ from collections.abc import Iterable, MutableMapping, Sequence
 from typing import Final
 
 from gateway.backend.arrays import text_array
-from gateway.backend.connection import Backend, Statement
+from gateway.backend.connection import Backend
+from gateway.backend.own_statement import Statement
 
 _PRESENT: Final = (
     "SELECT pg_catalog.jsonb_object_agg(name, pg_catalog.current_setting(name, true))"

@@ -21,7 +21,8 @@ from catalog.schema.compatibility import SchemaStep, forbidding_step
 from catalog.store import Store, steps_from_json
 from gateway.backend import catalog_calls
 from gateway.backend.analysis import SchemaMark
-from gateway.backend.connection import Result, Statement
+from gateway.backend.connection import Result
+from gateway.backend.own_statement import Statement
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

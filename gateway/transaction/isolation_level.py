@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from gateway.backend.connection import Statement
+from gateway.backend.own_statement import Statement
 
 _LEVEL: Final = "sluice.isolation"
 # Holds the name of the setting that holds a level.

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from gateway.backend.connection import Backend, Statement
+from gateway.backend.connection import Backend
+from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import READ_ONLY
 from planner.syntax.source_statement import Statement as SourceStatement
 from planner.syntax.source_statement import known

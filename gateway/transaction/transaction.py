@@ -25,7 +25,8 @@ from catalog.model import DataFile, DeleteFile, Table, TableVersion
 from catalog.postgres.pool import log_fault
 from catalog.publish import Deletion, RowChange, deletion_from_json
 from gateway.backend import catalog_calls
-from gateway.backend.connection import Backend, BackendLostError, Result, Statement
+from gateway.backend.connection import Backend, BackendLostError, Result
+from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import TRIAL
 from gateway.node.gateway_context import GatewayContext
 from gateway.node.unresolved_commit import remove_unresolved

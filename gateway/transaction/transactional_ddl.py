@@ -28,8 +28,9 @@ from typing import TYPE_CHECKING, Final
 from catalog.errors import SluiceError, SqlState
 from gateway.backend import catalog_calls
 from gateway.backend.arrays import number_array
-from gateway.backend.connection import Backend, BackendLostError, Statement
+from gateway.backend.connection import Backend, BackendLostError
 from gateway.backend.lock_backoff import patiently
+from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import WINDOW
 from gateway.backend.shadow_truncate import past_guard
 from gateway.transaction.ddl_change import DeferredChange, Demands, NoDemands

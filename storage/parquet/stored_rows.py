@@ -161,8 +161,9 @@ def _widest(parquet: pq.ParquetFile, group: int, names: Sequence[str]) -> dict[s
     batch = next(parquet.iter_batches(_PROBED_ROWS, row_groups=[group], columns=list(names)), None)
     if batch is None:
         return {}
-    found = {name: pc.max(pc.binary_length(batch.column(name).dictionary)).as_py() for name in names}
-    return {name: size or 0 for name, size in found.items()}
+    columns = {name: batch.column(name) for name in names}
+    repeated = {name: column.dictionary for name, column in columns.items() if pa.types.is_dictionary(column.type)}
+    return {name: pc.max(pc.binary_length(values)).as_py() or 0 for name, values in repeated.items()}
 
 
 def _cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

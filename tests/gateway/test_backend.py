@@ -9,8 +9,9 @@ import pytest
 
 from catalog.errors import SqlState
 from catalog.postgres.embedded import PORT, SUPERUSER, EmbeddedPostgres
-from gateway.backend.connection import Backend, BackendLostError, Statement
+from gateway.backend.connection import Backend, BackendLostError
 from gateway.backend.dsn import Address
+from gateway.backend.own_statement import Statement
 from gateway.wire.messages.backend import AuthenticationOk, BackendKeyData, ErrorResponse, ReadyForQuery
 
 _PORT = 5432

@@ -15,7 +15,7 @@ import numpy as np
 
 from catalog.delete_history import deletions_of
 from catalog.errors import SluiceError, SqlState, unsupported
-from gateway.backend.connection import Statement
+from gateway.backend.own_statement import Statement
 from gateway.execution.changes.insert import target_oid
 from gateway.execution.locks.row_locks import changed_meanwhile
 from gateway.transaction.transaction import Isolation

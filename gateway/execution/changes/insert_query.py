@@ -12,7 +12,7 @@ import pyarrow as pa
 from catalog.errors import SluiceError, SqlState, unsupported
 from catalog.model import Table, TableVersion
 from catalog.store import TableRules
-from gateway.backend.connection import Statement
+from gateway.backend.own_statement import Statement
 from gateway.execution.changes.locked_rows import with_subqueries_locked
 from gateway.execution.changes.postgres_insert import Made, computed_insert, what_is_read
 from gateway.execution.changes.row_changes import Changing

@@ -21,8 +21,8 @@ from catalog.datatypes import FIRST_USER_OID
 from catalog.errors import SluiceError, SqlState, unsupported
 from gateway.backend.analysis import Analysis
 from gateway.backend.arrays import number_array
-from gateway.backend.connection import Statement
 from gateway.backend.own_names import OWN
+from gateway.backend.own_statement import Statement
 from gateway.execution.changes.insert import target_oid
 from gateway.execution.changes.row_changes import Changing
 from gateway.execution.changes.shadow_execution import (

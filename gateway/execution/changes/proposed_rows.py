@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from catalog.model import Column, Table
-from gateway.backend.connection import Statement
+from gateway.backend.own_statement import Statement
 from gateway.execution.changes.shadow_execution import one_array
 from gateway.values import OutputSettings
 from gateway.values.text import text_cells

@@ -22,7 +22,8 @@ from catalog.errors import SluiceError, SqlState
 from catalog.model import Table, TableVersion
 from catalog.publish import Deletion, RowChange
 from gateway.backend.analysis import SchemaMark
-from gateway.backend.connection import BackendLostError, Result, Statement
+from gateway.backend.connection import BackendLostError, Result
+from gateway.backend.own_statement import Statement
 from gateway.execution.changes.foreign_key_actions import carry_out
 from gateway.execution.constraints.foreign_key_referenced import Replaced, consequence, referring
 from gateway.execution.constraints.foreign_key_referencing import keep_references

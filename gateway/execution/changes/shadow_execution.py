@@ -23,9 +23,9 @@ import pyarrow.compute as pc
 from catalog.errors import SluiceError, unsupported
 from catalog.model import Column, Table, TableVersion
 from gateway.backend import catalog_calls
-from gateway.backend.connection import Statement
 from gateway.backend.own_message import LOCKED, of_shadow, shadow_view
 from gateway.backend.own_names import OWN
+from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import STATEMENT, TRIAL
 from gateway.execution.constraints.foreign_key_referenced import follows_rows, referring
 from gateway.execution.locks.row_locks import Strength

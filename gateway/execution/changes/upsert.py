@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from catalog.errors import SluiceError, SqlState, unsupported
 from catalog.model import Column, Table, TableVersion
-from gateway.backend.connection import Statement
+from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import TRIAL
 from gateway.execution.changes.conflict_arbiter import conflicts
 from gateway.execution.changes.insert import target_oid

@@ -17,9 +17,10 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, unsupported
-from gateway.backend.connection import BackendLostError, Statement
+from gateway.backend.connection import BackendLostError
 from gateway.backend.copies import copy_in
 from gateway.backend.own_names import OWN
+from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import WITH
 from gateway.execution.locks.row_locks import RowsChangedError
 from gateway.execution.reading.plan_context import session_values

@@ -18,8 +18,8 @@ from catalog.schema.schema_change_progress import Progress
 from gateway.backend import catalog_calls
 from gateway.backend.analysis import analyse
 from gateway.backend.arrays import number_array
-from gateway.backend.connection import Statement
 from gateway.backend.own_names import OWN
+from gateway.backend.own_statement import Statement
 from gateway.execution.reading.error_privileges import may_see_named
 from gateway.execution.reading.plan_context import planned, read, runnable
 from gateway.execution.reading.postgres_column import column_types, has_row, may_be_asked

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from gateway.backend.connection import Statement
+from gateway.backend.own_statement import Statement
 from gateway.values import OutputSettings
 from gateway.values.text import text_cells
 from storage.parquet.table_rows import live_rows_aside

@@ -22,7 +22,7 @@ from catalog.constraints import Action, ForeignKey, foreign_key_from_json
 from catalog.errors import SluiceError, SqlState, unsupported
 from catalog.model import Column, Table, TableVersion
 from catalog.publish import RowChange
-from gateway.backend.connection import Statement
+from gateway.backend.own_statement import Statement
 from gateway.execution.constraints.unique_check import described_key
 from gateway.execution.locks.row_locks import lock_keys
 from gateway.execution.reading.error_privileges import discreet

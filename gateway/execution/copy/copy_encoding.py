@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from catalog.datatypes import BYTEA
 from catalog.errors import SluiceError
-from gateway.backend.connection import BackendLostError, Statement
+from gateway.backend.connection import BackendLostError
+from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import TRIAL
 from gateway.execution.shadow.shadow import rows_of_bodies
 from gateway.values.binary import binary_array

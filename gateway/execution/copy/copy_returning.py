@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from catalog.errors import SluiceError, SqlState
-from gateway.backend.connection import Statement
+from gateway.backend.own_statement import Statement
 from gateway.execution.changes.with_changes import NUMBERS, WithChangesPortal
 from gateway.execution.reading.copy_trial import backend_copies, binary_columns, options_of, try_options
 from gateway.session.offload import offloaded

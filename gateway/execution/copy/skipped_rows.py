@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from catalog.errors import SluiceError, SqlState
-from gateway.backend.connection import Statement
+from gateway.backend.own_statement import Statement
 from gateway.copy_format import CopyBatch, CopyOptions, LogVerbosity
 from gateway.values.cells import Mask
 from gateway.wire.messages.backend import NoticeResponse

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from catalog.errors import SluiceError, SqlState
-from gateway.backend.connection import Statement
+from gateway.backend.own_statement import Statement
 from gateway.backend.statement_timeout import timed_out
 from gateway.execution.cursors.locked_cursor import LockedCursorRows
 from gateway.execution.cursors.unlocked_cursor import UnlockedCursorRows

@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from catalog.errors import SluiceError, SqlState, unsupported
-from gateway.backend.connection import Statement
 from gateway.backend.own_names import OWN
+from gateway.backend.own_statement import Statement
 from gateway.client.connection import StandIn
 from gateway.client.response_encoding import Copies
 from gateway.execution.changes.insert import target_oid

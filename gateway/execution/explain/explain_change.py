@@ -17,7 +17,8 @@ from catalog.schema.compatibility import SchemaStep
 from catalog.schema.states import Element, State
 from gateway.backend import catalog_calls
 from gateway.backend.arrays import number_array
-from gateway.backend.connection import Result, Statement
+from gateway.backend.connection import Result
+from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import TRIAL
 from gateway.execution.schema.table_rewrite import Reorganisation, recompute
 from gateway.session.cancel_listener import check

@@ -15,8 +15,9 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState, unsupported
-from gateway.backend.connection import BackendLostError, Result, Statement
+from gateway.backend.connection import BackendLostError, Result
 from gateway.backend.own_names import OWN
+from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import GUARDED
 from gateway.execution.changes.row_changes import Changing, commit_with
 from gateway.execution.constraints.constraint_validation import meet, obligations

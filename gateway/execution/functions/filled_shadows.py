@@ -20,8 +20,9 @@ from catalog.model import TableVersion
 from gateway.backend import catalog_calls
 from gateway.backend.analysis import SchemaMark
 from gateway.backend.arrays import number_array, text_array
-from gateway.backend.connection import Result, Statement
+from gateway.backend.connection import Result
 from gateway.backend.own_message import LOCKED, of_shadow, shadow_view
+from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import FILLED, STATEMENT
 from gateway.execution.changes.shadow_execution import made, rows_of
 from gateway.execution.locks.table_locks import ACCESS_EXCLUSIVE, ACCESS_SHARE, lock_tables

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState
-from gateway.backend.connection import Statement
+from gateway.backend.own_statement import Statement
 from gateway.execution.changes.row_changes import Written
 from gateway.execution.changes.shadow_execution import Outcome, chosen_positions, gone, paired, strength_of
 from gateway.execution.locks.row_locks import Strength, check_may_look_again, hold_rows

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from catalog.schema.triggers import FIRED, Event, fired_from_json
-from gateway.backend.connection import Statement
+from gateway.backend.own_statement import Statement
 from gateway.statement.implicit_functions import runs_functions
 from gateway.statement.range_variable import resolve
 from planner.plans.routes import Route, command

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import unsupported
-from gateway.backend.connection import Statement
+from gateway.backend.own_statement import Statement
 from gateway.execution.changes.insert import target_oid
 from gateway.execution.functions.do_call import CURSORS, GuardedPortal
 from gateway.execution.functions.filled_shadows import TOUCHES, FilledShadows, Touch, touches

@@ -6,7 +6,7 @@ a trigger reads them before they are gone.
 
 from __future__ import annotations
 
-from gateway.backend.connection import Statement
+from gateway.backend.own_statement import Statement
 from gateway.execution.functions.trigger_statement import TriggeredPortal
 from gateway.execution.locks.table_locks import may
 

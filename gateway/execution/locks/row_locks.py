@@ -21,7 +21,7 @@ from catalog.datatypes import BYTEA
 from catalog.errors import SluiceError, SqlState
 from catalog.model import DataFile, Table, TableVersion
 from gateway.backend import catalog_calls
-from gateway.backend.connection import Statement
+from gateway.backend.own_statement import Statement
 from gateway.transaction.transaction import Isolation, Transaction
 from gateway.values.binary import bigint_array, binary_array
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from catalog.errors import SluiceError, SqlState
 from gateway.backend import catalog_calls
 from gateway.backend.arrays import number_array
-from gateway.backend.connection import Statement
+from gateway.backend.own_statement import Statement
 from gateway.execution.shadow.function_guard import relay_statement
 from gateway.statement.portal import StatementPortal
 from gateway.statement.range_variable import resolve

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from catalog.errors import SluiceError, SqlState
 from catalog.postgres.column_statistics import STATISTICS, column_statistics
-from gateway.backend.connection import Statement
+from gateway.backend.own_statement import Statement
 from gateway.session.visibility import latest
 from gateway.values import OutputSettings
 from gateway.values.text import text_cells

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState, unsupported
-from gateway.backend.connection import Statement
+from gateway.backend.own_statement import Statement
 from gateway.execution.maintenance.analyze import note_size
 from gateway.execution.maintenance.vacuum import cancellable, take_turn
 from gateway.execution.shadow.function_guard import relay_statement

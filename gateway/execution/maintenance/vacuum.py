@@ -16,7 +16,7 @@ from catalog.errors import SqlState
 from catalog.maintenance.expiry import expire
 from catalog.maintenance.maintenance_settings import maintenance_settings
 from gateway.backend.arrays import number_array
-from gateway.backend.connection import Statement
+from gateway.backend.own_statement import Statement
 from gateway.execution.maintenance.analyze import analyze, note_size
 from gateway.execution.shadow.function_guard import relay_rows, send_statement
 from gateway.node.compaction import Compaction, Pace

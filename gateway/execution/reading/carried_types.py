@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from catalog.datatypes import BYTEA, CARRIED, TEXT
-from gateway.backend.connection import Statement
+from gateway.backend.own_statement import Statement
 from gateway.execution.shadow.shadow import rows_of_bodies
 from gateway.values import Format, ResultColumn
 from gateway.values.binary import binary_array

@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError
-from gateway.backend.connection import Statement
 from gateway.backend.copies import try_copy
+from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import TRIAL
 from gateway.client.encoding import UNCHANGED
 from gateway.client.response_encoding import Copies

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from catalog.errors import SluiceError
 from catalog.model import Table
 from gateway.backend.arrays import number_array, text_array
-from gateway.backend.connection import Statement
+from gateway.backend.own_statement import Statement
 
 if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext

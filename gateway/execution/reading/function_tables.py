@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.datatypes import FIRST_USER_OID
 from gateway.backend.arrays import number_array, text_array
-from gateway.backend.connection import Statement
+from gateway.backend.own_statement import Statement
 from gateway.session.offload import offloaded
 from gateway.session.visibility import lake_relations
 from planner.plans.computable import functions_of_users

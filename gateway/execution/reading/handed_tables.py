@@ -18,7 +18,8 @@ from catalog.datatypes import BY_OID, FIRST_USER_OID, INT8, TID
 from catalog.errors import SluiceError, SqlState
 from catalog.model import Column, Table
 from gateway.backend.arrays import number_array
-from gateway.backend.connection import BackendLostError, Statement
+from gateway.backend.connection import BackendLostError
+from gateway.backend.own_statement import Statement
 from gateway.execution.shadow.shadow import binary_to_lake_form, rows_of_bodies
 from planner.syntax.lexer import quoted
 from planner.tree.references import relations, selected_columns

@@ -17,7 +17,8 @@ from catalog.errors import SluiceError, SqlState
 from catalog.model import Sidecar, Table, TableVersion
 from gateway.backend.analysis import SchemaMark
 from gateway.backend.arrays import number_array
-from gateway.backend.connection import BackendLostError, Result, Statement
+from gateway.backend.connection import BackendLostError, Result
+from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import TRIAL
 from gateway.execution.locks.table_locks import ACCESS_SHARE, lock_tables
 from gateway.execution.reading.statement_rights import missing, refuse_missing

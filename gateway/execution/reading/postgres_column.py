@@ -18,8 +18,9 @@ import pyarrow as pa
 
 from catalog.model import DataFile, Table, TableVersion
 from gateway.backend.arrays import number_array
-from gateway.backend.connection import BackendLostError, Statement
+from gateway.backend.connection import BackendLostError
 from gateway.backend.own_names import OWN
+from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import TRIAL
 from gateway.execution.shadow.function_guard import guarding
 from gateway.execution.shadow.shadow import binary_to_lake_form, copy_rows, kept_value, rows_of_bodies

@@ -26,7 +26,8 @@ from catalog.errors import SluiceError, SqlState, unsupported
 from catalog.model import Column, TableVersion
 from gateway.backend import catalog_calls
 from gateway.backend.arrays import number_array
-from gateway.backend.connection import BackendLostError, Result, Statement
+from gateway.backend.connection import BackendLostError, Result
+from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import TRIAL
 from gateway.execution.locks.table_locks import ROW_EXCLUSIVE, lock_relations
 from gateway.execution.reading.plan_context import Reading, runnable

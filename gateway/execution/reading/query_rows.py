@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from catalog.errors import SluiceError, SqlState
-from gateway.backend.connection import Statement
+from gateway.backend.own_statement import Statement
 from gateway.execution.reading.handed_rows import Placed, not_computed, placed
 from gateway.execution.reading.handed_tables import with_temporary_tables
 from gateway.execution.reading.plan_context import Reading, planned, runnable

@@ -14,7 +14,7 @@ import pyarrow as pa
 from catalog.datatypes import FIRST_USER_OID, NUMERIC, TEXT, UNKNOWN, element_type
 from catalog.errors import SluiceError, unsupported
 from gateway.backend.arrays import number_array
-from gateway.backend.connection import Statement
+from gateway.backend.own_statement import Statement
 from gateway.backend.own_text import own_text
 from gateway.execution.shadow.shadow import rows_of_bodies
 from gateway.values import convert_binary

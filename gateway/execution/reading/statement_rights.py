@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState
 from gateway.backend.arrays import number_array, text_array
-from gateway.backend.connection import Result, Statement
+from gateway.backend.connection import Result
+from gateway.backend.own_statement import Statement
 
 if TYPE_CHECKING:
     from planner.tree.tree_rights import Demand

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Final
 from catalog.errors import unsupported
 from catalog.model import TableVersion
 from gateway.backend.arrays import number_array
-from gateway.backend.connection import Statement
 from gateway.backend.own_message import LOCKED, of_shadow, shadow_view
+from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import EFFECTS, TRIAL
 from gateway.execution.shadow.function_guard import REFUSE_REWRITING, check_written, written
 from gateway.execution.shadow.trigger_bypass import copying_role, role_again

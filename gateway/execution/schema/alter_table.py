@@ -22,8 +22,8 @@ from catalog.schema.schema_change_progress import Progress
 from catalog.schema.schema_changes import ChangingElement, Origin, SchemaChange, element_from_json
 from catalog.schema.states import RULE_OF, Element, State, path
 from gateway.backend import catalog_calls
-from gateway.backend.connection import Statement
 from gateway.backend.lock_backoff import patiently
+from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import TRIAL
 from gateway.execution.changes.shadow_execution import send_own
 from gateway.execution.constraints.constraint_validation import Obligation, look, meet, nulls_found, obligations, vouch

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from catalog.model import Column, DataFile, Table, TableVersion
 from gateway.backend import catalog_calls
-from gateway.backend.connection import Statement
+from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import TRIAL
 from gateway.execution.constraints.constraint_validation import meet, obligations
 from gateway.execution.schema.alter_table import order_changes

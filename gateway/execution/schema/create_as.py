@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState
-from gateway.backend.connection import BackendLostError, Statement
+from gateway.backend.connection import BackendLostError
+from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import TRIAL
 from gateway.execution.schema.deferred_validation import defer
 from gateway.session.visibility import latest

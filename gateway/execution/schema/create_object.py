@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import Final
 
 from catalog.errors import SluiceError
-from gateway.backend.connection import BackendLostError, Statement
+from gateway.backend.connection import BackendLostError
+from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import TRIAL
 from gateway.execution.schema.metadata_change import SchemaOnlyPortal
 from gateway.transaction.ddl_settings import under

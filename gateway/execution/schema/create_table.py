@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState
-from gateway.backend.connection import Statement
+from gateway.backend.own_statement import Statement
 from gateway.execution.schema.deferred_validation import defer, may_defer
 from gateway.execution.shadow.function_guard import relay_statement
 from gateway.session.visibility import latest

@@ -14,8 +14,8 @@ from catalog.errors import SluiceError, SqlState, unsupported
 from catalog.model import TableVersion
 from catalog.store import TableRules, table_from_description
 from gateway.backend.analysis import analyse
-from gateway.backend.connection import Statement
 from gateway.backend.own_names import OWN
+from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import TRIAL
 from gateway.execution.changes.insert_query import insert_rows
 from gateway.execution.changes.locked_rows import with_subqueries_locked

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from gateway.backend.analysis import SchemaMark
-from gateway.backend.connection import Statement
+from gateway.backend.own_statement import Statement
 from gateway.execution.constraints.constraint_validation import (
     Look,
     Obligation,

@@ -22,8 +22,9 @@ from catalog.store import TableRules, table_from_description
 from gateway.backend import catalog_calls
 from gateway.backend.analysis import Analysis
 from gateway.backend.arrays import number_array
-from gateway.backend.connection import BackendLostError, Result, Statement
+from gateway.backend.connection import BackendLostError, Result
 from gateway.backend.own_names import OWN
+from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import TRIAL
 from gateway.execution.changes.insert_query import insert_rows
 from gateway.execution.changes.row_changes import Changing

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final, Self
 import pyarrow as pa
 
 from catalog.model import DataFile, Table, TableVersion
-from gateway.backend.connection import Statement
 from gateway.backend.own_names import OWN
+from gateway.backend.own_statement import Statement
 from gateway.execution.reading.postgres_column import temporary_tables
 from gateway.execution.schema.table_rewrite import ComputedColumn, Plan, Reorganisation
 from gateway.execution.shadow.shadow import binary_to_lake_form, copy_rows, kept_value, rows_of_bodies

@@ -23,7 +23,7 @@ from catalog.errors import SluiceError, SqlState
 from catalog.model import DataFile
 from catalog.publish import Deletion, RowChange
 from gateway.backend import catalog_calls
-from gateway.backend.connection import Statement
+from gateway.backend.own_statement import Statement
 from gateway.execution.constraints.foreign_key_referencing import refuse_missing
 from gateway.execution.constraints.unique_check import refuse_duplicates
 from gateway.execution.schema.catch_up import until_little_is_left

@@ -29,8 +29,8 @@ from catalog.store import table_from_description
 from gateway.backend import catalog_calls
 from gateway.backend.analysis import analyse
 from gateway.backend.arrays import number_array
-from gateway.backend.connection import Statement
 from gateway.backend.own_names import OWN
+from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import TRIAL
 from gateway.execution.changes.insert_query import next_values, with_rules
 from gateway.execution.reading.plan_context import read

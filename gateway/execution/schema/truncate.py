@@ -15,8 +15,9 @@ from catalog.errors import SluiceError, SqlState
 from catalog.publish import RowChange
 from gateway.backend.analysis import SchemaMark
 from gateway.backend.arrays import number_array
-from gateway.backend.connection import Result, Statement
+from gateway.backend.connection import Result
 from gateway.backend.lock_backoff import patiently
+from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import TRIAL
 from gateway.backend.shadow_truncate import past_guard
 from gateway.execution.changes.row_changes import Changing

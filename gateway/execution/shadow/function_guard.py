@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState, unsupported
 from gateway.backend.arrays import number_array
-from gateway.backend.connection import Statement
 from gateway.backend.encoded_statement import encode_messages
+from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import GUARDED
 from gateway.client.encoding import read
 from gateway.session.constraint_modes import KEEP_OWN

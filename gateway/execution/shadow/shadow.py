@@ -19,9 +19,10 @@ from catalog.errors import unsupported
 from catalog.model import Column, Table
 from gateway.backend import catalog_calls
 from gateway.backend.arrays import number_array
-from gateway.backend.connection import Result, Statement
+from gateway.backend.connection import Result
 from gateway.backend.copies import copy_in
 from gateway.backend.own_message import of_shadow, shadow_view
+from gateway.backend.own_statement import Statement
 from gateway.backend.own_text import own_text
 from gateway.backend.savepoints import TRIAL
 from gateway.copy_format import BinaryReader, CopyFormat, CopyOptions, CopyWriter

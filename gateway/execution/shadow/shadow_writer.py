@@ -12,7 +12,8 @@ from gateway.execution.shadow.shadow import shadow_rows, to_lake_form
 from storage.spark.async_parquet_writer import WriterAside
 
 if TYPE_CHECKING:
-    from gateway.backend.connection import Result, Statement
+    from gateway.backend.connection import Result
+    from gateway.backend.own_statement import Statement
     from gateway.session.session_context import SessionContext
 
 

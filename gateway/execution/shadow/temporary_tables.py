@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.datatypes import TEXT, UNKNOWN
 from gateway.backend.arrays import number_array
-from gateway.backend.connection import Statement
+from gateway.backend.own_statement import Statement
 from planner.syntax.lexer import quoted
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from gateway.backend import catalog_calls
-from gateway.backend.connection import Statement
+from gateway.backend.own_statement import Statement
 
 if TYPE_CHECKING:
     from catalog.model import Table

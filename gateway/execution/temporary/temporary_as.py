@@ -12,7 +12,8 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState, unsupported
-from gateway.backend.connection import BackendLostError, Result, Statement
+from gateway.backend.connection import BackendLostError, Result
+from gateway.backend.own_statement import Statement
 from gateway.execution.changes.locked_query import locked_stream
 from gateway.execution.changes.row_changes import Changing
 from gateway.execution.locks.table_locks import ROW_SHARE

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.datatypes import FIRST_USER_OID
 from catalog.errors import unsupported
-from gateway.backend.connection import Statement
+from gateway.backend.own_statement import Statement
 from gateway.execution.reading.plan_context import read
 from gateway.execution.reading.postgres_query import Computing, is_small
 from gateway.execution.temporary.temporary_insert import inserted

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState
 from gateway.backend.analysis import analyse
-from gateway.backend.connection import BackendLostError, Statement
+from gateway.backend.connection import BackendLostError
 from gateway.backend.own_names import OWN
+from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import TRIAL
 from gateway.execution.reading.plan_context import read
 from gateway.execution.reading.query_rows import spark_rows

@@ -1,0 +1,25 @@
+"""A statement of the gateway's own, as its backend is to carry it out."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Statement:
+    """A statement of the gateway: its text with $n, and parameters in text format (None for NULL).
+
+    With `bodies_only`, `take` gets parts of the rows as they come, including all before an error; the result has the
+    last part. A `lasting` statement has an effect that must last until the transaction ends
+    (gateway/transaction/transactional_ddl.py).
+    """
+
+    sql: str
+    parameters: Sequence[str | bytes | None] = ()
+    parameter_types: Sequence[int] = ()
+    parameter_formats: Sequence[int] = ()
+    result_format: int = 0
+    bodies_only: bool = False
+    take: Callable[[list[bytes]], Awaitable[None]] | None = None
+    lasting: bool = False
