@@ -25,6 +25,7 @@ _COST_OF_PAGE: Final = 1.0
 _PAGE_BYTES: Final = 8192
 _VARIABLE_BYTES: Final = 32
 _SELECT: Final = 1  # CmdType of nodes.h
+_INT8_OF_INT4: Final = 481  # int8(integer) of pg_proc.dat
 
 Estimate = dict[str, Any]
 
@@ -121,8 +122,8 @@ def _reads(query: Node, place: int, table: Table) -> bool:
 
 
 def constant_integer(node: Node | None) -> int | None:
-    """Return a constant integer, with a cast around it or none."""
-    while node is not None and node.type == "FUNCEXPR" and len(node.args or ()) == 1:
+    """Return a constant integer, with the cast to bigint around it that LIMIT brings, or none."""
+    if node is not None and node.type == "FUNCEXPR" and node.funcid == _INT8_OF_INT4:
         node = node.args[0]
     if node is None or node.type != "CONST" or node.constisnull or node.consttype not in (INT4, INT8):
         return None

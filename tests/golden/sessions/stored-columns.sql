@@ -10,6 +10,7 @@ CREATE TABLE one AS SELECT * FROM t WHERE id = 1;
 SELECT id, n, m, x, v, c, b, f, g, d, ti, ts, tz, iv, u, j, jb, bo, o, i2, i8 FROM one;
 SELECT * FROM one;
 SELECT x, x, id FROM one; SELECT FROM one; SELECT ctid IS NULL FROM one; SELECT one FROM one; SELECT * FROM one LIMIT 0; SELECT * FROM one OFFSET 1; SELECT x FROM one LIMIT 1 OFFSET 0; SELECT x FROM one LIMIT -1; SELECT x FROM one LIMIT NULL; SELECT x FROM one FETCH FIRST 1 ROWS WITH TIES;
+SELECT id FROM t LIMIT factorial(3)::bigint; SELECT id FROM t LIMIT int8inc(1); SELECT id FROM t LIMIT abs(-2); SELECT id FROM t LIMIT 2::smallint OFFSET '1'; SELECT id FROM t OFFSET 7::bigint; SELECT id FROM t LIMIT length('ab'); SELECT id FROM t LIMIT (SELECT 1); SELECT id FROM t LIMIT 2 OFFSET -1; SELECT id FROM t LIMIT 1.5; SELECT id FROM t LIMIT ALL OFFSET 6;
 \copy one TO STDOUT
 \copy one (x, id) TO STDOUT (FORMAT csv, HEADER)
 ALTER TABLE one ADD k int DEFAULT 5, ADD w text, ADD z timestamptz DEFAULT '2024-01-01 00:00+00', DROP COLUMN n; SELECT k, w, z, x FROM one;
