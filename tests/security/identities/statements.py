@@ -38,7 +38,11 @@ class Statements(SchemaStatements):
         function = self.chance.choice(self.world.of_integer)
         return (
             self.plain(),
-            Step(self._reader(), "SELECT of stored columns", (f"SELECT id FROM {self._parent}",)),
+            Step(
+                self._reader(),
+                "SELECT of stored columns",
+                ("SET sluice.engine = 'auto'", f"SELECT id FROM {self._parent}", "RESET sluice.engine"),
+            ),
             Step(self._reader(), "SELECT", (f"SELECT (t.*)::text FROM {self._t} t",)),
             Step(self._reader(), "SELECT of a literal", (f"SELECT {function}(3)",)),
         )
