@@ -128,8 +128,11 @@ def test_many_at_once(strict: Server) -> None:
     def come() -> None:
         begin = time.monotonic()
         with connected(strict) as connection:
-            connection.sendall(hello(strict))
-            kind = connection.recv(1)
+            try:
+                connection.sendall(hello(strict))
+                kind = connection.recv(1)
+            except ConnectionError:  # it was sent away before what it said arrived
+                kind = b""
             seconds.append(time.monotonic() - begin)
             outcomes.append("in" if kind == b"R" else "out")
             if kind == b"R":
