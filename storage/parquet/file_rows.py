@@ -11,32 +11,46 @@ import pyarrow as pa
 
 from catalog.model import Column, DataFile, Table
 from storage.parquet.arrow_types import arrow_type
+from storage.parquet.bounded_file import BoundedFile
 from storage.parquet.file_identity import expected
 from storage.parquet.files import LakeFiles
 from storage.parquet.initial_default import initial_default
 from storage.parquet.small_files import is_small, names_by_id, small_files
 
 _BATCH_ROWS: Final = 131_072
+# What a file that is read while a client reads has in memory of each column.
+_STREAMED_BYTES: Final = 1 << 18
 
 
-def read_rows(
-    files: LakeFiles, table: Table, file: DataFile, columns: Sequence[Column], row_groups: Sequence[int] | None = None
+def read_rows(  # noqa: PLR0917
+    files: LakeFiles,
+    table: Table,
+    file: DataFile,
+    columns: Sequence[Column],
+    row_groups: Sequence[int] | None = None,
+    rows_max: int | None = None,
+    *,
+    streamed: bool = False,
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Yield columns of a data file in lake form, batch by batch, each with the position of its first row."""
+    """Yield columns of a data file in lake form, in batches of bounded memory, each with the position of its first row.
+
+    `streamed`: the reader may pause for long, so that little of the file is kept in memory.
+    """
     of = expected(table.path, file)
-    if is_small(file):
-        kept = small_files.read(files, of)
+    kept = small_files.read(files, of) if is_small(file) else None
+    if kept is not None:
         yield 0, in_lake_form(kept.rows, columns, kept.names)
         return
-    with files.parquet(of) as parquet:
+    with BoundedFile(files, of, _STREAMED_BYTES if streamed else 0) as opened:
+        parquet = opened.parquet
         names = names_by_id(parquet)
         present = [names[column.column_id] for column in columns if column.column_id in names]
-        groups = range(parquet.metadata.num_row_groups) if row_groups is None else row_groups
+        groups = range(parquet.num_row_groups) if row_groups is None else row_groups
         counts = [parquet.metadata.row_group(group).num_rows for group in range(parquet.num_row_groups)]
         starts = np.cumsum([0, *counts])
         for group in groups:
             first = int(starts[group])
-            for batch in parquet.iter_batches(_BATCH_ROWS, row_groups=[group], columns=present, use_threads=False):
+            for batch in opened.batches(group, present, rows_max or _BATCH_ROWS, use_threads=streamed):
                 yield first, in_lake_form(batch, columns, names)
                 first += batch.num_rows
 

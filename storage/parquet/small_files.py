@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from catalog.model import DataFile
 from storage.parquet.arrow_types import FIELD_ID
+from storage.parquet.bounded_file import BoundedFile
 from storage.parquet.file_identity import Expected, expected
 from storage.parquet.files import LakeFiles
 from storage.parquet.read_cache import KeptReads
@@ -23,6 +24,12 @@ FILE_ROWS_MAX: Final = 2_000
 # A row of few columns takes some kilobytes, by Arrow's padding and Python's objects.
 _COLUMN_BYTES: Final = 512
 _KEPT_BYTES_MAX: Final = 64 * 2**20
+# All rows of a small file take at most so much memory; of one that is packed well, they are read in batches.
+_ROWS_BYTES_MAX: Final = 16 * 2**20
+
+
+class _LargeRowsError(Exception):
+    """The rows of a file may take too much memory."""
 
 
 class FileRows(NamedTuple):
@@ -38,18 +45,26 @@ class SmallFiles:
     def __init__(self, bytes_max: int = _KEPT_BYTES_MAX) -> None:
         self._kept = KeptReads[FileRows](bytes_max, _size)
 
-    def read(self, files: LakeFiles, of: Expected) -> FileRows:
-        """Return the rows of a file. Errors as `LakeFiles.parquet`, also if the rows are cached but the file is
-        missing. Blocking."""
+    def read(self, files: LakeFiles, of: Expected) -> FileRows | None:
+        """Return the rows of a file; None if they may be large in memory, however small the file is.
+
+        Errors as `LakeFiles.parquet`, also if the rows are cached but the file is missing. Blocking.
+        """
 
         def read() -> FileRows:
-            with files.parquet(of) as parquet:
+            with BoundedFile(files, of) as opened:
+                if not opened.fits(_ROWS_BYTES_MAX):
+                    raise _LargeRowsError
+                parquet = opened.parquet
                 rows = parquet.read(use_threads=False).combine_chunks()
                 batches = rows.to_batches()
                 batch = batches[0] if batches else pa.RecordBatch.from_pylist([], rows.schema)
                 return FileRows(batch, names_by_id(parquet))
 
-        return self._kept.get(files, of, read)
+        try:
+            return self._kept.get(files, of, read)
+        except _LargeRowsError:
+            return None
 
     def keep(self, files: LakeFiles, folder: str, file: DataFile, rows: pa.Table) -> None:
         """Cache the rows that were written to the file (`can_keep`): its first reader need not read it. Does nothing

@@ -29,7 +29,7 @@ import pyarrow as pa
 from py4j.java_gateway import JavaObject
 
 from catalog.indexes import SIDECAR_ROWS_MIN
-from catalog.model import Column, DataFile, DeleteFile
+from catalog.model import Column, DataFile, DeleteFile, Table
 from storage.indexes.lookup import LookUp, look_up
 from storage.parquet import layout
 from storage.parquet.arrow_types import spark_field
@@ -37,7 +37,7 @@ from storage.parquet.file_identity import expected, expected_all
 from storage.parquet.files import LakeFiles
 from storage.parquet.initial_default import initial_default
 from storage.parquet.row_numbers import first_numbers
-from storage.parquet.small_files import is_small
+from storage.parquet.small_files import is_small, small_files
 from storage.plan import FILE_COLUMN, NUMBER_COLUMN, POSITION_COLUMN, BoundScan, Scan, column_name
 from storage.spark.index_fetch import (
     LOCATED_MAX,
@@ -56,6 +56,8 @@ _SMALL_FILES_MAX: Final = 64
 # So many bytes of small files are read here and handed over, and stay in the JVM's memory as a view.
 _HANDED_FILES_MAX: Final = 2_000
 _HANDED_BYTES_MAX: Final = 4 * 2**20
+# Unpacked, they have at most so many.
+_UNPACKED_BYTES_MAX: Final = 64 * 2**20
 # Beside large files Spark reads fewer small ones along with them.
 _HANDED_FILES_MIN: Final = 8
 # The limit of all views for rows that were handed over, in bytes of their files.
@@ -125,7 +127,8 @@ class ScanViews:
                 raise
             return view
         name = f"scan_{next(self._numbers)}"
-        handed, read = _divided(files) if may_be_local(version.table.columns) else ((), files)
+        lake, may_hand = LakeFiles(self._data_path), may_be_local(version.table.columns)
+        handed, read = _divided(lake, version.table, files) if may_hand else ((), files)
         relation = _Relation(self._jvm, self._data_path, bound)
         frame = relation.of(read) if read or not handed else self._local(bound, handed)
         if read and handed:
@@ -316,7 +319,7 @@ class _Relation:
         return self._jvm.session.createDataFrame(self._jvm.view.java.util.ArrayList(), schema)
 
 
-def _divided(files: Sequence[DataFile]) -> tuple[Sequence[DataFile], Sequence[DataFile]]:
+def _divided(lake: LakeFiles, table: Table, files: Sequence[DataFile]) -> tuple[Sequence[DataFile], Sequence[DataFile]]:
     """Return (files whose rows are handed to Spark, because opening them would cost it more; the others)."""
     small = [file for file in files if is_small(file)]
     if (
@@ -326,6 +329,12 @@ def _divided(files: Sequence[DataFile]) -> tuple[Sequence[DataFile], Sequence[Da
         or sum(file.size_bytes for file in small) > _HANDED_BYTES_MAX
     ):
         return (), files
+    left = _UNPACKED_BYTES_MAX
+    for file in small:
+        found = small_files.read(lake, expected(table.path, file))
+        left -= left + 1 if found is None else found.rows.nbytes
+        if left < 0:
+            return (), files
     return small, [file for file in files if not is_small(file)]
 
 

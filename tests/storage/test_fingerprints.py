@@ -20,6 +20,7 @@ from storage.indexes import fingerprints as module
 from storage.indexes import keys
 from storage.indexes.fingerprints import WANTED_MAX, Fingerprints, can_be_kept, fingerprints, fingerprints_of_file
 from storage.indexes.keys import LiveFile, find, keys_of
+from storage.parquet import file_rows
 from tests.storage.lake import rows, table, write
 
 
@@ -60,7 +61,8 @@ def test_places(values: list[bytes | None], wanted: set[bytes]) -> None:
 
 
 def test_a_file_is_read_once_and_then_where_such_rows_may_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keys, "is_small", lambda _: False)
+    for reader in (keys, file_rows):
+        monkeypatch.setattr(reader, "is_small", lambda _: False)
     of = table(id=datatypes.INT4)
     version = write(tmp_path, of, rows(of, (1,), (None,), (2,), (2,)))
     live = [LiveFile(version.files[0])]
@@ -73,7 +75,8 @@ def test_a_file_is_read_once_and_then_where_such_rows_may_be(tmp_path: Path, mon
 
 
 def test_what_is_kept_does_not_hide_that_the_file_is_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keys, "is_small", lambda _: False)
+    for reader in (keys, file_rows):
+        monkeypatch.setattr(reader, "is_small", lambda _: False)
     of = table(id=datatypes.INT4)
     version = write(tmp_path, of, rows(of, (1,), (2,)))
     live = [LiveFile(version.files[0])]
@@ -85,7 +88,8 @@ def test_what_is_kept_does_not_hide_that_the_file_is_damaged(tmp_path: Path, mon
 
 
 def test_keys_that_share_a_number_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keys, "is_small", lambda _: False)
+    for reader in (keys, file_rows):
+        monkeypatch.setattr(reader, "is_small", lambda _: False)
     monkeypatch.setattr(module, "fingerprints", lambda found: np.zeros(len(found), np.uint64))
     of = table(id=datatypes.INT4)
     live = [LiveFile(file) for file in write(tmp_path, of, rows(of, (1,), (2,), (3,))).files]
@@ -116,7 +120,8 @@ def test_those_that_want_one_file_at_the_same_time_read_it_once() -> None:
 
 
 def test_what_is_too_much_is_looked_for_in_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keys, "is_small", lambda _: False)
+    for reader in (keys, file_rows):
+        monkeypatch.setattr(reader, "is_small", lambda _: False)
     monkeypatch.setattr(keys, "fingerprints_of_file", None)
     of = table(id=datatypes.INT4)
     live = [LiveFile(file) for file in write(tmp_path, of, rows(of, (1,), (2,))).files]

@@ -16,6 +16,7 @@ from catalog import datatypes
 from catalog.model import Column
 from storage.indexes import keys
 from storage.indexes.keys import LiveFile, bounds_of, distinct, duplicate, find, key_chunks, keys_of, read_positions
+from storage.parquet import file_rows
 from storage.parquet.arrow_types import arrow_type
 from storage.spark.write import replace_rows
 from tests.storage.lake import NUMERIC_10_2, rows, table, write
@@ -94,14 +95,15 @@ def _live(version: Any) -> list[LiveFile]:
 def _size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of large files, what is read is another thing that is kept."""
     if request.param == "large":
-        monkeypatch.setattr(keys, "is_small", lambda _: False)
+        for reader in (keys, file_rows):
+            monkeypatch.setattr(reader, "is_small", lambda _: False)
 
 
 @pytest.mark.usefixtures("_size")
 @pytest.mark.parametrize("batch", [1, 2, 1000])
 def test_find(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
     """Deleted rows are not found, and files whose statistics exclude the keys are not opened."""
-    monkeypatch.setattr(keys, "_BATCH_ROWS", batch)
+    monkeypatch.setattr(file_rows, "_BATCH_ROWS", batch)
     of = table(id=datatypes.INT4, name=datatypes.TEXT)
     version = write(
         tmp_path, of, rows(of, (1, "a"), (2, "b"), (2, "c")), rows(of, (2, "d"), (4, "e")), rows(of, (9, "f"))

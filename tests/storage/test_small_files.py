@@ -7,13 +7,16 @@ from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from catalog import datatypes
 from catalog.errors import SluiceError, SqlState
 from catalog.model import TableVersion
 from storage.parquet.file_identity import Expected, expected
+from storage.parquet.file_rows import read_rows
 from storage.parquet.files import LakeFiles
+from storage.parquet.parquet_writer import ParquetWriter
 from storage.parquet.small_files import FILE_ROWS_MAX, SmallFiles, is_small, small_files
 from tests.storage.lake import rows, table, write
 
@@ -36,6 +39,7 @@ def test_a_file_is_read_once(tmp_path: Path) -> None:
     lake, _, [file] = written(tmp_path, 1)
     kept = SmallFiles()
     first = kept.read(lake, file)
+    assert first is not None
     assert first.rows.column(0).to_pylist() == [0]
     assert first.names == {1: "a", 2: "b"}
     (tmp_path / file.path).write_bytes(bytes(file.size_bytes))
@@ -85,6 +89,8 @@ def test_rows_that_were_written_are_kept_as_they_are_stored(tmp_path: Path) -> N
     stored = SmallFiles().read(lake, file)
     (tmp_path / file.path).write_bytes(bytes(file.size_bytes))
     kept = small_files.read(lake, file)
+    assert kept is not None
+    assert stored is not None
     assert kept.names == stored.names
     assert kept.rows.schema == stored.rows.schema
     assert str(kept.rows.to_pydict()) == str(stored.rows.to_pydict())
@@ -96,3 +102,35 @@ def test_what_is_small(tmp_path: Path) -> None:
     assert is_small(file)
     assert not is_small(dataclasses.replace(file, record_count=FILE_ROWS_MAX + 1))
     assert not is_small(dataclasses.replace(file, size_bytes=2**20))
+
+
+def _packed(tmp_path: Path, count: int, width: int) -> tuple[TableVersion, Expected]:
+    """A file that repeats one value: a few kilobytes, however wide the value is."""
+    of = table(i=datatypes.INT4, b=datatypes.TEXT)
+    writer = ParquetWriter(str(tmp_path), of)
+    for start in range(0, count, 20):
+        writer.write(rows(of, *((number, "x" * width) for number in range(start, min(start + 20, count)))))
+    version = TableVersion(of, 1, tuple(writer.finish()))
+    assert is_small(version.files[0])
+    return version, expected(of.path, version.files[0])
+
+
+@pytest.mark.parametrize(
+    ("count", "width", "is_read"), [(1000, 15_000, True), (1000, 17_000, False), (30, 10**6, False)]
+)
+def test_a_small_file_of_large_rows_is_not_read_whole(tmp_path: Path, count: int, width: int, is_read: bool) -> None:
+    _, file = _packed(tmp_path, count, width)
+    found = SmallFiles().read(LakeFiles(str(tmp_path)), file)
+    assert (found is not None) is is_read
+
+
+def test_large_rows_of_a_small_file_come_in_batches(tmp_path: Path) -> None:
+    version, _ = _packed(tmp_path, 200, 10**6)
+    before, position = pa.total_allocated_bytes(), 0
+    for first, batch in read_rows(LakeFiles(str(tmp_path)), version.table, version.files[0], version.table.columns):
+        assert first == position
+        assert batch.column("i").to_pylist() == list(range(first, first + batch.num_rows))
+        assert set(batch.column("b").to_pylist()) == {"x" * 10**6}
+        assert pa.total_allocated_bytes() - before < 50 * 2**20
+        position += batch.num_rows
+    assert position == 200

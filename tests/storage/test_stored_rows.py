@@ -11,9 +11,10 @@ import pytest
 
 from catalog.errors import SluiceError
 from catalog.model import Column, DataFile, TableVersion
+from storage.parquet.bounded_file import BATCH_BYTES
 from storage.parquet.files import LakeFiles
 from storage.parquet.positions import DeletedPositions
-from storage.parquet.stored_rows import BATCH_BYTES, BATCH_ROWS_MAX, StoredRows
+from storage.parquet.stored_rows import BATCH_ROWS_MAX, StoredRows
 from storage.parquet.table_rows import live_rows
 from tests.storage.lake import rows, table, write
 
