@@ -14,11 +14,10 @@ from psycopg import sql
 
 from tests.servers import Server
 
-# `pg_depend` has all that a schema contains. Sluice's own schemas and roles are there from the start, or are nobody's.
+# `pg_depend` has all that a schema contains. Schemas are not counted: each has a name of its test's own.
 _OBJECTS: Final = """
 SELECT pg_describe_object(classid, objid, objsubid) FROM pg_depend
 WHERE refclassid = 'pg_namespace'::regclass AND refobjid = to_regnamespace('public')
-UNION ALL SELECT 'schema ' || nspname FROM pg_namespace WHERE nspname !~ '^pg_'
 UNION ALL SELECT format('right %s of %s on schema %s', privilege_type, grantee::regrole, nspname)
           FROM pg_namespace, aclexplode(coalesce(nspacl, acldefault('n', nspowner))) WHERE nspname = 'public'
 UNION ALL SELECT format('right %s of %s on the database', privilege_type, grantee::regrole)
@@ -38,6 +37,7 @@ UNION ALL SELECT format('cast %s to %s', castsource::regtype, casttarget::regtyp
 UNION ALL SELECT 'large object ' || oid FROM pg_largeobject_metadata
 UNION ALL SELECT 'prepared transaction ' || gid FROM pg_prepared_xacts
 """
+_SCHEMAS: Final = "SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_'"
 _NEW_ROLES: Final = "SELECT rolname FROM pg_roles WHERE oid >= 16384 AND rolname <> ALL (%s)"
 _DROP_ROLE: Final = ("DROP OWNED BY {} CASCADE", "DROP ROLE {}")
 _PUBLIC: Final = """
@@ -56,12 +56,16 @@ class Leftovers:
         self.server = server
         self._url = url
         self._known = self.found()
+        self._schemas = self._names(_SCHEMAS)
         self._roles = sorted(name.removeprefix("role ") for name in self._known if name.startswith("role "))
 
     def found(self) -> AbstractSet[str]:
         """All that is there now, in words."""
+        return self._names(_OBJECTS)
+
+    def _names(self, query: str) -> AbstractSet[str]:
         with psycopg.connect(self._url, autocommit=True) as connection:
-            return {name for (name,) in connection.execute(_OBJECTS)}
+            return {name for (name,) in connection.execute(query.encode())}
 
     def differences(self) -> list[str]:
         """What is more or less than at the beginning. Asked again, it tells what came since."""
@@ -78,10 +82,8 @@ class Leftovers:
         with psycopg.connect(self.server.url, autocommit=True) as client:
             for statement in filter(str.strip, _PUBLIC.split(";")):
                 client.execute(statement.encode())
-            for name in sorted(self.found() - self._known):
-                if name.startswith("schema "):
-                    schema = sql.Identifier(name.removeprefix("schema "))
-                    client.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(schema))
+            for name in sorted(self._names(_SCHEMAS) - self._schemas - {"public"}):
+                client.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(name)))
         with psycopg.connect(self._url, autocommit=True) as superuser:
             for (name,) in superuser.execute(_NEW_ROLES, (self._roles,)).fetchall():
                 for statement in _DROP_ROLE:

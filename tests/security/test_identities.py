@@ -152,6 +152,7 @@ def test_no_other_identity_than_postgresqls(oracle: Server, gateway: Server, sch
     with psycopg.connect(oracle.url, autocommit=True) as admin:
         admin.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}".encode())
     theirs = _who_ran_what(oracle, schema)
+    oracle.psql("-qc", f"SET client_min_messages = warning; DROP SCHEMA {schema} CASCADE")
     ours = _who_ran_what(gateway, schema)
     assert "somebody_else" not in ours
     assert len(ours) > 8, ours
