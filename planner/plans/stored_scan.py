@@ -12,17 +12,17 @@ from typing import Any, Final
 
 from catalog.model import Column, Table
 from planner.plans.estimates import constant_integer
+from planner.translate.query import CMD_SELECT
 from planner.translate.scope import RTE_RELATION, RTE_SUBQUERY
+from planner.translate.sort_limit import LIMIT_WITH_TIES
 from planner.tree.nodes import Node
 
-_SELECT: Final = 1  # CmdType of nodes.h
 # What a level must not have.
 _MORE_THAN_COLUMNS: Final = (
     "setOperations", "hasAggs", "groupClause", "groupingSets", "havingQual", "distinctClause", "hasWindowFuncs",
     "hasTargetSRFs", "sortClause", "rowMarks", "cteList",
 )  # fmt: skip
 _LIMITS: Final = ("limitCount", "limitOffset")
-_WITH_TIES: Final = 1  # LimitOption of nodes.h
 # What an entry of FROM must not have.
 _MORE_THAN_ROWS: Final = ("tablesample", "securityQuals", "lateral")
 
@@ -72,12 +72,12 @@ def _limits(query: Node) -> tuple[int, int | None] | None:
             return None
         found.append(number)
     limit, offset = found
-    return None if query.fields.get("limitOption") == _WITH_TIES else (offset or 0, limit)
+    return None if query.fields.get("limitOption") == LIMIT_WITH_TIES else (offset or 0, limit)
 
 
 def _source(level: Any) -> Node | None:
     """Return the only entry that a level reads, all of its rows; None if it is not that simple."""
-    if not isinstance(level, Node) or level.type != "QUERY" or level.commandType != _SELECT:
+    if not isinstance(level, Node) or level.type != "QUERY" or level.commandType != CMD_SELECT:
         return None
     if any(level.fields.get(name) for name in _MORE_THAN_COLUMNS):
         return None

@@ -20,7 +20,7 @@ from planner.translate.expressions import Translator
 from planner.translate.scope import Scope
 from planner.tree.nodes import Node
 
-_LIMIT_WITH_TIES: Final = 1
+LIMIT_WITH_TIES: Final = 1
 
 
 def finished(scope: Scope, rows: Selected) -> Selected:
@@ -41,7 +41,7 @@ def finished(scope: Scope, rows: Selected) -> Selected:
         columns = [item for item, is_visible in zip(finishing.columns, visible, strict=True) if is_visible]
         finishing.rows = Selected(rows.query, outputs, rows.keys)
         finishing.distinct(columns)
-    if query.limitOption == _LIMIT_WITH_TIES and limit is not None:
+    if query.limitOption == LIMIT_WITH_TIES and limit is not None:
         finishing.with_ties(limit, offset)
         limit, offset = None, 0
     elif rows.keys and (limit is not None or offset):
@@ -66,7 +66,7 @@ def _bounds(scope: Scope) -> tuple[int | None, int]:
     offset = _count(scope, query.limitOffset, "OFFSET") or 0
     if not query.rowMarks:
         return limit, offset
-    if query.limitOption == _LIMIT_WITH_TIES and limit is not None:
+    if query.limitOption == LIMIT_WITH_TIES and limit is not None:
         raise unsupported("FOR UPDATE or FOR SHARE with WITH TIES")
     if row_marks.gives_places(scope):
         scope.statement.cut = (limit, offset)

@@ -71,19 +71,21 @@ class BoundedFile:
 
     def fits(self, bytes_max: int) -> bool:
         """Whether all rows, unpacked, surely take no more memory than this."""
-        left = float(bytes_max)
-        names = frozenset(self.parquet.schema_arrow.names)
+        total, names = 0, frozenset(self.parquet.schema_arrow.names)
         for group in range(self.parquet.num_row_groups):
             metadata = self.parquet.metadata.row_group(group)
             chunks = [metadata.column(number) for number in range(metadata.num_columns)]
-            left -= sum(chunk.total_uncompressed_size for chunk in chunks)
+            total += sum(chunk.total_uncompressed_size for chunk in chunks)
             repeated = [chunk for chunk in chunks if chunk.has_dictionary_page]
-            if sum(chunk.total_uncompressed_size * chunk.num_values for chunk in repeated) > left:
+            bound = sum(chunk.total_uncompressed_size * chunk.num_values for chunk in repeated)
+            if total + bound > bytes_max:
                 if any(chunk.path_in_schema not in names for chunk in repeated):
                     return False  # within lists: how many a row has is not looked up
-                if sum(self._widest(group, chunks).values()) * metadata.num_rows > left:
-                    return False
-        return left >= 0
+                bound = sum(self._widest(group, chunks).values()) * metadata.num_rows
+            total += bound
+            if total > bytes_max:
+                return False
+        return True
 
     def _reader(self, dictionaries: tuple[str, ...]) -> pq.ParquetFile:
         found = self._readers.get(dictionaries)

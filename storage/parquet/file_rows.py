@@ -15,6 +15,7 @@ from storage.parquet.bounded_file import BoundedFile
 from storage.parquet.file_identity import expected
 from storage.parquet.files import LakeFiles
 from storage.parquet.initial_default import initial_default
+from storage.parquet.positions import deleted_positions
 from storage.parquet.small_files import is_small, names_by_id, small_files
 
 _BATCH_ROWS: Final = 131_072
@@ -53,6 +54,28 @@ def read_rows(  # noqa: PLR0917
             for batch in opened.batches(group, present, rows_max or _BATCH_ROWS, use_threads=streamed):
                 yield first, in_lake_form(batch, columns, names)
                 first += batch.num_rows
+
+
+def live_rows_of(
+    files: LakeFiles,
+    table: Table,
+    file: DataFile,
+    columns: Sequence[Column],
+    rows_max: int | None = None,
+    *,
+    streamed: bool = False,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of `read_rows` that are not deleted."""
+    deletes = file.delete_file
+    deleted = None if deletes is None else deleted_positions(files, table.path, deletes)
+    for first, batch in read_rows(files, table, file, columns, rows_max=rows_max, streamed=streamed):
+        if deleted is None:
+            yield batch
+            continue
+        here = deleted[slice(*np.searchsorted(deleted, [first, first + batch.num_rows]))]
+        alive = np.ones(batch.num_rows, np.bool_)
+        alive[here - first] = False
+        yield batch.filter(pa.array(alive)) if len(here) else batch
 
 
 def in_lake_form(batch: pa.RecordBatch, columns: Sequence[Column], names: Mapping[int, str]) -> pa.RecordBatch:

@@ -8,16 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from catalog.model import Column, DataFile, TableVersion
 from storage.parquet.arrow_types import arrow_type
-from storage.parquet.file_rows import read_rows
+from storage.parquet.file_rows import live_rows_of
 from storage.parquet.files import LakeFiles
 from storage.parquet.initial_default import initial_default
-from storage.parquet.positions import deleted_positions
 
 BATCH_ROWS_MAX: Final = 65_536
 
@@ -39,7 +36,6 @@ class StoredRows:
     ) -> None:
         self._files = LakeFiles(data_path)
         self._version = version
-        self._columns = columns
         self._distinct = list(dict.fromkeys(columns))
         self._places = [self._distinct.index(column) for column in columns]
         self._offset = offset
@@ -68,20 +64,8 @@ class StoredRows:
                     return
 
     def _live(self, file: DataFile, left_out: int, left: int | None) -> Iterator[pa.RecordBatch]:
-        """Yield the live rows of a file, at least as many as are wanted of it."""
-        table, deletes = self._version.table, file.delete_file
-        at_once = BATCH_ROWS_MAX if left is None or deletes is not None else min(BATCH_ROWS_MAX, left_out + left)
-        deleted = None if deletes is None else deleted_positions(self._files, table.path, deletes)
-        for first, batch in read_rows(self._files, table, file, self._distinct, rows_max=at_once, streamed=True):
-            if deleted is None:
-                yield batch
-                continue
-            here = deleted[slice(*np.searchsorted(deleted, [first, first + batch.num_rows]))]
-            yield batch.filter(_but(batch.num_rows, here - first)) if len(here) else batch
-
-
-def _but(count: int, places: npt.NDArray[np.int64]) -> pa.Array:
-    """Return a mask of so many rows without those at the places."""
-    kept = np.ones(count, np.bool_)
-    kept[places] = False
-    return pa.array(kept)
+        """Return the live rows of a file, few at a time if few are wanted."""
+        at_once = BATCH_ROWS_MAX
+        if left is not None and file.delete_file is None:
+            at_once = min(BATCH_ROWS_MAX, left_out + left)
+        return live_rows_of(self._files, self._version.table, file, self._distinct, at_once, streamed=True)

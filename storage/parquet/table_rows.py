@@ -9,13 +9,11 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
 
 from catalog.model import TableVersion
-from storage.parquet.file_rows import read_rows
+from storage.parquet.file_rows import live_rows_of
 from storage.parquet.files import LakeFiles
-from storage.parquet.positions import deleted_positions
 
 # Each batch costs its reader a statement.
 _ROWS_TOGETHER: Final = 20_000
@@ -39,14 +37,7 @@ def live_rows(data_path: str, version: TableVersion) -> Iterator[pa.RecordBatch]
 def _live_batches(data_path: str, version: TableVersion) -> Iterator[pa.RecordBatch]:
     files, table = LakeFiles(data_path), version.table
     for file in version.files:
-        deleted = None if file.delete_file is None else deleted_positions(files, table.path, file.delete_file)
-        for first, batch in read_rows(files, table, file, table.columns):
-            live = batch
-            if deleted is not None:
-                places = np.arange(first, first + batch.num_rows)
-                live = batch.filter(pa.array(~np.isin(places, deleted)))
-            if live.num_rows:
-                yield live
+        yield from filter(len, live_rows_of(files, table, file, table.columns))
 
 
 async def live_rows_aside(data_path: str, version: TableVersion) -> AsyncIterator[pa.RecordBatch]:

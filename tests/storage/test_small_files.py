@@ -8,6 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from catalog import datatypes
@@ -134,3 +135,11 @@ def test_large_rows_of_a_small_file_come_in_batches(tmp_path: Path) -> None:
         assert pa.total_allocated_bytes() - before < 50 * 2**20
         position += batch.num_rows
     assert position == 200
+
+
+def test_row_groups_count_together(tmp_path: Path) -> None:
+    wide = pa.table({"b": ["x" * 10**6] * 20})
+    pq.write_table(wide, tmp_path / "f.parquet", row_group_size=1, compression="zstd")
+    file = Expected("f.parquet", (tmp_path / "f.parquet").stat().st_size, 0, 20)
+    assert file.size_bytes < 64 * 1024
+    assert SmallFiles().read(LakeFiles(str(tmp_path)), file) is None

@@ -75,7 +75,7 @@ async def placed(session: SessionContext, query: Node, reading: Reading) -> Plac
     kind = await offloaded(session, reading.size, kind_of, query, session.gateway.builtins, past=reading.past)
     if kind is not Kind.FEW or given.engine is not Engine.AUTO:
         return Placed(PLACEMENTS[given.engine, kind])
-    stored = stored_scan(query, reading.context.tables)
+    stored = await offloaded(session, reading.size, stored_scan, query, reading.context.tables)
     if stored is not None:
         return Placed(PLACEMENTS[given.engine, Kind.STORED], stored=stored)
     found = await _few(session, query, reading, given)
