@@ -22,6 +22,7 @@ UNION ALL SELECT format('right %s of %s on schema %s', privilege_type, grantee::
           FROM pg_namespace, aclexplode(coalesce(nspacl, acldefault('n', nspowner))) WHERE nspname = 'public'
 UNION ALL SELECT format('right %s of %s on the database', privilege_type, grantee::regrole)
           FROM pg_database, aclexplode(coalesce(datacl, acldefault('d', datdba))) WHERE datname = current_database()
+UNION ALL SELECT 'schema public with OID ' || oid FROM pg_namespace WHERE nspname = 'public'
 UNION ALL SELECT 'role ' || rolname FROM pg_roles
 UNION ALL SELECT format('membership of %s in %s', member::regrole, roleid::regrole) FROM pg_auth_members
 UNION ALL SELECT format('setting %s of %s in %s', setconfig, setrole::regrole, setdatabase) FROM pg_db_role_setting
@@ -40,13 +41,18 @@ UNION ALL SELECT 'prepared transaction ' || gid FROM pg_prepared_xacts
 _SCHEMAS: Final = "SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_'"
 _NEW_ROLES: Final = "SELECT rolname FROM pg_roles WHERE oid >= 16384 AND rolname <> ALL (%s)"
 _DROP_ROLE: Final = ("DROP OWNED BY {} CASCADE", "DROP ROLE {}")
-_PUBLIC: Final = """
-SET client_min_messages = warning;
-DROP SCHEMA IF EXISTS public CASCADE;
-CREATE SCHEMA public AUTHORIZATION pg_database_owner;
-GRANT USAGE ON SCHEMA public TO PUBLIC;
-COMMENT ON SCHEMA public IS 'standard public schema';
+# The schema itself stays: its OID is one that tests of `regnamespace` print.
+_IN_PUBLIC: Final = """
+SELECT CASE type WHEN 'composite type' THEN 'type' WHEN 'statistics object' THEN 'statistics' ELSE type END, identity
+FROM pg_depend, pg_identify_object(classid, objid, objsubid)
+WHERE refclassid = 'pg_namespace'::regclass AND refobjid = to_regnamespace('public') AND deptype = 'n'
 """
+_RIGHTS_OF_PUBLIC: Final = (
+    "ALTER SCHEMA public OWNER TO pg_database_owner",
+    "GRANT ALL ON SCHEMA public TO pg_database_owner",
+    "REVOKE ALL ON SCHEMA public FROM PUBLIC",
+    "GRANT USAGE ON SCHEMA public TO PUBLIC",
+)
 
 
 class Leftovers:
@@ -79,12 +85,17 @@ class Leftovers:
 
         A client drops the schemas, the superuser the roles: one that another role has made need not be the client's.
         """
-        with psycopg.connect(self.server.url, autocommit=True) as client:
-            for statement in filter(str.strip, _PUBLIC.split(";")):
-                client.execute(statement.encode())
-            for name in sorted(self._names(_SCHEMAS) - self._schemas - {"public"}):
+        with (
+            psycopg.connect(self._url, autocommit=True) as superuser,
+            psycopg.connect(self.server.url, autocommit=True) as client,
+        ):
+            for kind, identity in superuser.execute(_IN_PUBLIC.encode()).fetchall():
+                client.execute(f"DROP {kind} IF EXISTS {identity} CASCADE".encode())
+            if self.found() != self._known:
+                for statement in _RIGHTS_OF_PUBLIC:
+                    client.execute(statement.encode())
+            for name in sorted(self._names(_SCHEMAS) - self._schemas):
                 client.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(name)))
-        with psycopg.connect(self._url, autocommit=True) as superuser:
             for (name,) in superuser.execute(_NEW_ROLES, (self._roles,)).fetchall():
                 for statement in _DROP_ROLE:
                     superuser.execute(sql.SQL(statement).format(sql.Identifier(name)))

@@ -66,7 +66,7 @@ _LITERALS: Final = {
     "regcollation": ('"C"', '"POSIX"'),
     "regtype": ("integer", "text"),
     "regrole": ("pg_monitor", "pg_read_all_data"),
-    "regnamespace": ("pg_catalog", "public"),
+    "regnamespace": ("pg_catalog", "pg_toast"),
     "regdatabase": ("postgres", "template1"),
     "regconfig": ("simple", "english"),
     "regdictionary": ("simple", "english_stem"),
