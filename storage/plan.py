@@ -15,9 +15,11 @@ from decimal import Decimal
 from typing import Final, Literal, TypeAlias, get_args
 from uuid import UUID
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from catalog.model import Column, Sidecar, Table, TableVersion
+from catalog.model import Column, DataFile, Sidecar, Table, TableVersion
 
 Value: TypeAlias = bool | int | float | Decimal | str | bytes | date | datetime | time | UUID
 
@@ -120,13 +122,47 @@ class RunnableQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class RunnableStored:
-    """Columns of a table at one snapshot as its files store them: `limit` rows (None: all) after `offset` others."""
+class Unlisted:
+    """The value of column `attnum` is none of the `values`, and not NULL."""
 
-    version: TableVersion
+    attnum: int
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Either:
+    """At least one of the alternatives, each a conjunction, is met."""
+
+    alternatives: tuple[tuple[Condition, ...], ...]
+
+
+# A condition that a row meets or not: where PostgreSQL's is unknown, it is not met.
+Condition: TypeAlias = Comparison | Unlisted | Either
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPart:
+    """A data file to be read; of its rows only those at `positions` (ascending), if given."""
+
+    file: DataFile
+    positions: npt.NDArray[np.int64] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunnableStored:
+    """Columns of a table at one snapshot as its files store them: `limit` rows (None: all) after `offset` others.
+
+    The rows are those of the `parts`, in their order, that meet all `conditions`. `rows`, if given, are read in place
+    of the parts: rows of the table with all its columns, in lake form.
+    """
+
+    table: Table
     columns: tuple[Column, ...]
+    parts: tuple[StoredPart, ...] = ()
+    conditions: tuple[Condition, ...] = ()
     offset: int = 0
     limit: int | None = None
+    rows: pa.Table | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,10 +59,13 @@ def spark_plan(route: Route, query: SparkQuery, reads: Mapping[str, Reads], phys
     return plan | {"Spark SQL": query.sql, "Spark Plan": physical.rstrip()}
 
 
-def stored_plan(reads: Reads) -> Plan:
-    """Return the gateway's part: columns of a table as its files store them."""
-    scan = _scan("Lake Scan", reads.table) | _counts(reads)
-    return _top("Gateway", Route.SELECT) | {"Plans": [scan | estimates.of_scan(Scanned(reads.table, reads.rows))]}
+def stored_plan(scan: Scan, reads: Reads, *, by_key: bool) -> Plan:
+    """Return the gateway's part: columns of a table as its files store them. `by_key`: of rows that keys have found."""
+    shown = _scan("Key Scan" if by_key else "Index Scan" if reads.index else "Lake Scan", reads.table)
+    if reads.index is not None:
+        shown["Index Name"] = reads.index.name
+    shown |= _file_filter(scan, reads.table) | ({"Rows Found": reads.rows} if by_key else _counts(reads))
+    return _top("Gateway", Route.SELECT) | {"Plans": [shown | estimates.of_scan(Scanned(reads.table, reads.rows))]}
 
 
 def discreet(query: SparkQuery) -> SparkQuery:

@@ -1,21 +1,26 @@
 """`stored_scan`: a query that only reads columns of one table, as its files store them.
 
-It may read the table through views and subqueries that do no more, and have LIMIT and OFFSET with constants. All else,
-such as a condition, an order or a computed column, makes another query of it.
+It may read the table through views and subqueries that do no more, have conditions that Arrow decides
+(`planner.plans.row_conditions`), and LIMIT and OFFSET with constants. All else, such as an order or a computed column,
+makes another query of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from catalog.datatypes import FLOAT4
 from catalog.model import Column, Table
 from planner.plans.estimates import constant_integer
+from planner.plans.row_conditions import RowConditions
+from planner.spark.plan import Context
 from planner.translate.query import CMD_SELECT
-from planner.translate.scope import RTE_RELATION, RTE_SUBQUERY
+from planner.translate.scope import RTE_RELATION, RTE_SUBQUERY, Scope, Statement
 from planner.translate.sort_limit import LIMIT_WITH_TIES
 from planner.tree.nodes import Node
+from storage.plan import Comparison, Condition
 
 # What a level must not have.
 _MORE_THAN_COLUMNS: Final = (
@@ -29,37 +34,55 @@ _MORE_THAN_ROWS: Final = ("tablesample", "securityQuals", "lateral")
 
 @dataclass(frozen=True, slots=True)
 class StoredScan:
-    """Columns of a table, in the order of the result: `limit` rows (None: all) after `offset` others."""
+    """Columns of a table, in the order of the result: of the rows that meet all `conditions`, `limit` (None: all)
+    after `offset` others. The `predicate` are those conditions by which files can be left out."""
 
     table_oid: int
     columns: tuple[Column, ...]
+    conditions: tuple[Condition, ...] = ()
+    predicate: tuple[Comparison, ...] = ()
     offset: int = 0
     limit: int | None = None
 
 
-def stored_scan(query: Node, tables: Mapping[int, Table]) -> StoredScan | None:
-    """Return what a query reads, if it only reads columns; `tables` are the lake's by their shadow's OID."""
+def stored_scan(query: Node, context: Context) -> StoredScan | None:
+    """Return what a query reads, if it only reads columns."""
     limits = _limits(query)
-    if limits is None:
+    levels = None if limits is None else _levels(query)
+    if limits is None or levels is None:
         return None
-    offset, limit = limits
-    places, level = list[int](), query
+    table = context.tables.get(levels[-1][1].relid)
+    if table is None:
+        return None
+    columns = {column.attnum: column for column in table.columns if _is_plain(column)}
+    conditions: list[Condition] = []
+    for level, _ in reversed(levels):
+        shown = _shown(level, columns)
+        if shown is None:
+            return None
+        if level.jointree.quals is not None:
+            scope = Scope(Statement(context), level, None)
+            met = RowConditions(scope, level.jointree.fromlist[0].rtindex, columns).of(level.jointree.quals)
+            if met is None:
+                return None
+            conditions += met
+        columns = dict(enumerate(shown, 1))
+    predicate = tuple(each for each in conditions if isinstance(each, Comparison) and _is_bounded(table, each))
+    return StoredScan(table.oid, tuple(columns.values()), tuple(conditions), predicate, *limits)
+
+
+def _levels(query: Node) -> list[tuple[Node, Node]] | None:
+    """Return the levels of a query, the outermost first, each with its only entry, the last one with a table."""
+    levels: list[tuple[Node, Node]] = []
+    level: Any = query
     while True:
         entry = _source(level)
-        shown = None if entry is None else _shown(level)
-        if entry is None or shown is None:
+        if entry is None or (levels and any(level.fields.get(name) is not None for name in _LIMITS)):
             return None
-        try:
-            places = [shown[place - 1] for place in places] if level is not query else shown
-        except IndexError:
-            return None
+        levels.append((level, entry))
         if entry.rtekind == RTE_RELATION:
-            break
+            return levels
         level = entry.subquery
-        if any(level.fields.get(name) is not None for name in _LIMITS):
-            return None
-    columns = _columns(tables.get(int(entry.relid)), places)
-    return None if columns is None else StoredScan(int(entry.relid), columns, offset, limit)
 
 
 def _limits(query: Node) -> tuple[int, int | None] | None:
@@ -76,13 +99,13 @@ def _limits(query: Node) -> tuple[int, int | None] | None:
 
 
 def _source(level: Any) -> Node | None:
-    """Return the only entry that a level reads, all of its rows; None if it is not that simple."""
+    """Return the only entry that a level reads; None if it is not that simple."""
     if not isinstance(level, Node) or level.type != "QUERY" or level.commandType != CMD_SELECT:
         return None
     if any(level.fields.get(name) for name in _MORE_THAN_COLUMNS):
         return None
     sources = list(level.jointree.fromlist or ())
-    if len(sources) != 1 or sources[0].type != "RANGETBLREF" or level.jointree.quals is not None:
+    if len(sources) != 1 or sources[0].type != "RANGETBLREF":
         return None
     entry: Node = level.rtable[sources[0].rtindex - 1]
     if entry.rtekind not in (RTE_RELATION, RTE_SUBQUERY) or any(entry.fields.get(name) for name in _MORE_THAN_ROWS):
@@ -90,26 +113,24 @@ def _source(level: Any) -> Node | None:
     return entry
 
 
-def _shown(level: Node) -> list[int] | None:
-    """Return the places of the source's columns that a level's target list names; None if it has anything else."""
+def _shown(level: Node, columns: Mapping[int, Column]) -> list[Column] | None:
+    """Return the columns that a level's target list names, of those of its entry; None if it has anything else."""
     [source] = level.jointree.fromlist
-    places = []
+    shown = []
     for target in level.targetList or ():
         value = target.expr
         if target.resjunk or value.type != "VAR" or value.varno != source.rtindex or value.varlevelsup:
             return None
-        if value.varattno <= 0 or value.fields.get("varreturningtype"):
+        column = columns.get(value.varattno)
+        if column is None or value.fields.get("varreturningtype"):
             return None
-        places.append(int(value.varattno))
-    return places or None
+        shown.append(column)
+    return shown or None
 
 
-def _columns(table: Table | None, places: Sequence[int]) -> tuple[Column, ...] | None:
-    """Return the columns, if they are the lake's and their values are those in files."""
-    by_number = {} if table is None else {column.attnum: column for column in table.columns}
-    found = [by_number.get(place) for place in places]
-    columns = tuple(column for column in found if column is not None and _is_plain(column))
-    return columns if len(columns) == len(places) else None
+def _is_bounded(table: Table, condition: Comparison) -> bool:
+    """Whether statistics of files say something: texts of a real's bounds are not those of equal double precisions."""
+    return table.column(condition.attnum).type_oid != FLOAT4
 
 
 def _is_plain(column: Column) -> bool:

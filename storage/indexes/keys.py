@@ -25,9 +25,8 @@ from catalog.errors import unsupported
 from catalog.model import Column, DataFile, DeleteFile, Table
 from storage.indexes.fingerprints import WANTED_MAX, can_be_kept, fingerprints_of_file
 from storage.indexes.pruning import prune
-from storage.parquet.arrow_types import arrow_type
 from storage.parquet.file_identity import expected
-from storage.parquet.file_rows import read_rows
+from storage.parquet.file_rows import read_positions, read_rows
 from storage.parquet.files import LakeFiles
 from storage.parquet.positions import deleted_positions
 from storage.parquet.small_files import is_small
@@ -371,24 +370,3 @@ def _python(column: Column, array: pa.Array) -> list[Any] | None:
     if column.type_oid in (datatypes.FLOAT4, datatypes.FLOAT8) or pa.types.is_decimal(array.type):
         return None if column.type_oid != datatypes.NUMERIC else values
     return values
-
-
-def read_positions(
-    data_path: str, table: Table, file: DataFile, columns: Sequence[Column], positions: npt.NDArray[np.int64]
-) -> pa.Table:
-    """Return these columns of the rows at `positions` (ascending) of a data file, in lake form.
-
-    Row groups without any of them are not read.
-    """
-    files, groups = LakeFiles(data_path), None
-    if not is_small(file):
-        with files.parquet(expected(table.path, file)) as parquet:
-            ends = np.cumsum([parquet.metadata.row_group(group).num_rows for group in range(parquet.num_row_groups)])
-        groups = np.unique(np.searchsorted(ends, positions, side="right")).tolist()
-    schema = pa.schema([(column.name, arrow_type(column.form)) for column in columns])
-    parts = []
-    for first, batch in read_rows(files, table, file, columns, groups):
-        low, high = np.searchsorted(positions, [first, first + batch.num_rows])
-        if low < high:
-            parts.append(batch.take(pa.array(positions[low:high] - first)))
-    return pa.Table.from_batches(parts, schema).combine_chunks() if parts else schema.empty_table()

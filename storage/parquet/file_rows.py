@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from catalog.model import Column, DataFile, Table
@@ -76,6 +77,41 @@ def live_rows_of(
         alive = np.ones(batch.num_rows, np.bool_)
         alive[here - first] = False
         yield batch.filter(pa.array(alive)) if len(here) else batch
+
+
+def live_rows_at(
+    files: LakeFiles, table: Table, file: DataFile, columns: Sequence[Column], positions: npt.NDArray[np.int64]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a data file at `positions` (ascending) that are not deleted, as `read_rows` does."""
+    if file.delete_file is not None:
+        deleted = deleted_positions(files, table.path, file.delete_file)
+        positions = np.setdiff1d(positions, deleted, assume_unique=True)
+    if len(positions):
+        yield from _rows_at(files, table, file, columns, positions)
+
+
+def read_positions(
+    data_path: str, table: Table, file: DataFile, columns: Sequence[Column], positions: npt.NDArray[np.int64]
+) -> pa.Table:
+    """Return these columns of the rows at `positions` (ascending) of a data file, in lake form."""
+    schema = pa.schema([(column.name, arrow_type(column.form)) for column in columns])
+    parts = list(_rows_at(LakeFiles(data_path), table, file, columns, positions))
+    return pa.Table.from_batches(parts, schema).combine_chunks() if parts else schema.empty_table()
+
+
+def _rows_at(
+    files: LakeFiles, table: Table, file: DataFile, columns: Sequence[Column], positions: npt.NDArray[np.int64]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows at `positions`. Row groups without any of them are not read."""
+    groups = None
+    if not is_small(file):
+        with files.parquet(expected(table.path, file)) as parquet:
+            ends = np.cumsum([parquet.metadata.row_group(group).num_rows for group in range(parquet.num_row_groups)])
+        groups = np.unique(np.searchsorted(ends, positions, side="right")).tolist()
+    for first, batch in read_rows(files, table, file, columns, groups):
+        low, high = np.searchsorted(positions, [first, first + batch.num_rows])
+        if low < high:
+            yield batch.take(pa.array(positions[low:high] - first))
 
 
 def in_lake_form(batch: pa.RecordBatch, columns: Sequence[Column], names: Mapping[int, str]) -> pa.RecordBatch:

@@ -5,67 +5,74 @@ Rows come file by file in their order of insertion, in batches of bounded memory
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 import pyarrow as pa
 
-from catalog.model import Column, DataFile, TableVersion
+from catalog.model import Column, DataFile
 from storage.parquet.arrow_types import arrow_type
-from storage.parquet.file_rows import live_rows_of
+from storage.parquet.file_rows import live_rows_at, live_rows_of
 from storage.parquet.files import LakeFiles
 from storage.parquet.initial_default import initial_default
+from storage.parquet.row_conditions import RowFilter, condition_columns
+from storage.plan import RunnableStored
 
 BATCH_ROWS_MAX: Final = 65_536
 
 
 class StoredRows:
-    """Columns of the live rows of a table's version, each column a place in the batches; see `schema`.
+    """The rows of a scan, each of its columns a place in the batches; see `schema`.
 
-    `offset` rows are left out, then at most `limit` are given. Iterate once. 0A000 if an initial default has no lake
-    form; errors of files as `LakeFiles.parquet`.
+    Batches may be empty, so that a reader who waits for rows that meet a condition can be cancelled. Iterate once.
+    0A000 if an initial default has no lake form; errors of files as `LakeFiles.parquet`.
     """
 
-    def __init__(
-        self,
-        data_path: str,
-        version: TableVersion,
-        columns: Sequence[Column],
-        offset: int = 0,
-        limit: int | None = None,
-    ) -> None:
+    def __init__(self, data_path: str, stored: RunnableStored) -> None:
+        self._data_path = data_path
         self._files = LakeFiles(data_path)
-        self._version = version
-        self._distinct = list(dict.fromkeys(columns))
-        self._places = [self._distinct.index(column) for column in columns]
-        self._offset = offset
-        self._limit = limit
-        self.schema = pa.schema([pa.field(str(place), arrow_type(column.form)) for place, column in enumerate(columns)])
-        for column in self._distinct:
+        self._stored = stored
+        met = condition_columns(stored.conditions)
+        tested = [column for column in stored.table.columns if column.attnum in met]
+        self._left_out = stored.offset
+        self._read: list[Column] = list(dict.fromkeys([*stored.columns, *tested]))
+        self._filter = RowFilter(self._read, stored.conditions)
+        self._places = [self._read.index(column) for column in stored.columns]
+        self.schema = pa.schema(
+            [pa.field(str(place), arrow_type(column.form)) for place, column in enumerate(stored.columns)]
+        )
+        for column in self._read:
             if column.initial_default is not None:
                 initial_default(column)  # a refusal comes before the first row
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        left_out, left = self._offset, self._limit
-        for file in self._version.files:
-            if left is not None and left <= 0:
+        left = self._stored.limit
+        if left is not None and left <= 0:
+            return
+        for batch in self._of_parts() if self._stored.rows is None else self._given(self._stored.rows):
+            found = self._filter.of(batch)
+            rows = found.slice(self._left_out, left)
+            self._left_out = max(0, self._left_out - found.num_rows)
+            left = None if left is None else left - rows.num_rows
+            yield pa.RecordBatch.from_arrays([rows.column(place) for place in self._places], schema=self.schema)
+            if left == 0:
                 return
-            if left_out >= file.live_count:
-                left_out -= file.live_count
-                continue
-            for batch in self._live(file, left_out, left):
-                rows = batch.slice(left_out, left)
-                left_out = max(0, left_out - batch.num_rows)
-                if not rows.num_rows:
-                    continue
-                left = None if left is None else left - rows.num_rows
-                yield pa.RecordBatch.from_arrays([rows.column(place) for place in self._places], schema=self.schema)
-                if left == 0:
-                    return
 
-    def _live(self, file: DataFile, left_out: int, left: int | None) -> Iterator[pa.RecordBatch]:
-        """Return the live rows of a file, few at a time if few are wanted."""
-        at_once = BATCH_ROWS_MAX
-        if left is not None and file.delete_file is None:
-            at_once = min(BATCH_ROWS_MAX, left_out + left)
-        return live_rows_of(self._files, self._version.table, file, self._distinct, at_once, streamed=True)
+    def _given(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        yield from rows.select([column.name for column in self._read]).to_batches(BATCH_ROWS_MAX)
+
+    def _of_parts(self) -> Iterator[pa.RecordBatch]:
+        for part in self._stored.parts:
+            if part.positions is not None:
+                yield from live_rows_at(self._files, self._stored.table, part.file, self._read, part.positions)
+            elif not self._stored.conditions and self._left_out >= part.file.live_count:
+                self._left_out -= part.file.live_count
+            else:
+                at_once = self._rows_wanted(part.file)
+                yield from live_rows_of(self._files, self._stored.table, part.file, self._read, at_once, streamed=True)
+
+    def _rows_wanted(self, file: DataFile) -> int:
+        """Return how many rows of a file to read at once: few if few are wanted."""
+        if self._stored.conditions or self._stored.limit is None or file.delete_file is not None:
+            return BATCH_ROWS_MAX
+        return min(BATCH_ROWS_MAX, self._left_out + self._stored.limit)

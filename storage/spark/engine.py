@@ -165,11 +165,12 @@ class SparkEngine:
 
         def produce(statement: Statement, channel: Channel, know: Callable[[pa.Schema], None]) -> _Steps:
             with self._noted(statement):
-                rows = StoredRows(self._data_path, stored.version, stored.columns, stored.offset, stored.limit)
+                rows = StoredRows(self._data_path, stored)
                 know(rows.schema)
                 for batch in rows:
                     statement.check()
-                    channel.put(batch)
+                    if batch.num_rows:
+                        channel.put(batch)
                     if channel.has_enough:
                         yield
                         channel.renew()

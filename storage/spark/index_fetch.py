@@ -15,9 +15,9 @@ import pyarrow as pa
 from py4j.java_gateway import JavaObject
 
 from catalog.model import Column, DataFile, Table
-from storage.indexes.keys import read_positions
 from storage.parquet.arrow_types import arrow_type, spark_field
 from storage.parquet.file_identity import expected
+from storage.parquet.file_rows import read_positions
 from storage.parquet.files import LakeFiles
 from storage.parquet.positions import deleted_positions
 from storage.plan import FILE_COLUMN, NUMBER_COLUMN, POSITION_COLUMN, column_name

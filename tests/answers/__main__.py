@@ -1,9 +1,9 @@
-"""By hand: `python -m tests.answers --seed N --queries N [--changes N] [--partitions N] [GATEWAY_DSN POSTGRES_DSN]`.
+"""By hand: `python -m tests.answers --seed N --queries N [--scans N] [--changes N] [--partitions N] [DSN DSN]`.
 
-Without DSNs it starts a gateway and a PostgreSQL by itself. With `--here` the planner answers in this process, which is
-much faster, for queries alone. With `--shuffled N` the rows of tables come out of order; with `--workers N` the gateway
-has a Spark cluster. Both databases lose their schema `answers`. `--tallies FILE` keeps the results, batch by batch: the
-same command continues an interrupted run, and its sum is that of the whole.
+The DSNs are a gateway's and a PostgreSQL's. Without them it starts both by itself. With `--here` the planner answers in
+this process, which is much faster, for queries alone. With `--shuffled N` the rows of tables come out of order; with
+`--workers N` the gateway has a Spark cluster. Both databases lose their schema `answers`. `--tallies FILE` keeps the
+results, batch by batch: the same command continues an interrupted run, and its sum is that of the whole.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ def _given() -> argparse.Namespace:
     parser.add_argument("postgres", nargs="?")
     parser.add_argument("--seed", default="1")
     parser.add_argument("--queries", type=int, default=300)
+    parser.add_argument("--scans", type=int, default=0, help="queries that only read columns")
     parser.add_argument("--changes", type=int, default=0)
     parser.add_argument("--partitions", type=int, default=0, help="how many sets of tables are asked without an oracle")
     parser.add_argument("--first", type=int, default=0, help="the first query's, change's or set of tables' number")
@@ -92,6 +93,7 @@ def _asked(asker: Asker, seed: str) -> dict[str, Ask]:
 
     return {
         "queries": lambda first, count: asker.queries(seed, first, count),
+        "scans": lambda first, count: asker.scans(seed, first, count),
         "changes": lambda first, count: Changer(asker).changes(seed, first, count),
         "partitions": partitions,
     }

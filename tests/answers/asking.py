@@ -5,11 +5,13 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
 from tests.answers.compare import Verdict, judge
 from tests.answers.generate import Queries
+from tests.answers.generate_scans import scan_of
 from tests.answers.queries import Query
 from tests.answers.shrink import shrunk, simpler_queries
 from tests.answers.sides import SLOW, Side
@@ -100,6 +102,13 @@ class Asker:
 
     def queries(self, seed: str, first: int, count: int) -> None:
         """Ask the queries with these numbers, each of the tables that belong to its number."""
+        self._ask("queries", query_of, seed, first, count)
+
+    def scans(self, seed: str, first: int, count: int) -> None:
+        """The same for queries that only read columns."""
+        self._ask("scans", scan_of, seed, first, count)
+
+    def _ask(self, what: str, of: Callable[[str, int, World], Query], seed: str, first: int, count: int) -> None:
         built = -1
         stands = False
         tables = World(())
@@ -109,7 +118,7 @@ class Asker:
                 tables, built = world_of(seed, place), place
                 stands = self.build(tables, f"seed {seed}, tables {place}")
             if stands:
-                self.query(query_of(seed, number, tables), tables, f"--seed {seed} --first {number} --queries 1")
+                self.query(of(seed, number, tables), tables, f"--seed {seed} --first {number} --{what} 1")
 
     def query(self, query: Query, tables: World, where: str) -> Verdict | None:
         """Ask both; a difference is made small, and kept."""

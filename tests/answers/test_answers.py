@@ -18,7 +18,7 @@ from tests.answers.sides import Server
 from tests.servers import Server as Address
 
 SEED = os.environ.get("SLUICE_ANSWERS_SEED") or str(datetime.date.today().toordinal())
-_QUERIES, _CHANGES, _PARTITIONS = 120, 30, 2
+_QUERIES, _SCANS, _CHANGES, _PARTITIONS = 120, 100, 30, 2
 _SHRINK_SECONDS = 20.0
 
 
@@ -41,6 +41,13 @@ def test_queries(sides: tuple[Server, Server]) -> None:
     asker = Asker(*sides, _SHRINK_SECONDS)
     asker.queries(SEED, 0, _QUERIES)
     assert asker.counts.same > _QUERIES * 0.8, asker.counts
+    _assert_none_is_wrong(asker.counts)
+
+
+def test_scans(sides: tuple[Server, Server]) -> None:
+    asker = Asker(*sides, _SHRINK_SECONDS)
+    asker.scans(SEED, 0, _SCANS)
+    assert asker.counts.same > _SCANS * 0.9, asker.counts
     _assert_none_is_wrong(asker.counts)
 
 

@@ -211,13 +211,18 @@ def test_it_says_who_computes(gateway: Server) -> None:
     gateway.psql("-qc", "CREATE TABLE explained_here (n integer)", "-c", "INSERT INTO explained_here VALUES (1), (2)")
     try:
         assert "Spark Select" in _plan(gateway, "EXPLAIN SELECT n FROM explained_here WHERE n > 1")
-        by_itself = _plan(gateway, "EXPLAIN SELECT n FROM explained_here WHERE n > 1", engine="auto")
+        by_itself = _plan(gateway, "EXPLAIN SELECT n + 1 FROM explained_here WHERE n > 1", engine="auto")
         assert "PostgreSQL Select" in by_itself
         assert "Placed By: few rows" in by_itself
         stored = _plan(gateway, "EXPLAIN SELECT n FROM explained_here LIMIT 1", engine="auto")
         assert "Gateway Select" in stored
         assert "Placed By: columns as files store them" in stored
         assert "Files: 1 scanned, 0 skipped" in stored
+        chosen = _plan(gateway, "EXPLAIN SELECT n FROM explained_here WHERE n > 1 AND n <> 5", engine="auto")
+        assert "Gateway Select" in chosen
+        assert "File Filter: n > 1" in chosen
+        none = _plan(gateway, "EXPLAIN SELECT n FROM explained_here WHERE n > 2", engine="auto")
+        assert "Files: 0 scanned, 1 skipped" in none
         computed = _plan(gateway, "EXPLAIN ANALYZE SELECT e FROM explained_here e")
         assert "PostgreSQL Select" in computed
         assert "Lake Rows on public.explained_here" in computed

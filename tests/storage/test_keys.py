@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from catalog import datatypes
 from catalog.model import Column
 from storage.indexes import keys
-from storage.indexes.keys import LiveFile, bounds_of, distinct, duplicate, find, key_chunks, keys_of, read_positions
+from storage.indexes.keys import LiveFile, bounds_of, distinct, duplicate, find, key_chunks, keys_of
 from storage.parquet import file_rows
 from storage.parquet.arrow_types import arrow_type
+from storage.parquet.file_rows import read_positions
 from storage.spark.write import replace_rows
 from tests.storage.lake import NUMERIC_10_2, rows, table, write
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -16,6 +17,7 @@ from storage.parquet.files import LakeFiles
 from storage.parquet.positions import DeletedPositions
 from storage.parquet.stored_rows import BATCH_ROWS_MAX, StoredRows
 from storage.parquet.table_rows import live_rows
+from storage.plan import Comparison, RunnableStored, StoredPart
 from tests.storage.lake import rows, table, write
 
 _MANY = 150_000
@@ -46,8 +48,13 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, TableVersion]:
 
 def _read(lake_path: Path, version: TableVersion, *places: int, offset: int = 0, limit: int | None = None) -> pa.Table:
     columns = [version.table.columns[place] for place in places]
-    found = StoredRows(str(lake_path), version, columns, offset, limit)
+    found = StoredRows(str(lake_path), replace(_every(version, *columns), offset=offset, limit=limit))
     return pa.Table.from_batches(found, found.schema)
+
+
+def _every(version: TableVersion, *columns: Column) -> RunnableStored:
+    """All rows, with these columns or all."""
+    return RunnableStored(version.table, columns or version.table.columns, tuple(map(StoredPart, version.files)))
 
 
 def test_all_live_rows_in_order(many: tuple[Path, TableVersion]) -> None:
@@ -66,6 +73,35 @@ def test_offset_and_limit_count_live_rows(many: tuple[Path, TableVersion], offse
     every = _read(lake_path, version, 0)
     found = _read(lake_path, version, 0, offset=offset, limit=limit)
     assert found.column(0).to_pylist() == every.slice(offset, limit).column(0).to_pylist()
+
+
+def test_conditions_choose_rows_before_they_are_counted(many: tuple[Path, TableVersion]) -> None:
+    lake_path, version = many
+    texts = Comparison(2, "=", ("text 3",)), Comparison(1, ">", (70_000,))
+    stored = replace(_every(version, version.table.columns[0]), conditions=texts, offset=1, limit=70)
+    batches = list(StoredRows(str(lake_path), stored))
+    found = pa.Table.from_batches(batches).column(0).to_pylist()
+    assert found == [n for n in range(70_001, _MANY - 1) if n % 7 == 3 and n % 5][1:71]
+    assert not batches[0].num_rows  # so that a reader can be cancelled
+    none = replace(stored, conditions=(Comparison(2, "=", ("none",)),), offset=0, limit=None)
+    assert sum(batch.num_rows for batch in StoredRows(str(lake_path), none)) == 0
+
+
+def test_positions_and_given_rows(many: tuple[Path, TableVersion]) -> None:
+    lake_path, version = many
+    large, few, gone = version.files
+    parts = (
+        StoredPart(large, np.array([1, 2, 70_000, 140_000])),
+        StoredPart(few, np.array([1])),
+        StoredPart(gone, np.array([0])),
+    )
+    stored = replace(_every(version, version.table.columns[0]), parts=parts)
+    assert pa.Table.from_batches(StoredRows(str(lake_path), stored)).column(0).to_pylist() == [2, 140_000, -2]
+    nulls = replace(stored, conditions=(Comparison(2, "is null"),))
+    assert pa.Table.from_batches(StoredRows(str(lake_path), nulls)).column(0).to_pylist() == [140_000, -2]
+    given = rows(version.table, (5, "a", None), (6, None, None), (7, "b", None))
+    handed = replace(stored, parts=(), rows=given, conditions=(Comparison(2, "is not null"),), offset=1)
+    assert pa.Table.from_batches(StoredRows(str(lake_path), handed)).column(0).to_pylist() == [7]
 
 
 def test_columns_that_files_lack(many: tuple[Path, TableVersion]) -> None:
@@ -121,7 +157,7 @@ def test_values_that_a_dictionary_repeats_do_not_fill_memory(lake_path: Path, wi
     assert version.files[0].size_bytes < 10_000_000
     del found
     before, read = pa.total_allocated_bytes(), 0
-    for batch in StoredRows(str(lake_path), version, version.table.columns):
+    for batch in StoredRows(str(lake_path), _every(version)):
         assert batch.num_rows == 1 or batch.nbytes <= 2 * BATCH_BYTES
         assert pa.total_allocated_bytes() - before < 100 * 2**20
         wanted = [("a" * wide, "short", None, "short", "b" * wide)[n % 5] for n in range(read, read + batch.num_rows)]
@@ -134,9 +170,9 @@ def test_values_that_a_dictionary_repeats_do_not_fill_memory(lake_path: Path, wi
 
 def test_batches_are_bounded(many: tuple[Path, TableVersion], lake_path: Path) -> None:
     folder, version = many
-    sizes = [batch.num_rows for batch in StoredRows(str(folder), version, version.table.columns)]
+    sizes = [batch.num_rows for batch in StoredRows(str(folder), _every(version))]
     assert max(sizes) <= BATCH_ROWS_MAX
     of = table(t=25)
     plain = write(lake_path, of, rows(of, *((str(n) * 2_000,) for n in range(6_000))))
-    for batch in StoredRows(str(lake_path), plain, of.columns):
+    for batch in StoredRows(str(lake_path), _every(plain)):
         assert batch.nbytes <= 2 * BATCH_BYTES

@@ -31,7 +31,8 @@ from gateway.session.visibility import after_parts, functions_of_rules, rules
 from gateway.values import OutputSettings, ResultColumn
 from gateway.values.text import text_cells
 from planner.syntax.lexer import quoted
-from storage.indexes.keys import keys_of, read_positions
+from storage.indexes.keys import keys_of
+from storage.parquet.file_rows import read_positions
 from storage.spark.write import replace_rows
 
 if TYPE_CHECKING:

@@ -28,7 +28,8 @@ from gateway.execution.locks.row_locks import lock_keys
 from gateway.execution.reading.error_privileges import discreet
 from gateway.session.visibility import Current, current
 from gateway.transaction.validation import Validation
-from storage.indexes.keys import Found, LiveFile, bounds_of, distinct, find, key_chunks, keys_of, read_positions
+from storage.indexes.keys import Found, LiveFile, bounds_of, distinct, find, key_chunks, keys_of
+from storage.parquet.file_rows import read_positions
 
 if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext

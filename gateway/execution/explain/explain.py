@@ -60,6 +60,7 @@ from storage.spark.index_fetch import row_groups
 
 if TYPE_CHECKING:
     from gateway.backend.analysis import Analysis
+    from gateway.execution.reading.stored_rows import StoredRead
     from gateway.session.session_context import SessionContext
     from gateway.statement.routed import Routed
     from planner.tree.nodes import Node
@@ -205,13 +206,20 @@ class ExplainPortal(StatementPortal):
                 reading = what_is_read(routed.query, reading)
             plan = self._computed(routed.route, routed.query, reading, not_computed(), where)
         elif where.stored is not None:
-            version = reading.versions[where.stored.table_oid]
-            read = sum(file.live_count > 0 for file in version.files)
-            plan = stored_plan(Reads(version.table, read, len(version.files) - read, rows=version.row_count))
-            plan |= self._estimate(routed.query, [Scanned(version.table, version.row_count)])
+            plan = await self._stored(where.stored, reading)
+            plan |= self._estimate(routed.query, [Scanned(where.stored.version.table, where.stored.row_count)])
         else:
             plan = await self._plan(routed, reading)
         return plan | {"Placed By": where.placement.why}
+
+    async def _stored(self, read: StoredRead, reading: Reading) -> Plan:
+        """The plan of a query that only reads columns."""
+        if read.runnable.rows is not None:
+            reads = Reads(read.version.table, 0, 0, rows=read.row_count)
+        else:
+            bound = BoundScan(read.scan, read.version, reading.sidecars)
+            reads = await asyncio.to_thread(_reads, self.session.gateway.data_path, bound)
+        return stored_plan(read.scan, reads, by_key=read.runnable.rows is not None)
 
     async def _place(self, route: Route, query: Node, reading: Reading) -> Placed:
         if route is Route.SELECT:

@@ -17,12 +17,13 @@ import pyarrow as pa
 
 from catalog.datatypes import UUID
 from catalog.errors import SluiceError, SqlState, unsupported
+from gateway.execution.reading.stored_rows import StoredRead, to_read
 from gateway.execution.shadow.loaded_rows import Loaded, load, places_of
 from gateway.session.offload import offloaded
 from gateway.statement.query_placement import Asked, are_few, asked
 from planner.plans.placement import DECIDED, PLACEMENTS, Engine, Kind, Place, Placement, kind_of
 from planner.plans.row_filter import WantedKeys, wanted_keys
-from planner.plans.stored_scan import StoredScan, stored_scan
+from planner.plans.stored_scan import stored_scan
 from storage.indexes.fingerprints import can_be_kept
 from storage.indexes.keys import LiveFile, bounds_of, find, keys_of
 from storage.parquet.arrow_types import arrow_type
@@ -51,7 +52,7 @@ class Placed:
     placement: Placement
     few: bool = False
     found: Mapping[int, Loaded] = field(default_factory=dict)
-    stored: StoredScan | None = None
+    stored: StoredRead | None = None
 
     @property
     def is_with_postgres(self) -> bool:
@@ -75,10 +76,11 @@ async def placed(session: SessionContext, query: Node, reading: Reading) -> Plac
     kind = await offloaded(session, reading.size, kind_of, query, session.gateway.builtins, past=reading.past)
     if kind is not Kind.FEW or given.engine is not Engine.AUTO:
         return Placed(PLACEMENTS[given.engine, kind])
-    stored = await offloaded(session, reading.size, stored_scan, query, reading.context.tables)
-    if stored is not None:
-        return Placed(PLACEMENTS[given.engine, Kind.STORED], stored=stored)
-    found = await _few(session, query, reading, given)
+    stored = await offloaded(session, reading.size, stored_scan, query, reading.context)
+    found = None if stored is not None and not stored.conditions else await _few(session, query, reading, given)
+    read = None if stored is None else await to_read(session, stored, reading, found)
+    if read is not None:
+        return Placed(PLACEMENTS[given.engine, Kind.STORED], stored=read)
     if found is None:
         return Placed(PLACEMENTS[given.engine, Kind.MANY])
     return Placed(PLACEMENTS[given.engine, kind], few=True, found=found)

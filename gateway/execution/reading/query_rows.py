@@ -30,10 +30,10 @@ from storage.spool.spill import Spill
 
 if TYPE_CHECKING:
     from gateway.backend.analysis import Analysis
+    from gateway.execution.reading.stored_rows import StoredRead
     from gateway.session.session_context import SessionContext
     from gateway.statement.portal import Binding
     from gateway.statement.routed import Routed
-    from planner.plans.stored_scan import StoredScan
     from storage.spark.result_stream import ResultStream
 
 # PostgreSQL's error for a row with a field whose type has no binary form.
@@ -124,7 +124,7 @@ async def query_rows(  # noqa: PLR0917
 
 async def file_rows(
     session: SessionContext,
-    stored: StoredScan,
+    stored: StoredRead,
     reading: Reading,
     tag: str,
     limit_time: Callable[[float | None], None] = lambda _: None,

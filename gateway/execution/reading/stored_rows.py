@@ -2,27 +2,99 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState
-from storage.plan import RunnableStored
+from storage.indexes.lookup import LookUp, look_up
+from storage.plan import BoundScan, RunnableStored, Scan, StoredPart
 from storage.spark.result_stream import ResultStream
 
 if TYPE_CHECKING:
+    from catalog.indexes import Index
+    from catalog.model import TableVersion
     from gateway.execution.reading.plan_context import Reading
+    from gateway.execution.shadow.loaded_rows import Loaded
     from gateway.session.session_context import SessionContext
     from planner.plans.stored_scan import StoredScan
 
+# Spark looks for rows that meet a condition among more rows than these: it has all cores, or other machines.
+_SEARCHED_ROWS_MAX: Final = 2_000_000
+# Statistics of more files are looked at in a thread.
+_FILES_AT_ONCE: Final = 100
 
-async def stored_rows(
-    session: SessionContext, stored: StoredScan, reading: Reading, tag: str, limit_time: Callable[[float | None], None]
-) -> ResultStream:
-    """Start reading; `tag` is the engine's name for the query."""
-    limit_time(reading.timeout)
+
+@dataclass(frozen=True, slots=True)
+class StoredRead:
+    """What is read: of `runnable`, some parts by an `index`, if given. `scan` has the conditions by which."""
+
+    version: TableVersion
+    runnable: RunnableStored
+    scan: Scan
+    index: Index | None = None
+
+    @property
+    def row_count(self) -> int:
+        """The rows that are looked at."""
+        rows = self.runnable.rows
+        if rows is not None:
+            return int(rows.num_rows)
+        counts = (part.file.live_count if part.positions is None else len(part.positions)
+                  for part in self.runnable.parts)  # fmt: skip
+        return sum(counts)
+
+
+async def to_read(
+    session: SessionContext, stored: StoredScan, reading: Reading, found: Mapping[int, Loaded] | None = None
+) -> StoredRead | None:
+    """What a query reads; None if Spark has to look for its rows.
+
+    `found` are the rows that keys have found, by the table's OID, which are all that the query can need.
+    """
     version = reading.versions.get(stored.table_oid)
     if version is None:
         raise SluiceError(SqlState.UNDEFINED_TABLE, "a table of this statement was dropped meanwhile")
-    return await session.gateway.engine.stored(
-        RunnableStored(version, stored.columns, stored.offset, stored.limit), tag
+    scan = Scan("", stored.table_oid, tuple(column.attnum for column in stored.columns), stored.predicate)
+    by_key = (found or {}).get(stored.table_oid)
+    looked_up, parts = None, tuple[StoredPart, ...]()
+    if by_key is None:
+        looked_up = await _looked_up(session, BoundScan(scan, version, reading.sidecars))
+        parts = tuple(_parts(version, looked_up))
+    runnable = RunnableStored(
+        version.table,
+        stored.columns,
+        parts,
+        stored.conditions,
+        stored.offset,
+        stored.limit,
+        None if by_key is None else by_key.rows,
     )
+    read = StoredRead(version, runnable, scan, looked_up.index if looked_up is not None and looked_up.rows else None)
+    return None if stored.conditions and read.row_count > _SEARCHED_ROWS_MAX else read
+
+
+async def _looked_up(session: SessionContext, scan: BoundScan) -> LookUp:
+    data_path = session.gateway.data_path
+    if not scan.sidecars and len(scan.version.files) <= _FILES_AT_ONCE:
+        return look_up(data_path, scan)
+    return await asyncio.to_thread(look_up, data_path, scan)
+
+
+def _parts(version: TableVersion, found: LookUp) -> list[StoredPart]:
+    """The parts of the table in which rows may meet the conditions, in the order of its rows."""
+    whole = {file.path for file in found.whole}
+    return [
+        StoredPart(file, found.rows.get(file.path))
+        for file in version.files
+        if file.path in whole or file.path in found.rows
+    ]
+
+
+async def stored_rows(
+    session: SessionContext, read: StoredRead, reading: Reading, tag: str, limit_time: Callable[[float | None], None]
+) -> ResultStream:
+    """Start reading; `tag` is the engine's name for the query."""
+    limit_time(reading.timeout)
+    return await session.gateway.engine.stored(read.runnable, tag)

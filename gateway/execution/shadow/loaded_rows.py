@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from catalog.model import DataFile, Table, TableVersion
-from storage.indexes.keys import read_positions
 from storage.parquet.arrow_types import arrow_type
+from storage.parquet.file_rows import read_positions
 from storage.parquet.files import LakeFiles
 from storage.parquet.positions import deleted_positions
 
