@@ -47,7 +47,7 @@ from planner.tree.nodes import Node
 from storage.parquet.row_conditions import is_decided
 from storage.plan import Comparison, Condition, Either, Unlisted
 
-_FLOATING: Final[Mapping[str, Operator]] = {
+_FLOATING: Final[dict[str, Operator]] = {
     f"{name}{suffix}({arguments})": operator
     for name, arguments in (
         ("float4", "float4,float4"), ("float8", "float8,float8"), ("float48", "float4,float8"),
@@ -55,7 +55,7 @@ _FLOATING: Final[Mapping[str, Operator]] = {
     )
     for suffix, operator in SUFFIXES.items()
 }  # fmt: skip
-_OPERATORS: Final = COMPARISONS | _FLOATING
+_OPERATORS: Final[dict[str, Operator]] = {**COMPARISONS, **_FLOATING}
 # The signatures of <> for which there is one of =.
 _UNEQUAL: Final = frozenset(
     f"{name.removesuffix('eq')}ne({arguments}"
