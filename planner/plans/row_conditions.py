@@ -76,6 +76,8 @@ _TYPES: Final[Mapping[str, frozenset[int]]] = {
     "anyenum": frozenset({ANYENUM}),
 }  # fmt: skip
 _LENGTH_HEADER: Final = 4  # of a bpchar's typmod
+# Conditions that nest deeper are left to the engines: filters of batches call themselves for each level.
+_DEPTH_MAX: Final = 20
 
 
 class RowConditions:
@@ -86,10 +88,12 @@ class RowConditions:
         self._entry = entry
         self._columns = columns
 
-    def of(self, node: Node) -> tuple[Condition, ...] | None:
+    def of(self, node: Node, depth: int = 0) -> tuple[Condition, ...] | None:
         """Return what rows must meet for the condition to be true of them; None if Arrow cannot tell."""
         if node.type == "BOOLEXPR" and node.boolop in ("and", "or"):
-            parts = [self.of(part) for part in alternatives(node)]
+            if depth == _DEPTH_MAX:
+                return None
+            parts = [self.of(part, depth + 1) for part in alternatives(node)]
             known = [part for part in parts if part is not None]
             if len(known) < len(parts):
                 return None

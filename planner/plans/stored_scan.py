@@ -56,19 +56,19 @@ def stored_scan(query: Node, context: Context) -> StoredScan | None:
         return None
     columns = {column.attnum: column for column in table.columns if _is_plain(column)}
     conditions: list[Condition] = []
-    for level, _ in reversed(levels):
-        shown = _shown(level, columns)
-        if shown is None:
+    predicate: list[Comparison] = []
+    barred = False
+    for level, entry in reversed(levels):
+        # What EXPLAIN counts must not tell of rows that a view with security_barrier hides.
+        barred = barred or bool(entry.fields.get("security_barrier"))
+        shown, met = _shown(level, columns), _met(level, columns, context)
+        if shown is None or met is None:
             return None
-        if level.jointree.quals is not None:
-            scope = Scope(Statement(context), level, None)
-            met = RowConditions(scope, level.jointree.fromlist[0].rtindex, columns).of(level.jointree.quals)
-            if met is None:
-                return None
-            conditions += met
+        conditions += met
+        compared = [each for each in met if isinstance(each, Comparison)]
+        predicate += [each for each in compared if not barred and _is_bounded(table, each)]
         columns = dict(enumerate(shown, 1))
-    predicate = tuple(each for each in conditions if isinstance(each, Comparison) and _is_bounded(table, each))
-    return StoredScan(table.oid, tuple(columns.values()), tuple(conditions), predicate, *limits)
+    return StoredScan(table.oid, tuple(columns.values()), tuple(conditions), tuple(predicate), *limits)
 
 
 def _levels(query: Node) -> list[tuple[Node, Node]] | None:
@@ -128,8 +128,17 @@ def _shown(level: Node, columns: Mapping[int, Column]) -> list[Column] | None:
     return shown or None
 
 
+def _met(level: Node, columns: Mapping[int, Column], context: Context) -> tuple[Condition, ...] | None:
+    """Return a level's conditions; None if Arrow cannot tell whether rows meet them."""
+    if level.jointree.quals is None:
+        return ()
+    conditions = RowConditions(Scope(Statement(context), level, None), level.jointree.fromlist[0].rtindex, columns)
+    return conditions.of(level.jointree.quals)
+
+
 def _is_bounded(table: Table, condition: Comparison) -> bool:
-    """Whether statistics of files say something: texts of a real's bounds are not those of equal double precisions."""
+    """Whether statistics of files say something of the condition: the texts of a real's bounds are not those of equal
+    double precisions."""
     return table.column(condition.attnum).type_oid != FLOAT4
 
 

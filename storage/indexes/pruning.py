@@ -7,11 +7,12 @@ not the order of its texts.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
-from typing import Final, Self
+from typing import Any, Final, Self
 from uuid import UUID
 
 from catalog import datatypes
@@ -52,7 +53,8 @@ def prune(
 class _Condition:
     """A comparison, prepared for all files: its constants as keys, and how to read bounds, if the column has any.
 
-    Values of a type with `parts` have no bounds.
+    Several constants are in order, strings as bytes, or None if one of them is unknown. Values of a type with
+    `parts` have no bounds.
     """
 
     column_id: int
@@ -67,6 +69,9 @@ class _Condition:
         form = column.form
         constants = () if form.children else tuple(_key(column, value) for value in comparison.values)
         given = any(constant is not None for constant in constants)
+        if comparison.operator == "in" and len(constants) > 1:
+            known = given and None not in constants
+            constants = tuple(sorted(map(_ordered, constants))) if known else (None,)
         return cls(
             column.column_id,
             comparison.operator,
@@ -91,6 +96,8 @@ class _Condition:
             return True
         low = None if statistics.minimum is None else self.from_text(statistics.minimum)
         high = None if statistics.maximum is None else self.from_text(statistics.maximum)
+        if self.operator == "in" and len(self.constants) > 1:
+            return _some_within(self.constants, _ordered(low), _ordered(high))
         operator = "=" if self.operator == "in" else self.operator
         # NaN is greater than everything, and equal only to NaN.
         may_have_nan = self.has_nan and statistics.contains_nan is not False
@@ -99,6 +106,17 @@ class _Condition:
             constant is None or not _excludes(low, high if below else None, operator, constant)
             for constant in self.constants
         )
+
+
+def _some_within(ordered: Sequence[Any], low: Any, high: Any) -> bool:
+    """Whether one of the constants is within the bounds."""
+    place = 0 if low is None else bisect_left(ordered, low)
+    return place < len(ordered) and (high is None or ordered[place] <= high)
+
+
+def _ordered(key: Key | None) -> Any:
+    """Return a key that orders as the column's values do."""
+    return key.encode() if isinstance(key, str) else key
 
 
 def _excludes(low: Key | None, high: Key | None, operator: str, constant: Key) -> bool:

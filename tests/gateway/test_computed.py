@@ -388,8 +388,10 @@ def test_rows_of_large_tables_are_found_by_their_keys(keyed: Server, condition: 
 def test_a_look_up_by_key_is_placed_with_postgresql(keyed: Server) -> None:
     with _connected(keyed) as connection:
         for sql, place in (
-            ("SELECT v FROM keyed WHERE k = 17", "PostgreSQL Select"),
-            ("SELECT v FROM keyed WHERE v = 'v17'", "Spark Select"),
+            ("SELECT v || '' FROM keyed WHERE k = 17", "PostgreSQL Select"),
+            ("SELECT v || '' FROM keyed WHERE v = 'v17'", "Spark Select"),
+            ("SELECT v FROM keyed WHERE k = 17", "Gateway Select"),
+            ("SELECT v FROM keyed WHERE v = 'v17'", "Gateway Select"),
             ("SELECT a.v FROM keyed a JOIN keyed b USING (k) WHERE a.k = 17", "Spark Select"),
             ("UPDATE keyed SET v = 'other' WHERE k = 17", "PostgreSQL Update"),
             ("UPDATE keyed SET k = 0 WHERE k = 17", "Spark Update"),

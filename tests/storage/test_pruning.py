@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from pathlib import Path
+from time import monotonic
 from typing import Any
 from uuid import UUID
 
@@ -73,6 +74,24 @@ def test_strings_by_their_bytes(values: list[str], compare: Operator, constant: 
     low, high = min(values, key=str.encode), max(values, key=str.encode)
     if _file(values, of).statistics[1].minimum == low and _file(values, of).statistics[1].maximum == high:
         assert kept or not any(_COMPARE[compare](value.encode(), constant.encode()) for value in values)
+
+
+@given(st.lists(st.none() | st.text(max_size=2), min_size=1), st.lists(st.text(max_size=2), min_size=1, max_size=5))
+def test_lists(values: list[str | None], listed: list[str]) -> None:
+    of = table(a=datatypes.TEXT)
+    kept, _ = prune([_file(values, of)], of, [Comparison(1, "in", tuple(listed))])
+    present = [value for value in values if value is not None]
+    assert bool(kept) == any(present and min(present) <= each <= max(present) for each in listed)
+
+
+def test_a_long_list_is_searched_once_for_a_file() -> None:
+    of = table(a=datatypes.INT4)
+    files = [_file([number * 1000 + 1, number * 1000 + 500], of) for number in range(1000)]
+    began = monotonic()
+    kept, skipped = prune(files, of, [Comparison(1, "in", tuple(range(0, 1_000_000, 5)))])
+    assert (len(kept), len(skipped)) == (1000, 0)
+    assert not prune(files, of, [Comparison(1, "in", tuple(range(0, 1_000_000, 1000)))])[0]
+    assert monotonic() - began < 5  # one by one, it were a billion comparisons
 
 
 _DAY = 86_400_000_000

@@ -77,7 +77,8 @@ async def referring(session: SessionContext, table: Table, assigned: Collection[
     """The foreign keys that reference columns which a statement deletes (None) or assigns, in the order of
     PostgreSQL's triggers.
     """
-    if not table.keys:
+    # A foreign key references all columns of a key.
+    if all(assigned is not None and set(key.attnums).isdisjoint(assigned) for key in table.keys):
         return []
     [result] = await session.backend.run(Statement(_REFERRING, (str(table.oid),)))
     value = result.rows[0][0]

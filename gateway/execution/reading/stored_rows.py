@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState
+from gateway.session.offload import offloaded
 from storage.indexes.lookup import LookUp, look_up
 from storage.plan import BoundScan, RunnableStored, Scan, StoredPart
 from storage.spark.result_stream import ResultStream
@@ -60,7 +61,7 @@ async def to_read(
     by_key = (found or {}).get(stored.table_oid)
     looked_up, parts = None, tuple[StoredPart, ...]()
     if by_key is None:
-        looked_up = await _looked_up(session, BoundScan(scan, version, reading.sidecars))
+        looked_up = await _looked_up(session, BoundScan(scan, version, reading.sidecars), reading.size)
         parts = tuple(_parts(version, looked_up))
     runnable = RunnableStored(
         version.table,
@@ -75,10 +76,11 @@ async def to_read(
     return None if stored.conditions and read.row_count > _SEARCHED_ROWS_MAX else read
 
 
-async def _looked_up(session: SessionContext, scan: BoundScan) -> LookUp:
+async def _looked_up(session: SessionContext, scan: BoundScan, size: int) -> LookUp:
+    """What a scan must read; `size` is that of its statement."""
     data_path = session.gateway.data_path
     if not scan.sidecars and len(scan.version.files) <= _FILES_AT_ONCE:
-        return look_up(data_path, scan)
+        return await offloaded(session, size, look_up, data_path, scan)
     return await asyncio.to_thread(look_up, data_path, scan)
 
 
