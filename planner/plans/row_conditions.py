@@ -4,7 +4,9 @@ of operators and types, with AND and OR."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
+
+import numpy as np
 
 from catalog.datatypes import (
     ANYENUM,
@@ -66,15 +68,15 @@ _UNEQUAL: Final = frozenset(
 )
 _INTEGERS: Final = frozenset({INT2, INT4, INT8})
 _STRINGS: Final = frozenset({TEXT, VARCHAR})
-_FLOATS: Final = frozenset({FLOAT4, FLOAT8})
 # The types of columns, by an argument of a signature.
 _TYPES: Final[Mapping[str, frozenset[int]]] = {
     "int2": _INTEGERS, "int4": _INTEGERS, "int8": _INTEGERS, "numeric": frozenset({NUMERIC}),
-    "float4": _FLOATS, "float8": _FLOATS, "bool": frozenset({BOOL}), "text": _STRINGS, "name": frozenset(),
-    "bpchar": frozenset({BPCHAR}), "bytea": frozenset({BYTEA}), "uuid": frozenset({UUID}), "date": frozenset({DATE}),
-    "time": frozenset({TIME}), "timestamp": frozenset({TIMESTAMP}), "timestamptz": frozenset({TIMESTAMPTZ}),
-    "anyenum": frozenset({ANYENUM}),
+    "float4": frozenset({FLOAT4}), "float8": frozenset({FLOAT8}), "bool": frozenset({BOOL}),
+    "text": _STRINGS, "name": frozenset(), "bpchar": frozenset({BPCHAR}), "bytea": frozenset({BYTEA}),
+    "uuid": frozenset({UUID}), "date": frozenset({DATE}), "time": frozenset({TIME}),
+    "timestamp": frozenset({TIMESTAMP}), "timestamptz": frozenset({TIMESTAMPTZ}), "anyenum": frozenset({ANYENUM}),
 }  # fmt: skip
+_REALS: Final = ["float4", "float4"]
 _LENGTH_HEADER: Final = 4  # of a bpchar's typmod
 # Conditions that nest deeper are left to the engines: filters of batches call themselves for each level.
 _DEPTH_MAX: Final = 20
@@ -106,7 +108,7 @@ class RowConditions:
         column = None if found is None else self._compared_column(node, found)
         if found is None or column is None:
             return None
-        return Comparison(column.attnum, found.operator, as_kept(column, found.values))
+        return Comparison(column.attnum, found.operator, self._constants(node, column, found.values))
 
     def _unlisted(self, node: Node) -> Comparison | Unlisted | None:
         """Return a condition of <> and NOT IN."""
@@ -128,7 +130,7 @@ class RowConditions:
             return None
         if None in values:  # never true
             return Comparison(column.attnum, "in", ())
-        return Unlisted(column.attnum, as_kept(column, tuple(values)))
+        return Unlisted(column.attnum, self._constants(node, column, tuple(values)))
 
     def _compared_column(self, node: Node, found: Compared) -> Column | None:
         """Return the column that a condition compares, if it has the type that the operator compares."""
@@ -144,10 +146,18 @@ class RowConditions:
             Translator(self._scope).check_collation(node.inputcollid)
         except SluiceError:
             return None
-        arguments = self._signature(node).partition("(")[2].rstrip(")").split(",")
+        arguments = _arguments(self._signature(node))
         if not any(kind_of(column.type_oid) in _TYPES[name] for name in arguments):
             return None
+        if column.type_oid == FLOAT8 and "float4" in arguments:
+            return None  # the constant may be a text of a real, which names another number
         return None if column.type_oid == BPCHAR and column.typmod <= _LENGTH_HEADER else column
+
+    def _constants(self, node: Node, column: Column, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return constants as the column has them."""
+        if node.type in ("OPEXPR", "SCALARARRAYOPEXPR") and _arguments(self._signature(node)) == _REALS:
+            return tuple(float(np.float32(value)) for value in values)
+        return as_kept(column, values)
 
     def _signature(self, node: Node) -> str:
         signature: str = self._scope.statement.context.builtins.signature(node.opfuncid)
@@ -155,3 +165,8 @@ class RowConditions:
 
     def _column(self, attnum: int) -> Column:
         return next(column for column in self._columns.values() if column.attnum == attnum)
+
+
+def _arguments(signature: str) -> list[str]:
+    """Return the names of the types that a function takes."""
+    return signature.partition("(")[2].rstrip(")").split(",")

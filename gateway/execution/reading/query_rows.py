@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from gateway.session.session_context import SessionContext
     from gateway.statement.portal import Binding
     from gateway.statement.routed import Routed
-    from storage.spark.result_stream import ResultStream
 
 # PostgreSQL's error for a row with a field whose type has no binary form.
 _NO_BINARY: Final = "no binary output function available"
@@ -154,7 +153,7 @@ async def spark_rows(  # noqa: PLR0917
     return await _begun(session, stream, leaves_window=leaves_window)
 
 
-async def _begun(session: SessionContext, stream: ResultStream, *, leaves_window: bool) -> RowStream:
+async def _begun(session: SessionContext, stream: RowStream, *, leaves_window: bool) -> RowStream:
     """The stream once its first batch is there: what it refuses, it has refused by then."""
     try:
         async with attending(session, leaves_window=leaves_window):

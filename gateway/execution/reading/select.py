@@ -21,10 +21,10 @@ from gateway.session.response_spool import ResponseSpool
 from gateway.statement.portal import Binding, Portal, with_formats
 from gateway.values import OutputSettings, ResultColumn, encode_rows
 from gateway.wire.messages.backend import CommandComplete, FieldDescription, PortalSuspended
-from storage.spark.result_stream import ResultStream
 
 if TYPE_CHECKING:
     from gateway.backend.analysis import Analysis
+    from gateway.session.lake_cursor import RowStream
     from gateway.session.session_context import SessionContext
     from gateway.statement.routed import Routed
     from planner.tree.nodes import Node
@@ -42,7 +42,7 @@ async def stream_of(
     reading: Reading,
     limit_time: Callable[[float | None], None],
     carried: CarriedColumns,
-) -> ResultStream:
+) -> RowStream:
     """Start a planned SELECT."""
     limit_time(reading.timeout)
     reading = await with_temporary_tables(session, routed.query, reading)
@@ -105,7 +105,7 @@ class SelectPortal(Portal):
         self._analysis = analysis
         self._routed = routed
         self._binding = binding
-        self._stream: ResultStream | None = None
+        self._stream: RowStream | None = None
         self._batches: AsyncIterator[pa.RecordBatch] | None = None
         self._rest: pa.RecordBatch | None = None
         self._sender: RowSender | None = None

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError, SqlState
 from gateway.session.offload import offloaded
 from storage.indexes.lookup import LookUp, look_up
+from storage.parquet.stored_rows import StoredRows
 from storage.plan import BoundScan, RunnableStored, Scan, StoredPart
-from storage.spark.result_stream import ResultStream
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from catalog.indexes import Index
     from catalog.model import TableVersion
     from gateway.execution.reading.plan_context import Reading
     from gateway.execution.shadow.loaded_rows import Loaded
+    from gateway.session.lake_cursor import RowStream
     from gateway.session.session_context import SessionContext
     from planner.plans.stored_scan import StoredScan
 
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
 _SEARCHED_ROWS_MAX: Final = 2_000_000
 # Statistics of more files are looked at in a thread.
 _FILES_AT_ONCE: Final = 100
+# Rows in memory that are more than so large are filtered in a thread.
+_BYTES_AT_ONCE: Final = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +99,27 @@ def _parts(version: TableVersion, found: LookUp) -> list[StoredPart]:
     ]
 
 
+class _Ready:
+    """A `RowStream` of batches that are in memory."""
+
+    def __init__(self, rows: StoredRows) -> None:
+        self.schema = rows.schema
+        self._batches = list(rows)
+
+    async def __aiter__(self) -> AsyncIterator[pa.RecordBatch]:
+        for batch in self._batches:
+            yield batch
+
+    async def close(self) -> None:
+        self._batches.clear()
+
+
 async def stored_rows(
     session: SessionContext, read: StoredRead, reading: Reading, tag: str, limit_time: Callable[[float | None], None]
-) -> ResultStream:
+) -> RowStream:
     """Start reading; `tag` is the engine's name for the query."""
     limit_time(reading.timeout)
+    given = read.runnable.rows
+    if given is not None and given.nbytes <= _BYTES_AT_ONCE:
+        return _Ready(StoredRows(session.gateway.data_path, read.runnable))
     return await session.gateway.engine.stored(read.runnable, tag)
