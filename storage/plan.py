@@ -153,7 +153,7 @@ class RunnableStored:
     """Columns of a table at one snapshot as its files store them: `limit` rows (None: all) after `offset` others.
 
     The rows are those of the `parts`, in their order, that meet all `conditions`. `rows`, if given, are read in place
-    of the parts: rows of the table with all its columns, in lake form.
+    of the parts: rows of the table in lake form, with the columns that are read at least.
     """
 
     table: Table

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 from sqlglot import exp
 
 from catalog.errors import SluiceError
+from catalog.model import Table
 from planner.plans.select import rendered
 from planner.spark.builders import Expression, and_, column
 from planner.spark.plan import Comparison, Context, OutputColumn, SparkQuery
@@ -98,12 +99,15 @@ def wanted_keys(query: Node, table_oid: int, context: Context) -> WantedKeys | N
 
     The values are those of `Comparison`. A row that the query needs has one of these keys.
     """
-    keys = context.tables[table_oid].keys
-    filtered = _filtered(query, table_oid, context) if keys else None
-    if filtered is None:
-        return None
-    equal = _equalities(filtered.scan.predicate)
-    for key in keys:
+    table = context.tables[table_oid]
+    filtered = _filtered(query, table_oid, context) if table.keys else None
+    return None if filtered is None else keys_in(table, filtered.scan.predicate)
+
+
+def keys_in(table: Table, predicate: Sequence[Comparison]) -> WantedKeys | None:
+    """Return the few keys of a table that rows can have which meet a conjunction; None if it names none."""
+    equal = _equalities(predicate)
+    for key in table.keys:
         columns = [equal.get(attnum) for attnum in key.attnums]
         named = [values for values in columns if values is not None]
         if len(named) == len(columns) and math.prod(map(len, named)) <= _KEYS_MAX:

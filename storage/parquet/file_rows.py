@@ -20,6 +20,8 @@ from storage.parquet.positions import deleted_positions
 from storage.parquet.small_files import is_small, names_by_id, small_files
 
 _BATCH_ROWS: Final = 131_072
+# Rows that are unpacked at once where few are wanted: those behind the last one stay packed.
+_LOCATED_ROWS: Final = 16_384
 # What a file that is read while a client reads has in memory of each column.
 _STREAMED_BYTES: Final = 1 << 18
 
@@ -108,10 +110,12 @@ def _rows_at(
         with files.parquet(expected(table.path, file)) as parquet:
             ends = np.cumsum([parquet.metadata.row_group(group).num_rows for group in range(parquet.num_row_groups)])
         groups = np.unique(np.searchsorted(ends, positions, side="right")).tolist()
-    for first, batch in read_rows(files, table, file, columns, groups):
+    for first, batch in read_rows(files, table, file, columns, groups, _LOCATED_ROWS):
         low, high = np.searchsorted(positions, [first, first + batch.num_rows])
         if low < high:
             yield batch.take(pa.array(positions[low:high] - first))
+        if high == len(positions):
+            return
 
 
 def in_lake_form(batch: pa.RecordBatch, columns: Sequence[Column], names: Mapping[int, str]) -> pa.RecordBatch:

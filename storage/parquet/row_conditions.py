@@ -14,7 +14,7 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from catalog.model import Column
+from catalog.model import Column, Table
 from storage.parquet.arrow_types import arrow_type
 from storage.plan import Comparison, Condition, Either, Unlisted, Value
 
@@ -43,6 +43,12 @@ def condition_columns(conditions: Iterable[Condition]) -> set[int]:
         else:
             found.add(each.attnum)
     return found
+
+
+def read_columns(table: Table, columns: Iterable[Column], conditions: Iterable[Condition]) -> list[Column]:
+    """Return the columns that a scan reads: those of its result, each once, and those that its conditions are on."""
+    met = condition_columns(conditions)
+    return list(dict.fromkeys([*columns, *(column for column in table.columns if column.attnum in met)]))
 
 
 class RowFilter:

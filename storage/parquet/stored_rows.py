@@ -10,12 +10,12 @@ from typing import Final
 
 import pyarrow as pa
 
-from catalog.model import Column, DataFile
+from catalog.model import DataFile
 from storage.parquet.arrow_types import arrow_type
 from storage.parquet.file_rows import live_rows_at, live_rows_of
 from storage.parquet.files import LakeFiles
 from storage.parquet.initial_default import initial_default
-from storage.parquet.row_conditions import RowFilter, condition_columns
+from storage.parquet.row_conditions import RowFilter, read_columns
 from storage.plan import RunnableStored
 
 BATCH_ROWS_MAX: Final = 65_536
@@ -32,10 +32,8 @@ class StoredRows:
         self._data_path = data_path
         self._files = LakeFiles(data_path)
         self._stored = stored
-        met = condition_columns(stored.conditions)
-        tested = [column for column in stored.table.columns if column.attnum in met]
         self._left_out = stored.offset
-        self._read: list[Column] = list(dict.fromkeys([*stored.columns, *tested]))
+        self._read = read_columns(stored.table, stored.columns, stored.conditions)
         self._filter = RowFilter(self._read, stored.conditions)
         self._places = [self._read.index(column) for column in stored.columns]
         self.schema = pa.schema(

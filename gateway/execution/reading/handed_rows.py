@@ -22,11 +22,12 @@ from gateway.execution.shadow.loaded_rows import Loaded, load, places_of
 from gateway.session.offload import offloaded
 from gateway.statement.query_placement import Asked, are_few, asked
 from planner.plans.placement import DECIDED, PLACEMENTS, Engine, Kind, Place, Placement, kind_of
-from planner.plans.row_filter import WantedKeys, wanted_keys
-from planner.plans.stored_scan import stored_scan
+from planner.plans.row_filter import WantedKeys, keys_in, wanted_keys
+from planner.plans.stored_scan import StoredScan, stored_scan
 from storage.indexes.fingerprints import can_be_kept
 from storage.indexes.keys import LiveFile, bounds_of, find, keys_of
 from storage.parquet.arrow_types import arrow_type
+from storage.parquet.row_conditions import read_columns
 from storage.parquet.small_files import is_small
 
 if TYPE_CHECKING:
@@ -77,7 +78,9 @@ async def placed(session: SessionContext, query: Node, reading: Reading) -> Plac
     if kind is not Kind.FEW or given.engine is not Engine.AUTO:
         return Placed(PLACEMENTS[given.engine, kind])
     stored = await offloaded(session, reading.size, stored_scan, query, reading.context)
-    found = None if stored is not None and not stored.conditions else await _few(session, query, reading, given)
+    found = None
+    if stored is None or stored.conditions:
+        found = await _few(session, query, reading, given, stored)
     read = None if stored is None else await to_read(session, stored, reading, found)
     if read is not None:
         return Placed(PLACEMENTS[given.engine, Kind.STORED], stored=read)
@@ -86,8 +89,11 @@ async def placed(session: SessionContext, query: Node, reading: Reading) -> Plac
     return Placed(PLACEMENTS[given.engine, kind], few=True, found=found)
 
 
-async def _few(session: SessionContext, query: Node, reading: Reading, given: Asked) -> dict[int, Loaded] | None:
-    """The rows found by keys if the statement needs few; None if it may need many."""
+async def _few(
+    session: SessionContext, query: Node, reading: Reading, given: Asked, stored: StoredScan | None
+) -> dict[int, Loaded] | None:
+    """The rows found by keys if the statement needs few; None if it may need many. Those of a `stored` scan have only
+    its columns."""
     versions = sorted(reading.versions.values(), key=lambda version: version.row_count)
     whole = list(versions)
     while whole and not are_few(whole, given.small_rows):
@@ -97,10 +103,14 @@ async def _few(session: SessionContext, query: Node, reading: Reading, given: As
         is_whole = number < len(whole)
         if is_whole and version.row_count <= _HANDED_MAX:
             continue
-        wanted = await offloaded(session, reading.size, wanted_keys, query, version.table.oid, reading.context)
+        if stored is None:
+            wanted = await offloaded(session, reading.size, wanted_keys, query, version.table.oid, reading.context)
+        else:
+            wanted = keys_in(version.table, stored.predicate)
         rows = None
         if wanted is not None and given.small_rows:
-            rows = await asyncio.to_thread(rows_by_keys, session.gateway.data_path, version, wanted)
+            columns = None if stored is None else read_columns(version.table, stored.columns, stored.conditions)
+            rows = await asyncio.to_thread(rows_by_keys, session.gateway.data_path, version, wanted, columns)
         if rows is not None and rows.rows.num_rows <= given.small_rows:
             found[version.table.oid] = rows
         elif not is_whole:
@@ -108,8 +118,11 @@ async def _few(session: SessionContext, query: Node, reading: Reading, given: As
     return found
 
 
-def rows_by_keys(data_path: str, version: TableVersion, wanted: WantedKeys) -> Loaded | None:
-    """The live rows with these keys; None if the search would take long. Blocking."""
+def rows_by_keys(
+    data_path: str, version: TableVersion, wanted: WantedKeys, needed: Sequence[Column] | None = None
+) -> Loaded | None:
+    """The live rows with these keys, with all columns or those `needed`; None if the search would take long.
+    Blocking."""
     table = version.table
     large = sum(file.record_count for file in version.files if not is_small(file))
     if not can_be_kept(large):
@@ -127,7 +140,7 @@ def rows_by_keys(data_path: str, version: TableVersion, wanted: WantedKeys) -> L
             raise
         return None
     places = np.sort(places_of(found.file_numbers, found.positions))
-    return load(data_path, table, [each.file for each in found.files], places)
+    return load(data_path, table, [each.file for each in found.files], places, needed)
 
 
 def _arrays(columns: Sequence[Column], values: Sequence[tuple[object, ...]]) -> list[pa.Array] | None:

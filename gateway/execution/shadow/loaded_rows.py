@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from catalog.model import DataFile, Table, TableVersion
+from catalog.model import Column, DataFile, Table, TableVersion
 from storage.parquet.arrow_types import arrow_type
 from storage.parquet.file_rows import read_positions
 from storage.parquet.files import LakeFiles
@@ -21,7 +21,7 @@ _POSITION_BITS: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Rows of the lake, in parallel: the file, the row's number in it, all columns."""
+    """Rows of the lake, in parallel: the file, the row's number in it, all columns (see `load`)."""
 
     files: tuple[DataFile, ...]
     file_numbers: npt.NDArray[np.int64]
@@ -68,14 +68,21 @@ def places_in(batch: pa.RecordBatch, column: int, numbers: Mapping[str, int]) ->
     return places_of(files, batch.column(column + 1).to_numpy(zero_copy_only=False))
 
 
-def load(data_path: str, table: Table, files: Sequence[DataFile], places: npt.NDArray[np.int64]) -> Loaded:
-    """The distinct rows at these places, ascending. Blocking."""
+def load(
+    data_path: str,
+    table: Table,
+    files: Sequence[DataFile],
+    places: npt.NDArray[np.int64],
+    needed: Sequence[Column] | None = None,
+) -> Loaded:
+    """The distinct rows at these places, ascending, with all columns or those `needed`. Blocking."""
     file_numbers, positions = places >> _POSITION_BITS, places & ((1 << _POSITION_BITS) - 1)
+    columns = table.columns if needed is None else needed
     parts = [
-        read_positions(data_path, table, file, table.columns, positions[file_numbers == number])
+        read_positions(data_path, table, file, columns, positions[file_numbers == number])
         for number, file in enumerate(files)
     ]
-    return Loaded(tuple(files), file_numbers, positions, pa.concat_tables([row_schema(table).empty_table(), *parts]))
+    return Loaded(tuple(files), file_numbers, positions, pa.concat_tables([_schema(columns).empty_table(), *parts]))
 
 
 def load_all(data_path: str, version: TableVersion) -> Loaded:
@@ -92,4 +99,8 @@ def load_all(data_path: str, version: TableVersion) -> Loaded:
 
 def row_schema(table: Table) -> pa.Schema:
     """The table's columns, in lake form."""
-    return pa.schema([(column.name, arrow_type(column.form)) for column in table.columns])
+    return _schema(table.columns)
+
+
+def _schema(columns: Sequence[Column]) -> pa.Schema:
+    return pa.schema([(column.name, arrow_type(column.form)) for column in columns])
