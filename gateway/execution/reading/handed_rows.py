@@ -81,7 +81,9 @@ async def placed(session: SessionContext, query: Node, reading: Reading) -> Plac
     found = None
     if stored is None or stored.conditions:
         found = await _few(session, query, reading, given, stored)
-    read = None if stored is None else await to_read(session, stored, reading, found)
+    read = None
+    if stored is not None:
+        read = await to_read(session, stored, reading, (found or {}).get(stored.table_oid))
     if read is not None:
         return Placed(PLACEMENTS[given.engine, Kind.STORED], stored=read)
     if found is None:

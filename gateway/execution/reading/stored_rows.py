@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -16,7 +16,6 @@ from storage.plan import BoundScan, RunnableStored, Scan, StoredPart
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from catalog.indexes import Index
     from catalog.model import TableVersion
     from gateway.execution.reading.plan_context import Reading
     from gateway.execution.shadow.loaded_rows import Loaded
@@ -34,12 +33,11 @@ _BYTES_AT_ONCE: Final = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class StoredRead:
-    """What is read: of `runnable`, some parts by an `index`, if given. `scan` has the conditions by which."""
+    """What is read of a table; `scan` has the conditions by which files are left out."""
 
     version: TableVersion
     runnable: RunnableStored
     scan: Scan
-    index: Index | None = None
 
     @property
     def row_count(self) -> int:
@@ -53,18 +51,15 @@ class StoredRead:
 
 
 async def to_read(
-    session: SessionContext, stored: StoredScan, reading: Reading, found: Mapping[int, Loaded] | None = None
+    session: SessionContext, stored: StoredScan, reading: Reading, by_key: Loaded | None
 ) -> StoredRead | None:
-    """What a query reads; None if Spark has to look for its rows.
-
-    `found` are the rows that keys have found, by the table's OID, which are all that the query can need.
-    """
+    """What a query reads; None if Spark has to look for its rows. `by_key` are the rows that keys have found, if they
+    have found all that the query can need."""
     version = reading.versions.get(stored.table_oid)
     if version is None:
         raise SluiceError(SqlState.UNDEFINED_TABLE, "a table of this statement was dropped meanwhile")
     scan = Scan("", stored.table_oid, tuple(column.attnum for column in stored.columns), stored.predicate)
-    by_key = (found or {}).get(stored.table_oid)
-    looked_up, parts = None, tuple[StoredPart, ...]()
+    parts = tuple[StoredPart, ...]()
     if by_key is None:
         looked_up = await _looked_up(session, BoundScan(scan, version, reading.sidecars), reading.size)
         parts = tuple(_parts(version, looked_up))
@@ -77,7 +72,7 @@ async def to_read(
         stored.limit,
         None if by_key is None else by_key.rows,
     )
-    read = StoredRead(version, runnable, scan, looked_up.index if looked_up is not None and looked_up.rows else None)
+    read = StoredRead(version, runnable, scan)
     return None if stored.conditions and read.row_count > _SEARCHED_ROWS_MAX else read
 
 

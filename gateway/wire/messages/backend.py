@@ -23,6 +23,7 @@ from gateway.wire.messages.layout import (
     STRING,
     UINT32_FORM,
     VALUE,
+    VALUES,
     Cursor,
     Message,
     Part,
@@ -172,7 +173,7 @@ class DataRow(Message):
     """One row; `gateway.values.encode_rows` encodes many."""
 
     values: tuple[bytes | None, ...]
-    layout = (counted(VALUE),)
+    layout = (VALUES,)
 
 
 @dataclass(frozen=True, slots=True)

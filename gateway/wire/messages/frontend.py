@@ -21,6 +21,7 @@ from gateway.wire.messages.layout import (
     STRING,
     UINT32,
     VALUE,
+    VALUES,
     Message,
     counted,
     index,
@@ -49,7 +50,7 @@ class Bind(Message):
     parameter_formats: tuple[int, ...] = ()
     parameters: tuple[bytes | None, ...] = ()
     result_formats: tuple[int, ...] = ()
-    layout = (STRING, STRING, counted(INT16), counted(VALUE), counted(INT16))
+    layout = (STRING, STRING, counted(INT16), VALUES, counted(INT16))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ class FunctionCall(Message):
     argument_formats: tuple[int, ...]
     arguments: tuple[bytes | None, ...]
     result_format: int
-    layout = (UINT32, counted(INT16), counted(VALUE), INT16)
+    layout = (UINT32, counted(INT16), VALUES, INT16)
 
 
 @dataclass(frozen=True, slots=True)

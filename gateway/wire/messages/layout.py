@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cache
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final, Self, cast
 
 from catalog.errors import SluiceError, SqlState
 
@@ -186,6 +186,26 @@ INT16: Final = _integer(INT16_FORM)
 INT32: Final = _integer(INT32_FORM)
 UINT32: Final = _integer(UINT32_FORM)
 VALUE: Final = Part(_encode_value, _decode_value)
+
+
+def _decode_values(cursor: Cursor) -> tuple[bytes | None, ...]:
+    """`counted(VALUE)`, in one loop: every row that the gateway itself reads is such a message."""
+    count = cursor.integer(UINT16_FORM)
+    data, place, size = cursor.data, cursor.place, len(cursor.data)
+    view = data if isinstance(data, bytes) else memoryview(data)
+    found: list[bytes | None] = []
+    for _ in range(count):
+        start = place + INT32_FORM.size
+        length = INT32_FORM.unpack_from(data, place)[0] if start <= size else 0
+        place = start + max(length, 0)
+        if length < -1 or place > size:
+            raise violation("insufficient data left in message", severity="ERROR")
+        found.append(None if length < 0 else bytes(view[start:place]))
+    cursor.place = place
+    return tuple(found)
+
+
+VALUES: Final = Part(counted(VALUE).encode, _decode_values)
 PAIR: Final = Part(
     lambda pair: encode_string(pair[0]) + encode_string(pair[1]), lambda cursor: (cursor.string(), cursor.string())
 )
@@ -221,11 +241,19 @@ class Message:
         """Decode a body (without the code, if any), which begins at `start`. `strict` requires UTF-8, see the
         module.
         """
+        if not cls.layout and start == len(body):
+            return cast(Self, _without_fields(cls))  # type: ignore[arg-type]
         cursor = Cursor(body, strict=strict, place=start)
         values = [part.decode(cursor) for part in cls.layout]
         if cursor.place != len(body):
             raise violation("invalid message format", severity="ERROR")
         return cls(*values)
+
+
+@cache
+def _without_fields(message: type[Message]) -> Message:
+    """The message of a class without fields: messages do not change."""
+    return message()
 
 
 @cache
