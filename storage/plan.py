@@ -130,14 +130,26 @@ class Unlisted:
 
 
 @dataclass(frozen=True, slots=True)
+class Contains:
+    """The text in column `attnum` begins or ends with `text`, or has it anywhere; if `negated`, it has not. It is not
+    NULL."""
+
+    attnum: int
+    text: str
+    at: Literal["start", "end", "anywhere"]
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Either:
     """At least one of the alternatives, each a conjunction, is met."""
 
     alternatives: tuple[tuple[Condition, ...], ...]
 
 
-# A condition that a row meets or not: where PostgreSQL's is unknown, it is not met.
-Condition: TypeAlias = Comparison | Unlisted | Either
+# Conditions that a row meets or not: where PostgreSQL's is unknown, it is not met.
+ColumnCondition: TypeAlias = Comparison | Unlisted | Contains
+Condition: TypeAlias = ColumnCondition | Either
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
 """Conditions of WHERE that Arrow decides as PostgreSQL does: comparisons of columns with constants, by an allow-list
-of operators and types, with AND and OR."""
+of operators and types, and LIKE where its pattern is a text with % at its ends alone, with AND and OR."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from planner.translate.scope import Scope
 from planner.tree.alternatives import alternatives
 from planner.tree.nodes import Node
 from storage.parquet.row_conditions import is_decided
-from storage.plan import Comparison, Condition, Either, Unlisted
+from storage.plan import ColumnCondition, Comparison, Condition, Contains, Either, Unlisted
 
 _FLOATING: Final[dict[str, Operator]] = {
     f"{name}{suffix}({arguments})": operator
@@ -76,6 +76,9 @@ _TYPES: Final[Mapping[str, frozenset[int]]] = {
     "uuid": frozenset({UUID}), "date": frozenset({DATE}), "time": frozenset({TIME}),
     "timestamp": frozenset({TIMESTAMP}), "timestamptz": frozenset({TIMESTAMPTZ}), "anyenum": frozenset({ANYENUM}),
 }  # fmt: skip
+# LIKE on texts, and whether it is negated.
+_LIKE: Final = {"textlike(text,text)": False, "textnlike(text,text)": True}
+_SPECIAL: Final = ("%", "_", "\\")
 _REALS: Final = ["float4", "float4"]
 _LENGTH_HEADER: Final = 4  # of a bpchar's typmod
 # Conditions that nest deeper are left to the engines: filters of batches call themselves for each level.
@@ -100,7 +103,7 @@ class RowConditions:
             if len(known) < len(parts):
                 return None
             return sum(known, ()) if node.boolop == "and" else (Either(tuple(known)),)
-        found = self._comparison(node) or self._unlisted(node)
+        found = self._comparison(node) or self._unlisted(node) or self._like(node)
         return None if found is None or not is_decided(self._column(found.attnum), found) else (found,)
 
     def _comparison(self, node: Node) -> Comparison | None:
@@ -131,6 +134,23 @@ class RowConditions:
         if None in values:  # never true
             return Comparison(column.attnum, "in", ())
         return Unlisted(column.attnum, self._constants(node, column, tuple(values)))
+
+    def _like(self, node: Node) -> ColumnCondition | None:
+        """Return a condition of LIKE and NOT LIKE."""
+        negated = _LIKE.get(self._signature(node)) if node.type == "OPEXPR" else None
+        column = None if negated is None else self._compared_column(node, Compared(node.args[0], "in", ()))
+        if column is None or negated is None:
+            return None
+        pattern = constant_of(self._scope, node.args[1])
+        text = pattern.strip("%") if isinstance(pattern, str) else None
+        if text is None or any(special in text for special in _SPECIAL):
+            return None
+        starts, ends = not pattern.startswith("%"), not pattern.endswith("%")
+        if not text and pattern:  # any text, or with NOT none
+            return Comparison(column.attnum, "in", ()) if negated else Comparison(column.attnum, "is not null")
+        if starts and ends:
+            return Unlisted(column.attnum, (text,)) if negated else Comparison(column.attnum, "=", (text,))
+        return Contains(column.attnum, text, "start" if starts else "end" if ends else "anywhere", negated)
 
     def _compared_column(self, node: Node, found: Compared) -> Column | None:
         """Return the column that a condition compares, if it has the type that the operator compares."""

@@ -16,16 +16,19 @@ import pyarrow.compute as pc
 
 from catalog.model import Column, Table
 from storage.parquet.arrow_types import arrow_type
-from storage.plan import Comparison, Condition, Either, Unlisted, Value
+from storage.plan import ColumnCondition, Condition, Contains, Either, Unlisted, Value
 
 _Test: TypeAlias = Callable[[pa.Array], pa.Array]
 _ORDERS: Final[dict[str, Callable[[pa.Array, pa.Scalar], pa.Array]]] = {
     "=": pc.equal, "<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal,
 }  # fmt: skip
+_SEARCHES: Final[dict[str, Callable[[pa.Array, str], pa.Array]]] = {
+    "start": pc.starts_with, "end": pc.ends_with, "anywhere": pc.match_substring,
+}  # fmt: skip
 _REFUSED: Final = (pa.ArrowException, OverflowError, TypeError, ValueError)
 
 
-def is_decided(column: Column, condition: Comparison | Unlisted) -> bool:
+def is_decided(column: Column, condition: ColumnCondition) -> bool:
     """Whether a condition on the column, whose constants are of its type, can be tested here."""
     try:
         _test(column, condition)(pa.array([], arrow_type(column.form)))
@@ -89,9 +92,11 @@ def _all(masks: Sequence[pa.Array]) -> pa.Array:
     return found
 
 
-def _test(column: Column, condition: Comparison | Unlisted) -> _Test:
+def _test(column: Column, condition: ColumnCondition) -> _Test:
     """Return the condition for arrays of the column. Arrow's errors if there is none."""
     kind = arrow_type(column.form)
+    if isinstance(condition, Contains):
+        return _containing(condition)
     if isinstance(condition, Unlisted):
         return _unlisted(kind, condition.values)
     match condition.operator:
@@ -110,6 +115,13 @@ def _ordered(kind: pa.DataType, operator: str, value: Value) -> _Test:
     if pa.types.is_floating(kind) and operator in (">", ">="):
         return lambda array: pc.or_(order(array, constant), pc.is_nan(array))
     return lambda array: order(array, constant)
+
+
+def _containing(condition: Contains) -> _Test:
+    search = _SEARCHES[condition.at]
+    if not condition.negated:
+        return lambda array: search(array, condition.text)
+    return lambda array: pc.invert(search(array, condition.text))
 
 
 def _scalar(kind: pa.DataType, value: Value) -> pa.Scalar:

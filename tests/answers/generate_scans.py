@@ -11,6 +11,7 @@ from tests.answers.tables import Column, World
 from tests.answers.types import KINDS, WIDER
 
 _ORDERS: Final = ("=", "=", "<", "<=", ">", ">=", "<>")
+_PATTERNS: Final = ("{0}%", "%{0}", "%{0}%", "{0}", "_{0}", "{0}%%", "%{0}\\\\%")
 _LISTS: Final = ("IN", "IN", "NOT IN")
 
 
@@ -56,6 +57,10 @@ class _Scans:
         if pick < 0.42:
             ends = (self._constant(tested.kind), self._constant(tested.kind))
             return Apply("bool", "({0} BETWEEN {1} AND {2})", (tested, *ends))
+        if tested.kind == "text" and pick < 0.6:
+            pattern = self._chance.choice(_PATTERNS).format(self._chance.choice(KINDS["text"].texts))
+            word = self._chance.choice(("LIKE", "LIKE", "NOT LIKE"))
+            return Apply("bool", f"({{0}} {word} {{1}})", (tested, Literal("text", f"'{pattern}'")))
         template = self._chance.choice(("({{0}} {0} {{1}})",) * 4 + ("({{1}} {0} {{0}})",))
         return Apply("bool", template.format(self._chance.choice(_ORDERS)), (tested, self._constant(tested.kind)))
 

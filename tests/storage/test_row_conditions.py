@@ -12,7 +12,7 @@ import pytest
 from catalog import datatypes
 from catalog.model import Column
 from storage.parquet.row_conditions import RowFilter, condition_columns, is_decided
-from storage.plan import Comparison, Condition, Either, Unlisted
+from storage.plan import Comparison, Condition, Contains, Either, Unlisted
 from tests.storage.lake import NUMERIC_10_2, rows, table
 
 _NUMERICS = [Decimal("1.00"), Decimal("1.01"), None, Decimal("-3.50")]
@@ -69,6 +69,18 @@ def test_alternatives_with_unknown_parts() -> None:
     assert condition_columns([either]) == {1, 2}
     found = RowFilter(of.columns, [either]).of(rows(of, *values).to_batches()[0])
     assert [tuple(row.values()) for row in found.to_pylist()] == [(1, None), (3, 2)]
+
+
+@pytest.mark.parametrize(
+    ("at", "wanted"),
+    [("start", ["ab", "abc", "ab%"]), ("end", ["ab", "éab"]), ("anywhere", ["ab", "abc", "éab", "ab%"])],
+)
+def test_texts_that_contain_another(at: Any, wanted: list[str]) -> None:
+    values = ["ab", "abc", "éab", "", None, "AB", "ab%"]
+    found = [values[place] for place in _chosen(datatypes.TEXT, values, Contains(1, "ab", at))]
+    assert found == wanted
+    others = [values[place] for place in _chosen(datatypes.TEXT, values, Contains(1, "ab", at, negated=True))]
+    assert others == [value for value in values if value is not None and value not in wanted]
 
 
 def test_what_is_left_to_others() -> None:
