@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 import asyncpg
@@ -41,6 +41,7 @@ from catalog.schema.schema_changes import ChangingElement, Origin, SchemaChange,
 from catalog.schema.step_connections import StepConnections
 from catalog.schema.triggers import FiredTriggers
 from catalog.snapshot_pins import SnapshotPins
+from catalog.version_changes import ChangedRow, KeptVersions, files_since
 
 _LAKE: Final = "SELECT relid::bigint FROM pg_sluice.relation WHERE relid = ANY ($1::oid[])"
 _SHARED: Final = """
@@ -49,15 +50,7 @@ SELECT EXISTS (SELECT FROM pg_class WHERE oid = $1::bigint::oid AND relkind IN (
 _SHARED_TYPE: Final = "SELECT EXISTS (SELECT FROM pg_type WHERE oid = $1::bigint::oid)"
 
 # The tables' last snapshots, and the changes since the kept one (NULL for none). They are unknown since an expired one.
-_CHANGED: Final = """
-SELECT r.relid::bigint, r.changed_snapshot,
-       r.changed_snapshot > k.snapshot AND k.snapshot < (SELECT min(snapshot_id) FROM pg_ducklake.ducklake_snapshot)
-       AS expired,
-       CASE WHEN r.changed_snapshot > k.snapshot OR r.schema_version <> k.schema_version
-            THEN pg_sluice.version_since(r.relid, k.snapshot, k.schema_version) END AS since
-FROM unnest($1::oid[], $2::bigint[], $3::bigint[]) AS k (relid, snapshot, schema_version)
-JOIN pg_sluice.relation r ON r.relid = k.relid
-"""
+_CHANGED: Final = "SELECT * FROM pg_sluice.changed_since($1::oid[], $2::bigint[], $3::bigint[])"
 
 _DESCRIBE: Final = "SELECT description FROM pg_sluice.describe($1::oid[])"
 
@@ -322,17 +315,32 @@ class Store:
     ) -> dict[int, TableVersion | None]:
         """Return the lake tables among these relations: the kept version with all changes since, None if it must be
         loaded anew."""
-        kept = {oid: self._kept.get(oid) for oid in wanted}
-        snapshots = [None if version is None else version.snapshot_id for version in kept.values()]
-        schemas = [None if version is None else version.table.schema_version for version in kept.values()]
+        kept = self.kept_versions(wanted)
         found: dict[int, TableVersion | None] = {}
-        for row in await connection.fetch(_CHANGED, wanted, snapshots, schemas):
-            version = kept[row["relid"]]
+        for row in await connection.fetch(_CHANGED, wanted, kept.snapshots, kept.schemas):
+            version = kept.versions[row["relid"]]
             if row["expired"]:
                 version = None
             if version is not None and row["since"] is not None:
-                version = self._keep(_since(version, row["changed_snapshot"], json.loads(row["since"])))
+                since = json.loads(row["since"])
+                described = since["description"]
+                table = version.table if described is None else table_from_description(described)
+                version = self._keep(TableVersion(table, row["changed_snapshot"], files_since(version, since)))
             found[row["relid"]] = version
+        return found
+
+    def kept_versions(self, wanted: Iterable[int]) -> KeptVersions:
+        """What the gateway has of these tables without asking."""
+        return KeptVersions({oid: self._kept.get(oid) for oid in wanted})
+
+    def brought_up(self, kept: KeptVersions, rows: Iterable[ChangedRow]) -> dict[int, TableVersion] | None:
+        """Return the versions with what a session's backend has told about changes since (`pg_sluice.changed`); None
+        if that does not suffice.
+        """
+        found = kept.with_rows_of(rows)
+        for oid, version in (found or {}).items():
+            if version is not kept.versions[oid]:
+                self._keep(version)
         return found
 
     async def published(self, paths: Collection[str]) -> set[str]:
@@ -414,40 +422,6 @@ class Store:
         """Return the rows of a query of the gateway."""
         rows: Sequence[asyncpg.Record] = await self.pool.fetch(sql, *arguments)
         return rows
-
-
-def _since(kept: TableVersion, snapshot: int, since: Mapping[str, Any]) -> TableVersion:
-    """Return the table at `snapshot` from its kept version and the result of `pg_sluice.version_since`."""
-    deletes = {each.pop("data_file_id"): DeleteFile(**each) for each in since["deletes"]}
-    ended = set(since["ended"])
-    files = kept.files
-    if ended or deletes:
-        files = tuple(
-            replace(file, delete_file=deletes[file.data_file_id]) if file.data_file_id in deletes else file
-            for file in files
-            if file.data_file_id not in ended
-        )
-    new = tuple(
-        DataFile(
-            **{
-                **file,
-                "statistics": {int(key): ColumnStatistics(**value) for key, value in file["statistics"].items()},
-                "delete_file": deletes.get(file["data_file_id"]),
-            }
-        )
-        for file in since["files"]
-    )
-    all_files = files + new  # both are in order
-    if files and new and _place(new[0]) < _place(files[-1]):
-        all_files = tuple(sorted(all_files, key=_place))
-    described = since["description"]
-    return TableVersion(kept.table if described is None else table_from_description(described), snapshot, all_files)
-
-
-def _place(file: DataFile) -> tuple[int, int]:
-    assert file.place is not None
-    assert file.data_file_id is not None
-    return file.place, file.data_file_id
 
 
 async def _files(connection: asyncpg.pool.PoolConnectionProxy, table: Table, snapshot: int) -> tuple[DataFile, ...]:

@@ -18,6 +18,28 @@ SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_sluice.relation r WHERE r.relid = shadow
 $$;
 
+-- The last snapshots of these tables, and the changes since those that a gateway keeps (NULL for none). They are unknown
+-- since an expired one.
+CREATE FUNCTION pg_sluice.changed_since(tables oid[], snapshots bigint[], schema_versions bigint[])
+RETURNS TABLE (relid bigint, changed_snapshot bigint, expired boolean, since jsonb) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp AS $$
+    SELECT r.relid::bigint, r.changed_snapshot,
+           r.changed_snapshot > k.snapshot AND k.snapshot < (SELECT min(snapshot_id) FROM pg_ducklake.ducklake_snapshot),
+           CASE WHEN r.changed_snapshot > k.snapshot OR r.schema_version <> k.schema_version
+                THEN pg_sluice.version_since(r.relid, k.snapshot, k.schema_version) END
+    FROM unnest(tables, snapshots, schema_versions) AS k (relid, snapshot, schema_version)
+    JOIN pg_sluice.relation r ON r.relid = k.relid
+$$;
+
+-- The same for the gateway at a session's backend, in a round trip with what else it asks.
+CREATE FUNCTION pg_sluice.changed(tables oid[], snapshots bigint[], schema_versions bigint[])
+RETURNS TABLE (relid bigint, changed_snapshot bigint, expired boolean, since jsonb)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM pg_sluice.authorize('changed');
+    RETURN QUERY SELECT * FROM pg_sluice.changed_since(tables, snapshots, schema_versions);
+END $$;
+
 CREATE FUNCTION pg_sluice.data_file(f pg_ducklake.ducklake_data_file) RETURNS jsonb LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
     SELECT jsonb_build_object(

@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from catalog.errors import SluiceError, SqlState, unsupported
 from gateway.backend import statement_timeout
@@ -110,26 +110,44 @@ class Analysis:
         return found
 
 
+class Following(NamedTuple):
+    """Messages of the extended protocol that follow an analysis, and how many CloseCompletes answer them."""
+
+    messages: bytes = b""
+    closes: int = 0
+
+
+NOTHING: Final = Following()
+
+
 async def analyse(  # noqa: C901  one case for each kind of answer
-    backend: Backend, sql: str, *, name: str = "", parameter_types: tuple[int, ...] = (), sync: bool
+    backend: Backend,
+    sql: str,
+    *,
+    name: str = "",
+    parameter_types: tuple[int, ...] = (),
+    sync: bool,
+    following: Following = NOTHING,
 ) -> Analysis:
     """Parse `sql` at the backend as the prepared statement `name`, and return its analysis. Raises PostgreSQL's error.
 
-    Without `sync` the implicit transaction stays open, and after an error the backend waits for Sync.
+    Without `sync` the implicit transaction stays open, and after an error the backend waits for Sync. `following` is
+    sent in the same round trip; its error is raised too, its notices are not kept.
     """
     in_block = backend.status == b"T"
-    before, after = ((TRIAL.begin, _ON), (_OFF, *TRIAL.undo)) if in_block else ((_ON,), (_OFF,))
+    before, undo = ((TRIAL.begin, _ON), TRIAL.undo) if in_block else ((_ON,), ())
     parse = frontend.Parse(name, sql, parameter_types)
     parsing = parse.encode() if len(sql) < _LARGE else await asyncio.to_thread(parse.encode)
     backend.send(
         b"".join(map(encode_statement, before)),
         parsing,
         frontend.Describe(b"S", name).encode(),
-        b"".join(map(encode_statement, after)),
+        encode_statement(_OFF) + following.messages + b"".join(map(encode_statement, undo)),
         (frontend.Sync() if sync else frontend.Flush()).encode(),
     )
     begins = CLOSES * len(before)
-    ends = begins + CLOSES * len(after)
+    analysed = begins + CLOSES
+    ends = analysed + following.closes + CLOSES * len(undo)
     analysis = Analysis(sql, TreeText(""), SchemaMark(0, 0))
     answer = bytearray()  # the row of `_OFF`, as a frame
     tree: str | None = None
@@ -152,6 +170,7 @@ async def analyse(  # noqa: C901  one case for each kind of answer
         message = await _decoded(item)
         match message:
             case answers.ReadyForQuery():
+                backend.at_rest = True
                 break
             case answers.ErrorResponse():
                 error = message.to_error()
@@ -164,7 +183,7 @@ async def analyse(  # noqa: C901  one case for each kind of answer
                     # the tree of the prepared statement, after the parse.
                     if closed == begins and not parsed and "W" not in texts:
                         tree = texts["D"]
-                elif texts.get("V") != "LOG":
+                elif texts.get("V") != "LOG" and closed < analysed:
                     analysis.notices.append(message)
             case answers.ParseComplete():
                 parsed = closed == begins

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 
-def number_array(numbers: Iterable[int]) -> str:
+def number_array(numbers: Iterable[int | None]) -> str:
     """An array of an integer type or of OIDs."""
-    return "{" + ",".join(map(str, numbers)) + "}"
+    return "{" + ",".join("NULL" if number is None else str(number) for number in numbers) + "}"
 
 
 def text_array(texts: Iterable[str | None]) -> str:

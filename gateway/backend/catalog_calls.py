@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from catalog.version_changes import KeptVersions
 from gateway.backend.arrays import number_array
 from gateway.backend.own_message import own
 from gateway.backend.own_statement import Statement
@@ -23,6 +24,10 @@ _PREPARE_COMMIT: Final = own("SELECT pg_sluice.prepare_commit($1::pg_catalog.jso
 _LOCK_CHECKED: Final = own("SELECT pg_sluice.lock_checked($1::pg_catalog.jsonb)")
 _HOLD_SCHEMA: Final = own("SELECT table_id, schema_version FROM pg_sluice.hold_schema($1::pg_catalog.oid[])")
 _HOLD_STEPS: Final = own("SELECT pg_sluice.hold_steps_since($1::pg_catalog.jsonb, $2::pg_catalog.oid[])")
+_CHANGED: Final = own(
+    "SELECT relid, changed_snapshot, expired, since"
+    " FROM pg_sluice.changed($1::pg_catalog.oid[], $2::bigint[], $3::bigint[])"
+)
 _UNCOMMITTED: Final = own("SELECT relid, description, change FROM pg_sluice.uncommitted($1::pg_catalog.oid[])")
 
 
@@ -49,6 +54,11 @@ def hold_schema(oids: Iterable[int]) -> Statement:
 def hold_steps_since(versions: Mapping[str, int], checked: Iterable[int]) -> Statement:
     """The schema steps of tables since their versions, which no other transaction adds to before COMMIT."""
     return Statement(_HOLD_STEPS, (json.dumps(versions), number_array(checked)))
+
+
+def changed(kept: KeptVersions) -> Statement:
+    """What became of tables since these versions, as a `ChangedRow` for each."""
+    return Statement(_CHANGED, tuple(map(number_array, (kept.versions, kept.snapshots, kept.schemas))))
 
 
 def uncommitted(oids: Iterable[int]) -> Statement:

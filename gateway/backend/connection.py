@@ -124,6 +124,8 @@ class Backend:
         self.ended = asyncio.Event()
         self.address = address
         self.status = b"I"
+        # Whether all that was sent is answered, and ended with Sync.
+        self.at_rest = False
         self.process_id = 0
         self.started = 0  # as in BackendId, after the first identification
         self.key = b""
@@ -227,6 +229,7 @@ class Backend:
 
     def send(self, *parts: bytes | memoryview) -> None:
         """Begin to send bytes. If the backend is lost, the reader of the answer gets the reason."""
+        self.at_rest = False
         for data in parts:
             if not self._writer.is_closing():
                 self._writer.write(data)
@@ -366,8 +369,10 @@ class Backend:
 
         Raises the first error as SluiceError, without CONTEXT, which may quote the gateway's code; later statements do
         not run. Without `sync` the implicit transaction stays open. All texts are in UTF-8; without `switching`, in
-        the client's encoding.
+        the client's encoding. Without statements, and at rest, nothing is sent.
         """
+        if not statements and self.at_rest:
+            return []
         parameters = self.parameters if switching else {}
         order = switched([statement.sql for statement in statements], parameters, self.status)
         sent = [Statement(each) if isinstance(each, str) else statements[each] for each in order]
@@ -381,6 +386,7 @@ class Backend:
                 self.send(closing())
             self.send(*out, _SYNC if sync else _FLUSH)
             results = await self._results(sent, sync, closed=CLOSES_BEFORE if closed else 0)
+            self.at_rest = sync
             if self.repeated is not None:
                 self.repeated += [statement for statement in statements if statement.lasting]
             return [result for result, each in zip(results, order, strict=False) if not isinstance(each, str)]

@@ -28,6 +28,8 @@ from gateway.wire.messages.copy import CopyData, CopyDone, CopyFail, CopyInRespo
 from gateway.wire.messages.layout import Message
 
 _COPY_BYTES: Final = 1 << 20
+# Data up to this size are sent together with the statement.
+_AT_ONCE_BYTES: Final = 1 << 16
 # PostgreSQL's error when the gateway ends a trial.
 _TRIED: Final = "only tried by the gateway"
 
@@ -54,11 +56,13 @@ async def copy_in(
         for start in range(0, len(messages), _COPY_BYTES):
             yield messages[start : start + _COPY_BYTES]
 
+    whole = messages if len(messages) <= _AT_ONCE_BYTES else b""
+
     async def note(frame: Frame) -> None:
         if notices is not None:
             notices.append(NoticeResponse.decode(frame.body, strict=False))
 
-    await _copy(backend, sql, parts(), note, in_utf8=in_utf8)
+    await _copy(backend, sql, parts(), note, in_utf8=in_utf8, whole=whole)
 
 
 async def copy_pieces(
@@ -93,7 +97,16 @@ class _Feeding:
         self._ended = False
         self.failed = False  # PostgreSQL accepts no more messages
 
+    def begin(self, statement: bytes, whole: bytes) -> None:
+        """Send the statement, with all its data if they are given as a whole."""
+        if whole:
+            self.end(CopyDone(), before=statement + whole)
+        else:
+            self._backend.send(statement + frontend.Flush().encode())
+
     async def run(self) -> None:
+        if self._ended:
+            return
         try:
             async for message in self._messages:
                 if self.failed:
@@ -105,11 +118,12 @@ class _Feeding:
             raise
         self.end(CopyDone())
 
-    def end(self, *last: Message) -> None:
-        """Send the last message and Sync, once."""
+    def end(self, *last: Message, before: bytes = b"") -> None:
+        """Send what comes `before`, the last message and Sync, once."""
         if not self._ended:
             self._ended = True
-            self._backend.send(b"".join(each.encode() for each in last) + self._after + frontend.Sync().encode())
+            ending = b"".join(each.encode() for each in last) + self._after + frontend.Sync().encode()
+            self._backend.send(before + ending)
 
 
 async def _copy(
@@ -119,13 +133,16 @@ async def _copy(
     note: Callable[[Frame], Awaitable[None]],
     *,
     in_utf8: bool,
+    whole: bytes = b"",
 ) -> str:
-    """Execute a COPY … FROM STDIN with these CopyData messages; return its tag."""
+    """Execute a COPY … FROM STDIN with these CopyData messages; return its tag. A few messages as a `whole` do not wait
+    for PostgreSQL to ask: after an error it skips them, as it does all messages up to Sync.
+    """
     prepared, executed, closed = encoded_parts(Statement(sql))
     switch, switch_back = backend.switching
     begin = prepared + executed if in_utf8 else prepared + switch_back + executed
     feeding = _Feeding(backend, messages, closed + switch_back if in_utf8 else closed)
-    backend.send(switch + begin + frontend.Flush().encode())
+    feeding.begin(switch + begin, whole)
     task: asyncio.Task[None] | None = None
     error: SluiceError | None = None
     tag = ""
@@ -153,6 +170,7 @@ async def _copy(
         feeding.end(CopyFail("the gateway has stopped"))
         await backend.give_up()
         raise
+    backend.at_rest = True
     if task is not None:
         await task
     if error is not None:

@@ -97,14 +97,15 @@ _kept_bind: Final = lru_cache(64)(_bind)
 
 async def encode_messages(messages: Sequence[Message]) -> list[bytes]:
     """Encode messages of the extended protocol; large ones off the event loop."""
-    return [await aside(_encoded, message, is_large=_takes_long(message)) for message in messages]
+    return [await aside(_encoded, message, is_large=takes_long(message)) for message in messages]
 
 
 def _encoded(message: Message) -> bytes:
     return message.encode()
 
 
-def _takes_long(message: Message) -> bool:
+def takes_long(message: Message) -> bool:
+    """Whether encoding the message takes long."""
     match message:
         case frontend.Bind(parameters=values):
             return sum(len(value or b"") for value in values) + len(values) * _VALUE_COST >= LARGE_BYTES

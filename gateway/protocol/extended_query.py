@@ -43,7 +43,7 @@ from gateway.statement.passthrough_command import (
     split_and_look,
 )
 from gateway.statement.portal import Binding, Portal, result_formats, run_portal
-from gateway.statement.prepared_statements import Prepared, check_bind, described, renewed
+from gateway.statement.prepared_statements import Prepared, check_bind, checked_after, described, renewed
 from gateway.statement.reset_all import relay_reset_all
 from gateway.statement.routing import route
 from gateway.statement.statement_windows import Place
@@ -84,7 +84,7 @@ class ExtendedQuery(SessionContext):
         # The backend refuses a second Parse of the same name, unless it is the empty name.
         self._statements[name] = PreparedStatement(known.lake if name else None)
         statements = await offloaded(self, size := len(message.query), split_and_look, message.query, as_of.NAME)
-        self.note_names(statements)
+        self.note_names(statements, later=True)
         self._note_command(message, statements)
         await self.transaction.pin(statements)
         if not await self._enter_parse(name, statements):
@@ -99,9 +99,10 @@ class ExtendedQuery(SessionContext):
             return
         if not await self._settle():
             return
-        analysis = await analysed(self, message.query, name=name, parameter_types=message.parameter_types, sync=False)
+        alone, types = self._is_alone, message.parameter_types
+        analysis = await analysed(self, message.query, name=name, parameter_types=types, sync=alone)
         routed = await route(self, analysis)
-        if not (self.transaction.open or self.pipelining or self._holds_portal):
+        if alone:
             await self._end_implicit_transaction()  # for PostgreSQL, the gateway's questions are a pipeline
         place = await statement_windows.judge(self, analysis, routed)
         check(self)
@@ -112,6 +113,7 @@ class ExtendedQuery(SessionContext):
             lake=Prepared(analysis, routed) if routed.late or not routed.is_relayed else None,
             place=place if routed.is_relayed else None,
             publishes=routed.publishes,
+            naming=self.namings,
         )
         self.client.send(*analysis.notices)
         self.send_noted(answers.ParseComplete())
@@ -130,18 +132,22 @@ class ExtendedQuery(SessionContext):
     async def _bind(self, frame: Frame) -> None:
         message = await self.encoding.read(frontend.Bind, frame)
         self._check_named(message.statement)
-        prepared = self._statements.known(message.statement).lake
+        known = self._statements.known(message.statement)
+        prepared = known.lake
         self._portal_commands.forget(message.portal)
         if self.transaction.deferred.pending and self.backend.status == b"T":
             if not await self._settle():
                 return
             await self._enter_bind(message, prepared)
-        looked = prepared is not None or (bool(message.statement) and self.names_by_sql and self.backend.status != b"E")
+        is_sure = not (message.statement and self.is_named_since(known.naming))
+        looked = prepared is not None or (not is_sure and self.backend.status != b"E")
+        following = checked_after(message, self.encoding)
         if looked:
             if not await self._settle():
                 return
             judged = prepared is not None and changes_rows(prepared.routed) and self.transaction.deferred.is_open
-            prepared = await renewed(self, message.statement, prepared)
+            name, alone = message.statement, self._is_alone
+            prepared = await renewed(self, name, prepared, is_sure=is_sure, sync=alone, following=following)
             if prepared is not None and judged:
                 await statement_windows.judge(self, prepared.analysis, prepared.routed)
         if prepared is None or prepared.relayed:
@@ -150,10 +156,11 @@ class ExtendedQuery(SessionContext):
         if message.portal and message.portal in self._portals:
             raise SluiceError("42P03", f'cursor "{message.portal}" already exists')
         types = prepared.analysis.parameter_types
-        message = await bind_in_utf8(self.backend, self.encoding, message, types)
-        await check_bind(self.backend, message, sync=False)
+        if not following.closes:
+            message = await bind_in_utf8(self.backend, self.encoding, message, types)
+            await check_bind(self.backend, message, sync=False)
         await self._forget_portal(message.portal)
-        self._statements.change(message.statement, lake=prepared)
+        self._statements.change(message.statement, lake=prepared, naming=self.namings)
         formats = result_formats(message.parameter_formats, len(types))
         binding = Binding(
             statement=message.statement,
@@ -250,7 +257,7 @@ class ExtendedQuery(SessionContext):
         self._check_named(message.name)
         known = self._statements.known(message.name)
         in_window = known.place is not Place.BESIDE
-        of_lake = self.backend.status == b"T" and (known.lake is not None or self.names_by_sql)
+        of_lake = self.backend.status == b"T" and (known.lake is not None or self.namings > 0)
         if (in_window or of_lake) and not await self._settle():
             return
         if in_window:
@@ -464,6 +471,11 @@ class ExtendedQuery(SessionContext):
             await self.pass_on(item)
             self._pipeline.answered(item)
         await self.client.drain()
+
+    @property
+    def _is_alone(self) -> bool:
+        """Whether no block or pipeline has work or a portal at the backend, which a Sync would end."""
+        return not (self.transaction.open or self.unsynced or self.pipelining or self._holds_portal)
 
     async def _end_implicit_transaction(self) -> None:
         """Outside of a block, commit the pipeline's work at the backend: a lake statement has a transaction of its

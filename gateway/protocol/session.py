@@ -232,15 +232,8 @@ class Session(ExtendedQuery):
             if good:
                 await self._leave_window()
         failed = self.backend.status == b"E"
-        self.backend.send(frame.data)
-        while True:
-            item = await self.backend.next()
-            if isinstance(item, Frame) and item.type == ReadyForQuery.type:
-                break
-            if isinstance(item, Frame):
-                self._pipeline.answered(item)
-            self.forward_item(item)
-            await self.client.drain()
+        if not self.backend.at_rest:
+            await self._sync_backend(frame)
         self._pipeline.end()
         self.unsynced = self._holds_portal = self.pipelining = False
         self.repetitions_max = REPETITIONS_MAX
@@ -255,3 +248,16 @@ class Session(ExtendedQuery):
         await self.cursors.look()
         await spread(self)
         self._ready()
+
+    async def _sync_backend(self, frame: Frame) -> None:
+        """Relay Sync, and pass on the answers to all that was sent before it."""
+        self.backend.send(frame.data)
+        while True:
+            item = await self.backend.next()
+            if isinstance(item, Frame) and item.type == ReadyForQuery.type:
+                self.backend.at_rest = True
+                return
+            if isinstance(item, Frame):
+                self._pipeline.answered(item)
+            self.forward_item(item)
+            await self.client.drain()

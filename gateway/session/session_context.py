@@ -64,7 +64,8 @@ class SessionContext:
     `repetitions_max`: how many further executions run with one (gateway/session/repeated_execution.py).
     `own_changes`: how many catalog rows the gateway itself has changed under the function guard; None without a guard.
     `ran_functions`: a function ran that may have opened cursors unknown to the gateway.
-    `names_by_sql`: SQL may have changed which statement a prepared statement's name means.
+    `namings`: how often SQL may have changed which statement a prepared statement's name means; `renames_later`: it
+    may do so unseen.
     `executing`: names whose EXECUTE is being routed. `doom` is the error for which a Spark job was ended.
     `attended`: the backend waits while Spark works (gateway.session.cancel_listener).
     `answering`: a message is being handled; `cancelled`: a CancelRequest came meanwhile.
@@ -90,7 +91,8 @@ class SessionContext:
         self.repetitions_max = REPETITIONS_MAX
         self.ran_functions = False
         self.own_changes: int | None = None
-        self.names_by_sql = False
+        self.namings = 0
+        self.renames_later = False
         self.executing: set[str] = set()
         self.lake_active = False
         self.answering = False
@@ -116,10 +118,22 @@ class SessionContext:
         """Whether the backend may have uncommitted work."""
         return self.backend.status != b"I" or self.unsynced
 
-    def note_names(self, statements: Sequence[Statement]) -> None:
-        """Before statements are relayed: note those that add or remove names of prepared statements."""
+    def note_names(self, statements: Sequence[Statement], *, later: bool = False) -> None:
+        """Before statements are relayed: note those that add or remove names of prepared statements, at once or
+        `later`, whenever a client executes them.
+        """
         if any(statement.first_word in {"prepare", "deallocate", "discard"} for statement in statements):
-            self.names_by_sql = True
+            self.namings += 1
+            self.renames_later = self.renames_later or later
+
+    def run_functions(self) -> None:
+        """Note that a function made by a user runs, which may open cursors and name prepared statements."""
+        self.ran_functions = True
+        self.namings += 1
+
+    def is_named_since(self, naming: int) -> bool:
+        """Whether a name may mean another statement than when `namings` was `naming`."""
+        return self.renames_later or self.namings != naming
 
     def has_portal(self, _: str) -> bool:
         """Whether the protocol has a portal of that name that the backend does not have."""

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from catalog.errors import SluiceError
-from gateway.backend.analysis import Analysis, analyse
+from gateway.backend.analysis import NOTHING, Analysis, Following, analyse
 from gateway.backend.connection import BackendLostError
 from gateway.session.cancel_listener import check
 from gateway.session.offload import offloaded
@@ -17,13 +17,21 @@ if TYPE_CHECKING:
 
 
 async def analysed(
-    session: SessionContext, sql: str, *, name: str = "", parameter_types: tuple[int, ...] = (), sync: bool
+    session: SessionContext,
+    sql: str,
+    *,
+    name: str = "",
+    parameter_types: tuple[int, ...] = (),
+    sync: bool,
+    following: Following = NOTHING,
 ) -> Analysis:
     """The analysis of a client's statement; raises if its transaction is doomed."""
     enlistment, begun = session.transaction.enlistment, asyncio.get_running_loop().time()
     try:
         asked = await offloaded(session, len(sql), explaining, sql) or sql
-        analysis = await analyse(session.backend, asked, name=name, parameter_types=parameter_types, sync=sync)
+        analysis = await analyse(
+            session.backend, asked, name=name, parameter_types=parameter_types, sync=sync, following=following
+        )
         analysis.sql = sql
     except BackendLostError:
         raise

@@ -18,6 +18,7 @@ from gateway.backend.analysis import SchemaMark
 from gateway.backend.connection import Result
 from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import TRIAL
+from gateway.session.newest_versions import NewestVersions, newest_of
 from gateway.transaction.enlistment import SchemaChangedError
 from planner.plans.computable import functions_in
 from storage.indexes.keys import LiveFile
@@ -51,7 +52,12 @@ async def staged(session: SessionContext, oid: int) -> RowChange:
 
 
 async def versions(
-    session: SessionContext, oids: Sequence[int], own: Result | None = None, *, unread: int | None = None
+    session: SessionContext,
+    oids: Sequence[int],
+    own: Result | None = None,
+    *,
+    unread: int | None = None,
+    newest: NewestVersions | None = None,
 ) -> dict[int, TableVersion]:
     """The versions of the tables that a statement of the session sees; `own` is the answer to `uncommitted`, if known.
 
@@ -62,8 +68,10 @@ async def versions(
     if parts is not None and all(oid in parts.versions for oid in oids):
         return {oid: parts.versions[oid] for oid in oids}
     snapshot = await transaction.visible_snapshot(tuple(oid for oid in oids if oid != unread))
-    found = await store.versions(oids) if snapshot is None else await store.versions_at(oids, snapshot)
-    if snapshot is not None:
+    if snapshot is None:
+        found = await newest_of(store, oids, newest)
+    else:
+        found = await store.versions_at(oids, snapshot)
         await _check_readable(session, [version.table for version in found.values()], snapshot)
     if not transaction.open or transaction.fresh:
         return found
@@ -121,7 +129,14 @@ class Current:
         return frozenset(each.file.data_file_id for each in self.files if each.file.data_file_id is not None)
 
 
-async def current(session: SessionContext, oid: int, pending: RowChange | None, *, at: int | None = None) -> Current:
+async def current(
+    session: SessionContext,
+    oid: int,
+    pending: RowChange | None,
+    *,
+    at: int | None = None,
+    newest: NewestVersions | None = None,
+) -> Current:
     """The committed table with the transaction's staged changes and `pending` ones, which are not staged yet.
 
     `at` is the snapshot to read in place of the newest.
@@ -129,7 +144,8 @@ async def current(session: SessionContext, oid: int, pending: RowChange | None, 
     transaction = session.transaction
     changes: list[RowChange] = []
     store = session.gateway.store
-    version = (await store.versions([oid]) if at is None else await store.versions_at([oid], at)).get(oid)
+    found = await newest_of(store, [oid], newest) if at is None else await store.versions_at([oid], at)
+    version = found.get(oid)
     if transaction.open and not transaction.fresh:
         [own] = await session.backend.run(uncommitted([oid]))
         for _, description, change in own.rows:
@@ -183,20 +199,35 @@ async def latest(session: SessionContext, oid: int) -> TableVersion:
     return version
 
 
-def holding(session: SessionContext, oid: int) -> list[Statement]:
-    """Begin a savepoint that holds a table's schema. `hold` reads the answers."""
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """Statements that begin a savepoint, which holds a table's schema, and ask for its version. `hold` reads the
+    answers.
+    """
+
+    oid: int
+    newest: NewestVersions | None
+    statements: Sequence[Statement]
+
+
+def holding(session: SessionContext, oid: int) -> Holding:
+    """What to execute before rows of the table are made."""
     transaction = session.transaction
     own = [uncommitted([oid])] if transaction.open and not transaction.fresh else []
-    return [TRIAL.begin, catalog_calls.hold_schema([oid]), *own]
+    newest = NewestVersions.of(session, [oid])
+    asked = [] if newest is None else [newest.statement]
+    return Holding(oid, newest, (TRIAL.begin, catalog_calls.hold_schema([oid]), *own, *asked))
 
 
 async def hold(
-    session: SessionContext, oid: int, answers: Sequence[Result], analysed_at: SchemaMark, now: SchemaMark
+    session: SessionContext, held: Holding, answers: Sequence[Result], analysed_at: SchemaMark, now: SchemaMark
 ) -> TableVersion:
     """One table for new rows; the savepoint that began with these answers holds its schema."""
-    *_, own = answers
+    oid, own = held.oid, answers[-1]
     try:
-        found = await versions(session, [oid], own, unread=oid)
+        if held.newest is not None:
+            held.newest.take(answers[-1])
+        found = await versions(session, [oid], own, unread=oid, newest=held.newest)
         await use(session, [oid], found, analysed_at, now, {})
     except SchemaChangedError:
         await session.backend.run(*TRIAL.undo)

@@ -12,12 +12,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from catalog.errors import SluiceError
-from gateway.backend.analysis import Analysis
+from gateway.backend.analysis import NOTHING, Analysis, Following
 from gateway.backend.connection import Backend
-from gateway.backend.encoded_statement import CLOSES, encode_messages, encode_statement
+from gateway.backend.encoded_statement import CLOSES, encode_messages, encode_statement, takes_long
 from gateway.backend.own_names import OWN
 from gateway.backend.own_statement import Statement
 from gateway.backend.savepoints import TRIAL
+from gateway.client.encoding import ClientEncoding
 from gateway.session.statement_analysis import analysed
 from gateway.statement.routed import Routed
 from gateway.statement.routing import prepared_text, route
@@ -38,6 +39,8 @@ _ARGUMENTS: Final = f"{OWN}_arguments"
 _ENTRIES_MAX: Final = 1600
 _INT: Final = struct.Struct("!i")
 _FIELD: Final = struct.Struct("!Ii")
+# CloseCompletes among the answers to `_checking`.
+_CHECKING_CLOSES: Final = 2
 _DESCRIPTIONS: Final = (answers.ParameterDescription.type, answers.RowDescription.type, answers.NoData.type)
 
 
@@ -54,18 +57,32 @@ class Prepared:
         return self.routed.is_relayed
 
 
-async def renewed(session: SessionContext, name: str, known: Prepared | None) -> Prepared | None:
+async def renewed(
+    session: SessionContext,
+    name: str,
+    known: Prepared | None,
+    *,
+    is_sure: bool,
+    sync: bool,
+    following: Following = NOTHING,
+) -> Prepared | None:
     """The statement of that name with its present meaning; None if only the backend knows it.
 
-    The backend must not be waiting for Sync.
+    The backend must not be waiting for Sync. `is_sure`: `known` is what the backend has prepared by that name. `sync`
+    and `following` are those of `analyse`.
     """
-    if name and session.names_by_sql:
+    if not is_sure:
         found = await prepared_text(session, name)
         if found is None:
             return None
         if known is None or known.analysis.sql != found.text:
             analysis = await analysed(
-                session, found.text, name=_NAME, parameter_types=found.parameter_types, sync=session.simple
+                session,
+                found.text,
+                name=_NAME,
+                parameter_types=found.parameter_types,
+                sync=sync,
+                following=following,
             )
             return Prepared(analysis, await route(session, analysis))
     if known is None:
@@ -75,7 +92,8 @@ async def renewed(session: SessionContext, name: str, known: Prepared | None) ->
         known.analysis.sql,
         name=_NAME,
         parameter_types=known.analysis.parameter_types,
-        sync=session.simple,
+        sync=sync,
+        following=following,
     )
     if analysis.tree != known.analysis.tree or known.routed.late or _names_tables(known.routed):
         analysis.columns = known.analysis.columns
@@ -99,9 +117,19 @@ async def check_bind(backend: Backend, message: frontend.Bind, *, sync: bool) ->
     if message.portal:  # a cursor may have this name already
         await _exchange(backend, (message, frontend.Close(b"P", message.portal)), sync=sync, undone=undone, ends=1)
         return
-    bind = replace(message, portal=_NAME)
+    await _exchange(backend, _checking(message), sync=sync, undone=undone, ends=_CHECKING_CLOSES)
+
+
+def checked_after(message: frontend.Bind, encoding: ClientEncoding) -> Following:
+    """`check_bind` in the round trip of an analysis; empty if the message needs one of its own."""
+    if message.portal or encoding.converts or takes_long(message):
+        return NOTHING
+    return Following(b"".join(each.encode() for each in _checking(message)), _CHECKING_CLOSES)
+
+
+def _checking(message: frontend.Bind) -> tuple[frontend.Close, frontend.Bind, frontend.Close]:
     close = frontend.Close(b"P", _NAME)
-    await _exchange(backend, (close, bind, close), sync=sync, undone=undone, ends=2)
+    return close, replace(message, portal=_NAME), close
 
 
 async def described(backend: Backend, message: frontend.Describe) -> list[Message]:
@@ -189,6 +217,7 @@ async def _exchange(
         item = await backend.next()
         assert isinstance(item, Frame)
         if item.type == answers.ReadyForQuery.type:
+            backend.at_rest = True
             break
         if item.type == answers.ErrorResponse.type:
             error = answers.ErrorResponse.decode(item.body, strict=False).to_error()

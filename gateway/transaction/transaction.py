@@ -109,6 +109,8 @@ class Transaction:
         # Numbers of own files whose rows replace others and inherit their locks
         # (gateway/execution/locks/row_locks.py).
         self.following: set[int] = set()
+        # Statements for the round trip of the next staging, before it.
+        self.with_stage: list[Statement] = []
         self._staged = False
         # Whether some of the files are large enough for sidecars of indexes.
         self._sizable = False
@@ -212,9 +214,14 @@ class Transaction:
         finally:
             self._newest = before
 
+    @property
+    def sees_newest(self) -> bool:
+        """Whether a statement sees the newest committed snapshot."""
+        return self.isolation is Isolation.READ_COMMITTED or self._newest or not self.open
+
     async def visible_snapshot(self, tables: tuple[int, ...]) -> int | None:
         """The snapshot of a statement over these tables; None for the newest."""
-        if self.isolation is Isolation.READ_COMMITTED or self._newest or not self.open:
+        if self.sees_newest:
             return None
         if self.snapshot is None:
             self.snapshot = await self._gateway.store.newest_snapshot()
@@ -242,8 +249,8 @@ class Transaction:
     async def stage(self, *changes: RowChange) -> None:
         """Stage changes, for COMMIT to publish; a savepoint or ROLLBACK undoes this."""
         self.fresh = False
-        if changes:
-            await self._backend.run(*self._stages(changes))
+        if staged := self._stages(changes):
+            await self._backend.run(*staged)
 
     def _stages(self, changes: Sequence[RowChange]) -> list[Statement]:
         self._staged = self._staged or bool(changes)
@@ -251,7 +258,8 @@ class Transaction:
             file.record_count >= SIDECAR_ROWS_MIN for change in changes for file in change.data_files
         )
         self._stagings.update(change.relation_oid for change in changes)
-        return [catalog_calls.stage(change.to_json()) for change in changes]
+        before, self.with_stage = self.with_stage, []
+        return [*before, *(catalog_calls.stage(change.to_json()) for change in changes)]
 
     def stagings(self, oid: int) -> int:
         """How often the transaction has staged changes of a table so far."""
@@ -482,6 +490,7 @@ class Transaction:
         self.snapshot = self.parts = None
         self._read.clear()
         self.following.clear()
+        self.with_stage.clear()
         self._validations.clear()
         self._stagings.clear()
         self.enlistment.clear()

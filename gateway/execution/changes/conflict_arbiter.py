@@ -40,10 +40,11 @@ class _Wanted:
 async def conflicts(session: SessionContext, table: Table, fresh: pa.Table, loaded: Loaded) -> Loaded | None:
     """The loaded rows and the lake's rows that have a key of a fresh row; None if there are no further ones."""
     wanted = [each for each in await _wanted(session, table, fresh) if len(each.keys)]
-    await claim_keys(session, [(each.key.oid, each.keys) for each in wanted if len(each.keys) <= CLAIMS_MAX])
+    claimed = [(each.key.oid, each.keys) for each in wanted if len(each.keys) <= CLAIMS_MAX]
+    newest = await claim_keys(session, table, claimed)
     if not wanted:
         return None
-    now = await current(session, table.oid, None)
+    now = await current(session, table.oid, None, newest=newest)
     given = [await given_keys(session, table, each.key, now.files) for each in wanted]
     return await asyncio.to_thread(_look, session.gateway.data_path, table, loaded, now.files, wanted, given)
 

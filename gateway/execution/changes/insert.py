@@ -22,7 +22,7 @@ from gateway.execution.shadow.shadow_writer import ShadowWriter
 from gateway.session.cancel_listener import check
 from gateway.session.repeated_execution import Repetitions
 from gateway.session.response_spool import ResponseSpool
-from gateway.session.visibility import functions_of_rules, hold, holding, rules
+from gateway.session.visibility import Holding, functions_of_rules, hold, holding, rules
 from gateway.statement.portal import StatementPortal
 from gateway.transaction.enlistment import SchemaChangedError
 from gateway.wire.messages.backend import CommandComplete
@@ -64,13 +64,15 @@ class InsertRowsPortal(StatementPortal):
         target = target_oid(self.routed.query)
         repeated = self._may_repeat()
         outer = [REPEATED.begin] if repeated else []
-        async with Changing(self, "INSERT", target, then=[*outer, *holding(session, target)]) as changing:
+        held = holding(session, target)
+        async with Changing(self, "INSERT", target, then=[*outer, *held.statements]) as changing:
             answers = changing.begun
             if repeated:
-                if await self._run_repeated(changing, target):
+                if await self._run_repeated(changing, held):
                     return
-                answers = await session.backend.run(*holding(session, target))
-            version = await hold(session, target, answers, self.analysis.mark, changing.mark)
+                held = holding(session, target)
+                answers = await session.backend.run(*held.statements)
+            version = await hold(session, held, answers, self.analysis.mark, changing.mark)
             kept = ResponseSpool()
             functions = await self._functions(version.table)
             async with guarding_functions(session, functions, target):
@@ -99,7 +101,7 @@ class InsertRowsPortal(StatementPortal):
         transaction = self.session.transaction
         return bool(self.repetitions.count) and not transaction.deferred.pending and transaction.parts is None
 
-    async def _run_repeated(self, changing: Changing, target: int) -> bool:
+    async def _run_repeated(self, changing: Changing, held: Holding) -> bool:
         """Execute the statement and its repetitions. False if that is impossible or fails; then nothing of it is left,
         and nothing was sent.
         """
@@ -107,7 +109,7 @@ class InsertRowsPortal(StatementPortal):
         ends, session.ends_with_statement = session.ends_with_statement, False
         kept = ResponseSpool()
         try:
-            tag = await self._make_repeated(changing, target, kept)
+            tag = await self._make_repeated(changing, held, kept)
         except BackendLostError:
             raise
         except SchemaChangedError:
@@ -138,12 +140,12 @@ class InsertRowsPortal(StatementPortal):
         await kept.give(self.session.client)
         self.session.client.send(CommandComplete(tag))
 
-    async def _make_repeated(self, changing: Changing, target: int, kept: ResponseSpool) -> str | None:
+    async def _make_repeated(self, changing: Changing, held: Holding, kept: ResponseSpool) -> str | None:
         """The tag of the last execution; earlier answers are kept. None if a row may need an earlier one."""
         session = self.session
-        version = await hold(session, target, changing.begun, self.analysis.mark, changing.mark)
+        version = await hold(session, held, changing.begun, self.analysis.mark, changing.mark)
         table = version.table
-        if await self._functions(table) or any(each.parent == target for each in table.foreign_keys):
+        if await self._functions(table) or any(each.parent == held.oid for each in table.foreign_keys):
             return None
         tag = await relay_repetitions(session, self.binding, self.repetitions, kept)
         async with ShadowWriter(session, table) as writer:

@@ -135,7 +135,7 @@ class Changing:
         try:
             if await hold_rows(self.session, rows, version, strength):
                 if strength is Strength.NO_KEY_UPDATE and pairs is not None:
-                    await follow_rows(self.session, pairs, result.data_files)
+                    follow_rows(self._transaction, pairs, result.data_files)
                 return True
         except BaseException:
             await self._discard(result, version.table)
@@ -271,6 +271,7 @@ class Changing:
         # In any other block, the session makes the transaction fail, and its end removes the files.
         if error is None or isinstance(error, BackendLostError):
             return
+        self._transaction.with_stage.clear()
         if self._transaction.implicit and self.session.ends_with_statement:
             await self._transaction.roll_back()
         elif isinstance(error, SchemaChangedError) and self._transaction.open:

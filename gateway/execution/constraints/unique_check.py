@@ -58,13 +58,15 @@ async def keep_keys(
     new = [LiveFile(file) for file in change.data_files]
     small = sum(file.record_count for file in change.data_files) <= CLAIMS_MAX
     chunks: dict[int, list[KeyChunk]] = {}
+    newest = None
     if small and soon:
         given = {key.oid: await given_keys(session, table, key, new) for key in soon}
         chunks = await asyncio.to_thread(
             lambda: {key.oid: list(_chunks(session, table, key, new, given[key.oid])) for key in soon}
         )
-        await claim_keys(session, [(oid, chunk.keys) for oid, found in chunks.items() for chunk in found])
-    now = await current(session, table.oid, change)
+        claimed = [(oid, chunk.keys) for oid, found in chunks.items() for chunk in found]
+        newest = await claim_keys(session, table, claimed)
+    now = await current(session, table.oid, change, newest=newest)
     for key in soon:
         now = await _check(session, key, change, now, chunks.get(key.oid))
     for key in keys:

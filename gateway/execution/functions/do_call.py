@@ -105,7 +105,7 @@ class GuardedPortal(StatementPortal):
         """Execute over empty shadows. If it used any, undo it, and return which to fill, and how."""
         session, backend = self.session, self.session.backend
         session.cursors.check_unread()
-        session.ran_functions = session.names_by_sql = True
+        session.run_functions()
         counts = written(())
         newest, cursors, scanned, wrote, _, _ = await backend.run(
             NEWEST, CURSORS, SCANS, counts, WATCHED, GUARDED.begin

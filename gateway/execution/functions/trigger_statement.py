@@ -58,7 +58,7 @@ class TriggeredPortal(GuardedPortal):
         await self.ask_limit()
         await self.prepare()
         session.cursors.check_unread()
-        session.ran_functions = session.names_by_sql = True
+        session.run_functions()
         newest, cursors, scanned, wrote, _ = await backend.run(NEWEST, CURSORS, SCANS, written(()), WATCHED)
         self.check_repeatable(cursors, settled=True)
         if not cursors.rows:

@@ -22,6 +22,7 @@ from catalog.errors import SluiceError, SqlState
 from catalog.model import DataFile, Table, TableVersion
 from gateway.backend import catalog_calls
 from gateway.backend.own_statement import Statement
+from gateway.session.newest_versions import NewestVersions, newest_of
 from gateway.transaction.transaction import Isolation, Transaction
 from gateway.values.binary import bigint_array, binary_array
 
@@ -77,16 +78,17 @@ async def lock_rows(  # noqa: PLR0917
     positions: npt.NDArray[np.int64],
     strength: Strength,
     waiting: Waiting = Waiting.WAIT,
+    newest: NewestVersions | None = None,
 ) -> npt.NDArray[np.bool_]:
     """Lock rows of a table, by their data files' numbers; which of them are locked. What others did to them until then
-    is to be looked at."""
+    is to be looked at: `newest` is asked in the same round trip."""
     try:
         if len(positions) > ROWS_MAX:
             async with session.transaction.deferred.stepping_out():
                 [answer] = await session.backend.run(catalog_calls.lock_all_rows(table.oid, waiting))
             return np.full(len(positions), answer.rows[0][0] == b"t")
         lock = catalog_calls.lock_rows(table.oid, _arrays(files, positions), strength, waiting)
-        numbers = await _put_and_lock(session, files, positions, lock)
+        numbers = await _put_and_lock(session, files, positions, lock, newest=newest)
     except SluiceError as error:
         if waiting is Waiting.FAIL and error.sqlstate == SqlState.LOCK_NOT_AVAILABLE:
             text = f'could not obtain lock on row in relation "{table.name}"'
@@ -108,9 +110,10 @@ def lockable_files(transaction: Transaction, files: Sequence[DataFile], strength
     return {path: number for path, number in numbers.items() if path not in own or number in following}
 
 
-async def follow_rows(session: SessionContext, sources: pa.Table, new_files: Sequence[DataFile]) -> None:
+def follow_rows(transaction: Transaction, sources: pa.Table, new_files: Sequence[DataFile]) -> None:
     """Rows of the new files have replaced rows that the transaction has locked, and have their keys: the holders of
-    those key locks get the new rows' too. `sources` is that of a `WriteResult`, with NULL for other new rows.
+    those key locks get the new rows' too, when the change is staged. `sources` is that of a `WriteResult`, with NULL
+    for other new rows.
     """
     if not sources.num_rows or sources.num_rows > ROWS_MAX:
         return  # with more rows, no other transaction has a lock
@@ -120,8 +123,8 @@ async def follow_rows(session: SessionContext, sources: pa.Table, new_files: Seq
     numbers = np.repeat([file_number(file.path) for file in new_files], counts)
     places = np.concatenate(list(map(np.arange, counts)))
     old = _arrays(old_files, sources["position"].drop_null().to_numpy())
-    await session.backend.run(catalog_calls.move_row_locks(old, _arrays(numbers[known], places[known])))
-    session.transaction.following.update(numbers.tolist())
+    transaction.with_stage.append(catalog_calls.move_row_locks(old, _arrays(numbers[known], places[known])))
+    transaction.following.update(numbers.tolist())
 
 
 async def lock_referenced(  # noqa: PLR0917
@@ -162,9 +165,10 @@ async def _put_and_lock(  # noqa: PLR0917
     lock: Statement,
     constraint_oid: int = 0,
     keys: pa.Array | None = None,
+    newest: NewestVersions | None = None,
 ) -> bytes:
     """Run a function that locks rows and keys; return its answer. Their catalog rows are inserted again if they were
-    removed.
+    removed. `newest` is asked when they are locked.
     """
     found: bytes | None = None
     listed = [] if keys is None else keys.to_pylist()
@@ -178,8 +182,10 @@ async def _put_and_lock(  # noqa: PLR0917
         async with session.transaction.deferred.stepping_out():
             if own.any():
                 await session.backend.run(catalog_calls.put_own_row_locks(arrays))
-            [answer] = await session.backend.run(lock)
+            answer, *told = await session.backend.run(lock, *([] if newest is None else [newest.statement]))
         found = answer.rows[0][0]
+    if newest is not None:
+        newest.take(told[0])
     return found
 
 
@@ -195,15 +201,21 @@ async def hold_rows(
     session: SessionContext, rows: Rows, version: TableVersion, strength: Strength, waiting: Waiting = Waiting.WAIT
 ) -> bool:
     """Lock rows of a table that was read as `version`; return whether they are then `unharmed`."""
-    await lock_positions(session, rows, version, strength, waiting)
-    return await unharmed(session, rows, version, strength)
+    newest = NewestVersions.of(session, [version.table.oid])
+    await lock_positions(session, rows, version, strength, waiting, newest)
+    return await unharmed(session, rows, version, strength, newest)
 
 
-async def lock_positions(
-    session: SessionContext, rows: Rows, version: TableVersion, strength: Strength, waiting: Waiting
+async def lock_positions(  # noqa: PLR0917
+    session: SessionContext,
+    rows: Rows,
+    version: TableVersion,
+    strength: Strength,
+    waiting: Waiting,
+    newest: NewestVersions | None = None,
 ) -> Rows:
     """Lock rows of a table that was read as `version`; return those that are locked, or that no other transaction
-    could lock.
+    could lock. `newest` is asked in the same round trip, if there is one.
     """
     lockable = lockable_files(session.transaction, version.files, strength)
     places = [(lockable[path], each) for path, each in rows.items() if path in lockable]
@@ -211,17 +223,23 @@ async def lock_positions(
         return rows
     files = np.repeat([number for number, _ in places], [len(each) for _, each in places])
     positions = np.concatenate([each for _, each in places])
-    locked = await lock_rows(session, version.table, files, positions, strength, waiting)
+    locked = await lock_rows(session, version.table, files, positions, strength, waiting, newest)
     return {
         path: positions[locked & (files == lockable[path])] if path in lockable else each for path, each in rows.items()
     }
 
 
-async def unharmed(session: SessionContext, rows: Rows, version: TableVersion, strength: Strength) -> bool:
+async def unharmed(
+    session: SessionContext,
+    rows: Rows,
+    version: TableVersion,
+    strength: Strength,
+    newest: NewestVersions | None = None,
+) -> bool:
     """Whether no other transaction has committed a change of these locked rows since `version`. A change that keeps
     their keys does not count for a key lock.
     """
-    if await untouched(session, rows, version):
+    if await untouched(session, rows, version, newest):
         return True
     if strength is not Strength.KEY_SHARE:
         return False
@@ -255,13 +273,16 @@ async def _keys_stay(
     return True
 
 
-async def untouched(session: SessionContext, rows: Rows, version: TableVersion) -> bool:
+async def untouched(
+    session: SessionContext, rows: Rows, version: TableVersion, newest: NewestVersions | None = None
+) -> bool:
     """Whether no other transaction has committed a change of these rows since `version`."""
     read = [file for file in version.files if file.data_file_id is not None and file.path in rows]
     if not read:
         return True
-    newest = (await session.gateway.store.versions([version.table.oid])).get(version.table.oid)
-    now = {} if newest is None else {file.path: file for file in newest.files}
+    table = version.table
+    present_now = (await newest_of(session.gateway.store, [table.oid], newest)).get(table.oid)
+    now = {} if present_now is None else {file.path: file for file in present_now.files}
     for file in read:
         present = now.get(file.path)
         if present is None:
@@ -269,7 +290,7 @@ async def untouched(session: SessionContext, rows: Rows, version: TableVersion) 
         then, live = file.delete_file, present.delete_file
         if live is None or live.delete_file_id == (then and then.published_id):
             continue
-        if await session.gateway.engine.deletes_any(version.table, live, rows[file.path]):
+        if await session.gateway.engine.deletes_any(table, live, rows[file.path]):
             return False
     return True
 

@@ -24,6 +24,7 @@ from gateway.execution.locks.table_locks import ACCESS_SHARE, lock_tables
 from gateway.execution.reading.statement_rights import missing, refuse_missing
 from gateway.session import as_of, session_timeouts
 from gateway.session.cancel_listener import check
+from gateway.session.newest_versions import NewestVersions
 from gateway.session.offload import offloaded
 from gateway.session.visibility import uncommitted, use, versions
 from gateway.statement import query_placement
@@ -123,6 +124,9 @@ async def read(
         statements.append(missing(analysis.demands))
     if session.transaction.open and lake:
         statements.append(lock_tables(lake, ACCESS_SHARE))
+    newest, told = NewestVersions.of(session, lake), len(statements)
+    if newest is not None:
+        statements.append(newest.statement)
     changed = session.transaction.open and not session.transaction.fresh
     if changed:
         statements.append(uncommitted(lake))
@@ -141,15 +145,12 @@ async def read(
         seen = await as_of.past_versions(session, analysis, lake, past, own)
     else:
         await session.reading.choose(None)
-        seen = await versions(session, lake, own, unread=unread)
+        if newest is not None:
+            newest.take(results[told])
+        seen = await versions(session, lake, own, unread=unread, newest=newest)
         await use(session, lake, seen, analysis.mark, SchemaMark.of(results[0].rows[0][-1]), analysis.views)
-    for version in seen.values() if scans else ():
-        if not version.table.populated:
-            raise SluiceError(
-                SqlState.OBJECT_NOT_IN_PREREQUISITE_STATE,
-                f'materialized view "{version.table.name}" has not been populated',
-                hint="Use the REFRESH MATERIALIZED VIEW command.",
-            )
+    if scans:
+        _check_populated(seen.values())
     values = await _with_settings(session, values, sorted(analysis.asked_settings))
     tables = {oid: version.table for oid, version in seen.items()}
     context = Context(
@@ -159,13 +160,29 @@ async def read(
         binding.canonical,
         domain_names=await _domain_names(session, tables.values()),
     )
-    sidecars: dict[tuple[int, int], Sidecar] = {}
-    for version in seen.values():
-        used = [index for index in version.table.indexes if index.is_used]
-        if used:
-            sidecars.update(await session.gateway.store.sidecars.of(version, used))
+    sidecars = await _sidecars(session, seen.values())
     size = analysis.tree.size + sum(len(parameter.text or "") for parameter in binding.canonical)
     return Reading(context, seen, output_settings(values), timeout, size, sidecars, placed, bool(past))
+
+
+def _check_populated(versions: Iterable[TableVersion]) -> None:
+    for version in versions:
+        if not version.table.populated:
+            raise SluiceError(
+                SqlState.OBJECT_NOT_IN_PREREQUISITE_STATE,
+                f'materialized view "{version.table.name}" has not been populated',
+                hint="Use the REFRESH MATERIALIZED VIEW command.",
+            )
+
+
+async def _sidecars(session: SessionContext, versions: Iterable[TableVersion]) -> dict[tuple[int, int], Sidecar]:
+    """The sidecars of the tables' indexes, by index and data file."""
+    found: dict[tuple[int, int], Sidecar] = {}
+    for version in versions:
+        used = [index for index in version.table.indexes if index.is_used]
+        if used:
+            found.update(await session.gateway.store.sidecars.of(version, used))
+    return found
 
 
 async def planned(

@@ -325,7 +325,7 @@ class Computing:
             return
         session = self._session
         session.cursors.check_unread(self._filled)
-        session.ran_functions = session.names_by_sql = True
+        session.run_functions()
         scans = Statement(_SCANS, (number_array(self._filled),))
         _, before = await session.backend.run(IN_ONE_PROCESS, scans)
         yield

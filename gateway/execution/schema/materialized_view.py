@@ -267,7 +267,7 @@ async def _alone(session: SessionContext, table: Table, tree: Any) -> WriteResul
     builtins = session.gateway.builtins
     if runs_unseen(tree, builtins):
         session.cursors.check_unread()
-        session.ran_functions = session.names_by_sql = True
+        session.run_functions()
     acting = Statement(_VOLATILE, (number_array(acting_functions(tree, builtins)),))
     async with ShadowWriter(session, table) as writer:
         [_, _, volatile, before] = await session.backend.run(TRIAL.begin, IN_ONE_PROCESS, acting, SCANS)

@@ -76,7 +76,7 @@ async def guarding(session: SessionContext, *filled: int, undone_in: int | None 
     """
     backend = session.backend
     session.cursors.check_unread(filled)
-    session.ran_functions = session.names_by_sql = True
+    session.run_functions()
     alone = backend.status == b"I"
     oids = number_array(filled)
     changes = written(filled) if undone_in is None else changes_beside(undone_in)

@@ -1,0 +1,95 @@
+"""How often a small statement waits for the catalog's PostgreSQL: round trips are most of what it costs there."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import psycopg
+import pytest
+
+from tests.proxy import Proxy
+from tests.servers import GatewayProcess, open_directory, start_oracle
+
+# Each is executed so often; the gateway's background work may add to all but one of them.
+_TIMES = 8
+
+
+class CountingProxy(Proxy):
+    """Counts the round trips of all connections: what the gateway sends after an answer begins another."""
+
+    def __init__(self, host: str, port: int) -> None:
+        super().__init__(host, port)
+        self._lock = threading.Lock()
+        self._answered: set[socket.socket] = set()
+        self.trips = 0
+
+    def _look(self, data: bytes, source: socket.socket, sink: socket.socket) -> None:
+        with self._lock:
+            if sink.getpeername()[1] != self._target[1]:
+                self._answered.add(source)
+            elif sink in self._answered:
+                self._answered.discard(sink)
+                self.trips += 1
+
+
+@dataclass
+class Counted:
+    connection: psycopg.Connection
+    proxy: CountingProxy
+
+    def trips(self, sql: str, arguments: Sequence[Sequence[object]], *, prepare: bool) -> int:
+        """The fewest round trips of one execution, with each of these arguments once."""
+        found = []
+        for each in arguments:
+            before = self.proxy.trips
+            self.connection.execute(sql.encode(), each, prepare=prepare)
+            found.append(self.proxy.trips - before)
+        return min(found)
+
+
+@pytest.fixture(scope="module")
+def counted() -> Iterator[Counted]:
+    with open_directory("round-trips") as directory:
+        postgres, catalog = start_oracle(directory)
+        try:
+            catalog.superuser.psql("-qc", "CREATE DATABASE shared OWNER sluice", "-d", "postgres")
+            with CountingProxy(catalog.host, catalog.port) as proxy:
+                dsn = f"postgresql://postgres@127.0.0.1:{proxy.port}/shared"
+                arguments = ("--catalog", dsn, "--data-path", str(directory / "lake"))
+                with (
+                    GatewayProcess(directory / "gateway", arguments=arguments, user="sluice") as gateway,
+                    psycopg.connect(gateway.server.url, autocommit=True) as connection,
+                ):
+                    connection.execute("CREATE TABLE counted (id integer PRIMARY KEY, n integer, name text)")
+                    connection.execute("INSERT INTO counted SELECT g, g, 'x' || g FROM generate_series(1, 100) g")
+                    yield Counted(connection, proxy)
+        finally:
+            asyncio.run(postgres.stop())
+
+
+@pytest.mark.parametrize(
+    ("name", "sql", "offset", "trips"),
+    [
+        ("query by key", "SELECT n, name FROM counted WHERE id = %s", 0, 2),
+        ("query of few rows", "SELECT count(*) FROM counted WHERE n > %s", 0, 6),
+        ("insert", "INSERT INTO counted VALUES (%s, 1, 'new')", 1000, 7),
+        ("update", "UPDATE counted SET n = n + 1 WHERE id = %s", 20, 12),
+        ("upsert", "INSERT INTO counted VALUES (%s, 1, '') ON CONFLICT (id) DO UPDATE SET n = 0", 40, 21),
+        ("delete", "DELETE FROM counted WHERE id = %s", 60, 13),
+    ],
+)  # fmt: skip
+def test_a_prepared_statement(counted: Counted, name: str, sql: str, offset: int, trips: int) -> None:
+    arguments = [(offset + number,) for number in range(1, _TIMES + 2)]
+    counted.connection.execute(sql.encode(), arguments[0], prepare=True)
+    found = counted.trips(sql, arguments[1:], prepare=True)
+    assert found <= trips, name
+
+
+def test_a_query_at_postgresql(counted: Counted) -> None:
+    """Prepared and executed at once, by one message after another."""
+    arguments = [(number,) for number in range(_TIMES)]
+    assert counted.trips("SELECT %s + 1", arguments, prepare=False) <= 2
