@@ -12,7 +12,8 @@ from tests.security.identities.script import script_of
 from tests.security.identities.stage import Side, started
 from tests.security.identities.statements import PATHS
 
-_SEEDS = ("fixed", datetime.datetime.now(datetime.UTC).date().isoformat())
+_FIXED = "fixed"
+_SEEDS = (_FIXED, datetime.datetime.now(datetime.UTC).date().isoformat())
 _DONE_SHARE_MIN = 0.6
 
 
@@ -28,9 +29,11 @@ def test_no_other_identity_than_postgresqls(sides: tuple[Side, Side], seed: str)
     script = script_of(seed, 0)
     theirs, ours = oracle.run(script), lake.run(script)
     assert findings(script, theirs, ours) == [], script.replay
+    assert lake.witness.lost == 0
     # A script of which all is refused shows nothing.
     assert ours.done > _DONE_SHARE_MIN * ours.outcomes.total(), (script.replay, ours.outcomes)
+    if seed != _FIXED:
+        return  # chance decides which ways one script takes
     assert len({kind for kind, outcome in ours.outcomes if outcome == "done"}) > 8, (script.replay, ours.outcomes)
     assert len(ours.records) > 10, script.replay
     assert ours.paths.keys() >= set(PATHS.values()), (script.replay, ours.paths)
-    assert lake.witness.lost == 0
