@@ -445,7 +445,8 @@ class Backend:
             match message:
                 case ErrorResponse():
                     error = message.to_error()
-                    error.fields.pop("W", None)
+                    if len(results) > count or not statements[len(results) - 1].of_client:
+                        error.fields.pop("W", None)
                 case NoticeResponse():
                     results[-1].notices.append(message)
                 case ParameterStatus() | NotificationResponse():

@@ -70,6 +70,9 @@ def _parts(statement: Statement, name: str) -> tuple[bytes, bytes, bytes]:
     values = tuple(value.encode() if isinstance(value, str) else value for value in statement.parameters)
     types, formats = tuple(statement.parameter_types), tuple(statement.parameter_formats)
     _, execute, after = _around(name)
+    if statement.prepared is not None:
+        bind = frontend.Bind(name, statement.prepared, formats, values, (statement.result_format,)).encode()
+        return b"", bind + execute, after
     parse = (_kept_parse if len(statement.sql) <= _KEPT_TEXT_MAX else _parse)(name, statement.sql, types)
     bind = (_bind if values else _kept_bind)(name, formats, values, statement.result_format)
     return parse, bind + execute, after

@@ -1,4 +1,4 @@
-"""A statement of the gateway's own, as its backend is to carry it out."""
+"""A statement of the gateway's own, as its backend is to carry it out; a client's, where the gateway executes it so."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ class Statement:
     With `bodies_only`, `take` gets parts of the rows as they come, including all before an error; the result has the
     last part. A `lasting` statement has an effect that must last until the transaction ends
     (gateway/transaction/transactional_ddl.py).
+
+    A statement `of_client` keeps the context of its errors. With `prepared`, that prepared statement of the client is
+    executed, in place of the text.
     """
 
     sql: str
@@ -23,3 +26,5 @@ class Statement:
     bodies_only: bool = False
     take: Callable[[list[bytes]], Awaitable[None]] | None = None
     lasting: bool = False
+    of_client: bool = False
+    prepared: str | None = None

@@ -17,7 +17,13 @@ from gateway.backend.connection import BackendLostError
 from gateway.backend.savepoints import REPEATED, TRIAL
 from gateway.execution.changes.combined_files import combine_files
 from gateway.execution.changes.row_changes import Changing
-from gateway.execution.shadow.function_guard import guarding_functions, relay_repetitions, relay_rows, send_statement
+from gateway.execution.shadow.function_guard import (
+    guarding_functions,
+    relay_repetitions,
+    relay_rows,
+    send_statement,
+    without_rows,
+)
 from gateway.execution.shadow.shadow_writer import ShadowWriter
 from gateway.session.cancel_listener import check
 from gateway.session.repeated_execution import Repetitions
@@ -32,6 +38,7 @@ from planner.tree.nodes import Node
 if TYPE_CHECKING:
     from catalog.model import Table
     from gateway.backend.analysis import Analysis
+    from gateway.backend.own_statement import Statement
     from gateway.session.session_context import SessionContext
     from gateway.statement.portal import Binding
     from gateway.statement.routed import Routed
@@ -74,13 +81,21 @@ class InsertRowsPortal(StatementPortal):
                 answers = await session.backend.run(*held.statements)
             version = await hold(session, held, answers, self.analysis.mark, changing.mark)
             kept = ResponseSpool()
+            before: list[Statement] = []
             functions = await self._functions(version.table)
-            async with guarding_functions(session, functions, target):
-                await send_statement(session, self.binding)
-                tag = await relay_rows(session, kept)
+            own = None if functions else without_rows(self)
+            if own is not None:
+                before = [own]
+            else:
+                async with guarding_functions(session, functions, target):
+                    await send_statement(session, self.binding)
+                    tag = await relay_rows(session, kept)
             async with ShadowWriter(session, version.table) as writer:
-                await writer.take(*TRIAL.undo)
+                made, *_ = await writer.take(*TRIAL.undo, before=before)
                 result = await writer.finish()
+            if before:
+                session.client.send(*made.notices)
+                tag = made.tag
             await combine_files(session, version, result)
             await changing.wrote(result, version)
             if self.binding.raw_query is None:

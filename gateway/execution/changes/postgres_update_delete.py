@@ -34,6 +34,7 @@ from planner.tree.references import tables_read
 from storage.spark.write import WriteResult, replace_rows
 
 if TYPE_CHECKING:
+    from gateway.backend.own_statement import Statement
     from gateway.execution.reading.plan_context import Reading
     from gateway.session.session_context import SessionContext
     from gateway.statement.portal import Binding
@@ -100,10 +101,15 @@ async def place_change(session: SessionContext, query: Node, version: TableVersi
     return where if where.few or is_small([version]) else Placed(PLACEMENTS[Engine.AUTO, Kind.MANY])
 
 
-async def placed_change(
-    session: SessionContext, query: Node, version: TableVersion, reading: Reading, binding: Binding
+async def placed_change(  # noqa: PLR0917
+    session: SessionContext,
+    query: Node,
+    version: TableVersion,
+    reading: Reading,
+    binding: Binding,
+    statement: Statement | None,
 ) -> Changed | None:
-    """Have PostgreSQL execute the statement if it is placed there; None if Spark must."""
+    """Have PostgreSQL execute the statement if it is placed there; None if Spark must. `statement` as in `rehearse`."""
     table = version.table
     where = await place_change(session, query, version, reading)
     if not where.is_with_postgres:
@@ -118,7 +124,9 @@ async def placed_change(
         async with computing:
             send = partial(send_statement, session, binding)
             try:
-                outcome = await rehearse(session, table, _columns(table, kept), loaded, send, limits(reading.timeout))
+                outcome = await rehearse(
+                    session, table, _columns(table, kept), loaded, send, limits(reading.timeout), statement=statement
+                )
             except SchemaChangedError:
                 raise  # its savepoint is undone
             except SluiceError:

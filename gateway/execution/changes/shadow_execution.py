@@ -153,20 +153,27 @@ async def rehearse(  # noqa: PLR0917
     limits: Sequence[Statement] = (),
     *,
     noting: bool = False,
+    statement: Statement | None = None,
 ) -> Outcome:
     """Execute the statement that `send` sends to the backend. An error leaves the savepoints open.
 
-    `noting`: record which row replaced which, whatever happens to keys. `limits`: of `begin`.
+    `noting`: record which row replaced which, whatever happens to keys. `limits`: of `begin`. `statement` is the same
+    statement where its answer has no rows; it takes no round trip of its own then.
     """
     mark = await begin(session, table, columns, loaded, limits, noting=noting)
     answers: list[bytes] = []
-    await send()
-    tag = await relay_rows(session, answers)
+    tag, together = "", [] if statement is None or noting else [statement]
+    if not together:
+        await send()
+        tag = await relay_rows(session, answers)
     there = f"xmin::pg_catalog.text OPERATOR(pg_catalog.=) '{mark}'"
     conditions = (made(mark), there, f"{there} AND {LOCKED}")
     reads = [shadow_rows(table, each, placed=noting and not place) for place, each in enumerate(conditions)]
     if not noting:
-        results = await session.backend.run(*reads, *TRIAL.undo)
+        results = await session.backend.run(*together, *reads, *TRIAL.undo)
+        if together:
+            first, *results = results
+            answers, tag = [notice.encode() for notice in first.notices], first.tag
         fresh, kept, locked = (rows_of(table, result.bodies) for result in results[: len(conditions)])
         session.gateway.store.undone_rows.left(table.oid, fresh.num_rows)
         return Outcome(answers, tag, fresh, kept, locked)

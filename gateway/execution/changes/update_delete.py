@@ -25,6 +25,7 @@ from gateway.execution.reading.failing_row import telling_row
 from gateway.execution.reading.handed_tables import with_temporary_tables
 from gateway.execution.reading.plan_context import Reading, planned, read, runnable
 from gateway.execution.reading.select import RowSender
+from gateway.execution.shadow.function_guard import without_rows
 from gateway.session.cancel_listener import attending
 from gateway.session.offload import offloaded
 from gateway.session.visibility import left_by_parts, rules
@@ -61,7 +62,7 @@ class _ChangePortal(StatementPortal):
                 sources: pa.Table | None = None
                 noted: pa.Table | None = None
                 query = self.routed.query
-                changed = await placed_change(session, query, version, reading, self.binding)
+                changed = await placed_change(session, query, version, reading, self.binding, without_rows(self))
                 if changed is None:
                     try:
                         handed = await with_temporary_tables(session, query, reading)

@@ -44,7 +44,7 @@ from gateway.execution.constraints.expression_keys import check_computable
 from gateway.execution.locks.row_locks import changed_meanwhile
 from gateway.execution.reading.plan_context import read
 from gateway.execution.reading.postgres_query import SMALL_ROWS, Computing, is_small
-from gateway.execution.shadow.function_guard import guarding, guarding_functions, send_statement
+from gateway.execution.shadow.function_guard import guarding, guarding_functions, send_statement, without_rows
 from gateway.execution.shadow.loaded_rows import Loaded, load_all, nothing_loaded
 from gateway.execution.shadow.shadow import copy_rows, qualified, shadow_rows
 from gateway.session.visibility import functions_of_rules, left_by_parts, rules, used
@@ -163,7 +163,8 @@ class UpsertPortal(StatementPortal):
             await self._send(columns)
 
         try:
-            return await rehearse(session, table, columns, loaded, send, noting=noting)
+            statement = self._without_rows(columns)
+            return await rehearse(session, table, columns, loaded, send, noting=noting, statement=statement)
         except SluiceError as error:
             if error.sqlstate not in _CONDITIONAL or session.backend.status != b"E":
                 raise
@@ -205,9 +206,20 @@ class UpsertPortal(StatementPortal):
     async def _send(self, columns: Sequence[Column]) -> None:
         if self._known is None:
             await send_statement(self.session, self.binding)
-            return
-        sql = f"{self._source(columns)}{self.analysis.taken_apart(upsert).conflict}"
-        await send_own(self.session, sql, self.binding, self.analysis.parameter_types)
+        else:
+            await send_own(self.session, self._with_known(columns), self.binding, self.analysis.parameter_types)
+
+    def _without_rows(self, columns: Sequence[Column]) -> Statement | None:
+        """What `_send` sends, if its answer has no rows."""
+        own = without_rows(self)
+        if own is None or self._known is None:
+            return own
+        types = self.analysis.parameter_types
+        return replace(own, sql=self._with_known(columns), parameter_types=types, prepared=None)
+
+    def _with_known(self, columns: Sequence[Column]) -> str:
+        """The statement over the rows that the first trial has proposed."""
+        return f"{self._source(columns)}{self.analysis.taken_apart(upsert).conflict}"
 
     def _source(self, columns: Sequence[Column]) -> str:  # noqa: ARG002
         parts = self.analysis.taken_apart(upsert)
@@ -290,6 +302,9 @@ class UpsertQueryPortal(UpsertPortal):
     async def _forget(self) -> None:
         if self._refusal is None:
             await self.session.backend.run(Statement(f"DROP TABLE pg_temp.{PROPOSED}"))
+
+    def _without_rows(self, columns: Sequence[Column]) -> Statement | None:
+        """None: a table of proposed rows is made and read."""
 
     async def _send(self, columns: Sequence[Column]) -> None:
         if self._refusal is not None:

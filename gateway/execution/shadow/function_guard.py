@@ -20,10 +20,10 @@ from gateway.backend.savepoints import GUARDED
 from gateway.client.encoding import read
 from gateway.session.constraint_modes import KEEP_OWN
 from gateway.session.response_spool import ResponseSpool
-from gateway.statement.portal import Binding
+from gateway.statement.portal import Binding, StatementPortal
 from gateway.transaction.isolation_level import TELL_DEFAULT
 from gateway.transaction.transaction import BEGIN
-from gateway.wire.framing import Frame
+from gateway.wire.framing import LARGE_BYTES, Frame
 from gateway.wire.messages import backend as answers
 from gateway.wire.messages import frontend
 from gateway.wire.messages.backend import CommandComplete
@@ -176,6 +176,20 @@ async def send_statement(session: SessionContext, binding: Binding) -> None:
             await send_query(session, query.query)
         else:
             backend.send(await encoding.encoded(query))
+
+
+def without_rows(portal: StatementPortal) -> Statement | None:
+    """The client's own statement, for a round trip with the gateway's own statements; None if its answer has rows, or
+    it takes long to read.
+    """
+    binding = portal.binding
+    raw, formats = binding.raw_query, binding.parameter_formats
+    if portal.columns is not None or len(raw or b"") > LARGE_BYTES:
+        return None
+    if raw is None:
+        sql = portal.analysis.sql
+        return Statement(sql, binding.parameters, (), formats, of_client=True, prepared=binding.statement)
+    return Statement(frontend.Query.decode(raw[_HEAD_BYTES:]).query, of_client=True)
 
 
 async def send_query(session: SessionContext, sql: str) -> None:

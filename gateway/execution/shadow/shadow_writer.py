@@ -12,6 +12,8 @@ from gateway.execution.shadow.shadow import shadow_rows, to_lake_form
 from storage.spark.async_parquet_writer import WriterAside
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gateway.backend.connection import Result
     from gateway.backend.own_statement import Statement
     from gateway.session.session_context import SessionContext
@@ -29,14 +31,18 @@ class ShadowWriter(WriterAside):
         self._session = session
         self._table = table
 
-    async def take(self, *after: Statement, condition: str = "true", shadow: int | None = None) -> list[Result]:
+    async def take(
+        self, *after: Statement, condition: str = "true", shadow: int | None = None, before: Sequence[Statement] = ()
+    ) -> list[Result]:
         """Write the rows of the shadow (or of another table's, by its OID) that satisfy the gateway's condition.
 
-        `after` runs once they are read, in the same round trip; its answers are returned.
+        `before` makes them, and `after` runs once they are read, in the same round trip; their answers are returned.
         """
         table = self._table if shadow is None else replace(self._table, oid=shadow)
         take = partial(self._write_bodies, table.oid)
-        rest, *results = await self._session.backend.run(replace(shadow_rows(table, condition), take=take), *after)
+        reading = replace(shadow_rows(table, condition), take=take)
+        results = await self._session.backend.run(*before, reading, *after)
+        rest = results.pop(len(before))
         await take(rest.bodies)
         return results
 
