@@ -22,7 +22,8 @@ from storage.parquet.files import LakeFiles, file_error
 from storage.parquet.small_files import can_keep, small_files
 from storage.parquet.statistics import column_statistics
 
-ROW_GROUP_ROWS: Final = 250_000
+# To find one row by its key, a row group of each column is decoded. DuckDB's groups have this many rows too.
+ROW_GROUP_ROWS: Final = 122_880
 ROW_GROUP_BYTES: Final = 32 * 2**20
 FILE_BYTES: Final = 192 * 2**20
 
@@ -64,7 +65,9 @@ class ParquetWriter:
         self._pending.append(rows)
         self._pending_rows += rows.num_rows
         self._pending_bytes += rows.nbytes
-        if self._pending_rows >= ROW_GROUP_ROWS or self._pending_bytes >= ROW_GROUP_BYTES:
+        while self._pending_rows >= ROW_GROUP_ROWS:
+            self._write_row_group(ROW_GROUP_ROWS)
+        if self._pending_bytes >= ROW_GROUP_BYTES:
             self._write_row_group()
 
     def finish(self) -> tuple[DataFile, ...]:
@@ -102,12 +105,14 @@ class ParquetWriter:
                 )
         return pa.Table.from_arrays(columns, schema=self._schema)
 
-    def _write_row_group(self) -> None:
+    def _write_row_group(self, rows_max: int | None = None) -> None:
+        """Write the pending rows, or the first of them; the others stay."""
         if not self._pending:
             return
-        rows = pa.concat_tables(self._pending)
-        self._pending.clear()
-        self._pending_rows = self._pending_bytes = 0
+        pending = pa.concat_tables(self._pending)
+        rows, left = pending.slice(0, rows_max), pending.slice(rows_max or pending.num_rows)
+        self._pending = [left] if left.num_rows else []
+        self._pending_rows, self._pending_bytes = left.num_rows, left.nbytes
         if self._open is None:
             name = layout.new_data_file()
             self._files.create_folder(self._table.path)

@@ -30,7 +30,7 @@ from catalog.model import Column, DataFile, DeleteFile, Table, TableVersion
 from storage.parquet import layout
 from storage.parquet.arrow_types import has_list, leaf_types, spark_field
 from storage.parquet.files import LakeFiles
-from storage.parquet.parquet_writer import FILE_BYTES, ROW_GROUP_BYTES, ParquetWriter
+from storage.parquet.parquet_writer import FILE_BYTES, ROW_GROUP_BYTES, ROW_GROUP_ROWS, ParquetWriter
 from storage.parquet.positions import DeletedPositions
 from storage.parquet.statistics import column_statistics
 from storage.plan import RunnableDelete, RunnableInsert, RunnableQuery, RunnableUpdate
@@ -211,6 +211,7 @@ def _insert_by_spark(work: Work, data_path: str, table: Table, frame: JavaObject
             .coalesce(tasks)
             .write()
             .option("parquet.block.size", str(ROW_GROUP_BYTES))
+            .option("parquet.block.row.count.limit", str(ROW_GROUP_ROWS))
             .option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
             .parquet(layout.join(data_path, folder))
         )

@@ -62,7 +62,19 @@ def test_rows_are_shared_out_among_row_groups_and_files(tmp_path: Path) -> None:
     assert [each.metadata.num_rows for each in read] == [file.record_count for file in files]
     assert [each.metadata.row_group(0).num_rows for each in read] == [ROW_GROUP_ROWS] * len(files)
     assert pa.concat_tables([each.read() for each in read]).column("a").to_pylist() == list(range(1_000_000))
-    assert [file.statistics[1].minimum for file in files] == ["0", "500000"]
+    assert [file.statistics[1].minimum for file in files] == ["0", "368640", "737280"]
+
+
+def test_many_rows_at_once_become_several_row_groups(tmp_path: Path) -> None:
+    of = table(a=datatypes.INT8)
+    writer = ParquetWriter(str(tmp_path), of)
+    writer.write(pa.table({"a": pa.array(range(2 * ROW_GROUP_ROWS + 7), pa.int64())}))
+    writer.write(pa.table({"a": pa.array(range(5), pa.int64())}))
+    (file,) = writer.finish()
+    metadata = pq.ParquetFile(tmp_path / of.path / file.path).metadata
+    groups = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
+    assert groups == [ROW_GROUP_ROWS, ROW_GROUP_ROWS, 12]
+    assert file.record_count == sum(groups)
 
 
 def test_the_catalog_is_told_the_size_of_file_and_footer(tmp_path: Path) -> None:

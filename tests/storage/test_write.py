@@ -17,6 +17,7 @@ import pytest
 from catalog import datatypes
 from catalog.errors import SluiceError
 from catalog.model import Table, TableVersion
+from storage.parquet.parquet_writer import ROW_GROUP_ROWS
 from storage.plan import RunnableDelete, RunnableInsert, RunnableUpdate
 from storage.spark.engine import SparkEngine
 from storage.spark.raise_error import raise_error_text
@@ -70,6 +71,8 @@ async def test_a_large_insert_is_written_by_sparks_tasks(
     assert parquet_files(lake_path, of) == sorted(file.path for file in result.data_files)
     footer = pq.ParquetFile(lake_path / of.path / result.data_files[0].path)
     assert footer.metadata.created_by.startswith("parquet-mr")
+    groups = [footer.metadata.row_group(number).num_rows for number in range(footer.metadata.num_row_groups)]
+    assert groups == [ROW_GROUP_ROWS, 150_000 - ROW_GROUP_ROWS]
     first = result.data_files[0].statistics
     assert (first[1].minimum, first[1].maximum, first[1].null_count) == ("0", "149999", 0)
     assert (first[2].contains_nan, result.data_files[1].statistics[2].contains_nan) == (True, False)
