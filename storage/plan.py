@@ -165,7 +165,8 @@ class RunnableStored:
     """Columns of a table at one snapshot as its files store them: `limit` rows (None: all) after `offset` others.
 
     The rows are those of the `parts`, in their order, that meet all `conditions`. `rows`, if given, are read in place
-    of the parts: rows of the table in lake form, with the columns that are read at least.
+    of the parts: rows of the table in lake form, with the columns that are read at least. With `counts`, the result is
+    one row in place of them: their number, so many times.
     """
 
     table: Table
@@ -175,6 +176,7 @@ class RunnableStored:
     offset: int = 0
     limit: int | None = None
     rows: pa.Table | None = None
+    counts: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,6 +68,12 @@ def stored_plan(scan: Scan, reads: Reads, *, by_key: bool) -> Plan:
     return _top("Gateway", Route.SELECT) | {"Plans": [shown | estimates.of_scan(Scanned(reads.table, reads.rows))]}
 
 
+def counted_plan(table: Table, rows: int) -> Plan:
+    """Return the gateway's part where the catalog tells how many rows there are."""
+    shown = _scan("Catalog Scan", table) | estimates.of_scan(Scanned(table, rows))
+    return _top("Gateway", Route.SELECT) | {"Plans": [shown]}
+
+
 def discreet(query: SparkQuery) -> SparkQuery:
     """Return the query as shown: if policies hide rows, the effect of conditions would reveal them."""
     scans = (replace(scan, predicate=(), keys=(), implied=()) if scan.restricted else scan for scan in query.scans)

@@ -1,4 +1,4 @@
-"""`stored_scan`: a query that only reads columns of one table, as its files store them.
+"""`stored_scan`: a query that only reads columns of one table, as its files store them, or counts its rows.
 
 It may read the table through views and subqueries that do no more, have conditions that Arrow decides
 (`planner.plans.row_conditions`), and LIMIT and OFFSET with constants. All else, such as an order or a computed column,
@@ -7,7 +7,7 @@ makes another query of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ from planner.spark.plan import Context
 from planner.translate.query import CMD_SELECT
 from planner.translate.scope import RTE_RELATION, RTE_SUBQUERY, Scope, Statement
 from planner.translate.sort_limit import LIMIT_WITH_TIES
-from planner.tree.nodes import Node
+from planner.tree.nodes import Const, Node
 from storage.plan import Comparison, Condition
 
 # What a level must not have.
@@ -28,6 +28,11 @@ _MORE_THAN_COLUMNS: Final = (
     "hasTargetSRFs", "sortClause", "rowMarks", "cteList",
 )  # fmt: skip
 _LIMITS: Final = ("limitCount", "limitOffset")
+# Of an aggregate.
+_OF_SOME_ROWS: Final = ("aggfilter", "aggdistinct", "aggorder")
+# OIDs of pg_proc.dat: count(*), and count("any").
+COUNT_OF_ROWS: Final = 2803
+COUNT_OF_VALUES: Final = 2147
 # What an entry of FROM must not have.
 _MORE_THAN_ROWS: Final = ("tablesample", "securityQuals", "lateral")
 
@@ -35,7 +40,10 @@ _MORE_THAN_ROWS: Final = ("tablesample", "securityQuals", "lateral")
 @dataclass(frozen=True, slots=True)
 class StoredScan:
     """Columns of a table, in the order of the result: of the rows that meet all `conditions`, `limit` (None: all)
-    after `offset` others. The `predicate` are those conditions by which files can be left out."""
+    after `offset` others. The `predicate` are those conditions by which files can be left out.
+
+    With `counts`, the result is one row in place of those: their number, so many times.
+    """
 
     table_oid: int
     columns: tuple[Column, ...]
@@ -43,13 +51,16 @@ class StoredScan:
     predicate: tuple[Comparison, ...] = ()
     offset: int = 0
     limit: int | None = None
+    counts: int = 0
 
 
 def stored_scan(query: Node, context: Context) -> StoredScan | None:
-    """Return what a query reads, if it only reads columns."""
-    limits = _limits(query)
-    levels = None if limits is None else _levels(query)
-    if limits is None or levels is None:
+    """Return what a query reads, if it only reads columns or counts rows."""
+    limits, counts = _limits(query), _counts(query)
+    if limits is None or (counts and limits != (0, None)):
+        return None
+    levels = _levels(query, counts)
+    if levels is None:
         return None
     table = context.tables.get(levels[-1][1].relid)
     if table is None:
@@ -61,22 +72,38 @@ def stored_scan(query: Node, context: Context) -> StoredScan | None:
     for level, entry in reversed(levels):
         # What EXPLAIN counts must not tell of rows that a view with security_barrier hides.
         barred = barred or bool(entry.fields.get("security_barrier"))
-        shown, met = _shown(level, columns), _met(level, columns, context)
+        shown = [] if counts and level is query else _shown(level, columns)
+        met = _met(level, columns, context)
         if shown is None or met is None:
             return None
         conditions += met
         compared = [each for each in met if isinstance(each, Comparison)]
         predicate += [each for each in compared if not barred and _is_bounded(table, each)]
         columns = dict(enumerate(shown, 1))
-    return StoredScan(table.oid, tuple(columns.values()), tuple(conditions), tuple(predicate), *limits)
+    return StoredScan(table.oid, tuple(columns.values()), tuple(conditions), tuple(predicate), *limits, counts)
 
 
-def _levels(query: Node) -> list[tuple[Node, Node]] | None:
+def _counts(query: Any) -> int:
+    """Return how many columns a query has if each of them counts all rows; 0 if there is any other."""
+    targets = tuple(query.targetList or ()) if isinstance(query, Node) and query.type == "QUERY" else ()
+    return len(targets) if all(not target.resjunk and _counts_rows(target.expr) for target in targets) else 0
+
+
+def _counts_rows(value: Node) -> bool:
+    if value.type != "AGGREF" or value.agglevelsup or any(value.fields.get(name) for name in _OF_SOME_ROWS):
+        return False
+    if value.aggfnoid != COUNT_OF_VALUES:
+        return bool(value.aggfnoid == COUNT_OF_ROWS)
+    [counted] = value.args
+    return type(counted.expr) is Const and not counted.expr.constisnull
+
+
+def _levels(query: Node, counts: int) -> list[tuple[Node, Node]] | None:
     """Return the levels of a query, the outermost first, each with its only entry, the last one with a table."""
     levels: list[tuple[Node, Node]] = []
     level: Any = query
     while True:
-        entry = _source(level)
+        entry = _source(level, ("hasAggs",) if counts and not levels else ())
         if entry is None or (levels and any(level.fields.get(name) is not None for name in _LIMITS)):
             return None
         levels.append((level, entry))
@@ -98,11 +125,11 @@ def _limits(query: Node) -> tuple[int, int | None] | None:
     return None if query.fields.get("limitOption") == LIMIT_WITH_TIES else (offset or 0, limit)
 
 
-def _source(level: Any) -> Node | None:
+def _source(level: Any, may_have: Collection[str]) -> Node | None:
     """Return the only entry that a level reads; None if it is not that simple."""
     if not isinstance(level, Node) or level.type != "QUERY" or level.commandType != CMD_SELECT:
         return None
-    if any(level.fields.get(name) for name in _MORE_THAN_COLUMNS):
+    if any(level.fields.get(name) and name not in may_have for name in _MORE_THAN_COLUMNS):
         return None
     sources = list(level.jointree.fromlist or ())
     if len(sources) != 1 or sources[0].type != "RANGETBLREF":

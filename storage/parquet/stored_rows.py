@@ -1,4 +1,4 @@
-"""The rows of a table as its files store them, for a query that only reads columns: from Parquet, without Spark.
+"""The rows of a table as its files store them, for a query that only reads columns or counts rows: without Spark.
 
 Rows come file by file in their order of insertion, in batches of bounded memory. Blocking: iterate in a thread.
 """
@@ -36,14 +36,27 @@ class StoredRows:
         self._read = read_columns(stored.table, stored.columns, stored.conditions)
         self._filter = RowFilter(self._read, stored.conditions)
         self._places = [self._read.index(column) for column in stored.columns]
-        self.schema = pa.schema(
-            [pa.field(str(place), arrow_type(column.form)) for place, column in enumerate(stored.columns)]
-        )
+        types = [pa.int64()] * stored.counts or [arrow_type(column.form) for column in stored.columns]
+        self.schema = pa.schema([pa.field(str(place), kind) for place, kind in enumerate(types)])
         for column in self._read:
             if column.initial_default is not None:
                 initial_default(column)  # a refusal comes before the first row
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self._counted() if self._stored.counts else self._rows()
+
+    def _counted(self) -> Iterator[pa.RecordBatch]:
+        """Yield the number of rows; without conditions the catalog knows it, and no file is read."""
+        count = 0
+        if self._stored.rows is None and not self._stored.conditions:
+            count = sum(part.file.live_count for part in self._stored.parts)
+        else:
+            for batch in self._of_parts() if self._stored.rows is None else self._given(self._stored.rows):
+                count += self._filter.of(batch).num_rows
+                yield pa.RecordBatch.from_pylist([], self.schema)
+        yield pa.RecordBatch.from_arrays([pa.array([count], pa.int64())] * self._stored.counts, schema=self.schema)
+
+    def _rows(self) -> Iterator[pa.RecordBatch]:
         left = self._stored.limit
         if left is not None and left <= 0:
             return

@@ -1,4 +1,4 @@
-"""Queries that only read columns of a table, most of them with conditions on its columns."""
+"""Queries that only read columns of a table, or count its rows, most of them with conditions on its columns."""
 
 from __future__ import annotations
 
@@ -31,6 +31,14 @@ class _Scans:
         if self._chance.random() < 0.25:
             targets = tuple(Target(self._ref(column), column.name) for column in columns)
             source = Derived(Select(targets, source, self._where(columns)), "a")
+        if self._chance.random() < 0.15:
+            counts = [
+                Apply("int8", self._chance.choice(("count(*)", "count(1)")), ())
+                for _ in range(self._chance.choice((1, 1, 2)))
+            ]
+            return Select(
+                tuple(Target(each, f"c{n}") for n, each in enumerate(counts, 1)), source, self._where(columns)
+            )
         values = [self._ref(self._chance.choice(columns)) for _ in range(self._chance.choice((1, 2, 4)))]
         return Select(tuple(Target(value, f"c{n}") for n, value in enumerate(values, 1)), source, self._where(columns))
 

@@ -11,7 +11,7 @@ from typing import Final, Self
 
 from tests.answers.asking import Asker, Counts
 
-BATCH: Final = {"queries": 300, "changes": 100, "partitions": 5}
+BATCH: Final = {"queries": 300, "scans": 300, "changes": 100, "partitions": 5}
 Ask = Callable[[int, int], None]  # the first number, and how many
 
 

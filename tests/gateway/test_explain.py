@@ -223,6 +223,13 @@ def test_it_says_who_computes(gateway: Server) -> None:
         assert "File Filter: n > 1" in chosen
         none = _plan(gateway, "EXPLAIN SELECT n FROM explained_here WHERE n > 2", engine="auto")
         assert "Files: 0 scanned, 1 skipped" in none
+        counted = _plan(gateway, "EXPLAIN SELECT count(*) FROM explained_here", engine="auto")
+        assert "Gateway Select" in counted
+        assert "Catalog Scan on public.explained_here" in counted
+        assert "Files" not in counted
+        assert "Files: 1 scanned" in _plan(
+            gateway, "EXPLAIN SELECT count(*) FROM explained_here WHERE n = 1", engine="auto"
+        )
         computed = _plan(gateway, "EXPLAIN ANALYZE SELECT e FROM explained_here e")
         assert "PostgreSQL Select" in computed
         assert "Lake Rows on public.explained_here" in computed

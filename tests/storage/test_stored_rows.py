@@ -104,6 +104,28 @@ def test_positions_and_given_rows(many: tuple[Path, TableVersion]) -> None:
     assert pa.Table.from_batches(StoredRows(str(lake_path), handed)).column(0).to_pylist() == [7]
 
 
+def test_counts(many: tuple[Path, TableVersion]) -> None:
+    lake_path, version = many
+    counted = replace(_every(version, version.table.columns[0]), columns=(), counts=2)
+
+    def counts(stored: RunnableStored) -> list[list[int]]:
+        batches = list(StoredRows(str(lake_path), stored))
+        assert all(not batch.num_rows for batch in batches[:-1])
+        return [column.to_pylist() for column in batches[-1].columns]
+
+    assert counts(counted) == [[_MANY - 4 + 2]] * 2
+    chosen = Comparison(2, "=", ("text 3",)), Comparison(1, ">", (70_000,))
+    expected = len([n for n in range(70_001, _MANY - 1) if n % 7 == 3 and n % 5])
+    assert counts(replace(counted, conditions=chosen)) == [[expected]] * 2
+    assert counts(replace(counted, parts=())) == [[0]] * 2
+    given = rows(version.table, (5, "a", None), (6, None, None), (7, "b", None))
+    handed = replace(counted, parts=(), rows=given, conditions=(Comparison(2, "is not null"),), counts=1)
+    assert counts(handed) == [[2]]
+    # Without conditions no file is read.
+    files = replace(version.files[0], path="gone.parquet"), *version.files[1:]
+    assert counts(replace(counted, parts=tuple(map(StoredPart, files)))) == [[_MANY - 4 + 2]] * 2
+
+
 def test_columns_that_files_lack(many: tuple[Path, TableVersion]) -> None:
     lake_path, version = many
     added = (

@@ -41,6 +41,7 @@ from planner.plans.explain import (
     Reads,
     as_lines,
     as_values,
+    counted_plan,
     discreet,
     postgres_plan,
     spark_plan,
@@ -213,7 +214,9 @@ class ExplainPortal(StatementPortal):
         return plan | {"Placed By": where.placement.why}
 
     async def _stored(self, read: StoredRead, reading: Reading) -> Plan:
-        """The plan of a query that only reads columns."""
+        """The plan of a query that only reads columns, or counts rows."""
+        if read.reads_no_file:
+            return counted_plan(read.version.table, read.row_count)
         if read.runnable.rows is not None:
             reads = Reads(read.version.table, 0, 0, rows=read.row_count)
         else:

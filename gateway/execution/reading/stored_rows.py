@@ -1,8 +1,9 @@
-"""The rows of a query that only reads columns: from the table's files, without PostgreSQL or Spark."""
+"""The rows of a query that only reads columns, or their number: from the table's files, without PostgreSQL or Spark."""
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -40,6 +41,11 @@ class StoredRead:
     scan: Scan
 
     @property
+    def reads_no_file(self) -> bool:
+        """Whether the catalog tells the result: how many rows the table has."""
+        return bool(self.runnable.counts) and not self.runnable.conditions
+
+    @property
     def row_count(self) -> int:
         """The rows that are looked at."""
         rows = self.runnable.rows
@@ -71,6 +77,7 @@ async def to_read(
         stored.offset,
         stored.limit,
         None if by_key is None else by_key.rows,
+        stored.counts,
     )
     read = StoredRead(version, runnable, scan)
     return None if stored.conditions and read.row_count > _SEARCHED_ROWS_MAX else read
@@ -95,15 +102,15 @@ def _parts(version: TableVersion, found: LookUp) -> list[StoredPart]:
 
 
 class _Ready:
-    """A `RowStream` of batches that are in memory."""
+    """A `RowStream` of batches that are in memory; each is given once."""
 
     def __init__(self, rows: StoredRows) -> None:
         self.schema = rows.schema
-        self._batches = list(rows)
+        self._batches = deque(rows)
 
     async def __aiter__(self) -> AsyncIterator[pa.RecordBatch]:
-        for batch in self._batches:
-            yield batch
+        while self._batches:
+            yield self._batches.popleft()
 
     async def close(self) -> None:
         self._batches.clear()
@@ -115,6 +122,6 @@ async def stored_rows(
     """Start reading; `tag` is the engine's name for the query."""
     limit_time(reading.timeout)
     given = read.runnable.rows
-    if given is not None and given.nbytes <= _BYTES_AT_ONCE:
+    if read.reads_no_file or (given is not None and given.nbytes <= _BYTES_AT_ONCE):
         return _Ready(StoredRows(session.gateway.data_path, read.runnable))
     return await session.gateway.engine.stored(read.runnable, tag)
