@@ -308,15 +308,15 @@ def test_few_rows_are_placed_with_postgresql(numbers: Server) -> None:
     with psycopg.connect(numbers.url, autocommit=True) as connection:
         connection.execute("SET sluice.engine = 'auto'")
         connection.execute("SET sluice.small_rows = 5000")
-        plan = connection.execute("EXPLAIN (COSTS OFF) SELECT count(*) FROM computed_numbers WHERE n < 10").fetchall()
+        plan = connection.execute("EXPLAIN (COSTS OFF) SELECT count(n) FROM computed_numbers WHERE n < 10").fetchall()
         assert plan[:2] == [("PostgreSQL Select",), ("  Placed By: few rows",)]
-        assert connection.execute("SELECT count(*) FROM computed_numbers WHERE n < 10").fetchone() == (9,)
+        assert connection.execute("SELECT count(n) FROM computed_numbers WHERE n < 10").fetchone() == (9,)
         connection.execute("SET sluice.small_rows = 10")
-        [first, *_] = connection.execute("EXPLAIN (COSTS OFF) SELECT count(*) FROM computed_numbers").fetchall()
+        [first, *_] = connection.execute("EXPLAIN (COSTS OFF) SELECT count(n) FROM computed_numbers").fetchall()
         assert first == ("Spark Select",)
         connection.execute("SET sluice.engine = 'neither'")
         with pytest.raises(psycopg.errors.InvalidParameterValue):
-            connection.execute("SELECT count(*) FROM computed_numbers")
+            connection.execute("SELECT count(n) FROM computed_numbers")
 
 
 def test_what_takes_postgresql_long_is_left_to_spark(numbers: Server) -> None:
