@@ -1,4 +1,4 @@
-"""Tells the client's isolation level to its backend, which itself runs at READ COMMITTED
+"""The isolation levels, and telling the client's to its backend, which itself runs at READ COMMITTED
 (gateway.transaction.transaction).
 
 The backend answers queries of `transaction_isolation` by it (catalog/sql/isolation.sql). Savepoints do not restore it,
@@ -7,6 +7,7 @@ because PostgreSQL lets none set a level; neither does RESET ALL (gateway.statem
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Final
 
 from gateway.backend.own_statement import Statement
@@ -17,6 +18,21 @@ _SETTING: Final = "sluice.isolation_setting"
 NAMES: Final = (_LEVEL, _SETTING)
 # In a gateway's block for one statement outside of the client's: the level is the default.
 TELL_DEFAULT: Final = Statement(f"SET LOCAL {_SETTING} = 'default_transaction_isolation'")
+
+
+class Isolation(StrEnum):
+    """The distinct levels; READ UNCOMMITTED is READ COMMITTED, as in PostgreSQL."""
+
+    READ_COMMITTED = "read committed"
+    REPEATABLE_READ = "repeatable read"
+    SERIALIZABLE = "serializable"
+
+
+def isolation_of(level: bytes | None) -> Isolation:
+    """The level that PostgreSQL names."""
+    assert level is not None
+    text = level.decode()
+    return Isolation.READ_COMMITTED if text == "read uncommitted" else Isolation(text)
 
 
 def tell_level(level: str | None) -> tuple[Statement, Statement]:

@@ -16,7 +16,6 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any, Final
 
 from catalog.errors import SluiceError, SqlState, unsupported
@@ -31,7 +30,7 @@ from gateway.backend.savepoints import TRIAL
 from gateway.node.gateway_context import GatewayContext
 from gateway.node.unresolved_commit import remove_unresolved
 from gateway.transaction.enlistment import Enlistment
-from gateway.transaction.isolation_level import tell_level
+from gateway.transaction.isolation_level import Isolation, isolation_of, tell_level
 from gateway.transaction.read_only_block import SHOWN, ReadOnlyBlock
 from gateway.transaction.transactional_ddl import DeferredChanges
 from gateway.transaction.validation import Validation
@@ -54,21 +53,6 @@ _WITHOUT_SNAPSHOT: Final = frozenset(
 # says.
 BEGIN: Final = Statement("BEGIN ISOLATION LEVEL READ COMMITTED")
 _READ_COMMITTED: Final = Statement("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
-
-
-class Isolation(StrEnum):
-    """The distinct levels; READ UNCOMMITTED is READ COMMITTED, as in PostgreSQL."""
-
-    READ_COMMITTED = "read committed"
-    REPEATABLE_READ = "repeatable read"
-    SERIALIZABLE = "serializable"
-
-
-def _isolation(level: bytes | None) -> Isolation:
-    """The level that PostgreSQL names."""
-    assert level is not None
-    text = level.decode()
-    return Isolation.READ_COMMITTED if text == "read uncommitted" else Isolation(text)
 
 
 def _takes_snapshot(statement: SourceStatement) -> bool:
@@ -140,7 +124,7 @@ class Transaction:
         if not self.open:
             [_, level] = await self._backend.run(BEGIN, _DEFAULT_LEVEL)
             self.implicit = True
-            self.isolation = _isolation(level.rows[0][0])
+            self.isolation = isolation_of(level.rows[0][0])
             await self._tell_level()
             if self.read_only.is_default:
                 await self.read_only.begun()
@@ -159,7 +143,7 @@ class Transaction:
         else:
             _, past, answer, *answers = await self._backend.run(BEGIN, *questions)
             self.implicit = self.fresh = True
-            self.isolation = _isolation(past.rows[0][1])
+            self.isolation = isolation_of(past.rows[0][1])
             if then and self.isolation is not Isolation.READ_COMMITTED:  # the savepoint's end would undo the level
                 await self._backend.run(*TRIAL.undo)
             await self._tell_level()
@@ -189,7 +173,7 @@ class Transaction:
         if not self.open:
             return
         [level, read_only] = [result.rows[0][0] for result in await self._backend.run(_LEVEL, SHOWN)]
-        isolation = _isolation(level)
+        isolation = isolation_of(level)
         if isolation is not Isolation.READ_COMMITTED:
             self.isolation = isolation
             await self._backend.run(_READ_COMMITTED, *tell_level(isolation))

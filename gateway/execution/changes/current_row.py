@@ -18,7 +18,7 @@ from catalog.errors import SluiceError, SqlState, unsupported
 from gateway.backend.own_statement import Statement
 from gateway.execution.changes.insert import target_oid
 from gateway.execution.locks.row_locks import changed_meanwhile
-from gateway.transaction.transaction import Isolation
+from gateway.transaction.isolation_level import Isolation
 from planner.plans.change_plan import current_of
 from planner.translate.row_marks import unpacked_place
 

@@ -49,7 +49,7 @@ from gateway.execution.shadow.loaded_rows import Loaded, load_all, nothing_loade
 from gateway.execution.shadow.shadow import copy_rows, qualified, shadow_rows
 from gateway.session.visibility import functions_of_rules, left_by_parts, rules, used
 from gateway.statement.portal import StatementPortal
-from gateway.transaction.transaction import Isolation
+from gateway.transaction.isolation_level import Isolation
 from planner.plans.computable import functions_of_users
 from planner.syntax.lexer import quoted
 from planner.syntax.statements import upsert

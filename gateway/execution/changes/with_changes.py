@@ -34,7 +34,8 @@ from gateway.session.visibility import use, versions
 from gateway.statement.portal import Binding, Portal, StatementPortal
 from gateway.statement.routing import route
 from gateway.transaction.enlistment import SchemaChangedError
-from gateway.transaction.transaction import Isolation, Parts
+from gateway.transaction.isolation_level import Isolation
+from gateway.transaction.transaction import Parts
 from gateway.wire.framing import Frame
 from gateway.wire.messages import frontend
 from gateway.wire.messages.backend import CommandComplete, ReadyForQuery

@@ -26,7 +26,7 @@ from gateway.execution.locks.row_locks import ROWS_MAX, changed_meanwhile, file_
 from gateway.execution.reading.error_privileges import discreet
 from gateway.session.pending_constraints import is_pending
 from gateway.session.visibility import Current, current
-from gateway.transaction.transaction import Isolation
+from gateway.transaction.isolation_level import Isolation
 from gateway.transaction.validation import Validation
 from storage.indexes.keys import LiveFile, bounds_of, distinct, find, key_chunks
 

@@ -12,7 +12,7 @@ from gateway.execution.changes.row_changes import Written
 from gateway.execution.changes.shadow_execution import Outcome, chosen_positions, gone, paired, strength_of
 from gateway.execution.locks.row_locks import Strength, check_may_look_again, hold_rows
 from gateway.execution.shadow.loaded_rows import Loaded, load_all, nothing_loaded
-from gateway.transaction.transaction import Isolation
+from gateway.transaction.isolation_level import Isolation
 from storage.spark.write import WriteResult, replace_rows
 
 if TYPE_CHECKING:

@@ -23,7 +23,8 @@ from catalog.model import DataFile, Table, TableVersion
 from gateway.backend import catalog_calls
 from gateway.backend.own_statement import Statement
 from gateway.session.newest_versions import NewestVersions, newest_of
-from gateway.transaction.transaction import Isolation, Transaction
+from gateway.transaction.isolation_level import Isolation
+from gateway.transaction.transaction import Transaction
 from gateway.values.binary import bigint_array, binary_array
 
 if TYPE_CHECKING:
