@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from catalog.errors import SluiceError, SqlState
+from gateway.backend.analysis import NOTHING
 from gateway.backend.bind_parameters import bind_in_utf8, canonical_parameters
 from gateway.backend.connection import Backend, BackendLostError, Item
 from gateway.backend.own_names import OWN, refuse_own_savepoint
@@ -141,7 +142,7 @@ class ExtendedQuery(SessionContext):
             await self._enter_bind(message, prepared)
         is_sure = not (message.statement and self.is_named_since(known.naming))
         looked = prepared is not None or (not is_sure and self.backend.status != b"E")
-        following = checked_after(message, self.encoding)
+        following = NOTHING if prepared is None or prepared.relayed else checked_after(message, self.encoding)
         if looked:
             if not await self._settle():
                 return
