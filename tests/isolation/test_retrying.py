@@ -20,6 +20,8 @@ _CHANGES = (
     "ALTER TABLE busy RENAME COLUMN extra TO more",
     "ALTER TABLE busy DROP COLUMN more",
 )
+# Far above the numbers of rows that are inserted one by one.
+_COPIED = 100_000
 
 
 @contextmanager
@@ -57,15 +59,17 @@ def test_single_statements_never_meet_a_change(gateway: Server, schema: str, *, 
     ) as connection:
         connection.execute("CREATE TABLE busy (n integer)")
         with changing_schema(gateway, schema) as changes:
-            for n in range(12):
+            for n in range(1000):
                 connection.execute("INSERT INTO busy (n) VALUES (%s)", [n])
                 assert connection.execute("SELECT count(*) FROM busy WHERE n <= %s", [n]).fetchone() == (n + 1,)
                 if n % 4 == 0:
                     connection.execute("UPDATE busy SET n = n WHERE n = %s", [n])
-                    connection.execute("INSERT INTO busy (n) SELECT n + 100 FROM busy WHERE n = %s", [n])
-                    connection.execute("DELETE FROM busy WHERE n >= %s", [100])
+                    connection.execute("INSERT INTO busy (n) SELECT n + %s FROM busy WHERE n = %s", [_COPIED, n])
+                    connection.execute("DELETE FROM busy WHERE n >= %s", [_COPIED])
+                if n >= 11 and changes() > len(_CHANGES):
+                    break
             assert changes() > len(_CHANGES)
-        assert connection.execute("SELECT * FROM busy ORDER BY n").fetchall() == [(n,) for n in range(12)]
+        assert connection.execute("SELECT * FROM busy ORDER BY n").fetchall() == [(each,) for each in range(n + 1)]
 
 
 def test_transactions_commit_as_a_whole_or_fail_with_40001(gateway: Server, schema: str) -> None:
