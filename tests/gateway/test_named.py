@@ -40,15 +40,10 @@ def _do(sql: str, *parameters: bytes, formats: tuple[int, ...] = ()) -> list[Mes
     return [Parse("", sql), Bind("", "", (), parameters, formats), Describe(b"P", ""), Execute("")]
 
 
-def _executed(statement: str) -> list[Message]:
-    return [Bind("", statement), Execute("")]
-
-
 def _described(sql: str) -> list[Message]:
     return [Parse("", sql), Describe(b"S", ""), Sync()]
 
 
-_FORGETS = "LANGUAGE plpgsql AS $$ BEGIN EXECUTE 'DEALLOCATE s'; END $$"
 _BEGIN = [Query("BEGIN")]
 _ROLLBACK = [Query("ROLLBACK")]
 _DECLARE = [Query(f"DECLARE c SCROLL CURSOR FOR {_QUERY}")]
@@ -326,49 +321,6 @@ _SCRIPTS: dict[str, list[Sequence[Message]]] = {
         [Bind("", "s", (0, 0), (b"1",)), Execute(""), Sync()],
         [Bind("", "s", (), (b"1",), (0, 0)), Execute(""), Sync()],
         [Bind("", "s", (), (b"x",)), Execute(""), Sync()],
-    ],
-    "a name that SQL gives to another statement": [
-        [Parse("s", f"SELECT n, t FROM {_TABLE} WHERE n < $1 ORDER BY n"), Sync()],
-        [Bind("", "s", (), (b"3",)), Describe(b"P", ""), Execute(""), Sync()],
-        [Query("DEALLOCATE s")],
-        [Bind("", "s", (), (b"3",)), Execute(""), Sync()],
-        [Query(f"PREPARE s AS SELECT count(*) FROM {_TABLE}")],
-        [Bind("", "s"), Describe(b"P", ""), Execute(""), Sync()],
-        [Bind("", "s", (), (b"3",)), Execute(""), Sync()],
-        [Query("DEALLOCATE ALL")],
-        [Parse("s", f"SELECT max(n) FROM {_TABLE}"), Bind("", "s"), Execute(""), Sync()],
-        [Bind("", "s"), Execute(""), Bind("", "s"), Execute(""), Sync()],
-        [*_do("DEALLOCATE s"), Sync()],
-        [Bind("", "s"), Execute(""), Sync()],
-        [Parse("s", _QUERY), Parse("d", "DEALLOCATE s"), *_executed("d"), *_executed("s"), Sync()],
-        [Parse("s", f"DELETE FROM {_TABLE} WHERE n = 2"), Bind("", "s"), Execute(""), Sync()],
-        [Query("DISCARD ALL; SELECT 1")],
-        [Bind("", "s"), Execute(""), Sync()],
-        [Parse("s", "SELECT 8"), Bind("", "s"), Execute(""), Sync()],
-        [Bind("", "s"), Execute(""), Sync()],
-    ],
-    "a name that a function gives to another statement": [
-        [Query(f"CREATE FUNCTION pg_temp.forget() RETURNS void {_FORGETS}")],
-        [Parse("s", _QUERY), Bind("", "s"), Execute(""), Sync()],
-        [*_do("SELECT pg_temp.forget()"), Bind("", "s"), Execute(""), Sync()],
-        [Parse("s", f"SELECT min(t) FROM {_TABLE}"), Sync()],
-        [Bind("", "s"), Execute(""), Sync()],
-        [Query("DO $$ BEGIN EXECUTE 'DEALLOCATE s'; EXECUTE 'PREPARE s AS SELECT 5'; END $$")],
-        [Bind("", "s"), Describe(b"P", ""), Execute(""), Sync()],
-    ],
-    "in one pipeline, what fits and what does not": [
-        [Parse("s", f"UPDATE {_TABLE} SET t = $1 WHERE n = $2"), Sync()],
-        [Bind("", "s", (), (b"a", b"1")), Execute(""), Bind("", "s", (), (b"b", b"x")), Execute(""), Sync()],
-        [Bind("", "s", (), (b"c", b"1")), Execute(""), Bind("", "s", (), (b"d",)), Execute(""), Sync()],
-        [Query("BEGIN")],
-        [Bind("", "s", (), (b"e", b"1")), Execute(""), Sync()],
-        [Bind("", "s", (), (b"f", b"99999999999")), Execute(""), Sync()],
-        [Query("ROLLBACK")],
-        [Query(f"SELECT t FROM {_TABLE} WHERE n = 1")],
-        [Sync(), Sync()],
-        [Bind("", "s", (), (b"g", b"1")), Sync()],
-        [Execute(""), Sync()],
-        [Bind("", "s", (), (b"h", b"1")), Sync(), Query("SELECT 1"), Execute(""), Sync()],
     ],
     "what asks that nothing was queried before, where names may have been given by SQL": [
         [Query("DEALLOCATE ALL")],
