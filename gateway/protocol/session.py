@@ -74,7 +74,8 @@ class Session(ExtendedQuery):
         try:
             while True:
                 news = self.backend.reading()
-                await asyncio.wait((message, news), return_when=asyncio.FIRST_COMPLETED)
+                if not self.backend.has_more:  # a notification may have come right behind ReadyForQuery
+                    await asyncio.wait((message, news), return_when=asyncio.FIRST_COMPLETED)
                 while news.done() or self.backend.has_more:
                     item = await self.backend.next()
                     if self._pipeline:
