@@ -12,9 +12,10 @@ if TYPE_CHECKING:
 
 _DELETIONS: Final = """
 SELECT f.end_snapshot IS NULL AS live, d.delete_file_id, d.path, d.delete_count, d.file_size_bytes, d.footer_size,
-       EXISTS (SELECT FROM pg_ducklake.ducklake_data_file n
+       d.positions,
+       EXISTS (SELECT FROM pg_sluice.data_file n
                WHERE n.table_id = f.table_id AND n.begin_snapshot = d.begin_snapshot) AS adds
-FROM pg_ducklake.ducklake_data_file f LEFT JOIN pg_ducklake.ducklake_delete_file d USING (data_file_id)
+FROM pg_sluice.data_file f LEFT JOIN pg_sluice.delete_file d USING (data_file_id)
 WHERE f.table_id = $1 AND f.path = $2 ORDER BY d.begin_snapshot
 """
 
@@ -39,7 +40,12 @@ async def deletions_of(store: Store, table: Table, path: str) -> FileDeletions |
     files = tuple(
         (
             DeleteFile(
-                row["path"], row["delete_count"], row["file_size_bytes"], row["footer_size"], row["delete_file_id"]
+                path=row["path"],
+                delete_count=row["delete_count"],
+                size_bytes=row["file_size_bytes"],
+                footer_size=row["footer_size"],
+                delete_file_id=row["delete_file_id"],
+                positions=None if row["positions"] is None else tuple(row["positions"]),
             ),
             bool(row["adds"]),
         )

@@ -135,10 +135,10 @@ class ColumnStatistics:
 
 @dataclass(frozen=True, slots=True)
 class DeleteFile:
-    """A file of positions deleted from one data file; it replaces the delete file before it.
+    """The positions deleted from one data file; it replaces the delete file before it.
 
     `delete_file_id` is None until it is published; until then `replaces` is the ID of the published one that it
-    includes.
+    includes. `positions` (ascending) are those of a file of hot rows: the catalog has them, and there is no file.
     """
 
     path: str
@@ -147,6 +147,7 @@ class DeleteFile:
     footer_size: int
     delete_file_id: int | None = None
     replaces: int | None = None
+    positions: tuple[int, ...] | None = None
 
     @property
     def published_id(self) -> int | None:
@@ -159,7 +160,8 @@ class DataFile:
     """A Parquet file with rows of one table. Paths are relative to the table's folder.
 
     `statistics` maps column (field) IDs to statistics. `data_file_id` is None until it is published. So is its `place`
-    among the files: rows are read in this order.
+    among the files: rows are read in this order. `hot_rows`, if given, are the rows themselves
+    (storage/parquet/hot_rows.py): the catalog has them, and there is no file at the path.
     """
 
     path: str
@@ -171,6 +173,7 @@ class DataFile:
     row_id_start: int | None = None
     delete_file: DeleteFile | None = None
     place: int | None = None
+    hot_rows: str | None = None
 
     @property
     def live_count(self) -> int:

@@ -50,6 +50,7 @@ class RowChange:
                         "record_count": file.record_count,
                         "size_bytes": file.size_bytes,
                         "footer_size": file.footer_size,
+                        "hot_rows": file.hot_rows,
                         "statistics": {str(key): _fields(value) for key, value in file.statistics.items()},
                     }
                     for file in self.data_files
@@ -63,6 +64,7 @@ class RowChange:
                         "delete_count": deletion.file.delete_count,
                         "size_bytes": deletion.file.size_bytes,
                         "footer_size": deletion.file.footer_size,
+                        "positions": deletion.file.positions,
                     }
                     for deletion in self.deleted
                 ],
@@ -86,6 +88,7 @@ def change_from_json(change: Mapping[str, Any]) -> RowChange:
                 size_bytes=file["size_bytes"],
                 footer_size=file["footer_size"],
                 statistics={int(key): ColumnStatistics(**value) for key, value in file["statistics"].items()},
+                hot_rows=file["hot_rows"],
             )
             for file in change["data_files"]
         ],
@@ -96,14 +99,14 @@ def change_from_json(change: Mapping[str, Any]) -> RowChange:
 
 def deletion_from_json(deletion: Mapping[str, Any]) -> Deletion:
     """Read one of a change's delete files."""
-    file = DeleteFile(
-        path=deletion["path"],
-        delete_count=deletion["delete_count"],
-        size_bytes=deletion["size_bytes"],
-        footer_size=deletion["footer_size"],
-        replaces=deletion["replaces"],
-    )
-    return Deletion(deletion["data_path"], deletion["data_file_id"], file)
+    fields = dict(deletion)
+    return Deletion(fields.pop("data_path"), fields.pop("data_file_id"), delete_file_from_json(fields))
+
+
+def delete_file_from_json(fields: Mapping[str, Any]) -> DeleteFile:
+    """Read a delete file, published (`pg_sluice.delete_file_json`) or staged."""
+    positions = fields["positions"]
+    return DeleteFile(**{**fields, "positions": None if positions is None else tuple(positions)})
 
 
 def applied(version: TableVersion, change: RowChange) -> tuple[TableVersion, list[tuple[DataFile, DeleteFile]]]:

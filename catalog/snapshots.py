@@ -44,12 +44,12 @@ _SCHEDULED: Final = "SELECT path FROM pg_ducklake.ducklake_files_scheduled_for_d
 _UNREADABLE: Final = """
 WITH oldest AS (SELECT min(snapshot_id) AS id FROM pg_ducklake.ducklake_snapshot)
 SELECT d.path, 'a delete file that outlives its data file' AS message
-FROM pg_ducklake.ducklake_delete_file d LEFT JOIN pg_ducklake.ducklake_data_file f USING (data_file_id)
+FROM pg_sluice.delete_file d LEFT JOIN pg_sluice.data_file f USING (data_file_id)
 WHERE f.data_file_id IS NULL OR f.begin_snapshot > d.begin_snapshot
     OR (f.end_snapshot IS NOT NULL AND coalesce(d.end_snapshot > f.end_snapshot, true))
 UNION ALL
 SELECT f.path, 'a data file of a table that its first snapshot does not have'
-FROM pg_ducklake.ducklake_data_file f CROSS JOIN oldest o
+FROM pg_sluice.data_file f CROSS JOIN oldest o
 WHERE NOT EXISTS (SELECT FROM pg_ducklake.ducklake_table t
     JOIN pg_ducklake.ducklake_schema s ON s.schema_id = t.schema_id
         AND s.begin_snapshot <= greatest(f.begin_snapshot, o.id)

@@ -56,11 +56,11 @@ _DESCRIBE: Final = "SELECT description FROM pg_sluice.describe($1::oid[])"
 
 _FILES: Final = """
 SELECT f.data_file_id, f.path, f.record_count, f.file_size_bytes, f.footer_size, f.row_id_start,
-       coalesce(f.file_order, f.data_file_id) AS place,
+       coalesce(f.file_order, f.data_file_id) AS place, f.hot_rows::text AS hot_rows,
        d.delete_file_id, d.path AS delete_path, d.delete_count, d.file_size_bytes AS delete_size,
-       d.footer_size AS delete_footer
-FROM pg_ducklake.ducklake_data_file f
-LEFT JOIN pg_ducklake.ducklake_delete_file d
+       d.footer_size AS delete_footer, d.positions
+FROM pg_sluice.data_file f
+LEFT JOIN pg_sluice.delete_file d
     ON d.data_file_id = f.data_file_id
     AND d.begin_snapshot <= $2 AND (d.end_snapshot IS NULL OR d.end_snapshot > $2)
 WHERE f.table_id = $1 AND f.begin_snapshot <= $2 AND (f.end_snapshot IS NULL OR f.end_snapshot > $2)
@@ -89,16 +89,16 @@ JOIN pg_ducklake.ducklake_schema s ON s.schema_id = t.schema_id
 CROSS JOIN (SELECT value FROM pg_ducklake.ducklake_metadata WHERE key = 'data_path') m
 LEFT JOIN pg_sluice.relation r ON r.table_id = t.table_id
 CROSS JOIN LATERAL (
-    SELECT begin_snapshot AS snapshot FROM pg_ducklake.ducklake_data_file f WHERE f.table_id = t.table_id
-    UNION SELECT begin_snapshot FROM pg_ducklake.ducklake_delete_file d WHERE d.table_id = t.table_id
+    SELECT begin_snapshot AS snapshot FROM pg_sluice.data_file f WHERE f.table_id = t.table_id
+    UNION SELECT begin_snapshot FROM pg_sluice.delete_file d WHERE d.table_id = t.table_id
     UNION SELECT t.begin_snapshot) f
 WHERE f.snapshot >= t.begin_snapshot AND (t.end_snapshot IS NULL OR f.snapshot < t.end_snapshot)
 ORDER BY t.table_id, f.snapshot
 """
 
 _PUBLISHED: Final = """
-SELECT path FROM pg_ducklake.ducklake_data_file WHERE path = ANY ($1)
-UNION ALL SELECT path FROM pg_ducklake.ducklake_delete_file WHERE path = ANY ($1)
+SELECT path FROM pg_sluice.data_file WHERE path = ANY ($1)
+UNION ALL SELECT path FROM pg_sluice.delete_file WHERE path = ANY ($1)
 """
 
 _REPORT: Final = """
@@ -266,7 +266,7 @@ class Store:
     async def delete_count(self, delete_file_id: int) -> int:
         """Return the number of rows of a delete file, live or not; 40001 if it is too old to be known."""
         count: int | None = await self.pool.fetchval(
-            "SELECT delete_count FROM pg_ducklake.ducklake_delete_file WHERE delete_file_id = $1", delete_file_id
+            "SELECT delete_count FROM pg_sluice.delete_file WHERE delete_file_id = $1", delete_file_id
         )
         if count is None:
             raise SluiceError(SqlState.SERIALIZATION_FAILURE, "could not serialize access due to concurrent delete")
@@ -450,6 +450,7 @@ def _data_file(row: asyncpg.Record, statistics: Mapping[int, ColumnStatistics]) 
             size_bytes=row["delete_size"],
             footer_size=row["delete_footer"],
             delete_file_id=row["delete_file_id"],
+            positions=None if row["positions"] is None else tuple(row["positions"]),
         )
     return DataFile(
         path=row["path"],
@@ -461,4 +462,5 @@ def _data_file(row: asyncpg.Record, statistics: Mapping[int, ColumnStatistics]) 
         row_id_start=row["row_id_start"],
         place=row["place"],
         delete_file=delete_file,
+        hot_rows=row["hot_rows"],
     )

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from catalog.model import ColumnStatistics, DataFile, DeleteFile, TableVersion
+from catalog.model import ColumnStatistics, DataFile, TableVersion
+from catalog.publish import delete_file_from_json
 
 # The answer of `pg_sluice.changed` for a table: its OID, its last snapshot, whether the kept one is expired, and
 # the changes since in JSON.
@@ -48,7 +49,7 @@ class KeptVersions:
 
 def files_since(kept: TableVersion, since: Mapping[str, Any]) -> tuple[DataFile, ...]:
     """The table's files now, from its kept version and the result of `pg_sluice.version_since`."""
-    deletes = {each.pop("data_file_id"): DeleteFile(**each) for each in since["deletes"]}
+    deletes = {each.pop("data_file_id"): delete_file_from_json(each) for each in since["deletes"]}
     ended = set(since["ended"])
     files = kept.files
     if ended or deletes:

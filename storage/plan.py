@@ -184,11 +184,12 @@ class RunnableInsert:
     """Append the rows of `source` to `table`.
 
     The query's first columns are the table's, in the order of `table.columns` and in lake form; names do not matter.
-    Further columns are those of RETURNING.
+    Further columns are those of RETURNING. Up to `hot_rows` rows become hot rows, without a file.
     """
 
     source: RunnableQuery
     table: Table
+    hot_rows: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,9 +211,10 @@ class RunnableUpdate:
     The query's columns: `_file`, `_position`, then the table's columns (new values, all of them, in the order of
     `version.table.columns`, in lake form), then those of RETURNING. The query is evaluated once. Of several rows for
     the same old row one is taken, as in PostgreSQL for an UPDATE … FROM that joins it more than once. For at most
-    `sources_max` rows the result says which old row each new one replaces.
+    `sources_max` rows the result says which old row each new one replaces. Up to `hot_rows` new rows become hot rows.
     """
 
     source: RunnableQuery
     version: TableVersion
     sources_max: int = 0
+    hot_rows: int = 0

@@ -29,7 +29,7 @@ _PUBLISH: Final = "SELECT pg_sluice.publish_compaction($1::bigint::oid, $2, $3::
 _LOCK_TIMEOUT: Final = "SET LOCAL lock_timeout = '100ms'"
 _LAKE_TABLES: Final = """
 SELECT r.relid::bigint, r.changed_snapshot FROM pg_sluice.relation r
-WHERE EXISTS (SELECT FROM pg_ducklake.ducklake_data_file f WHERE f.table_id = r.table_id AND f.end_snapshot IS NULL)
+WHERE EXISTS (SELECT FROM pg_sluice.data_file f WHERE f.table_id = r.table_id AND f.end_snapshot IS NULL)
 """
 
 

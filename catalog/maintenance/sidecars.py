@@ -25,7 +25,7 @@ FROM pg_sluice.sidecar s WHERE s.index_id = ANY ($1) AND s.data_file_id = ANY ($
 """
 _LACKING: Final = "SELECT data_file_id FROM pg_sluice.files_lacking($1, $2)"
 _TOTAL: Final = """
-SELECT count(*) FROM pg_ducklake.ducklake_data_file f JOIN pg_sluice.relation r ON r.table_id = f.table_id
+SELECT count(*) FROM pg_sluice.data_file f JOIN pg_sluice.relation r ON r.table_id = f.table_id
 WHERE r.relid = $1::bigint::oid AND f.end_snapshot IS NULL AND f.record_count >= $2
 """
 _ADD: Final = "SELECT pg_sluice.add_sidecar(ROW($1, $2, $3, $4, $5, $6, $7::text::jsonb, $8)::pg_sluice.sidecar)"

@@ -119,7 +119,7 @@ BEGIN
 END $$;
 
 CREATE FUNCTION pg_sluice.has_rows(shadow oid) RETURNS boolean LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT EXISTS (SELECT FROM pg_sluice.relation r JOIN pg_ducklake.ducklake_data_file f USING (table_id)
+    SELECT EXISTS (SELECT FROM pg_sluice.relation r JOIN pg_sluice.data_file f USING (table_id)
                    WHERE r.relid = shadow AND f.end_snapshot IS NULL)
         OR EXISTS (SELECT FROM pg_sluice.staged s WHERE s.relid = shadow)
 $$;

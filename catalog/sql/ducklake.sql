@@ -35,41 +35,6 @@ CREATE TABLE pg_ducklake.ducklake_column_tag (
     value varchar
 );
 
-CREATE TABLE pg_ducklake.ducklake_data_file (
-    data_file_id bigint PRIMARY KEY,
-    table_id bigint,
-    begin_snapshot bigint,
-    end_snapshot bigint,
-    file_order bigint,
-    path varchar,
-    path_is_relative boolean,
-    file_format varchar,
-    record_count bigint,
-    file_size_bytes bigint,
-    footer_size bigint,
-    row_id_start bigint,
-    partition_id bigint,
-    encryption_key varchar,
-    mapping_id bigint,
-    partial_max bigint
-);
-
-CREATE TABLE pg_ducklake.ducklake_delete_file (
-    delete_file_id bigint PRIMARY KEY,
-    table_id bigint,
-    begin_snapshot bigint,
-    end_snapshot bigint,
-    data_file_id bigint,
-    path varchar,
-    path_is_relative boolean,
-    format varchar,
-    delete_count bigint,
-    file_size_bytes bigint,
-    footer_size bigint,
-    encryption_key varchar,
-    partial_max bigint
-);
-
 CREATE TABLE pg_ducklake.ducklake_file_column_stats (
     data_file_id bigint,
     table_id bigint,
@@ -274,10 +239,6 @@ CREATE TABLE pg_ducklake.ducklake_view (
 
 CREATE INDEX ON pg_ducklake.ducklake_table (table_id);
 CREATE INDEX ON pg_ducklake.ducklake_column (table_id);
-CREATE INDEX ON pg_ducklake.ducklake_data_file (table_id, begin_snapshot);
-CREATE INDEX ON pg_ducklake.ducklake_data_file (table_id, end_snapshot);
-CREATE INDEX ON pg_ducklake.ducklake_delete_file (table_id, begin_snapshot);
-CREATE INDEX ON pg_ducklake.ducklake_delete_file (data_file_id);
 CREATE INDEX ON pg_ducklake.ducklake_file_column_stats (table_id, data_file_id);
 CREATE INDEX ON pg_ducklake.ducklake_table_stats (table_id);
 CREATE INDEX ON pg_ducklake.ducklake_table_column_stats (table_id, column_id);

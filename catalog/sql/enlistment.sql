@@ -221,7 +221,7 @@ BEGIN
     INSERT INTO pg_sluice.dirty (relid)
         SELECT v.oid FROM pg_event_trigger_ddl_commands() c
         JOIN pg_class v ON c.classid = 'pg_class'::regclass AND v.oid = c.objid
-        WHERE v.relkind = 'v' AND v.relpersistence <> 't' AND v.relnamespace <> 'pg_sluice'::regnamespace;
+        WHERE v.relkind = 'v' AND v.relpersistence <> 't' AND v.relnamespace NOT IN ('pg_sluice'::regnamespace, 'pg_ducklake'::regnamespace);
     INSERT INTO pg_sluice.dirty (relid)
         SELECT k.conrelid FROM pg_event_trigger_ddl_commands() c
         JOIN pg_constraint k ON c.classid = 'pg_constraint'::regclass AND k.oid = c.objid

@@ -170,7 +170,7 @@ END $$;
 CREATE FUNCTION pg_sluice.files_lacking(of_index bigint, rows_min bigint) RETURNS TABLE (data_file_id bigint)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT f.data_file_id FROM pg_sluice.lake_index x JOIN pg_sluice.relation r ON r.relid = x.relid
-    JOIN pg_ducklake.ducklake_data_file f ON f.table_id = r.table_id
+    JOIN pg_sluice.data_file f ON f.table_id = r.table_id
     WHERE x.index_id = of_index AND f.end_snapshot IS NULL AND f.record_count >= rows_min
         AND NOT EXISTS (SELECT FROM pg_sluice.sidecar s WHERE s.index_id = of_index AND s.data_file_id = f.data_file_id)
     ORDER BY f.data_file_id
@@ -196,7 +196,7 @@ END $$;
 CREATE VIEW pg_sluice.superseded_sidecar AS
     SELECT s.* FROM pg_sluice.sidecar s
     WHERE NOT EXISTS (SELECT FROM pg_sluice.lake_index x WHERE x.index_id = s.index_id)
-        OR NOT EXISTS (SELECT FROM pg_ducklake.ducklake_data_file f WHERE f.data_file_id = s.data_file_id);
+        OR NOT EXISTS (SELECT FROM pg_sluice.data_file f WHERE f.data_file_id = s.data_file_id);
 
 
 -- The indexes of lake tables, for all roles: how many of the files that are worth it have sidecars.
@@ -204,7 +204,7 @@ CREATE VIEW pg_sluice.indexes AS
     SELECT x.index_oid::regclass AS index, x.relid::regclass AS relation, x.unused,
            count(s.data_file_id) AS files_done, count(f.data_file_id) AS files_total, coalesce(sum(s.size_bytes), 0) AS size_bytes
     FROM pg_sluice.lake_index x JOIN pg_sluice.relation r ON r.relid = x.relid
-    LEFT JOIN pg_ducklake.ducklake_data_file f ON f.table_id = r.table_id AND f.end_snapshot IS NULL
+    LEFT JOIN pg_sluice.data_file f ON f.table_id = r.table_id AND f.end_snapshot IS NULL
         AND f.record_count >= (SELECT value::bigint FROM pg_sluice.setting WHERE name = 'sidecar_rows_min')
     LEFT JOIN pg_sluice.sidecar s ON s.index_id = x.index_id AND s.data_file_id = f.data_file_id
     GROUP BY x.index_id;

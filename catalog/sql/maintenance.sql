@@ -76,18 +76,18 @@ BEGIN
     SELECT array_agg((o ->> 'data_file_id')::bigint) INTO files FROM jsonb_array_elements(replaced) o;
     IF EXISTS (
         SELECT FROM jsonb_array_elements(replaced) o
-        LEFT JOIN pg_ducklake.ducklake_data_file f
+        LEFT JOIN pg_sluice.data_file f
             ON f.data_file_id = (o ->> 'data_file_id')::bigint AND f.table_id = r.table_id AND f.end_snapshot IS NULL
-        LEFT JOIN pg_ducklake.ducklake_delete_file d ON d.data_file_id = f.data_file_id AND d.end_snapshot IS NULL
+        LEFT JOIN pg_sluice.delete_file d ON d.data_file_id = f.data_file_id AND d.end_snapshot IS NULL
         WHERE f.data_file_id IS NULL OR d.delete_file_id IS DISTINCT FROM (o ->> 'delete_file_id')::bigint) THEN
         RETURN 'rows of the files have changed';
     END IF;
     snapshot := pg_sluice.take_numbers('pg_sluice.snapshot_id');
     SELECT count(*) AS files, sum(f.file_size_bytes) AS bytes, sum(f.record_count) AS records,
            min(coalesce(f.file_order, f.data_file_id)) AS place INTO before
-        FROM pg_ducklake.ducklake_data_file f WHERE f.data_file_id = ANY (files);
-    UPDATE pg_ducklake.ducklake_data_file SET end_snapshot = snapshot WHERE data_file_id = ANY (files);
-    UPDATE pg_ducklake.ducklake_delete_file SET end_snapshot = snapshot
+        FROM pg_sluice.data_file f WHERE f.data_file_id = ANY (files);
+    UPDATE pg_sluice.data_file SET end_snapshot = snapshot WHERE data_file_id = ANY (files);
+    UPDATE pg_sluice.delete_file SET end_snapshot = snapshot
         WHERE data_file_id = ANY (files) AND end_snapshot IS NULL;
     UPDATE pg_ducklake.ducklake_table_stats SET record_count = record_count - before.records,
         file_size_bytes = file_size_bytes - before.bytes WHERE table_id = r.table_id;
@@ -185,6 +185,7 @@ BEGIN
     DELETE FROM pg_ducklake.ducklake_snapshot_changes WHERE snapshot_id < horizon;
     PERFORM pg_sluice.schedule_files(horizon);
     DELETE FROM pg_ducklake.ducklake_table WHERE end_snapshot <= horizon;
+    PERFORM pg_sluice.drop_inlined(horizon);
     DELETE FROM pg_ducklake.ducklake_column WHERE end_snapshot <= horizon;
     DELETE FROM pg_ducklake.ducklake_schema s WHERE s.end_snapshot <= horizon
         AND NOT EXISTS (SELECT FROM pg_ducklake.ducklake_table t WHERE t.schema_id = s.schema_id);
@@ -215,17 +216,19 @@ SET search_path = pg_catalog, pg_temp AS $$
         FROM pg_ducklake.ducklake_table t JOIN pg_ducklake.ducklake_schema s ON s.schema_id = t.schema_id
         CROSS JOIN (SELECT value FROM pg_ducklake.ducklake_metadata WHERE key = 'data_path') m
     ), data AS (
-        DELETE FROM pg_ducklake.ducklake_data_file WHERE end_snapshot <= horizon RETURNING data_file_id, table_id, path
+        DELETE FROM pg_sluice.data_file WHERE end_snapshot <= horizon
+        RETURNING data_file_id, table_id, CASE WHEN hot_rows IS NULL THEN path END AS path
     ), deletes AS (
-        DELETE FROM pg_ducklake.ducklake_delete_file WHERE end_snapshot <= horizon
-        RETURNING delete_file_id, table_id, path
+        DELETE FROM pg_sluice.delete_file WHERE end_snapshot <= horizon
+        RETURNING delete_file_id, table_id, CASE WHEN positions IS NULL THEN path END AS path
     ), statistics AS (
         DELETE FROM pg_ducklake.ducklake_file_column_stats s USING data
         WHERE s.table_id = data.table_id AND s.data_file_id = data.data_file_id
     )
     INSERT INTO pg_ducklake.ducklake_files_scheduled_for_deletion
         SELECT gone.id, folder.path || gone.path, true, clock_timestamp()
-        FROM (SELECT * FROM data UNION ALL SELECT * FROM deletes) AS gone (id, table_id, path) JOIN folder USING (table_id);
+        FROM (SELECT * FROM data UNION ALL SELECT * FROM deletes) AS gone (id, table_id, path) JOIN folder USING (table_id)
+        WHERE gone.path IS NOT NULL;
 $$;
 
 
@@ -236,8 +239,8 @@ CREATE VIEW pg_sluice.table_sizes AS
            coalesce(sum(d.delete_count), 0)::bigint AS deleted_rows,
            coalesce(sum(f.file_size_bytes), 0)::bigint + coalesce(sum(d.file_size_bytes), 0)::bigint AS bytes
     FROM pg_sluice.relation r
-    LEFT JOIN pg_ducklake.ducklake_data_file f ON f.table_id = r.table_id AND f.end_snapshot IS NULL
-    LEFT JOIN pg_ducklake.ducklake_delete_file d ON d.data_file_id = f.data_file_id AND d.end_snapshot IS NULL
+    LEFT JOIN pg_sluice.data_file f ON f.table_id = r.table_id AND f.end_snapshot IS NULL
+    LEFT JOIN pg_sluice.delete_file d ON d.data_file_id = f.data_file_id AND d.end_snapshot IS NULL
     WHERE has_table_privilege(r.relid, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER, MAINTAIN')
     GROUP BY r.relid;
 GRANT SELECT ON pg_sluice.table_sizes TO PUBLIC;

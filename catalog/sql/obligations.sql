@@ -201,7 +201,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM pg_sluice.authorize('vouch_for_no_rows');
     IF EXISTS (SELECT FROM pg_sluice.column_obligation o WHERE o.relid = shadow AND o.attnum > 0)
-       AND EXISTS (SELECT FROM pg_sluice.relation r JOIN pg_ducklake.ducklake_data_file f USING (table_id)
+       AND EXISTS (SELECT FROM pg_sluice.relation r JOIN pg_sluice.data_file f USING (table_id)
                    WHERE r.relid = shadow AND f.end_snapshot IS NULL) THEN
         RAISE EXCEPTION 'could not serialize access due to concurrent update' USING ERRCODE = 'serialization_failure';
     END IF;

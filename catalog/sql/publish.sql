@@ -148,6 +148,7 @@ BEGIN
     IF cardinality(changes) > 0 THEN
         INSERT INTO pg_ducklake.ducklake_schema_versions
             VALUES (snapshot, currval('pg_sluice.schema_version'), r.table_id);
+        PERFORM pg_sluice.publish_inlined(shadow, r.table_id, currval('pg_sluice.schema_version'));
     END IF;
     -- Also for changes that DuckLake does not hold, such as a constraint: cached descriptions of the table are stale.
     UPDATE pg_sluice.relation SET changed_snapshot = snapshot, described_snapshot = snapshot WHERE relid = shadow;
@@ -157,9 +158,9 @@ END $$;
 
 CREATE FUNCTION pg_sluice.end_files(snapshot bigint, of_table bigint) RETURNS void LANGUAGE sql
 SET search_path = pg_catalog, pg_temp AS $$
-    UPDATE pg_ducklake.ducklake_data_file SET end_snapshot = snapshot
+    UPDATE pg_sluice.data_file SET end_snapshot = snapshot
         WHERE table_id = of_table AND end_snapshot IS NULL;
-    UPDATE pg_ducklake.ducklake_delete_file SET end_snapshot = snapshot
+    UPDATE pg_sluice.delete_file SET end_snapshot = snapshot
         WHERE table_id = of_table AND end_snapshot IS NULL;
 $$;
 
@@ -178,10 +179,11 @@ BEGIN
                (e.f ->> 'size_bytes')::bigint AS bytes
         FROM jsonb_array_elements(files) WITH ORDINALITY e (f, place)
     ), added AS (
-        INSERT INTO pg_ducklake.ducklake_data_file
+        INSERT INTO pg_sluice.data_file
         SELECT n.id, of_table, snapshot, NULL, publish_files.place, n.f ->> 'path', true, 'parquet', n.records, n.bytes,
                (n.f ->> 'footer_size')::bigint, first_row + sum(n.records) OVER (ORDER BY n.place) - n.records,
-               NULL, NULL, NULL, NULL
+               NULL, NULL, NULL, NULL, (n.f ->> 'hot_rows')::jsonb,
+               CASE WHEN n.f ->> 'hot_rows' IS NOT NULL THEN pg_sluice.inlined_version(of_table) END
         FROM numbered n
     ), described AS (
         INSERT INTO pg_ducklake.ducklake_file_column_stats
@@ -207,33 +209,35 @@ DECLARE
     data_files bigint[]; gone boolean; replaced boolean; first_id bigint;
 BEGIN
     WITH own AS MATERIALIZED (
-        SELECT d.path, d.data_file_id FROM pg_ducklake.ducklake_data_file d
+        SELECT d.path, d.data_file_id FROM pg_sluice.data_file d
         WHERE d.table_id = of_table AND d.begin_snapshot = snapshot AND d.end_snapshot IS NULL
     ), asked AS MATERIALIZED (
         SELECT e.place, (e.f ->> 'replaces')::bigint AS replaces,
                coalesce(d.data_file_id, own.data_file_id) AS data_file
         FROM jsonb_array_elements(files) WITH ORDINALITY e (f, place)
-        LEFT JOIN pg_ducklake.ducklake_data_file d ON d.data_file_id = (e.f ->> 'data_file_id')::bigint
+        LEFT JOIN pg_sluice.data_file d ON d.data_file_id = (e.f ->> 'data_file_id')::bigint
             AND d.table_id = of_table AND d.end_snapshot IS NULL
         LEFT JOIN own ON own.path = e.f ->> 'data_path' AND e.f ->> 'data_file_id' IS NULL
     )
     SELECT array_agg(a.data_file ORDER BY a.place), bool_or(a.data_file IS NULL),
            bool_or(live.delete_file_id IS DISTINCT FROM a.replaces)
         INTO data_files, gone, replaced
-        FROM asked a LEFT JOIN pg_ducklake.ducklake_delete_file live
+        FROM asked a LEFT JOIN pg_sluice.delete_file live
             ON live.data_file_id = a.data_file AND live.end_snapshot IS NULL;
     IF gone THEN
         RAISE EXCEPTION 'could not serialize access due to concurrent delete' USING ERRCODE = 'serialization_failure';
     ELSIF replaced THEN
         RAISE EXCEPTION 'could not serialize access due to concurrent update' USING ERRCODE = 'serialization_failure';
     END IF;
-    UPDATE pg_ducklake.ducklake_delete_file d SET end_snapshot = snapshot
+    UPDATE pg_sluice.delete_file d SET end_snapshot = snapshot
         WHERE d.data_file_id = ANY (data_files) AND d.end_snapshot IS NULL;
     first_id := pg_sluice.take_numbers('pg_sluice.file_id', jsonb_array_length(files));
-    INSERT INTO pg_ducklake.ducklake_delete_file
+    INSERT INTO pg_sluice.delete_file
         SELECT first_id + e.place - 1, of_table, snapshot, NULL, data_files[e.place], e.f ->> 'path', true,
                'parquet', (e.f ->> 'delete_count')::bigint, (e.f ->> 'size_bytes')::bigint,
-               (e.f ->> 'footer_size')::bigint, NULL, NULL
+               (e.f ->> 'footer_size')::bigint, NULL, NULL,
+               CASE WHEN jsonb_typeof(e.f -> 'positions') = 'array'
+                    THEN ARRAY(SELECT p::bigint FROM jsonb_array_elements_text(e.f -> 'positions') p) END
         FROM jsonb_array_elements(files) WITH ORDINALITY e (f, place);
 END $$;
 
@@ -286,7 +290,7 @@ SET search_path = pg_catalog, pg_temp AS $$
     WITH deletion AS (
         SELECT s.staged_id, (f ->> 'delete_count')::bigint - coalesce(
             lag((f ->> 'delete_count')::bigint) OVER (PARTITION BY f ->> 'data_path' ORDER BY s.staged_id),
-            (SELECT d.delete_count FROM pg_ducklake.ducklake_delete_file d
+            (SELECT d.delete_count FROM pg_sluice.delete_file d
              WHERE d.delete_file_id = (f ->> 'replaces')::bigint), 0) AS rows
         FROM pg_sluice.staged s CROSS JOIN LATERAL jsonb_array_elements(s.change -> 'delete_files') f WHERE s.relid = shadow
     ), each AS (
@@ -307,9 +311,11 @@ $$;
 --   {"relid": …, "truncate": bool, "place": file_order or lacking, "counts": as `counts` has them, or lacking,
 --    "data_files":   [{"path", "record_count", "size_bytes", "footer_size",
 --                      "statistics": {column_id: {value_count, null_count, size_bytes, minimum, maximum,
---                                                 contains_nan}}}],
+--                                                 contains_nan}},
+--                      "hot_rows": the rows as JSON's text, in place of a file, or null}],
 --    "delete_files": [{"data_path", "data_file_id" (null for a data file of the same change),
---                      "replaces": delete_file_id or null, "path", "delete_count", "size_bytes", "footer_size"}],
+--                      "replaces": delete_file_id or null, "path", "delete_count", "size_bytes", "footer_size",
+--                      "positions": those deleted from hot rows, in place of a file, or null}],
 --    "combined":     [path of a data file that was staged before, whose rows are in these]}
 -- A delete file whose predecessor is no longer the live one, or whose data file is gone, means that another
 -- transaction changed the same rows' file: 40001.

@@ -30,12 +30,12 @@ BEGIN
         WHEN 'n_tup_upd' THEN 'coalesce(r.updated, v.n_tup_upd) AS n_tup_upd'
         WHEN 'n_tup_del' THEN 'coalesce(r.deleted, v.n_tup_del) AS n_tup_del'
         WHEN 'n_live_tup' THEN 'CASE WHEN r.relid IS NULL THEN v.n_live_tup ELSE greatest(0, coalesce((
-            SELECT sum(f.record_count) FROM pg_ducklake.ducklake_data_file f
+            SELECT sum(f.record_count) FROM pg_sluice.data_file f
             WHERE f.table_id = r.table_id AND f.end_snapshot IS NULL), 0) - coalesce((
-            SELECT sum(f.delete_count) FROM pg_ducklake.ducklake_delete_file f
+            SELECT sum(f.delete_count) FROM pg_sluice.delete_file f
             WHERE f.table_id = r.table_id AND f.end_snapshot IS NULL), 0))::bigint END AS n_live_tup'
         WHEN 'n_dead_tup' THEN 'CASE WHEN r.relid IS NULL THEN v.n_dead_tup ELSE coalesce((
-            SELECT sum(f.delete_count) FROM pg_ducklake.ducklake_delete_file f
+            SELECT sum(f.delete_count) FROM pg_sluice.delete_file f
             WHERE f.table_id = r.table_id AND f.end_snapshot IS NULL), 0)::bigint END AS n_dead_tup'
         ELSE format('v.%I', a.attname) END, ', ' ORDER BY a.attnum) INTO listed
         FROM pg_attribute a WHERE a.attrelid = 'pg_catalog.pg_stat_all_tables'::regclass AND a.attnum > 0;

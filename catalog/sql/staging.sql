@@ -106,16 +106,17 @@ BEGIN
         FROM pg_sluice.relation r WHERE r.relid IN (SELECT s.relid FROM pg_sluice.staged s)
             AND EXISTS (SELECT FROM pg_class c WHERE c.oid = r.relid)  -- not dropped by the transaction itself
     ), deleted AS (
-        SELECT c.relid, f, d.delete_file_id, d.path, d.delete_count, d.file_size_bytes, d.footer_size
+        SELECT c.relid, f, d.delete_file_id, d.path, d.delete_count, d.file_size_bytes, d.footer_size,
+               d.positions
         FROM changed c CROSS JOIN LATERAL jsonb_array_elements(c.change -> 'delete_files') f
-        LEFT JOIN pg_ducklake.ducklake_delete_file d
+        LEFT JOIN pg_sluice.delete_file d
             ON d.data_file_id = (f ->> 'data_file_id')::bigint AND d.end_snapshot IS NULL
         WHERE f ->> 'data_file_id' IS NOT NULL
     )
     SELECT jsonb_build_object(
         'stale', coalesce((SELECT jsonb_agg(jsonb_build_object('relid', relid::bigint, 'own', f, 'live', jsonb_build_object(
                 'delete_file_id', delete_file_id, 'path', path, 'delete_count', delete_count,
-                'size_bytes', file_size_bytes, 'footer_size', footer_size)))
+                'size_bytes', file_size_bytes, 'footer_size', footer_size, 'positions', positions)))
             FROM deleted WHERE delete_file_id IS DISTINCT FROM (f ->> 'replaces')::bigint), '[]'),
         'kept', coalesce((SELECT jsonb_agg(c.folder || (f ->> 'path'))
             FROM changed c CROSS JOIN LATERAL

@@ -7,12 +7,12 @@ SET search_path = pg_catalog, pg_temp AS $$
     SELECT jsonb_build_object(
         'description', CASE WHEN r.described_snapshot > since OR r.schema_version <> known_version
                             THEN (SELECT d.description FROM pg_sluice.describe(ARRAY[shadow]) d) END,
-        'ended', coalesce((SELECT jsonb_agg(f.data_file_id) FROM pg_ducklake.ducklake_data_file f
+        'ended', coalesce((SELECT jsonb_agg(f.data_file_id) FROM pg_sluice.data_file f
                            WHERE f.table_id = r.table_id AND f.end_snapshot > since), '[]'),
-        'files', coalesce((SELECT jsonb_agg(pg_sluice.data_file(f) ORDER BY coalesce(f.file_order, f.data_file_id), f.data_file_id)
-                           FROM pg_ducklake.ducklake_data_file f
+        'files', coalesce((SELECT jsonb_agg(pg_sluice.data_file_json(f) ORDER BY coalesce(f.file_order, f.data_file_id), f.data_file_id)
+                           FROM pg_sluice.data_file f
                            WHERE f.table_id = r.table_id AND f.begin_snapshot > since AND f.end_snapshot IS NULL), '[]'),
-        'deletes', coalesce((SELECT jsonb_agg(pg_sluice.delete_file(d)) FROM pg_ducklake.ducklake_delete_file d
+        'deletes', coalesce((SELECT jsonb_agg(pg_sluice.delete_file_json(d)) FROM pg_sluice.delete_file d
                              WHERE d.table_id = r.table_id AND d.begin_snapshot > since AND d.end_snapshot IS NULL),
                             '[]'))
     FROM pg_sluice.relation r WHERE r.relid = shadow
@@ -40,11 +40,12 @@ BEGIN
     RETURN QUERY SELECT * FROM pg_sluice.changed_since(tables, snapshots, schema_versions);
 END $$;
 
-CREATE FUNCTION pg_sluice.data_file(f pg_ducklake.ducklake_data_file) RETURNS jsonb LANGUAGE sql STABLE
+CREATE FUNCTION pg_sluice.data_file_json(f pg_sluice.data_file) RETURNS jsonb LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
     SELECT jsonb_build_object(
         'data_file_id', f.data_file_id, 'path', f.path, 'record_count', f.record_count,
-        'size_bytes', f.file_size_bytes, 'footer_size', f.footer_size, 'row_id_start', f.row_id_start, 'place', coalesce(f.file_order, f.data_file_id),
+        'size_bytes', f.file_size_bytes, 'footer_size', f.footer_size, 'row_id_start', f.row_id_start,
+        'place', coalesce(f.file_order, f.data_file_id), 'hot_rows', f.hot_rows::text,
         'statistics', coalesce((SELECT jsonb_object_agg(s.column_id, jsonb_build_object(
                 'value_count', s.value_count, 'null_count', s.null_count, 'size_bytes', s.column_size_bytes,
                 'minimum', s.min_value, 'maximum', s.max_value, 'contains_nan', s.contains_nan))
@@ -52,9 +53,10 @@ SET search_path = pg_catalog, pg_temp AS $$
             WHERE s.table_id = f.table_id AND s.data_file_id = f.data_file_id), '{}'))
 $$;
 
-CREATE FUNCTION pg_sluice.delete_file(d pg_ducklake.ducklake_delete_file) RETURNS jsonb LANGUAGE sql IMMUTABLE
+CREATE FUNCTION pg_sluice.delete_file_json(d pg_sluice.delete_file) RETURNS jsonb LANGUAGE sql IMMUTABLE
 SET search_path = pg_catalog, pg_temp AS $$
     SELECT jsonb_build_object(
         'data_file_id', d.data_file_id, 'delete_file_id', d.delete_file_id, 'path', d.path,
-        'delete_count', d.delete_count, 'size_bytes', d.file_size_bytes, 'footer_size', d.footer_size)
+        'delete_count', d.delete_count, 'size_bytes', d.file_size_bytes, 'footer_size', d.footer_size,
+        'positions', d.positions)
 $$;

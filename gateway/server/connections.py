@@ -23,7 +23,7 @@ from gateway.server.authentication import Login, log_in
 from gateway.server.listener import connections, listen
 from gateway.server.other_database import OtherDatabaseSession
 from gateway.server.startup import Arrival
-from gateway.session import as_of
+from gateway.session import as_of, hot_rows
 from gateway.session.schema_propagation import shut_down
 from gateway.statement import query_placement
 from gateway.wire.messages import backend as answers
@@ -175,7 +175,7 @@ class Server:
         backend.started, told = entered
         backend.told = Told(told)
         engine = query_placement.define(self._gateway.engine_default)
-        await backend.run(_BEGIN, as_of.DEFINE, postgres_query.DEFINE, engine, _COMMIT)
+        await backend.run(_BEGIN, as_of.DEFINE, postgres_query.DEFINE, hot_rows.DEFINE, engine, _COMMIT)
         return Session(self._gateway, client, backend, login.user)
 
     async def _cancel(self, request: startup.CancelRequest) -> None:

@@ -22,7 +22,7 @@ from catalog.errors import SluiceError, SqlState, unsupported
 from catalog.indexes import SIDECAR_ROWS_MIN
 from catalog.model import DataFile, DeleteFile, Table, TableVersion
 from catalog.postgres.pool import log_fault
-from catalog.publish import Deletion, RowChange, deletion_from_json
+from catalog.publish import Deletion, RowChange, delete_file_from_json, deletion_from_json
 from gateway.backend import catalog_calls
 from gateway.backend.connection import Backend, BackendLostError, Result
 from gateway.backend.own_statement import Statement
@@ -99,6 +99,8 @@ class Transaction:
         # Whether some of the files are large enough for sidecars of indexes.
         self._sizable = False
         self._kept: set[str] | None = None
+        # So many rows of a statement become hot rows (gateway/session/hot_rows.py).
+        self.hot_rows = 0
         # Set while a part of a statement runs.
         self.parts: Parts | None = None
         self._read: set[int] = set()
@@ -356,7 +358,7 @@ class Transaction:
         file = next((each for each in files if each.data_file_id == deletion.data_file_id), None)
         if version is None or file is None:
             raise SluiceError(SqlState.SERIALIZATION_FAILURE, "could not serialize access due to concurrent delete")
-        other = None if live["delete_file_id"] is None else DeleteFile(**live)
+        other = None if live["delete_file_id"] is None else delete_file_from_json(live)
         staged = await self.merge(version.table, [(file, deletion.file, other)])
         return version.table.path + deletion.file.path, version.table.path + staged.deleted[0].file.path
 
@@ -369,7 +371,8 @@ class Transaction:
         for file, staged, live in stale:
             common = 0 if staged.replaces is None else await self._gateway.store.delete_count(staged.replaces)
             merged = await self._gateway.engine.merge_deletes(table, file, staged, live, common)
-            self.written.add(table.path + merged.path)
+            if merged.positions is None:
+                self.written.add(table.path + merged.path)
             deleted.append(Deletion(file.path, file.data_file_id, merged))
         change = RowChange(table.oid, deleted=deleted)
         await self.stage(change)

@@ -1,4 +1,4 @@
-"""Check that the lake's files match the catalog.
+"""Check that the lake's files match the catalog, and that its hot rows can be read.
 
 Every file of a readable version must exist with its size, be readable, and have its rows and field IDs. Every delete
 file must delete existing rows, each once. Every other file is an orphan: left by a killed statement, or, beside a
@@ -23,6 +23,7 @@ from storage.parquet import layout
 from storage.parquet.arrow_types import leaf_types
 from storage.parquet.file_identity import Expected
 from storage.parquet.files import LakeFiles
+from storage.parquet.hot_rows import decode
 from storage.parquet.statistics import leaf_field_ids
 
 _THREADS: Final = 8
@@ -54,7 +55,8 @@ def check_files(
     about to be removed: no version may have them.
     """
     files = LakeFiles(data_path)
-    named = _by_path(published)
+    versions = list(published)
+    named = _by_path(versions)
     known = sidecars or {}
     present = files.list()
     findings = [_orphan(path) for path in present.keys() - named.keys() - known.keys() - set(scheduled)]
@@ -65,6 +67,8 @@ def check_files(
     with ThreadPoolExecutor(_THREADS) as threads:
         for found in threads.map(lambda each: list(_check(files, each, present.get(each.path))), named.values()):
             findings.extend(found)
+    hot = {_path(version.table, file.path): file for version in versions for file in version.files if file.hot_rows}
+    findings += [finding for path, file in hot.items() for finding in _check_hot_rows(path, file)]
     return sorted(findings, key=lambda finding: (finding.path, finding.kind))
 
 
@@ -80,8 +84,9 @@ def _by_path(published: Iterable[TableVersion]) -> dict[str, _Published]:
 def _named(version: TableVersion) -> Iterator[_Published]:
     table = version.table
     for file in version.files:
-        yield _Published(_path(table, file.path), table, file)
-        if file.delete_file is not None:
+        if file.hot_rows is None:
+            yield _Published(_path(table, file.path), table, file)
+        if file.delete_file is not None and file.delete_file.positions is None:
             yield _Published(_path(table, file.delete_file.path), table, file, file.delete_file)
 
 
@@ -137,6 +142,24 @@ def _check_data(files: LakeFiles, published: _Published, size: int) -> Iterator[
         yield Finding(
             "field ids", published.path, f"the columns have the field IDs {ids}, the table has {sorted(known)}"
         )
+
+
+def _check_hot_rows(path: str, file: DataFile) -> Iterator[Finding]:
+    """Check rows that the catalog has itself, and the positions deleted from them."""
+    assert file.hot_rows is not None
+    try:
+        rows, _ = decode(file.hot_rows)
+    except (ValueError, LookupError, pa.ArrowException) as error:
+        yield Finding("hot rows", path, f"the catalog's rows cannot be read: {error}")
+        return
+    if rows.num_rows != file.record_count:
+        yield Finding("record count", path, f"{rows.num_rows} hot rows, but {file.record_count} by the catalog")
+    deletes = file.delete_file
+    gone = () if deletes is None else deletes.positions or ()
+    if list(gone) != sorted({each for each in gone if 0 <= each < file.record_count}):
+        yield Finding("deletes", path, "the positions deleted from its hot rows are not ascending, each once")
+    if deletes is not None and len(gone) != deletes.delete_count:
+        yield Finding("deletes", path, f"{len(gone)} positions, but {deletes.delete_count} by the catalog")
 
 
 def _check_deletes(files: LakeFiles, path: str, data_file: DataFile, delete_file: DeleteFile) -> Iterator[Finding]:

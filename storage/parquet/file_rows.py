@@ -40,12 +40,11 @@ def read_rows(  # noqa: PLR0917
 
     `streamed`: the reader may pause for long, so that little of the file is kept in memory.
     """
-    of = expected(table.path, file)
-    kept = small_files.read(files, of) if is_small(file) else None
+    kept = small_files.read(files, table.path, file) if is_small(file) else None
     if kept is not None:
         yield 0, in_lake_form(kept.rows, columns, kept.names)
         return
-    with BoundedFile(files, of, _STREAMED_BYTES if streamed else 0) as opened:
+    with BoundedFile(files, expected(table.path, file), _STREAMED_BYTES if streamed else 0) as opened:
         parquet = opened.parquet
         names = names_by_id(parquet)
         present = [names[column.column_id] for column in columns if column.column_id in names]

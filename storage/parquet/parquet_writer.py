@@ -19,6 +19,7 @@ from storage.parquet import layout
 from storage.parquet.arrow_types import FIELD_ID, arrow_schema
 from storage.parquet.compression import compression
 from storage.parquet.files import LakeFiles, file_error
+from storage.parquet.hot_rows import HOT_BYTES_MAX, HOT_ROWS_MAX, hot_file, may_be_hot
 from storage.parquet.small_files import can_keep, small_files
 from storage.parquet.statistics import column_statistics
 
@@ -36,20 +37,27 @@ _WRITE_OPTIONS: Final[dict[str, Any]] = {
 class ParquetWriter:
     """Writes the rows of one statement to new files of a table. Memory is bounded by one row group.
 
-    `write` takes batches whose columns are the table's, in order, in lake form
-    (`storage.parquet.arrow_types.arrow_schema`). `finish` syncs and returns the files; `abort` removes them. With
-    `syncs_later` the syncs have only begun then, and COMMIT waits for them. Blocking: call it in a thread. A full disk
-    is 53100.
+    Up to `hot_rows` rows become hot rows, without a file (`storage.parquet.hot_rows`). `write` takes batches whose
+    columns are the table's, in order, in lake form (`storage.parquet.arrow_types.arrow_schema`). `finish` syncs and
+    returns the files; `abort` removes them. With `syncs_later` the syncs have only begun then, and COMMIT waits for
+    them. Blocking: call it in a thread. A full disk is 53100.
     """
 
     def __init__(
-        self, data_path: str, table: Table, *, file_bytes: int = FILE_BYTES, syncs_later: bool = False
+        self,
+        data_path: str,
+        table: Table,
+        *,
+        file_bytes: int = FILE_BYTES,
+        syncs_later: bool = False,
+        hot_rows: int = 0,
     ) -> None:
         self._files = LakeFiles(data_path)
         self._table = table
         self._schema = arrow_schema(table)
         self._file_bytes = file_bytes
         self._syncs_later = syncs_later
+        self._hot_rows = min(hot_rows, HOT_ROWS_MAX) if hot_rows and may_be_hot(table) else 0
         self._pending: list[pa.Table] = []
         self._pending_rows = 0
         self._pending_bytes = 0
@@ -72,10 +80,22 @@ class ParquetWriter:
 
     def finish(self) -> tuple[DataFile, ...]:
         """Write the rest, sync, and return the files; none if there were no rows. On failure, `abort`."""
+        if self._open is None and not self._written and self._are_hot():
+            return (self._hot_file(),)
         self._write_row_group()
         self._close_file()
         (self._files.sync_later if self._syncs_later else self._files.sync)(self._paths)
         return tuple(self._written)
+
+    def _are_hot(self) -> bool:
+        return 0 < self._pending_rows <= self._hot_rows and self._pending_bytes <= HOT_BYTES_MAX
+
+    def _hot_file(self) -> DataFile:
+        rows = pa.concat_tables(self._pending)
+        made = hot_file(layout.new_data_file(), self._table.columns, rows)
+        if can_keep(rows):
+            small_files.keep(self._files, self._table.path, made, rows)
+        return made
 
     def abort(self) -> None:
         """Remove everything written so far."""

@@ -2,7 +2,8 @@
 
 A delete file is Parquet with the columns `file_path` and `pos` under the field IDs that DuckLake took from Iceberg
 ("Position Delete Files": 2147483546 and 2147483545 there; DuckLake 1.0 writes 2147483646 and 2147483645). It holds
-every deleted position of one data file, those of the delete file before it included, and replaces that.
+every deleted position of one data file, those of the delete file before it included, and replaces that. That of hot
+rows is no file: the catalog has the positions (`DeleteFile.positions`).
 """
 
 from __future__ import annotations
@@ -99,11 +100,14 @@ class DeletedPositions:
         return write_delete_file(files, folder, file, positions, None if before is None else before.published_id)
 
     def _paths(self, written: dict[str, DeleteFile]) -> list[str]:
-        return [layout.join(self._version.table.path, delete.path) for delete in written.values()]
+        found = (delete.path for delete in written.values() if delete.positions is None)
+        return [layout.join(self._version.table.path, path) for path in found]
 
 
 def deleted_positions(files: LakeFiles, folder: str, delete_file: DeleteFile) -> npt.NDArray[np.int64]:
     """Return the positions in a delete file, ascending."""
+    if delete_file.positions is not None:
+        return np.array(delete_file.positions, np.int64)
     of = expected(folder, delete_file)
 
     def read() -> npt.NDArray[np.int64]:
@@ -130,15 +134,19 @@ def merged(  # noqa: PLR0917
             raise SluiceError(SqlState.SERIALIZATION_FAILURE, "could not serialize access due to concurrent update")
         positions = both
     written = write_delete_file(files, folder, file, positions, None if live is None else live.delete_file_id)
-    files.sync([layout.join(folder, written.path)])
+    if written.positions is None:
+        files.sync([layout.join(folder, written.path)])
     return written
 
 
 def write_delete_file(
     files: LakeFiles, folder: str, file: DataFile, positions: npt.NDArray[np.int64], replaces: int | None
 ) -> DeleteFile:
-    """Write the delete file of a data file with these positions, ascending. Not synced."""
+    """Write the delete file of a data file with these positions, ascending. Not synced. That of hot rows is no file."""
     name = layout.new_delete_file()
+    if file.hot_rows is not None:
+        gone = tuple(positions.tolist())
+        return DeleteFile(name, len(gone), positions.nbytes, 0, replaces=replaces, positions=gone)
     path = layout.join(folder, name)
     data_file = layout.join(files.data_path, folder, file.path)
     rows = pa.Table.from_arrays([pa.repeat(data_file, len(positions)), pa.array(positions)], schema=_SCHEMA)

@@ -43,6 +43,15 @@ class KeptReads(Generic[_T]):
         self.keep(files, of.path, found)
         return found
 
+    def made(self, files: LakeFiles, path: str, make: Callable[[], _T]) -> _T:
+        """Return the cached content of hot rows at a path where there is no file, else the result of `make`."""
+        with self._lock:
+            found = self._kept.get((files.data_path, path))
+        if found is None:
+            found = make()
+            self.keep(files, path, found)
+        return found
+
     def keep(self, files: LakeFiles, path: str, content: _T) -> None:
         """Cache the content of the file, whose path is below the data path."""
         if self._size(content) <= self._kept.maxsize / _SHARE_MIN:

@@ -1,4 +1,4 @@
-"""Small files: their rows are kept in memory once read.
+"""Small files, and hot rows: their rows are kept in memory once read.
 
 A table with many writers has many small files, and each read of the table would open all of them again.
 `storage.parquet.read_cache` says why cached rows are true.
@@ -14,8 +14,9 @@ import pyarrow.parquet as pq
 from catalog.model import DataFile
 from storage.parquet.arrow_types import FIELD_ID
 from storage.parquet.bounded_file import BoundedFile
-from storage.parquet.file_identity import Expected, expected
+from storage.parquet.file_identity import expected
 from storage.parquet.files import LakeFiles
+from storage.parquet.hot_rows import decode
 from storage.parquet.read_cache import KeptReads
 
 # A file of more bytes or rows is not kept in memory.
@@ -45,11 +46,14 @@ class SmallFiles:
     def __init__(self, bytes_max: int = _KEPT_BYTES_MAX) -> None:
         self._kept = KeptReads[FileRows](bytes_max, _size)
 
-    def read(self, files: LakeFiles, of: Expected) -> FileRows | None:
+    def read(self, files: LakeFiles, folder: str, file: DataFile) -> FileRows | None:
         """Return the rows of a file; None if they may be large in memory, however small the file is.
 
         Errors as `LakeFiles.parquet`, also if the rows are cached but the file is missing. Blocking.
         """
+        of, hot_rows = expected(folder, file), file.hot_rows
+        if hot_rows is not None:
+            return self._kept.made(files, of.path, lambda: FileRows(*decode(hot_rows)))
 
         def read() -> FileRows:
             with BoundedFile(files, of) as opened:
@@ -81,7 +85,7 @@ def can_keep(rows: pa.Table) -> bool:
 
 def is_small(file: DataFile) -> bool:
     """Whether the file is a small file."""
-    return file.size_bytes <= FILE_BYTES_MAX and file.record_count <= FILE_ROWS_MAX
+    return file.hot_rows is not None or (file.size_bytes <= FILE_BYTES_MAX and file.record_count <= FILE_ROWS_MAX)
 
 
 def names_by_id(parquet: pq.ParquetFile) -> dict[int, str]:

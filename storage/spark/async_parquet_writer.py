@@ -18,11 +18,11 @@ from storage.thread_offload import aside
 class WriterAside:
     """`async with WriterAside(…) as writer: await writer.write(…); result = await writer.finish()`.
 
-    If that fails or is cancelled, no file is left.
+    If that fails or is cancelled, no file is left. Up to `hot_rows` rows become hot rows, without a file.
     """
 
-    def __init__(self, data_path: str, table: Table) -> None:
-        self._writer = ParquetWriter(data_path, table, syncs_later=True)
+    def __init__(self, data_path: str, table: Table, hot_rows: int = 0) -> None:
+        self._writer = ParquetWriter(data_path, table, syncs_later=True, hot_rows=hot_rows)
 
     async def write(self, batch: pa.RecordBatch) -> None:
         """Append rows in lake form."""

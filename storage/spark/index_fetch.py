@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from py4j.java_gateway import JavaObject
 
 from catalog.model import Column, DataFile, Table
@@ -31,9 +32,9 @@ _NANOSECONDS: Final = pa.time64("ns")
 def may_be_local(columns: Sequence[Column]) -> bool:
     """Whether rows with these columns can be handed over.
 
-    Rows without columns could not be counted. Spark takes times in another unit, to which arrays cannot be converted.
+    Rows without columns could not be counted.
     """
-    return bool(columns) and not any(column.form.children and "TIME(" in column.form.spark for column in columns)
+    return bool(columns)
 
 
 def located_rows(
@@ -107,6 +108,8 @@ def plain_field(name: str, kind: str) -> dict[str, Any]:
 
 
 def _handed(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_handed(kind.value_type)))
     return _NANOSECONDS if pa.types.is_time64(kind) else kind
 
 
@@ -114,9 +117,21 @@ def in_nanoseconds(table: pa.Table) -> pa.Table:
     """Return the rows with times as Spark takes them from Arrow, 24:00 included."""
     for number, field in enumerate(table.schema):
         if pa.types.is_time64(field.type):
-            handed = pa.compute.multiply(table.column(number).cast(pa.int64()), 1000).cast(_NANOSECONDS)
-            table = table.set_column(number, field.name, handed)
+            table = table.set_column(number, field.name, _nanoseconds(table.column(number)))
+        elif pa.types.is_list(field.type) and pa.types.is_time64(field.type.value_type):
+            lists = [_lists_in_nanoseconds(each) for each in table.column(number).chunks]
+            table = table.set_column(number, field.name, pa.chunked_array(lists, _handed(field.type)))
     return table
+
+
+def _nanoseconds(times: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    return pc.multiply(times.cast(pa.int64()), 1000).cast(_NANOSECONDS)
+
+
+def _lists_in_nanoseconds(lists: pa.ListArray) -> pa.Array:
+    absent = np.append(lists.is_null().to_numpy(zero_copy_only=False), False)
+    offsets = pa.array(lists.offsets.to_numpy(), pa.int32(), mask=absent)
+    return pa.ListArray.from_arrays(offsets, _nanoseconds(lists.values)).cast(_handed(lists.type))
 
 
 def row_groups(

@@ -127,8 +127,7 @@ class ScanViews:
                 raise
             return view
         name = f"scan_{next(self._numbers)}"
-        lake, may_hand = LakeFiles(self._data_path), may_be_local(version.table.columns)
-        handed, read = _divided(lake, version.table, files) if may_hand else ((), files)
+        handed, read = _divided(LakeFiles(self._data_path), version.table, files)
         relation = _Relation(self._jvm, self._data_path, bound)
         frame = relation.of(read) if read or not handed else self._local(bound, handed)
         if read and handed:
@@ -155,18 +154,23 @@ class ScanViews:
         table = bound.version.table
         wanted = {file.path: np.arange(file.record_count) for file in files}
         rows = located_rows(self._data_path, table, files, wanted, table.columns)
-        return local_relation(
-            self._jvm, rows, table.columns, needs_position=bound.scan.needs_position, numbers=_numbers(bound)
-        )
+        needs_position, numbers = bound.scan.needs_position, _numbers(bound)
+        if may_be_local(table.columns):
+            return local_relation(self._jvm, rows, table.columns, needs_position=needs_position, numbers=numbers)
+        frame = local_relation(self._jvm, rows, table.columns, needs_position=True, numbers=numbers)
+        return frame.selectExpr(_seq(self._jvm, _shown(bound.scan)))
 
     def _located(self, bound: BoundScan, found: LookUp) -> View:
         """Return a view over the rows that an index has found and the files to be read beside; it is not shared."""
         scan, table = bound.scan, bound.version.table
         columns = [column for column in table.columns if column.attnum in scan.attnums] or list(table.columns[:1])
-        small = [file for file in found.whole if file.record_count < SIDECAR_ROWS_MIN][:_SMALL_FILES_MAX]
+        hot = [file for file in found.whole if file.hot_rows is not None]
+        others = [file for file in found.whole if file.hot_rows is None]
+        small = hot + [file for file in others if file.record_count < SIDECAR_ROWS_MIN][:_SMALL_FILES_MAX]
         count = found.row_count + sum(file.record_count for file in small)
         if count > LOCATED_MAX:
-            small = []
+            small = hot
+            count = found.row_count + sum(file.record_count for file in small)
         taken = {file.path for file in small}
         whole = [file for file in found.whole if file.path not in taken]
         wanted = {**found.rows, **{file.path: np.arange(file.record_count) for file in small}}
@@ -320,21 +324,27 @@ class _Relation:
 
 
 def _divided(lake: LakeFiles, table: Table, files: Sequence[DataFile]) -> tuple[Sequence[DataFile], Sequence[DataFile]]:
-    """Return (files whose rows are handed to Spark, because opening them would cost it more; the others)."""
+    """Return (files whose rows are handed to Spark, because opening them would cost it more; the others).
+
+    Hot rows are handed, however many they are.
+    """
+    hot = [file for file in files if file.hot_rows is not None]
+    cold = [file for file in files if file.hot_rows is None]
     small = [file for file in files if is_small(file)]
     if (
-        len(small) < min(len(files), _HANDED_FILES_MIN)
+        not may_be_local(table.columns)
+        or len(small) < min(len(files), _HANDED_FILES_MIN)
         or len(small) > _HANDED_FILES_MAX
         or sum(file.record_count for file in small) > LOCATED_MAX
         or sum(file.size_bytes for file in small) > _HANDED_BYTES_MAX
     ):
-        return (), files
+        return hot, cold
     left = _UNPACKED_BYTES_MAX
     for file in small:
-        found = small_files.read(lake, expected(table.path, file))
+        found = small_files.read(lake, table.path, file)
         left -= left + 1 if found is None else found.rows.nbytes
         if left < 0:
-            return (), files
+            return hot, cold
     return small, [file for file in files if not is_small(file)]
 
 

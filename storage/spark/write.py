@@ -64,8 +64,9 @@ class WriteResult:
     sources: pa.Table | None = None
 
     def paths(self, table_path: str) -> list[str]:
-        """Return every file of the result, relative to the data path."""
-        names = [file.path for file in self.data_files] + [file.path for file in self.delete_files.values()]
+        """Return every file of the result, relative to the data path; hot rows have none."""
+        names = [file.path for file in self.data_files if file.hot_rows is None]
+        names += [file.path for file in self.delete_files.values() if file.positions is None]
         return [layout.join(table_path, name) for name in names]
 
 
@@ -93,7 +94,7 @@ def insert(work: Work, data_path: str, command: RunnableInsert, spark_writes_fro
             return _insert_by_spark(work, data_path, command.table, frame, estimate)
     rows = work.rows(frame)
     returning = _Returning(rows.schema, width)
-    writer = ParquetWriter(data_path, command.table, syncs_later=True)
+    writer = ParquetWriter(data_path, command.table, syncs_later=True, hot_rows=command.hot_rows)
     count = 0
     try:
         for batch in rows:
@@ -126,7 +127,7 @@ def update(work: Work, data_path: str, command: RunnableUpdate) -> WriteResult:
     width = len(command.version.table.columns)
     returning = _Returning(rows.schema, 2 + width)
     positions = DeletedPositions(command.version)
-    writer = ParquetWriter(data_path, command.version.table, syncs_later=True)
+    writer = ParquetWriter(data_path, command.version.table, syncs_later=True, hot_rows=command.hot_rows)
     sources: list[pa.RecordBatch] = []
     try:
         for batch in rows:
@@ -156,10 +157,11 @@ def replace_rows(
     version: TableVersion,
     gone: Mapping[str, npt.NDArray[np.int64]],
     rows: Iterable[pa.RecordBatch | pa.Table] = (),
+    hot_rows: int = 0,
 ) -> WriteResult:
     """Delete the rows at these positions, by the path of their data file, and write others. Without Spark."""
     positions = DeletedPositions(version)
-    writer = ParquetWriter(data_path, version.table, syncs_later=True)
+    writer = ParquetWriter(data_path, version.table, syncs_later=True, hot_rows=hot_rows)
     try:
         for path, places in gone.items():
             positions.mark(path, places)

@@ -28,9 +28,9 @@ def _assert_none_is_wrong(counts: Counts) -> None:
     assert not counts.differences, f"seed {SEED}: PostgreSQL answers otherwise\n{shown}"
 
 
-@pytest.fixture(scope="module", params=["spark", "auto"])
+@pytest.fixture(scope="module", params=["-c sluice.engine=spark -c sluice.hot_rows=0", "-c sluice.engine=auto"])
 def sides(request: pytest.FixtureRequest, oracle: Address, gateway: Address) -> Iterator[tuple[Server, Server]]:
-    found = Server(oracle.url, seconds=5), Server(gateway.url, options=f"-c sluice.engine={request.param}")
+    found = Server(oracle.url, seconds=5), Server(gateway.url, options=request.param)
     yield found
     for side in found:
         side.ask("SET client_min_messages = warning; DROP SCHEMA IF EXISTS answers CASCADE")

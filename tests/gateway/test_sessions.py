@@ -1,7 +1,7 @@
 """Whole psql sessions: the same script on PostgreSQL and on the gateway prints the same text, errors included.
 
-On every other day Spark begins with every query, in place of PostgreSQL with queries of few rows; `SLUICE_ANSWERS_SEED`
-stands for the day.
+On every other day Spark begins with every query, in place of PostgreSQL with queries of few rows, and no row is hot;
+`SLUICE_ANSWERS_SEED` stands for the day.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.servers import Server
 # On a slow machine, the gateway says how far a change is.
 _PROGRESS = re.compile(r"NOTICE:  change \d+: ")
 _DAY = int(os.environ.get("SLUICE_ANSWERS_SEED") or datetime.date.today().toordinal())
-_SETTINGS = {"sluice.engine": "spark" if _DAY % 2 else "auto"}
+_SETTINGS = {"sluice.engine": "spark", "sluice.hot_rows": "0"} if _DAY % 2 else {"sluice.engine": "auto"}
 _SCRIPTS = Path(__file__).parent.parent / "golden" / "sessions"
 
 

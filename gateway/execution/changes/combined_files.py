@@ -46,7 +46,7 @@ async def combine_files(session: SessionContext, version: TableVersion, added: W
     if not files:
         return
     table, path = version.table, session.gateway.data_path
-    async with WriterAside(path, table) as writer:
+    async with WriterAside(path, table, transaction.hot_rows) as writer:
         await writer.write_made(lambda: _rows(path, table, files))
         result = await writer.finish()
     transaction.written.update(each.lstrip("/") for each in result.paths(table.path))

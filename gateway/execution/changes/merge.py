@@ -113,7 +113,8 @@ class MergePortal(StatementPortal):
                 if await asyncio.to_thread(_any_taken, path, version, left, replaced):
                     raise _affected_twice()
                 version = left
-                result = await asyncio.to_thread(replace_rows, path, version, replaced, [outcome.fresh])
+                hot_rows = session.transaction.hot_rows
+                result = await asyncio.to_thread(replace_rows, path, version, replaced, [outcome.fresh], hot_rows)
                 sources = await asyncio.to_thread(paired, version.table, loaded, outcome)
                 strength = strength_of(version.table, loaded, outcome)
                 if await changing.claim(result, version, strength, sources=sources):

@@ -30,7 +30,7 @@ from gateway.execution.constraints.foreign_key_referencing import keep_reference
 from gateway.execution.constraints.unique_check import keep_keys
 from gateway.execution.locks.row_locks import Strength, check_may_look_again, follow_rows, hold_rows
 from gateway.execution.locks.table_locks import ROW_EXCLUSIVE, lock_tables
-from gateway.session import constraint_modes
+from gateway.session import constraint_modes, hot_rows
 from gateway.session.cancel_listener import check
 from gateway.session.constraint_modes import deferred_now
 from gateway.session.pending_constraints import note_pending
@@ -46,7 +46,7 @@ _SETTINGS: Final = Statement(
     " pg_sluice.backend_setting('transaction_read_only'), pg_sluice.backend_setting('transaction_isolation'),"
     " pg_sluice.backend_setting('idle_in_transaction_session_timeout'),"
     " pg_catalog.set_config('idle_in_transaction_session_timeout', '0', true),"
-    f" {constraint_modes.ASKED}, pg_sluice.schema_mark()"
+    f" {hot_rows.ASKED}, {constraint_modes.ASKED}, pg_sluice.schema_mark()"
 )
 _RESTORE: Final = "SELECT pg_catalog.set_config('idle_in_transaction_session_timeout', $1, true)"
 
@@ -101,7 +101,7 @@ class Changing:
 
     async def __aenter__(self) -> Self:
         settings, self.begun = await self._transaction.begin_statement(_SETTINGS, *self._locks, then=self._then)
-        milliseconds, read_only, level, idle, *_ = (
+        milliseconds, read_only, level, idle, _, hot, *_ = (
             str(value, "ascii") for value in settings.rows[0] if value is not None
         )
         self.mark = SchemaMark.of(settings.rows[0][-1])
@@ -113,6 +113,7 @@ class Changing:
             )
         self._transaction.refuse_strict_write(level)
         self._portal.limit_time(int(milliseconds) / 1000 or None)
+        self._transaction.hot_rows = hot_rows.asked(hot)
         return self
 
     async def claim(
