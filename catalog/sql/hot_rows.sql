@@ -78,8 +78,9 @@ CREATE FUNCTION pg_sluice.hot_column(
     FROM (SELECT format('f.hot_rows -> %L -> ''values''', column_id) AS column_values) c
     CROSS JOIN LATERAL (SELECT CASE
         WHEN ducklake = 'list' AND element = 'struct' THEN format(
-            '(SELECT ''['' || string_agg(coalesce(%s, ''NULL''), '', '' ORDER BY e.place) || '']'' FROM'
-            ' jsonb_array_elements(CASE jsonb_typeof(%s -> n) WHEN ''array'' THEN %2$s -> n END) WITH ORDINALITY e (value, place))',
+            'CASE jsonb_typeof(%2$s -> n) WHEN ''array'' THEN (SELECT ''['' || coalesce(string_agg('
+            'coalesce(%1$s, ''NULL''), '', '' ORDER BY e.place), '''') || '']'' FROM'
+            ' jsonb_array_elements(%2$s -> n) WITH ORDINALITY e (value, place)) END',
             pg_sluice.hot_value(element, 'e.value #>> ''{}'''), column_values)
         WHEN ducklake = 'list' THEN format(
             'CASE jsonb_typeof(%s -> n) WHEN ''array'' THEN ARRAY(SELECT %s FROM'
