@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
 _DELETIONS: Final = """
 SELECT f.end_snapshot IS NULL AS live, d.delete_file_id, d.path, d.delete_count, d.file_size_bytes, d.footer_size,
-       d.positions,
+       d.positions, pg_sluice.base_json(d)::text AS base,
        EXISTS (SELECT FROM pg_sluice.data_file n
                WHERE n.table_id = f.table_id AND n.begin_snapshot = d.begin_snapshot) AS adds
 FROM pg_sluice.data_file f LEFT JOIN pg_sluice.delete_file d USING (data_file_id)
@@ -46,6 +47,7 @@ async def deletions_of(store: Store, table: Table, path: str) -> FileDeletions |
                 footer_size=row["footer_size"],
                 delete_file_id=row["delete_file_id"],
                 positions=None if row["positions"] is None else tuple(row["positions"]),
+                base=None if row["base"] is None else DeleteFile(**json.loads(row["base"])),
             ),
             bool(row["adds"]),
         )

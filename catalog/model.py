@@ -138,7 +138,8 @@ class DeleteFile:
     """The positions deleted from one data file; it replaces the delete file before it.
 
     `delete_file_id` is None until it is published; until then `replaces` is the ID of the published one that it
-    includes. `positions` (ascending) are those of a file of hot rows: the catalog has them, and there is no file.
+    includes. Of few positions the catalog has the `positions` themselves (ascending), and there is no file at the path;
+    `base` is then the file that has those deleted before, if any.
     """
 
     path: str
@@ -148,11 +149,22 @@ class DeleteFile:
     delete_file_id: int | None = None
     replaces: int | None = None
     positions: tuple[int, ...] | None = None
+    base: DeleteFile | None = None
 
     @property
     def published_id(self) -> int | None:
         """The ID of this delete file if it is published, else of the published one that it includes."""
         return self.replaces if self.delete_file_id is None else self.delete_file_id
+
+    @property
+    def file(self) -> DeleteFile | None:
+        """The part that is in a file; None if the catalog has all positions."""
+        return self if self.positions is None else self.base
+
+    @property
+    def new_file(self) -> DeleteFile | None:
+        """The file, unless it was published before."""
+        return None if self.file is None or self.file.delete_file_id is not None else self.file
 
 
 @dataclass(frozen=True, slots=True)

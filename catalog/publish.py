@@ -65,11 +65,22 @@ class RowChange:
                         "size_bytes": deletion.file.size_bytes,
                         "footer_size": deletion.file.footer_size,
                         "positions": deletion.file.positions,
+                        "base": None if deletion.file.base is None else _base(deletion.file.base),
                     }
                     for deletion in self.deleted
                 ],
             }
         )
+
+
+def _base(file: DeleteFile) -> dict[str, Any]:
+    return {
+        "path": file.path,
+        "delete_count": file.delete_count,
+        "size_bytes": file.size_bytes,
+        "footer_size": file.footer_size,
+        "delete_file_id": file.delete_file_id,
+    }
 
 
 def _fields(statistics: ColumnStatistics) -> dict[str, Any]:
@@ -105,8 +116,14 @@ def deletion_from_json(deletion: Mapping[str, Any]) -> Deletion:
 
 def delete_file_from_json(fields: Mapping[str, Any]) -> DeleteFile:
     """Read a delete file, published (`pg_sluice.delete_file_json`) or staged."""
-    positions = fields["positions"]
-    return DeleteFile(**{**fields, "positions": None if positions is None else tuple(positions)})
+    positions, base = fields["positions"], fields["base"]
+    return DeleteFile(
+        **{
+            **fields,
+            "positions": None if positions is None else tuple(positions),
+            "base": None if base is None else DeleteFile(**base),
+        }
+    )
 
 
 def applied(version: TableVersion, change: RowChange) -> tuple[TableVersion, list[tuple[DataFile, DeleteFile]]]:

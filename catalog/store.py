@@ -58,7 +58,7 @@ _FILES: Final = """
 SELECT f.data_file_id, f.path, f.record_count, f.file_size_bytes, f.footer_size, f.row_id_start,
        coalesce(f.file_order, f.data_file_id) AS place, f.hot_rows::text AS hot_rows,
        d.delete_file_id, d.path AS delete_path, d.delete_count, d.file_size_bytes AS delete_size,
-       d.footer_size AS delete_footer, d.positions
+       d.footer_size AS delete_footer, d.positions, pg_sluice.base_json(d)::text AS base
 FROM pg_sluice.data_file f
 LEFT JOIN pg_sluice.delete_file d
     ON d.data_file_id = f.data_file_id
@@ -99,6 +99,7 @@ ORDER BY t.table_id, f.snapshot
 _PUBLISHED: Final = """
 SELECT path FROM pg_sluice.data_file WHERE path = ANY ($1)
 UNION ALL SELECT path FROM pg_sluice.delete_file WHERE path = ANY ($1)
+UNION ALL SELECT base_path FROM pg_sluice.delete_file WHERE base_path = ANY ($1)
 """
 
 _REPORT: Final = """
@@ -451,6 +452,7 @@ def _data_file(row: asyncpg.Record, statistics: Mapping[int, ColumnStatistics]) 
             footer_size=row["delete_footer"],
             delete_file_id=row["delete_file_id"],
             positions=None if row["positions"] is None else tuple(row["positions"]),
+            base=None if row["base"] is None else DeleteFile(**json.loads(row["base"])),
         )
     return DataFile(
         path=row["path"],

@@ -16,11 +16,13 @@ CREATE INDEX ON pg_sluice.data_file (table_id, begin_snapshot);
 CREATE INDEX ON pg_sluice.data_file (table_id, end_snapshot);
 CREATE INDEX ON pg_sluice.data_file (table_id, schema_version) WHERE hot_rows IS NOT NULL;
 
--- The same with `positions`: all that are deleted from a data file of hot rows, NULL for a Parquet file.
+-- The same with `positions`: few that are deleted, in place of a file. Then the columns after it tell which file has
+-- those deleted before; it has none of these. For DuckDB, a position is never in two places.
 CREATE TABLE pg_sluice.delete_file (
     delete_file_id bigint PRIMARY KEY, table_id bigint, begin_snapshot bigint, end_snapshot bigint, data_file_id bigint,
     path varchar, path_is_relative boolean, format varchar, delete_count bigint, file_size_bytes bigint,
-    footer_size bigint, encryption_key varchar, partial_max bigint, positions bigint[]);
+    footer_size bigint, encryption_key varchar, partial_max bigint, positions bigint[], base_path varchar,
+    base_count bigint, base_size_bytes bigint, base_footer_size bigint);
 CREATE INDEX ON pg_sluice.delete_file (table_id, begin_snapshot);
 CREATE INDEX ON pg_sluice.delete_file (data_file_id);
 
@@ -29,9 +31,11 @@ CREATE VIEW pg_ducklake.ducklake_data_file AS
            record_count, file_size_bytes, footer_size, row_id_start, partition_id, encryption_key, mapping_id, partial_max
     FROM pg_sluice.data_file WHERE hot_rows IS NULL;
 CREATE VIEW pg_ducklake.ducklake_delete_file AS
-    SELECT delete_file_id, table_id, begin_snapshot, end_snapshot, data_file_id, path, path_is_relative, format,
-           delete_count, file_size_bytes, footer_size, encryption_key, partial_max
-    FROM pg_sluice.delete_file WHERE positions IS NULL;
+    SELECT delete_file_id, table_id, begin_snapshot, end_snapshot, data_file_id, coalesce(base_path, path) AS path,
+           path_is_relative, format, coalesce(base_count, delete_count) AS delete_count,
+           coalesce(base_size_bytes, file_size_bytes) AS file_size_bytes,
+           coalesce(base_footer_size, footer_size) AS footer_size, encryption_key, partial_max
+    FROM pg_sluice.delete_file WHERE positions IS NULL OR base_path IS NOT NULL;
 
 
 -- The SQL that makes a value of PostgreSQL, as DuckDB reads it, of one in JSON's text. Only built-in operators: a view
@@ -119,6 +123,25 @@ BEGIN
     INSERT INTO pg_ducklake.ducklake_inlined_data_tables VALUES (of_table, name, version);
 END $$;
 
+-- Make DuckLake's table of positions that are deleted from a table's files, once there are any. It has no versions, and
+-- DuckLake's readers look for it at each snapshot.
+CREATE FUNCTION pg_sluice.publish_inlined_deletes(of_table bigint) RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    name text := format('ducklake_inlined_delete_%s', of_table);
+BEGIN
+    IF to_regclass(format('pg_ducklake.%I', name)) IS NOT NULL THEN
+        RETURN;
+    END IF;
+    EXECUTE format($q$
+        CREATE VIEW pg_ducklake.%I AS
+        SELECT d.data_file_id AS file_id, position AS row_id, min(d.begin_snapshot) AS begin_snapshot
+        FROM pg_sluice.delete_file d JOIN pg_sluice.data_file f ON f.data_file_id = d.data_file_id
+        CROSS JOIN LATERAL unnest(d.positions) AS position
+        WHERE d.table_id = %s AND f.hot_rows IS NULL GROUP BY 1, 2 $q$, name, of_table);
+    EXECUTE format('GRANT SELECT ON pg_ducklake.%I TO sluice_reader', name);
+END $$;
+
 -- Whether a column of that name keeps DuckLake from having hot rows of its table.
 CREATE FUNCTION pg_sluice.is_inlined_name(name text) RETURNS boolean LANGUAGE sql IMMUTABLE
 SET search_path = pg_catalog, pg_temp AS $$
@@ -139,7 +162,8 @@ SET search_path = pg_catalog, pg_temp SET lock_timeout = '100ms' AS $$
 DECLARE
     i record;
 BEGIN
-    FOR i IN SELECT t.table_id, t.table_name, t.schema_version FROM pg_ducklake.ducklake_inlined_data_tables t
+    FOR i IN SELECT t.table_id, t.table_name, t.schema_version,
+                    NOT EXISTS (SELECT FROM pg_ducklake.ducklake_table k WHERE k.table_id = t.table_id) AS is_gone FROM pg_ducklake.ducklake_inlined_data_tables t
              WHERE NOT EXISTS (SELECT FROM pg_sluice.data_file f WHERE f.table_id = t.table_id
                                AND f.schema_version = t.schema_version AND f.hot_rows IS NOT NULL)
                  AND (NOT EXISTS (SELECT FROM pg_ducklake.ducklake_table k WHERE k.table_id = t.table_id)
@@ -148,6 +172,9 @@ BEGIN
                                      AND later.begin_snapshot <= horizon)) LOOP
         BEGIN
             EXECUTE format('DROP VIEW pg_ducklake.%I', i.table_name);
+            IF i.is_gone THEN
+                EXECUTE format('DROP VIEW IF EXISTS pg_ducklake.%I', format('ducklake_inlined_delete_%s', i.table_id));
+            END IF;
             DELETE FROM pg_ducklake.ducklake_inlined_data_tables t
                 WHERE t.table_id = i.table_id AND t.schema_version = i.schema_version;
         EXCEPTION WHEN lock_not_available THEN

@@ -220,15 +220,17 @@ SET search_path = pg_catalog, pg_temp AS $$
         RETURNING data_file_id, table_id, CASE WHEN hot_rows IS NULL THEN path END AS path
     ), deletes AS (
         DELETE FROM pg_sluice.delete_file WHERE end_snapshot <= horizon
-        RETURNING delete_file_id, table_id, CASE WHEN positions IS NULL THEN path END AS path
+        RETURNING delete_file_id, table_id, CASE WHEN positions IS NULL THEN path ELSE base_path END AS path
     ), statistics AS (
         DELETE FROM pg_ducklake.ducklake_file_column_stats s USING data
         WHERE s.table_id = data.table_id AND s.data_file_id = data.data_file_id
     )
     INSERT INTO pg_ducklake.ducklake_files_scheduled_for_deletion
-        SELECT gone.id, folder.path || gone.path, true, clock_timestamp()
+        SELECT DISTINCT ON (gone.path) gone.id, folder.path || gone.path, true, clock_timestamp()
         FROM (SELECT * FROM data UNION ALL SELECT * FROM deletes) AS gone (id, table_id, path) JOIN folder USING (table_id)
-        WHERE gone.path IS NOT NULL;
+        WHERE gone.path IS NOT NULL AND NOT EXISTS (  -- a file of positions may have further ones beside it later
+            SELECT FROM pg_sluice.delete_file d
+            WHERE d.base_path = gone.path AND d.table_id = gone.table_id AND (d.end_snapshot > horizon OR d.end_snapshot IS NULL));
 $$;
 
 

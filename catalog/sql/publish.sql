@@ -237,8 +237,14 @@ BEGIN
                'parquet', (e.f ->> 'delete_count')::bigint, (e.f ->> 'size_bytes')::bigint,
                (e.f ->> 'footer_size')::bigint, NULL, NULL,
                CASE WHEN jsonb_typeof(e.f -> 'positions') = 'array'
-                    THEN ARRAY(SELECT p::bigint FROM jsonb_array_elements_text(e.f -> 'positions') p) END
+                    THEN ARRAY(SELECT p::bigint FROM jsonb_array_elements_text(e.f -> 'positions') p) END,
+               e.f #>> '{base,path}', (e.f #>> '{base,delete_count}')::bigint,
+               (e.f #>> '{base,size_bytes}')::bigint, (e.f #>> '{base,footer_size}')::bigint
         FROM jsonb_array_elements(files) WITH ORDINALITY e (f, place);
+    IF EXISTS (SELECT FROM pg_sluice.delete_file d JOIN pg_sluice.data_file f ON f.data_file_id = d.data_file_id
+               WHERE d.delete_file_id >= first_id AND d.positions IS NOT NULL AND f.hot_rows IS NULL) THEN
+        PERFORM pg_sluice.publish_inlined_deletes(of_table);
+    END IF;
 END $$;
 
 
@@ -315,7 +321,8 @@ $$;
 --                      "hot_rows": the rows as JSON's text, in place of a file, or null}],
 --    "delete_files": [{"data_path", "data_file_id" (null for a data file of the same change),
 --                      "replaces": delete_file_id or null, "path", "delete_count", "size_bytes", "footer_size",
---                      "positions": those deleted from hot rows, in place of a file, or null}],
+--                      "positions": those deleted, in place of a file, or null,
+--                      "base": the file that has others, or null: its path, delete_count, size_bytes, footer_size}],
 --    "combined":     [path of a data file that was staged before, whose rows are in these]}
 -- A delete file whose predecessor is no longer the live one, or whose data file is gone, means that another
 -- transaction changed the same rows' file: 40001.

@@ -107,7 +107,7 @@ BEGIN
             AND EXISTS (SELECT FROM pg_class c WHERE c.oid = r.relid)  -- not dropped by the transaction itself
     ), deleted AS (
         SELECT c.relid, f, d.delete_file_id, d.path, d.delete_count, d.file_size_bytes, d.footer_size,
-               d.positions
+               d.positions, pg_sluice.base_json(d) AS base
         FROM changed c CROSS JOIN LATERAL jsonb_array_elements(c.change -> 'delete_files') f
         LEFT JOIN pg_sluice.delete_file d
             ON d.data_file_id = (f ->> 'data_file_id')::bigint AND d.end_snapshot IS NULL
@@ -116,11 +116,12 @@ BEGIN
     SELECT jsonb_build_object(
         'stale', coalesce((SELECT jsonb_agg(jsonb_build_object('relid', relid::bigint, 'own', f, 'live', jsonb_build_object(
                 'delete_file_id', delete_file_id, 'path', path, 'delete_count', delete_count,
-                'size_bytes', file_size_bytes, 'footer_size', footer_size, 'positions', positions)))
+                'size_bytes', file_size_bytes, 'footer_size', footer_size, 'positions', positions, 'base', base)))
             FROM deleted WHERE delete_file_id IS DISTINCT FROM (f ->> 'replaces')::bigint), '[]'),
-        'kept', coalesce((SELECT jsonb_agg(c.folder || (f ->> 'path'))
+        'kept', coalesce((SELECT jsonb_agg(c.folder || path)
             FROM changed c CROSS JOIN LATERAL
-                jsonb_array_elements((c.change -> 'data_files') || (c.change -> 'delete_files')) f), '[]'))
+                jsonb_array_elements((c.change -> 'data_files') || (c.change -> 'delete_files')) f
+            CROSS JOIN LATERAL unnest(ARRAY[f ->> 'path', f #>> '{base,path}']) path WHERE path IS NOT NULL), '[]'))
         INTO found;
     RETURN found;
 END $$;

@@ -58,5 +58,13 @@ SET search_path = pg_catalog, pg_temp AS $$
     SELECT jsonb_build_object(
         'data_file_id', d.data_file_id, 'delete_file_id', d.delete_file_id, 'path', d.path,
         'delete_count', d.delete_count, 'size_bytes', d.file_size_bytes, 'footer_size', d.footer_size,
-        'positions', d.positions)
+        'positions', d.positions, 'base', pg_sluice.base_json(d))
+$$;
+
+-- The file of the positions deleted before those that the catalog has; NULL for none.
+CREATE FUNCTION pg_sluice.base_json(d pg_sluice.delete_file) RETURNS jsonb LANGUAGE sql IMMUTABLE
+SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN d.base_path IS NOT NULL THEN jsonb_build_object(
+        'path', d.base_path, 'delete_count', d.base_count, 'size_bytes', d.base_size_bytes,
+        'footer_size', d.base_footer_size, 'delete_file_id', d.delete_file_id) END
 $$;

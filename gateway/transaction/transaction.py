@@ -371,8 +371,8 @@ class Transaction:
         for file, staged, live in stale:
             common = 0 if staged.replaces is None else await self._gateway.store.delete_count(staged.replaces)
             merged = await self._gateway.engine.merge_deletes(table, file, staged, live, common)
-            if merged.positions is None:
-                self.written.add(table.path + merged.path)
+            if merged.new_file is not None:
+                self.written.add(table.path + merged.new_file.path)
             deleted.append(Deletion(file.path, file.data_file_id, merged))
         change = RowChange(table.oid, deleted=deleted)
         await self.stage(change)

@@ -24,6 +24,7 @@ from storage.parquet.arrow_types import leaf_types
 from storage.parquet.file_identity import Expected
 from storage.parquet.files import LakeFiles
 from storage.parquet.hot_rows import decode
+from storage.parquet.positions import deleted_positions
 from storage.parquet.statistics import leaf_field_ids
 
 _THREADS: Final = 8
@@ -67,8 +68,12 @@ def check_files(
     with ThreadPoolExecutor(_THREADS) as threads:
         for found in threads.map(lambda each: list(_check(files, each, present.get(each.path))), named.values()):
             findings.extend(found)
-    hot = {_path(version.table, file.path): file for version in versions for file in version.files if file.hot_rows}
-    findings += [finding for path, file in hot.items() for finding in _check_hot_rows(path, file)]
+    inside = {_path(version.table, file.path): (version.table, file) for version in versions for file in version.files}
+    for path, (table, file) in inside.items():
+        if file.hot_rows is not None:
+            findings += _check_hot_rows(path, file, file.hot_rows)
+        if file.delete_file is not None and file.delete_file.positions is not None:
+            findings += _check_positions(files, path, table, file, file.delete_file)
     return sorted(findings, key=lambda finding: (finding.path, finding.kind))
 
 
@@ -86,8 +91,9 @@ def _named(version: TableVersion) -> Iterator[_Published]:
     for file in version.files:
         if file.hot_rows is None:
             yield _Published(_path(table, file.path), table, file)
-        if file.delete_file is not None and file.delete_file.positions is None:
-            yield _Published(_path(table, file.delete_file.path), table, file, file.delete_file)
+        stored = None if file.delete_file is None else file.delete_file.file
+        if stored is not None:
+            yield _Published(_path(table, stored.path), table, file, stored)
 
 
 def _path(table: Table, name: str) -> str:
@@ -144,22 +150,29 @@ def _check_data(files: LakeFiles, published: _Published, size: int) -> Iterator[
         )
 
 
-def _check_hot_rows(path: str, file: DataFile) -> Iterator[Finding]:
-    """Check rows that the catalog has itself, and the positions deleted from them."""
-    assert file.hot_rows is not None
+def _check_hot_rows(path: str, file: DataFile, hot_rows: str) -> Iterator[Finding]:
+    """Check rows that the catalog has itself."""
     try:
-        rows, _ = decode(file.hot_rows)
+        rows, _ = decode(hot_rows)
     except (ValueError, LookupError, pa.ArrowException) as error:
         yield Finding("hot rows", path, f"the catalog's rows cannot be read: {error}")
         return
     if rows.num_rows != file.record_count:
         yield Finding("record count", path, f"{rows.num_rows} hot rows, but {file.record_count} by the catalog")
-    deletes = file.delete_file
-    gone = () if deletes is None else deletes.positions or ()
-    if list(gone) != sorted({each for each in gone if 0 <= each < file.record_count}):
-        yield Finding("deletes", path, "the positions deleted from its hot rows are not ascending, each once")
-    if deletes is not None and len(gone) != deletes.delete_count:
-        yield Finding("deletes", path, f"{len(gone)} positions, but {deletes.delete_count} by the catalog")
+
+
+def _check_positions(
+    files: LakeFiles, path: str, table: Table, file: DataFile, deletes: DeleteFile
+) -> Iterator[Finding]:
+    """Check deleted positions that the catalog has itself; none may be in the file of earlier ones too."""
+    try:
+        positions = deleted_positions(files, table.path, deletes)
+    except SluiceError:
+        return  # the file is damaged, and told of where files are checked
+    if list(positions) != sorted({each for each in positions.tolist() if 0 <= each < file.record_count}):
+        yield Finding("deletes", path, "the deleted positions that the catalog has are not ascending, each once")
+    if len(positions) != deletes.delete_count:
+        yield Finding("deletes", path, f"{len(positions)} positions, but {deletes.delete_count} by the catalog")
 
 
 def _check_deletes(files: LakeFiles, path: str, data_file: DataFile, delete_file: DeleteFile) -> Iterator[Finding]:

@@ -167,7 +167,8 @@ def with_deletions(
     if np.isin(positions, lost).any():
         return None
     written = write_delete_file(files, table.path, file, np.union1d(lost, positions), None)
-    files.sync([layout.join(table.path, written.path)])
+    if written.new_file is not None:
+        files.sync([layout.join(table.path, written.new_file.path)])
     return written
 
 

@@ -32,5 +32,5 @@ def expected_all(folder: str, files: Iterable[DataFile]) -> Iterator[Expected]:
     for file in files:
         if file.hot_rows is None:
             yield expected(folder, file)
-        if file.delete_file is not None and file.delete_file.positions is None:
-            yield expected(folder, file.delete_file)
+        if file.delete_file is not None and file.delete_file.file is not None:
+            yield expected(folder, file.delete_file.file)

@@ -2,12 +2,13 @@
 
 A delete file is Parquet with the columns `file_path` and `pos` under the field IDs that DuckLake took from Iceberg
 ("Position Delete Files": 2147483546 and 2147483545 there; DuckLake 1.0 writes 2147483646 and 2147483645). It holds
-every deleted position of one data file, those of the delete file before it included, and replaces that. That of hot
-rows is no file: the catalog has the positions (`DeleteFile.positions`).
+every deleted position of one data file, those of the delete file before it included, and replaces that. Few positions,
+and all of hot rows, are no file: the catalog has them (`DeleteFile.positions`).
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -30,6 +31,8 @@ _SCHEMA: Final = pa.schema(
         pa.field("pos", pa.int64(), metadata={FIELD_ID: b"2147483645"}),
     ]
 )
+# The catalog has at most so many positions of one data file; further ones go to a file.
+INLINED_MAX: Final = 2_000
 _KEPT_BYTES_MAX: Final = 16 * 2**20
 
 _Mask = npt.NDArray[np.bool_]
@@ -97,17 +100,21 @@ class DeletedPositions:
         before = file.delete_file
         if before is not None:
             positions = np.union1d(positions, deleted_positions(files, folder, before))
-        return write_delete_file(files, folder, file, positions, None if before is None else before.published_id)
+        return write_delete_file(files, folder, file, positions, before)
 
     def _paths(self, written: dict[str, DeleteFile]) -> list[str]:
-        found = (delete.path for delete in written.values() if delete.positions is None)
-        return [layout.join(self._version.table.path, path) for path in found]
+        found = (delete.new_file for delete in written.values())
+        return [layout.join(self._version.table.path, each.path) for each in found if each is not None]
 
 
 def deleted_positions(files: LakeFiles, folder: str, delete_file: DeleteFile) -> npt.NDArray[np.int64]:
     """Return the positions in a delete file, ascending."""
     if delete_file.positions is not None:
-        return np.array(delete_file.positions, np.int64)
+        beside = np.array(delete_file.positions, np.int64)
+        if delete_file.base is None:
+            return beside
+        deleted = deleted_positions(files, folder, delete_file.base)
+        return np.insert(deleted, np.searchsorted(deleted, beside), beside)
     of = expected(folder, delete_file)
 
     def read() -> npt.NDArray[np.int64]:
@@ -133,33 +140,57 @@ def merged(  # noqa: PLR0917
         if len(positions) + len(others) - len(both) != common:
             raise SluiceError(SqlState.SERIALIZATION_FAILURE, "could not serialize access due to concurrent update")
         positions = both
-    written = write_delete_file(files, folder, file, positions, None if live is None else live.delete_file_id)
-    if written.positions is None:
-        files.sync([layout.join(folder, written.path)])
+    written = write_delete_file(files, folder, file, positions, live)
+    if written.new_file is not None:
+        files.sync([layout.join(folder, written.new_file.path)])
     return written
 
 
 def write_delete_file(
-    files: LakeFiles, folder: str, file: DataFile, positions: npt.NDArray[np.int64], replaces: int | None
+    files: LakeFiles, folder: str, file: DataFile, positions: npt.NDArray[np.int64], before: DeleteFile | None
 ) -> DeleteFile:
-    """Write the delete file of a data file with these positions, ascending. Not synced. That of hot rows is no file."""
+    """Return the delete file of a data file with these positions, ascending, in place of the one `before`, which it
+    includes. A new file is not synced.
+
+    Few positions that are new become the catalog's. Once it has some, they stay there: for readers of DuckLake no
+    position may be in two places.
+    """
+    published = None if before is None else before.file
+    if published is not None and published.delete_file_id is None:
+        published = None  # the transaction's own: its rows are written anew
+    kept = np.array(() if before is None else before.positions or (), np.int64)
+    there = kept if published is None else np.union1d(kept, deleted_positions(files, folder, published))
+    fresh = np.setdiff1d(positions, there, assume_unique=True)
+    replaces = None if before is None else before.published_id
+    if file.hot_rows is not None or len(kept) + len(fresh) <= INLINED_MAX:
+        inlined = np.union1d(kept, fresh)
+        return DeleteFile(
+            layout.new_delete_file(),
+            len(positions),
+            inlined.nbytes,
+            0,
+            None,
+            replaces,
+            tuple(inlined.tolist()),
+            published,
+        )
+    written = _write_file(files, folder, file, np.setdiff1d(positions, kept, assume_unique=True))
+    if not len(kept):
+        return replace(written, replaces=replaces)
+    return DeleteFile(
+        layout.new_delete_file(), len(positions), kept.nbytes, 0, None, replaces, tuple(kept.tolist()), written
+    )
+
+
+def _write_file(files: LakeFiles, folder: str, file: DataFile, positions: npt.NDArray[np.int64]) -> DeleteFile:
     name = layout.new_delete_file()
-    if file.hot_rows is not None:
-        gone = tuple(positions.tolist())
-        return DeleteFile(name, len(gone), positions.nbytes, 0, replaces=replaces, positions=gone)
     path = layout.join(folder, name)
     data_file = layout.join(files.data_path, folder, file.path)
     rows = pa.Table.from_arrays([pa.repeat(data_file, len(positions)), pa.array(positions)], schema=_SCHEMA)
     try:
         with files.output(path) as sink:
             pq.write_table(rows, sink, store_schema=False, **compression(rows.nbytes))
-        return DeleteFile(
-            path=name,
-            delete_count=len(positions),
-            size_bytes=files.size(path),
-            footer_size=files.footer(path).serialized_size,
-            replaces=replaces,
-        )
+        return DeleteFile(name, len(positions), files.size(path), files.footer(path).serialized_size)
     except BaseException:
         files.remove([path])
         raise

@@ -66,6 +66,7 @@ _NAME_BYTES_MAX: Final = 63  # of PostgreSQL (NAMEDATALEN)
 
 # (table, columns, files with their delete files, whether positions are shown, the numbers of first rows if shown)
 _Key = tuple[Any, ...]
+_DELETED: Final = [plain_field("deleted_file", "string"), plain_field("deleted_position", "long")]
 _NUMBERED: Final = [plain_field("numbered_file", "string"), plain_field("first_number", "long")]
 
 
@@ -295,15 +296,27 @@ class _Relation:
             {"name": "file_path", "type": "string", "nullable": True, "metadata": {}},
             {"name": "pos", "type": "long", "nullable": True, "metadata": {}},
         ]
-        deleted = self._read(fields, [file.delete_file for file in files if file.delete_file]).selectExpr(
-            _seq(self._jvm, ["substring_index(file_path, '/', -1) AS deleted_file", "pos AS deleted_position"])
-        )
+        inlined, stored = self._inlined(files), [each.delete_file.file for each in files if each.delete_file]
+        deleted = local_frame(self._jvm, [inlined], _DELETED) if inlined.num_rows else None
+        read = [each for each in stored if each is not None]
+        if read:
+            columns = ["substring_index(file_path, '/', -1) AS deleted_file", "pos AS deleted_position"]
+            in_files = self._read(fields, read).selectExpr(_seq(self._jvm, columns))
+            deleted = in_files if deleted is None else in_files.unionAll(deleted)
+        assert deleted is not None, "the files have deleted rows"
         functions = self._jvm.view.functions
         condition = functions.expr(f"{FILE_COLUMN} = deleted_file AND {POSITION_COLUMN} = deleted_position")
         joined = frame.join(functions.broadcast(deleted), condition, "left_anti")
         if self._shown:
             return joined
         return joined.drop(FILE_COLUMN).drop(POSITION_COLUMN)
+
+    def _inlined(self, files: Sequence[DataFile]) -> pa.Table:
+        """Return the deleted rows that the catalog has itself, by their files' names."""
+        found = {each.path: np.array(each.delete_file.positions or (), np.int64) for each in files if each.delete_file}
+        numbers = np.repeat(np.arange(len(found)), list(map(len, found.values())))
+        names = pa.array(list(found), pa.string()).take(pa.array(numbers))
+        return pa.table({"deleted_file": names, "deleted_position": np.concatenate([*found.values()])})
 
     def _read(self, fields: list[dict[str, Any]], files: Sequence[DataFile | DeleteFile]) -> JavaObject:
         """Return files as Spark reads them. Spark skips a file that has become empty, so files are checked before."""

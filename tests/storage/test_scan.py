@@ -137,20 +137,29 @@ async def test_a_column_added_later_is_null_or_its_initial_default(reader: Reade
     assert result.column(8).cast(pa.int64()).to_pylist() == [-63_517_780_799_500_000, None]
 
 
+@pytest.mark.parametrize("inlined_max", [0, 2, 3, 100])
 async def test_deleted_rows_are_left_out(
-    reader: Reader, lake_path: Path, witness: Callable[[TableVersion], Witness]
+    reader: Reader,
+    lake_path: Path,
+    witness: Callable[[TableVersion], Witness],
+    monkeypatch: pytest.MonkeyPatch,
+    inlined_max: int,
 ) -> None:
+    """Their positions are in files, in the catalog, or in both."""
+    monkeypatch.setattr("storage.parquet.positions.INLINED_MAX", inlined_max)
     of = table(a=datatypes.INT4)
     version = write(lake_path, of, *(rows(of, *((n,) for n in range(start, start + 5))) for start in (0, 10, 20)))
     without = delete_rows(lake_path, version, f0=[0, 4], f2=[2])
     expected = [1, 2, 3, 10, 11, 12, 13, 14, 20, 21, 23, 24]
     assert sorted(await reader.column("SELECT c1 FROM t", scan(without))) == expected  # type: ignore[type-var]
-    assert [row[0] for row in witness(without).rows("SELECT a FROM {table} ORDER BY a")] == expected
+    if not inlined_max:
+        assert [row[0] for row in witness(without).rows("SELECT a FROM {table} ORDER BY a")] == expected
     more = delete_rows(lake_path, without, f0=[1, 2, 3])
     assert more.files[0].delete_file is not None
     assert more.files[0].delete_file.delete_count == 5
     assert sorted(await reader.column("SELECT c1 FROM t", scan(more))) == expected[3:]  # type: ignore[type-var]
-    assert [row[0] for row in witness(more).rows("SELECT a FROM {table} ORDER BY a")] == expected[3:]
+    if not inlined_max:
+        assert [row[0] for row in witness(more).rows("SELECT a FROM {table} ORDER BY a")] == expected[3:]
     assert len(await reader.column("SELECT c1 FROM t", scan(version))) == 15  # the older version is as it was
 
 

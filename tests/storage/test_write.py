@@ -108,6 +108,12 @@ async def test_returning_gives_back_what_was_stored(engine: SparkEngine, reader:
     assert stored.column(2).null_count == 1000
 
 
+@pytest.fixture
+def _positions_in_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("storage.parquet.positions.INLINED_MAX", 0)
+
+
+@pytest.mark.usefixtures("_positions_in_files")
 async def test_delete_by_position(engine: SparkEngine, lake_path: Path, reader: Reader, witness: Attach) -> None:
     of = table(a=datatypes.INT4)
     version = write(lake_path, of, *(rows(of, *((n,) for n in range(start, start + 10))) for start in (0, 10, 20)))
@@ -132,6 +138,7 @@ async def test_delete_by_position(engine: SparkEngine, lake_path: Path, reader: 
     assert {each.rpartition("/")[2] for each in content.column("file_path").to_pylist()} == {path}
 
 
+@pytest.mark.usefixtures("_positions_in_files")
 async def test_update_evaluates_each_row_once(
     engine: SparkEngine, lake_path: Path, reader: Reader, witness: Attach
 ) -> None:
