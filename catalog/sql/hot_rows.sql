@@ -26,11 +26,13 @@ CREATE TABLE pg_sluice.delete_file (
 CREATE INDEX ON pg_sluice.delete_file (table_id, begin_snapshot);
 CREATE INDEX ON pg_sluice.delete_file (data_file_id);
 
-CREATE VIEW pg_ducklake.ducklake_data_file AS
+-- Readers have rights on the tables themselves, and so has nobody else: with the owner's rights, these views would show
+-- everything to a member of pg_read_all_data, which the tables' policies do not.
+CREATE VIEW pg_ducklake.ducklake_data_file WITH (security_invoker) AS
     SELECT data_file_id, table_id, begin_snapshot, end_snapshot, file_order, path, path_is_relative, file_format,
            record_count, file_size_bytes, footer_size, row_id_start, partition_id, encryption_key, mapping_id, partial_max
     FROM pg_sluice.data_file WHERE hot_rows IS NULL;
-CREATE VIEW pg_ducklake.ducklake_delete_file AS
+CREATE VIEW pg_ducklake.ducklake_delete_file WITH (security_invoker) AS
     SELECT delete_file_id, table_id, begin_snapshot, end_snapshot, data_file_id, coalesce(base_path, path) AS path,
            path_is_relative, format, coalesce(base_count, delete_count) AS delete_count,
            coalesce(base_size_bytes, file_size_bytes) AS file_size_bytes,
@@ -113,7 +115,7 @@ BEGIN
         CROSS JOIN LATERAL pg_sluice.fields(a.attname, a.atttypid, pg_sluice.kept_typmod(a), l.column_id, NULL) f
         WHERE a.attrelid = shadow AND NOT a.attisdropped AND f.parent_id IS NULL;
     EXECUTE format($q$
-        CREATE VIEW pg_ducklake.%I AS
+        CREATE VIEW pg_ducklake.%I WITH (security_invoker) AS
         SELECT f.row_id_start + n AS row_id, f.begin_snapshot, least(f.end_snapshot, (
                    SELECT min(d.begin_snapshot) FROM pg_sluice.delete_file d
                    WHERE d.data_file_id = f.data_file_id AND d.positions @> ARRAY[n::bigint])) AS end_snapshot %s
@@ -134,7 +136,7 @@ BEGIN
         RETURN;
     END IF;
     EXECUTE format($q$
-        CREATE VIEW pg_ducklake.%I AS
+        CREATE VIEW pg_ducklake.%I WITH (security_invoker) AS
         SELECT d.data_file_id AS file_id, position AS row_id, min(d.begin_snapshot) AS begin_snapshot
         FROM pg_sluice.delete_file d JOIN pg_sluice.data_file f ON f.data_file_id = d.data_file_id
         CROSS JOIN LATERAL unnest(d.positions) AS position

@@ -21,12 +21,14 @@ BEGIN
 END $$;
 
 -- Only the owner sees the rows of these, also if PostgreSQL lets a role read or write everything (pg_read_all_data,
--- pg_write_all_data). Rows of pg_ducklake, which tell where the lake's files are, are for readers too.
+-- pg_write_all_data). Rows of pg_ducklake, which tell where the lake's files are, are for readers too, and so are the
+-- hot rows: who reads the lake's files reads all tables.
 DO $$
 DECLARE
     it record;
 BEGIN
-    FOR it IN SELECT oid::regclass AS name, relnamespace = 'pg_ducklake'::regnamespace AS is_format FROM pg_class
+    FOR it IN SELECT oid::regclass AS name, relnamespace = 'pg_ducklake'::regnamespace
+                     OR oid IN ('pg_sluice.data_file'::regclass, 'pg_sluice.delete_file'::regclass) AS is_format FROM pg_class
               WHERE relnamespace IN ('pg_sluice'::regnamespace, 'pg_ducklake'::regnamespace) AND relkind = 'r' LOOP
         EXECUTE format('ALTER TABLE %s ENABLE ROW LEVEL SECURITY', it.name);
         IF it.is_format THEN

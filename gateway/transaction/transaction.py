@@ -98,9 +98,9 @@ class Transaction:
         self._staged = False
         # Whether some of the files are large enough for sidecars of indexes.
         self._sizable = False
+        self._hot_files = 0
         self._kept: set[str] | None = None
-        # So many rows of a statement become hot rows (gateway/session/hot_rows.py).
-        self.hot_rows = 0
+        self.hot_rows = 0  # the setting (gateway/session/hot_rows.py)
         # Set while a part of a statement runs.
         self.parts: Parts | None = None
         self._read: set[int] = set()
@@ -243,6 +243,7 @@ class Transaction:
         self._sizable = self._sizable or any(
             file.record_count >= SIDECAR_ROWS_MIN for change in changes for file in change.data_files
         )
+        self._hot_files += sum(file.hot_rows is not None for change in changes for file in change.data_files)
         self._stagings.update(change.relation_oid for change in changes)
         before, self.with_stage = self.with_stage, []
         return [*before, *(catalog_calls.stage(change.to_json()) for change in changes)]
@@ -472,6 +473,9 @@ class Transaction:
         kept, self._kept = self._kept, None
         if committed and self._sizable:
             self._gateway.indexing.wake()
+        if committed:
+            self._gateway.new_files += self._hot_files
+        self._hot_files = 0
         self.implicit = self.fresh = self._staged = self._sizable = False
         self.isolation = Isolation.READ_COMMITTED
         self.snapshot = self.parts = None

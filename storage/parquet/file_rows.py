@@ -3,7 +3,7 @@ without."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -17,11 +17,15 @@ from storage.parquet.file_identity import expected
 from storage.parquet.files import LakeFiles
 from storage.parquet.initial_default import initial_default
 from storage.parquet.positions import deleted_positions
-from storage.parquet.small_files import is_small, names_by_id, small_files
+from storage.parquet.small_files import FileRows, is_small, names_by_id, small_files
 
 _BATCH_ROWS: Final = 131_072
 # Rows that are unpacked at once where few are wanted: those behind the last one stay packed.
 _LOCATED_ROWS: Final = 16_384
+# So many selections of a small file's columns are kept: by key, of all columns, and of a condition.
+_FORMS_MAX: Final = 4
+_SMALL_ROWS: Final = 1_024
+_BYTES_TOGETHER: Final = 4 * 2**20
 # What a file that is read while a client reads has in memory of each column.
 _STREAMED_BYTES: Final = 1 << 18
 
@@ -42,7 +46,7 @@ def read_rows(  # noqa: PLR0917
     """
     kept = small_files.read(files, table.path, file) if is_small(file) else None
     if kept is not None:
-        yield 0, in_lake_form(kept.rows, columns, kept.names)
+        yield 0, _kept_rows(kept, columns)
         return
     with BoundedFile(files, expected(table.path, file), _STREAMED_BYTES if streamed else 0) as opened:
         parquet = opened.parquet
@@ -56,6 +60,25 @@ def read_rows(  # noqa: PLR0917
             for batch in opened.batches(group, present, rows_max or _BATCH_ROWS, use_threads=streamed):
                 yield first, in_lake_form(batch, columns, names)
                 first += batch.num_rows
+
+
+def together(
+    batches: Iterable[pa.RecordBatch], rows_max: int, small_rows: int = _SMALL_ROWS
+) -> Iterator[pa.RecordBatch]:
+    """Yield the same rows; batches of fewer than `small_rows` become one of up to `rows_max` and of bounded bytes."""
+    parts: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        if parts and (batch.num_rows >= small_rows or rows + batch.num_rows > rows_max or size >= _BYTES_TOGETHER):
+            yield pa.concat_batches(parts)
+            parts, rows, size = [], 0, 0
+        if batch.num_rows >= small_rows:
+            yield batch
+            continue
+        parts.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+    if parts:
+        yield pa.concat_batches(parts)
 
 
 def live_rows_of(
@@ -115,6 +138,17 @@ def _rows_at(
             yield batch.take(pa.array(positions[low:high] - first))
         if high == len(positions):
             return
+
+
+def _kept_rows(kept: FileRows, columns: Sequence[Column]) -> pa.RecordBatch:
+    """Return `in_lake_form` of a small file; it is kept for the next read of the same columns."""
+    key = tuple(map(id, columns))
+    found = kept.forms.get(key)
+    if found is None:
+        if len(kept.forms) >= _FORMS_MAX:
+            kept.forms.clear()
+        kept.forms[key] = found = in_lake_form(kept.rows, columns, kept.names), columns
+    return found[0]
 
 
 def in_lake_form(batch: pa.RecordBatch, columns: Sequence[Column], names: Mapping[int, str]) -> pa.RecordBatch:

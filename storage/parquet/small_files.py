@@ -6,12 +6,14 @@ A table with many writers has many small files, and each read of the table would
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from catalog.model import DataFile
+from catalog.model import Column, DataFile
 from storage.parquet.arrow_types import FIELD_ID
 from storage.parquet.bounded_file import BoundedFile
 from storage.parquet.file_identity import expected
@@ -33,11 +35,16 @@ class _LargeRowsError(Exception):
     """The rows of a file may take too much memory."""
 
 
-class FileRows(NamedTuple):
-    """All rows of a data file as stored, and the names of its columns by their IDs."""
+@dataclass(slots=True)
+class FileRows:
+    """All rows of a data file as stored, and the names of its columns by their IDs.
+
+    `forms` has the rows as columns of a table in lake form, by the identities of these columns, which it keeps alive.
+    """
 
     rows: pa.RecordBatch
     names: dict[int, str]
+    forms: dict[tuple[int, ...], tuple[pa.RecordBatch, Sequence[Column]]] = field(default_factory=dict)
 
 
 class SmallFiles:
@@ -95,10 +102,10 @@ def names_by_id(parquet: pq.ParquetFile) -> dict[int, str]:
 
 def _names_by_id(schema: pa.Schema) -> dict[int, str]:
     found = {}
-    for field in schema:
-        identity = (field.metadata or {}).get(FIELD_ID)
+    for each in schema:
+        identity = (each.metadata or {}).get(FIELD_ID)
         if identity is not None:
-            found[int(identity)] = field.name
+            found[int(identity)] = each.name
     return found
 
 

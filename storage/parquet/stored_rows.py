@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from catalog.model import DataFile
 from storage.parquet.arrow_types import arrow_type
-from storage.parquet.file_rows import live_rows_at, live_rows_of
+from storage.parquet.file_rows import live_rows_at, live_rows_of, together
 from storage.parquet.files import LakeFiles
 from storage.parquet.initial_default import initial_default
 from storage.parquet.row_conditions import RowFilter, read_columns
@@ -51,7 +51,7 @@ class StoredRows:
         if self._stored.rows is None and not self._stored.conditions:
             count = sum(part.file.live_count for part in self._stored.parts)
         else:
-            for batch in self._of_parts() if self._stored.rows is None else self._given(self._stored.rows):
+            for batch in self._batches():
                 count += self._filter.of(batch).num_rows
                 yield pa.RecordBatch.from_pylist([], self.schema)
         yield pa.RecordBatch.from_arrays([pa.array([count], pa.int64())] * self._stored.counts, schema=self.schema)
@@ -60,7 +60,7 @@ class StoredRows:
         left = self._stored.limit
         if left is not None and left <= 0:
             return
-        for batch in self._of_parts() if self._stored.rows is None else self._given(self._stored.rows):
+        for batch in self._batches():
             found = self._filter.of(batch)
             rows = found.slice(self._left_out, left)
             self._left_out = max(0, self._left_out - found.num_rows)
@@ -69,15 +69,24 @@ class StoredRows:
             if left == 0:
                 return
 
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        if self._stored.rows is not None:
+            return self._given(self._stored.rows)
+        if self._stored.conditions or self._stored.limit is None:
+            return together(self._of_parts(), BATCH_ROWS_MAX)
+        return self._of_parts()
+
     def _given(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
         yield from rows.select([column.name for column in self._read]).to_batches(BATCH_ROWS_MAX)
 
     def _of_parts(self) -> Iterator[pa.RecordBatch]:
-        for part in self._stored.parts:
+        parts = list(self._stored.parts)
+        if not self._stored.conditions:
+            while parts and parts[0].positions is None and self._left_out >= parts[0].file.live_count:
+                self._left_out -= parts.pop(0).file.live_count
+        for part in parts:
             if part.positions is not None:
                 yield from live_rows_at(self._files, self._stored.table, part.file, self._read, part.positions)
-            elif not self._stored.conditions and self._left_out >= part.file.live_count:
-                self._left_out -= part.file.live_count
             else:
                 at_once = self._rows_wanted(part.file)
                 yield from live_rows_of(self._files, self._stored.table, part.file, self._read, at_once, streamed=True)

@@ -12,26 +12,16 @@ from typing import Final
 import pyarrow as pa
 
 from catalog.model import TableVersion
-from storage.parquet.file_rows import live_rows_of
+from storage.parquet.file_rows import live_rows_of, together
 from storage.parquet.files import LakeFiles
 
 # Each batch costs its reader a statement.
 _ROWS_TOGETHER: Final = 20_000
-_BYTES_TOGETHER: Final = 4 * 2**20
 
 
 def live_rows(data_path: str, version: TableVersion) -> Iterator[pa.RecordBatch]:
     """Yield all columns in lake form, under the columns' names; the rows of small files come together."""
-    parts: list[pa.RecordBatch] = []
-    rows = size = 0
-    for batch in _live_batches(data_path, version):
-        parts.append(batch)
-        rows, size = rows + batch.num_rows, size + batch.nbytes
-        if rows >= _ROWS_TOGETHER or size >= _BYTES_TOGETHER:
-            yield pa.concat_batches(parts)
-            parts, rows, size = [], 0, 0
-    if parts:
-        yield pa.concat_batches(parts)
+    yield from together(_live_batches(data_path, version), _ROWS_TOGETHER, _ROWS_TOGETHER)
 
 
 def _live_batches(data_path: str, version: TableVersion) -> Iterator[pa.RecordBatch]:

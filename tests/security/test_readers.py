@@ -24,6 +24,9 @@ SELECT oid::regclass::text, relnamespace::regnamespace::text, (
 FROM pg_class c WHERE relnamespace IN ('pg_sluice'::regnamespace, 'pg_ducklake'::regnamespace) AND relkind = 'r'
     AND relname NOT LIKE 'table_lock_%' ORDER BY 1
 """
+_VIEWS: Final = """
+SELECT oid::regclass::text FROM pg_class WHERE relnamespace = 'pg_ducklake'::regnamespace AND relkind = 'v' ORDER BY 1
+"""
 # Each is 42501, whatever the session has set.
 _REFUSED: Final = """
 SELECT * FROM {schema}.t
@@ -197,6 +200,9 @@ def test_rights_on_everything_are_none_on_the_lakes_metadata(
 ) -> None:
     with psycopg.connect(gateway.url, autocommit=True) as owner:
         owner.execute(f"CREATE TABLE {schema}.t (id integer); INSERT INTO {schema}.t VALUES (1)".encode())
+        owner.execute(f"CREATE TABLE {schema}.f (id integer); SET sluice.hot_rows = 0".encode())
+        owner.execute(f"INSERT INTO {schema}.f VALUES (1), (2)".encode())
+        owner.execute(f"DELETE FROM {schema}.f WHERE id = 1".encode())
     everything.execute(f"UPDATE {schema}.t SET id = id + 1".encode())
     assert everything.execute(f"SELECT id FROM {schema}.t".encode()).fetchall() == [(2,)]
     with psycopg.connect(gateway_process.catalog_url, autocommit=True) as superuser:
@@ -214,6 +220,16 @@ def test_rights_on_everything_are_none_on_the_lakes_metadata(
             if column is not None:
                 state, message = _told(everything, f"INSERT INTO {table} ({column}) VALUES (NULL)")
                 assert state in {"42501", "23502"}, (table, message)
+        views = superuser.execute(_VIEWS.encode()).fetchall()
+        assert any("ducklake_inlined_data_" in view for (view,) in views), "the hot rows of tables"
+        assert any("ducklake_inlined_delete_" in view for (view,) in views)
+        for (view,) in views:
+            found = _told(
+                everything,
+                f"""DO $$ DECLARE seen bigint; BEGIN SELECT count(*) FROM {view} INTO seen;
+                RAISE EXCEPTION USING MESSAGE = seen || ' seen'; END $$""",
+            )
+            assert found == ("P0001", "0 seen"), view
     assert everything.execute(f"SELECT id FROM {schema}.t".encode()).fetchall() == [(2,)]
 
 
