@@ -219,3 +219,8 @@ class TableVersion:
     def row_count(self) -> int:
         """The number of live rows: those written less those deleted."""
         return sum(file.live_count for file in self.files)
+
+    @property
+    def hot_bytes(self) -> int:
+        """The memory of the table's hot rows."""
+        return sum(len(file.hot_rows) for file in self.files if file.hot_rows is not None)

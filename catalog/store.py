@@ -111,6 +111,7 @@ SELECT canceled FROM pg_sluice.schema_change WHERE change_id = $1
 """
 
 _VERSIONS_KEPT_MAX: Final = 1024
+_HOT_BYTES_KEPT_MAX: Final = 128 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +207,8 @@ class Store:
         self.pool = Pool(dsn)
         self._step_connections = StepConnections(dsn)
         self._kept: dict[int, TableVersion] = {}
+        self._sizes: dict[int, int] = {}  # the bytes of hot rows in each of them
+        self._hot_bytes = 0
         self._rules: LRUCache[int, TableRules] = LRUCache(_VERSIONS_KEPT_MAX)
         self._lake_relations: LRUCache[int, bool] = LRUCache(_VERSIONS_KEPT_MAX)
         self.gateway_number: int | None = None  # recorded in its schema changes (catalog/gateways.py)
@@ -396,9 +399,15 @@ class Store:
         return TableVersion(table, snapshot, await _files(connection, table, snapshot))
 
     def _keep(self, version: TableVersion) -> TableVersion:
-        if len(self._kept) >= _VERSIONS_KEPT_MAX:
-            self._kept.pop(next(iter(self._kept)))
-        self._kept[version.table.oid] = version
+        """Keep the version; those brought up longest ago go if they are many, or have many bytes of hot rows."""
+        oid, size = version.table.oid, version.hot_bytes
+        self._kept.pop(oid, None)
+        self._hot_bytes += size - self._sizes.pop(oid, 0)
+        while self._kept and (len(self._kept) >= _VERSIONS_KEPT_MAX or self._hot_bytes > _HOT_BYTES_KEPT_MAX):
+            eldest = next(iter(self._kept))
+            del self._kept[eldest]
+            self._hot_bytes -= self._sizes.pop(eldest)
+        self._kept[oid], self._sizes[oid] = version, size
         return version
 
     async def begin_change(self, origin: Origin, elements: Sequence[ChangingElement]) -> SchemaChange:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 import asyncpg
 
@@ -28,7 +28,12 @@ _GIVE: Final = "SELECT pg_sluice.give_turn($1::bigint::oid)"
 _PUBLISH: Final = "SELECT pg_sluice.publish_compaction($1::bigint::oid, $2, $3::text::jsonb, $4::text::jsonb)"
 _LOCK_TIMEOUT: Final = "SET LOCAL lock_timeout = '100ms'"
 _LAKE_TABLES: Final = """
-SELECT r.relid::bigint, r.changed_snapshot FROM pg_sluice.relation r
+SELECT r.relid::bigint, r.changed_snapshot, EXISTS (
+    SELECT FROM pg_sluice.data_file f
+    WHERE f.table_id = r.table_id AND f.hot_rows IS NOT NULL AND f.end_snapshot IS NULL
+        AND f.begin_snapshot <= (SELECT max(s.snapshot_id) FROM pg_ducklake.ducklake_snapshot s
+                                 WHERE s.snapshot_time <= clock_timestamp() - $1::text::interval)) AS has_old_rows
+FROM pg_sluice.relation r
 WHERE EXISTS (SELECT FROM pg_sluice.data_file f WHERE f.table_id = r.table_id AND f.end_snapshot IS NULL)
 """
 
@@ -93,6 +98,15 @@ class Turn:
             self._connection.terminate()
 
 
-async def tables_with_files(pool: Pool) -> dict[int, int]:
-    """Return the lake tables that have files, each with the last snapshot that changed it."""
-    return {row["relid"]: row["changed_snapshot"] for row in await pool.fetch(_LAKE_TABLES)}
+class TableWithFiles(NamedTuple):
+    """A lake table that has files: the last snapshot that changed it, and whether hot rows of it are old."""
+
+    changed: int
+    has_old_rows: bool
+
+
+async def tables_with_files(pool: Pool, hot_rows_age: str) -> dict[int, TableWithFiles]:
+    """Return the lake tables that have files, by OID. Hot rows of that age, PostgreSQL's text of an interval, are
+    old."""
+    rows = await pool.fetch(_LAKE_TABLES, hot_rows_age)
+    return {row["relid"]: TableWithFiles(row["changed_snapshot"], row["has_old_rows"]) for row in rows}

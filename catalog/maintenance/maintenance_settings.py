@@ -16,6 +16,7 @@ from catalog.postgres.pool import Pool
 SETTINGS: Final[tuple[tuple[str, str, str, str], ...]] = (
     ("sluice.retention", "interval", "7 days", "How long the lake can be read as it was."),
     ("sluice.maintenance_interval", "interval", "1 minute", "How often a gateway looks for what is due; 0 for never."),
+    ("sluice.hot_rows_age", "interval", "1 hour", "Hot rows of this age are written to a file."),
     ("sluice.compaction_min_files", "int4", "8", "As many small files of about one size are merged."),
     ("sluice.compaction_small_bytes", "int8", str(32 * 2**20), "A file of fewer bytes is a small one."),
     ("sluice.compaction_waste", "float8", "0.2", "A file is written anew that has lost this share of rows or columns."),
@@ -28,10 +29,11 @@ _SECONDS: Final = "SELECT extract(epoch FROM $1::text::interval)::float8"
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceSettings:
-    """The settings in force. `retention` is PostgreSQL's text of an interval."""
+    """The settings in force. `retention` and `hot_rows_age` are PostgreSQL's texts of intervals."""
 
     retention: str
     interval_seconds: float
+    hot_rows_age: str
     min_files: int
     small_bytes: int
     waste: float
@@ -43,9 +45,11 @@ async def maintenance_settings(pool: Pool) -> MaintenanceSettings:
     found = {row["name"].removeprefix("sluice."): row["value"] for row in await pool.fetch(_VALUES)}
     try:
         await pool.fetchval(_SECONDS, found["retention"])
+        await pool.fetchval(_SECONDS, found["hot_rows_age"])
         return MaintenanceSettings(
             retention=found["retention"],
             interval_seconds=await pool.fetchval(_SECONDS, found["maintenance_interval"]),
+            hot_rows_age=found["hot_rows_age"],
             min_files=int(found["compaction_min_files"]),
             small_bytes=int(found["compaction_small_bytes"]),
             waste=float(found["compaction_waste"]),

@@ -53,11 +53,15 @@ END $$;
 
 -- Lock rows; return their numbers from 1 in the given order. With SKIP LOCKED these may be fewer than asked for. NULL
 -- if some have been removed since they were inserted: insert them again, and repeat.
+--
+-- A place that a row has left is not locked, and counts as if it were: who asks sees that the row is another one by now,
+-- and waits for it at its new place. Else one transaction could hold the old place and another the new one, and each
+-- wait for the other's.
 CREATE FUNCTION pg_sluice.lock_rows(
     shadow oid, files bigint[], positions bigint[], strength text, waiting text
 ) RETURNS integer[] LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    found integer[]; present bigint;
+    found integer[]; left_places integer[]; present bigint;
 BEGIN
     PERFORM pg_sluice.authorize('lock_rows', 'lock_referenced', 'lock_keys');
     IF strength NOT IN ('UPDATE', 'NO KEY UPDATE', 'SHARE', 'KEY SHARE') OR waiting NOT IN ('', 'NOWAIT', 'SKIP LOCKED')
@@ -74,8 +78,14 @@ BEGIN
         SELECT coalesce(array_agg(n), '{}') FROM (
             SELECT w.n::integer FROM unnest($1, $2) WITH ORDINALITY w (f, p, n)
             JOIN pg_sluice.row_lock l ON l.file = w.f AND l.position = w.p
+            WHERE NOT EXISTS (SELECT FROM pg_sluice.row_move m WHERE m.file = w.f AND m.position = w.p)
             ORDER BY l.file, l.position FOR %s OF l %s) locked $q$, strength, waiting)
         INTO found USING files, positions;
+    SELECT coalesce(array_agg(w.n::integer), '{}') INTO left_places
+        FROM unnest(files, positions) WITH ORDINALITY w (f, p, n)
+        WHERE EXISTS (SELECT FROM pg_sluice.row_move m WHERE m.file = w.f AND m.position = w.p)
+            AND w.n <> ALL (found);
+    found := found || left_places;
     IF cardinality(found) < cardinality(positions) THEN
         SELECT count(*) INTO present FROM unnest(files, positions) w (f, p)
             JOIN pg_sluice.row_lock l ON l.file = w.f AND l.position = w.p;

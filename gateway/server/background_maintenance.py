@@ -69,10 +69,10 @@ class Maintainer:
 
     async def _look(self, settings: MaintenanceSettings) -> None:
         store = self._gateway.store
-        policy = Policy(settings.min_files, settings.small_bytes, settings.waste)
-        for relid, changed in (await tables_with_files(store.pool)).items():
-            if self._seen.get(relid) == changed:
+        for relid, (changed, has_old_rows) in (await tables_with_files(store.pool, settings.hot_rows_age)).items():
+            if self._seen.get(relid) == changed and not has_old_rows:
                 continue
+            policy = Policy(settings.min_files, settings.small_bytes, settings.waste, hot_rows=has_old_rows)
             turn = await store.take_turn(relid)
             if turn is None:
                 continue

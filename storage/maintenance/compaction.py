@@ -35,13 +35,15 @@ GROUP_FILES_MAX: Final = 2_000
 class Policy:
     """The rules. `min_files` small files of a tier are due, those below `small_bytes`, with all of lower tiers.
 
-    So is a file with the share `waste` of deleted rows or dropped columns. With `all_files`, every file is.
+    So is a file with the share `waste` of deleted rows or dropped columns. With `all_files`, every file is; with
+    `hot_rows`, all hot rows are, be they few.
     """
 
     min_files: int
     small_bytes: int
     waste: float
     all_files: bool = False
+    hot_rows: bool = False
 
 
 def due(version: TableVersion, policy: Policy) -> list[tuple[DataFile, ...]]:
@@ -55,6 +57,8 @@ def due(version: TableVersion, policy: Policy) -> list[tuple[DataFile, ...]]:
     tiers = {file.path: _tier(_live_bytes(file, known)) for file in small}
     full = [tier for tier, count in Counter(tiers.values()).items() if count >= max(policy.min_files, 2)]
     merged = {path for path, tier in tiers.items() if full and tier <= max(full)}
+    if policy.hot_rows:
+        merged.update(file.path for file in files if file.hot_rows is not None)
     return _groups([file for file in files if file.path in wasted or file.path in merged], known)
 
 

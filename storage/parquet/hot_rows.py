@@ -28,6 +28,7 @@ from storage.parquet.bounds import bound_form
 HOT_BYTES_MAX: Final = 64 * 1024
 # Statements of more rows cannot be set to write hot rows: such files may have sidecars.
 HOT_ROWS_MAX: Final = 2_000
+_BYTES_OF_A_FILE: Final = 16 * 1024
 _FLOATS: Final = ("float32", "float64")
 _COUNTED: Final = {"date": pa.int32(), "time": pa.int64(), "timestamp": pa.int64(), "timestamptz": pa.int64()}
 _LIST: Final = re.compile(r"list\((.*)\)")
@@ -176,6 +177,11 @@ def hot_file(path: str, columns: Sequence[Column], rows: pa.Table) -> DataFile:
     arrays: list[Any] = [column.combine_chunks() for column in rows.columns]
     text = encode(columns, arrays)
     return DataFile(path, rows.num_rows, len(text), 0, statistics(columns, arrays), hot_rows=text)
+
+
+def hot_weight(file: DataFile) -> int:
+    """Return how many new files the hot rows count for when compaction decides whether to begin: 0 for a real file."""
+    return 0 if file.hot_rows is None else 1 + len(file.hot_rows) // _BYTES_OF_A_FILE
 
 
 def may_be_hot(table: Table) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from random import Random
 
@@ -357,3 +358,36 @@ async def test_the_store_sees_versions_as_they_are_committed(lake: CatalogUnderT
         assert [version.row_count for version in await store.history()] == [0, 3, 1]
     finally:
         await store.close()
+
+
+async def test_hot_rows_are_published_and_kept_up_to_a_limit(
+    lake: CatalogUnderTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a gateway has in memory of them does not grow with the number of tables."""
+    monkeypatch.setattr("catalog.store._HOT_BYTES_KEPT_MAX", 4_000)
+    oids = []
+    store = Store(lake.url)
+    await store.open()
+    try:
+        for number in range(5):
+            await lake.client.execute(f"CREATE TABLE hot_{number} (a integer)")
+            oids.append(await _oid(lake, f"hot_{number}"))
+            rows = f'{{"1":{{"type":"int32","values":[{", ".join(["7"] * 400)}]}}}}'
+            await _stage(lake, RowChange(oids[-1], [replace(_FILE, record_count=400, footer_size=0, hot_rows=rows)]))
+            [file] = (await store.versions([oids[-1]]))[oids[-1]].files
+            assert file.record_count == 400
+            assert json.loads(file.hot_rows or "") == json.loads(rows)
+        kept = store.kept_versions(oids).versions
+        assert [kept[oid] is not None for oid in oids] == [False, False, True, True, True]
+        assert await lake.superuser.fetchval("SELECT count(*) FROM pg_ducklake.ducklake_data_file") == 0
+        [[table]] = await lake.superuser.fetch("SELECT max(table_name) FROM pg_ducklake.ducklake_inlined_data_tables")
+        assert await lake.superuser.fetchval(f"SELECT sum(a) FROM pg_ducklake.{table}") == 2800
+    finally:
+        await store.close()
+
+
+async def test_a_session_in_the_past_may_commit_what_makes_views(lake: CatalogUnderTest) -> None:
+    """At COMMIT, DuckLake's views are made by Sluice itself."""
+    await lake.client.execute("BEGIN; CREATE TABLE later (a integer); SET LOCAL sluice.as_of = '1'")
+    await lake.client.execute("COMMIT")
+    assert await _oid(lake, "later")

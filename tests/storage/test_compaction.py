@@ -116,3 +116,11 @@ def test_one_that_is_stopped_leaves_nothing(lake_path: Path) -> None:
         merged(str(lake_path), _TABLE, version.files, lambda: next(answers))
     assert failed.value.sqlstate == "57014"
     assert LakeFiles(str(lake_path)).list() == before
+
+
+def test_old_hot_rows_become_a_file_be_they_few() -> None:
+    hot = [replace(file(f"h{n}", 100), hot_rows="{}") for n in range(2)]
+    others = [file("s", 10 * _KB), file("large", 40 * _MB)]
+    assert chosen(*hot, *others) == []
+    assert chosen(others[0], *hot, others[1], policy=replace(_POLICY, hot_rows=True)) == [["h0", "h1"]]
+    assert chosen(hot[0], policy=replace(_POLICY, hot_rows=True)) == [["h0"]]
