@@ -103,7 +103,8 @@ SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     name text := format('ducklake_inlined_data_%s_%s', of_table, version); columns text;
 BEGIN
-    IF EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = shadow AND NOT a.attisdropped AND pg_sluice.is_inlined_name(a.attname)) THEN
+    IF EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = shadow AND NOT a.attisdropped
+               AND pg_sluice.is_inlined_name(a.attname)) THEN
         RETURN;
     END IF;
     SELECT coalesce(string_agg(', ' || pg_sluice.hot_column(
@@ -157,15 +158,14 @@ SET search_path = pg_catalog, pg_temp AS $$
     SELECT max(i.schema_version) FROM pg_ducklake.ducklake_inlined_data_tables i WHERE i.table_id = of_table
 $$;
 
--- Drop the views of tables and versions that no snapshot from `horizon` on knows. One that a reader is just reading is
--- dropped another time.
+-- Drop the views of tables and versions that no snapshot from `horizon` on knows. If a reader is just reading one, the
+-- rest is dropped another time.
 CREATE FUNCTION pg_sluice.drop_inlined(horizon bigint) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp SET lock_timeout = '100ms' AS $$
 DECLARE
-    i record;
+    i record; name text;
 BEGIN
-    FOR i IN SELECT t.table_id, t.table_name, t.schema_version,
-                    NOT EXISTS (SELECT FROM pg_ducklake.ducklake_table k WHERE k.table_id = t.table_id) AS is_gone FROM pg_ducklake.ducklake_inlined_data_tables t
+    FOR i IN SELECT t.table_id, t.table_name, t.schema_version FROM pg_ducklake.ducklake_inlined_data_tables t
              WHERE NOT EXISTS (SELECT FROM pg_sluice.data_file f WHERE f.table_id = t.table_id
                                AND f.schema_version = t.schema_version AND f.hot_rows IS NOT NULL)
                  AND (NOT EXISTS (SELECT FROM pg_ducklake.ducklake_table k WHERE k.table_id = t.table_id)
@@ -174,13 +174,18 @@ BEGIN
                                      AND later.begin_snapshot <= horizon)) LOOP
         BEGIN
             EXECUTE format('DROP VIEW pg_ducklake.%I', i.table_name);
-            IF i.is_gone THEN
-                EXECUTE format('DROP VIEW IF EXISTS pg_ducklake.%I', format('ducklake_inlined_delete_%s', i.table_id));
-            END IF;
             DELETE FROM pg_ducklake.ducklake_inlined_data_tables t
                 WHERE t.table_id = i.table_id AND t.schema_version = i.schema_version;
         EXCEPTION WHEN lock_not_available THEN
-            NULL;
+            RETURN;
         END;
     END LOOP;
+    FOR name IN SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'pg_ducklake'::regnamespace
+                AND c.relname ~ '^ducklake_inlined_delete_[0-9]+$' AND NOT EXISTS (
+                    SELECT FROM pg_ducklake.ducklake_table k
+                    WHERE k.table_id = substring(c.relname FROM '[0-9]+$')::bigint) LOOP
+        EXECUTE format('DROP VIEW pg_ducklake.%I', name);
+    END LOOP;
+EXCEPTION WHEN lock_not_available THEN
+    NULL;
 END $$;

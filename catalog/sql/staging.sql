@@ -67,8 +67,8 @@ $$;
 
 
 -- The transaction's uncommitted view of these relations: the descriptions of lake tables that it created or altered
--- (NULL for others), and what it has staged (NULL for nothing).
-CREATE FUNCTION pg_sluice.uncommitted(relids oid[])
+-- (NULL for others), and what it has staged (NULL for nothing). The gateway has the hot rows of the files `known`.
+CREATE FUNCTION pg_sluice.uncommitted(relids oid[], known text[])
 RETURNS TABLE (relid bigint, description jsonb, change jsonb)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -76,9 +76,17 @@ BEGIN
     RETURN QUERY SELECT r.relid::bigint,
         CASE WHEN EXISTS (SELECT FROM pg_sluice.dirty d WHERE d.relid = r.relid)
              THEN (SELECT d.description FROM pg_sluice.describe(ARRAY[r.relid]) d) END,
-        pg_sluice.squashed(r.relid)
+        pg_sluice.without_hot_rows(pg_sluice.squashed(r.relid), known)
         FROM pg_sluice.relation r WHERE r.relid = ANY (relids);
 END $$;
+
+-- The change with "hot_rows": true in place of the hot rows of these files.
+CREATE FUNCTION pg_sluice.without_hot_rows(change jsonb, files text[]) RETURNS jsonb LANGUAGE sql IMMUTABLE
+SET search_path = pg_catalog, pg_temp AS $$
+    SELECT change || jsonb_build_object('data_files', coalesce((
+        SELECT jsonb_agg(CASE WHEN f ->> 'path' = ANY (files) THEN f || '{"hot_rows": true}' ELSE f END ORDER BY place)
+        FROM jsonb_array_elements(change -> 'data_files') WITH ORDINALITY e (f, place)), '[]'))
+$$;
 
 
 -- Before COMMIT. Locks what publish() will lock, and in its order, so that the result stays true until COMMIT. `stale`

@@ -28,7 +28,9 @@ _CHANGED: Final = own(
     "SELECT relid, changed_snapshot, expired, since"
     " FROM pg_sluice.changed($1::pg_catalog.oid[], $2::bigint[], $3::bigint[])"
 )
-_UNCOMMITTED: Final = own("SELECT relid, description, change FROM pg_sluice.uncommitted($1::pg_catalog.oid[])")
+_UNCOMMITTED: Final = own(
+    "SELECT relid, description, change FROM pg_sluice.uncommitted($1::pg_catalog.oid[], $2::pg_catalog.text[])"
+)
 
 
 def stage(change: str) -> Statement:
@@ -61,9 +63,9 @@ def changed(kept: KeptVersions) -> Statement:
     return Statement(_CHANGED, tuple(map(number_array, (kept.versions, kept.snapshots, kept.schemas))))
 
 
-def uncommitted(oids: Iterable[int]) -> Statement:
-    """What the session's own transaction has made of these tables."""
-    return Statement(_UNCOMMITTED, (number_array(oids),))
+def uncommitted(oids: Iterable[int], known: Iterable[str]) -> Statement:
+    """What the session's own transaction has made of these tables, without the hot rows of the files that are known."""
+    return Statement(_UNCOMMITTED, (number_array(oids), f"{{{','.join(known)}}}"))
 
 
 # ── locks: keys.sql, row_locks.sql, table_locks.sql ────────────────────────────────────────────────────────

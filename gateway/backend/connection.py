@@ -230,7 +230,8 @@ class Backend:
     def send(self, *parts: bytes | memoryview) -> None:
         """Begin to send bytes. If the backend is lost, the reader of the answer gets the reason."""
         self.at_rest = False
-        for data in parts:
+        # Each write wakes the backend; copying large parts takes longer than that.
+        for data in [b"".join(parts)] if sum(map(len, parts)) < LARGE_BYTES else parts:
             if not self._writer.is_closing():
                 self._writer.write(data)
 
@@ -382,9 +383,7 @@ class Backend:
         self._scanner.passing = frozenset()
         closed, self._names_linger = self._names_linger, False
         try:
-            if closed:
-                self.send(closing())
-            self.send(*out, _SYNC if sync else _FLUSH)
+            self.send(*([closing()] if closed else []), *out, _SYNC if sync else _FLUSH)
             results = await self._results(sent, sync, closed=CLOSES_BEFORE if closed else 0)
             self.at_rest = sync
             if self.repeated is not None:

@@ -13,7 +13,7 @@ from gateway.session.backend_setting import kept
 from storage.parquet.hot_rows import HOT_ROWS_MAX
 
 HOT_ROWS: Final = "sluice.hot_rows"
-_DEFAULT: Final = kept(HOT_ROWS, "1000")
+_DEFAULT: Final = kept(HOT_ROWS, "100")
 # Defines the setting in a session; values of a role, a database or the client stay.
 DEFINE: Final = Statement(f"SELECT pg_catalog.set_config('{HOT_ROWS}', {_DEFAULT}, false)")
 # The expression that asks the backend for the setting, beside a statement's other questions.

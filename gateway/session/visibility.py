@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from catalog.errors import SluiceError, SqlState
 from catalog.model import DeleteFile, Table, TableVersion
-from catalog.publish import RowChange, applied, change_from_json
+from catalog.publish import RowChange, applied
 from catalog.store import TableRules, rules_from_description, table_from_description
 from gateway.backend import catalog_calls
 from gateway.backend.analysis import SchemaMark
@@ -34,21 +34,21 @@ async def lake_relations(session: SessionContext, oids: Iterable[int]) -> frozen
     found = await session.gateway.store.found_lake_relations(wanted) | wanted & session.transaction.enlistment.oids
     missing = wanted - found
     if missing and session.in_transaction:
-        [result] = await session.backend.run(uncommitted(tuple(missing)), sync=session.simple)
+        [result] = await session.backend.run(uncommitted(session, tuple(missing)), sync=session.simple)
         found |= {int(relid) for relid, *_ in result.rows if relid is not None}
     return found
 
 
-def uncommitted(oids: Sequence[int]) -> Statement:
+def uncommitted(session: SessionContext, oids: Sequence[int]) -> Statement:
     """What to ask the backend for `versions`."""
-    return catalog_calls.uncommitted(oids)
+    return catalog_calls.uncommitted(oids, session.transaction.hot_rows.known)
 
 
 async def staged(session: SessionContext, oid: int) -> RowChange:
     """All changes that the transaction has staged for a table, as one."""
-    [own] = await session.backend.run(uncommitted([oid]))
+    [own] = await session.backend.run(uncommitted(session, [oid]))
     found = [change for _, _, change in own.rows if change is not None]
-    return change_from_json(json.loads(found[0])) if found else RowChange(oid)
+    return session.transaction.hot_rows.of(json.loads(found[0])) if found else RowChange(oid)
 
 
 async def versions(
@@ -76,7 +76,7 @@ async def versions(
     if not transaction.open or transaction.fresh:
         return found
     if own is None:
-        [own] = await session.backend.run(uncommitted(oids))
+        [own] = await session.backend.run(uncommitted(session, oids))
     for relid, description, change in own.rows:
         assert relid is not None
         oid = int(relid)
@@ -105,7 +105,7 @@ async def _with_own(session: SessionContext, version: TableVersion, change: dict
     """The version with the transaction's own files. If other sessions have deleted rows of the same data files, both
     delete files are merged into one, which is staged in place of the transaction's own.
     """
-    seen, stale = applied(version, change_from_json(change))
+    seen, stale = applied(version, session.transaction.hot_rows.of(change))
     if not stale:
         return seen
     staged = await session.transaction.merge(version.table, [(file, own, file.delete_file) for file, own in stale])
@@ -147,12 +147,12 @@ async def current(
     found = await newest_of(store, [oid], newest) if at is None else await store.versions_at([oid], at)
     version = found.get(oid)
     if transaction.open and not transaction.fresh:
-        [own] = await session.backend.run(uncommitted([oid]))
+        [own] = await session.backend.run(uncommitted(session, [oid]))
         for _, description, change in own.rows:
             if description is not None:
                 version = _described(version, description)
             if change is not None:
-                changes.append(change_from_json(json.loads(change)))
+                changes.append(transaction.hot_rows.of(json.loads(change)))
     if version is None:
         raise _dropped()
     if pending is not None:
@@ -213,7 +213,7 @@ class Holding:
 def holding(session: SessionContext, oid: int) -> Holding:
     """What to execute before rows of the table are made."""
     transaction = session.transaction
-    own = [uncommitted([oid])] if transaction.open and not transaction.fresh else []
+    own = [uncommitted(session, [oid])] if transaction.open and not transaction.fresh else []
     newest = NewestVersions.of(session, [oid])
     asked = [] if newest is None else [newest.statement]
     return Holding(oid, newest, (TRIAL.begin, catalog_calls.hold_schema([oid]), *own, *asked))
@@ -277,7 +277,7 @@ def functions_of_rules(kept: TableRules, *, defaults: bool = False) -> frozenset
 
 async def _rules(session: SessionContext, table: Table) -> TableRules:
     if session.transaction.open and not session.transaction.fresh:
-        [own] = await session.backend.run(uncommitted([table.oid]))
+        [own] = await session.backend.run(uncommitted(session, [table.oid]))
         for _, description, _ in own.rows:
             if description is not None:
                 return rules_from_description(json.loads(description))

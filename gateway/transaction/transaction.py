@@ -32,12 +32,12 @@ from gateway.node.unresolved_commit import remove_unresolved
 from gateway.transaction.enlistment import Enlistment
 from gateway.transaction.isolation_level import Isolation, isolation_of, tell_level
 from gateway.transaction.read_only_block import SHOWN, ReadOnlyBlock
+from gateway.transaction.staged_hot_rows import StagedHotRows
 from gateway.transaction.transactional_ddl import DeferredChanges
 from gateway.transaction.validation import Validation
 from planner.syntax.statements import Statement as SourceStatement
 from planner.syntax.transaction_commands import TransactionCommand, transaction_command
 from storage.parquet.file_syncs import file_syncs
-from storage.parquet.hot_rows import hot_weight
 
 _LOG: Final = logging.getLogger("sluice.transaction")
 _LEVEL: Final = Statement("SHOW transaction_isolation")
@@ -99,9 +99,8 @@ class Transaction:
         self._staged = False
         # Whether some of the files are large enough for sidecars of indexes.
         self._sizable = False
-        self._hot_weight = 0
         self._kept: set[str] | None = None
-        self.hot_rows = 0  # the setting (gateway/session/hot_rows.py)
+        self.hot_rows = StagedHotRows()
         # Set while a part of a statement runs.
         self.parts: Parts | None = None
         self._read: set[int] = set()
@@ -243,7 +242,7 @@ class Transaction:
         self._staged = self._staged or bool(changes)
         files = [file for change in changes for file in change.data_files]
         self._sizable = self._sizable or any(file.record_count >= SIDECAR_ROWS_MIN for file in files)
-        self._hot_weight += sum(map(hot_weight, files))
+        self.hot_rows.note(changes)
         self._stagings.update(change.relation_oid for change in changes)
         before, self.with_stage = self.with_stage, []
         return [*before, *(catalog_calls.stage(change.to_json()) for change in changes)]
@@ -474,8 +473,8 @@ class Transaction:
         if committed and self._sizable:
             self._gateway.indexing.wake()
         if committed:
-            self._gateway.new_files += self._hot_weight
-        self._hot_weight = 0
+            self._gateway.new_files += self.hot_rows.weight
+        self.hot_rows.clear()
         self.implicit = self.fresh = self._staged = self._sizable = False
         self.isolation = Isolation.READ_COMMITTED
         self.snapshot = self.parts = None

@@ -58,7 +58,7 @@ async def test_keeps_the_analysed_trees_out_of_the_server_log(
         "SELECT * FROM pg_sluice.noted_updates()",
         "SELECT pg_sluice.put_row_locks('{1}', '{1}', 0, '{}')",
         "SELECT pg_sluice.prepare_commit('{}')",
-        "SELECT pg_sluice.uncommitted('{}')",
+        "SELECT pg_sluice.uncommitted('{}', '{}')",
         "SELECT pg_sluice.claim_keys(0, '{}')",
         "SELECT pg_sluice.lock_checked('{}')",
         "SELECT pg_sluice.version_since('pg_class'::regclass, 0, 0)",

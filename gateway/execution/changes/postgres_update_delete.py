@@ -160,7 +160,7 @@ async def _written(
 ) -> Changed:
     def write() -> tuple[WriteResult, pa.Table | None]:
         replaced = gone_rows(version.table, loaded, outcome.kept)
-        hot_rows = session.transaction.hot_rows
+        hot_rows = session.transaction.hot_rows.limit
         result = replace_rows(session.gateway.data_path, version, replaced, [outcome.fresh], hot_rows)
         return result, paired(version.table, loaded, outcome)
 

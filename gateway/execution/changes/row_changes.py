@@ -113,7 +113,7 @@ class Changing:
             )
         self._transaction.refuse_strict_write(level)
         self._portal.limit_time(int(milliseconds) / 1000 or None)
-        self._transaction.hot_rows = hot_rows.asked(hot)
+        self._transaction.hot_rows.limit = hot_rows.asked(hot)
         return self
 
     async def claim(

@@ -137,7 +137,7 @@ class UpdatePortal(_ChangePortal):
         referred = any(not set(key.attnums).isdisjoint(plan.assigned) for key in table.keys)
         followed = referred or self.session.cursors.follow(table.oid)
         sources_max = sys.maxsize if followed else ROWS_MAX
-        hot_rows = self.session.transaction.hot_rows
+        hot_rows = self.session.transaction.hot_rows.limit
         update = RunnableUpdate(runnable(checked, reading, {plan.target: version}), version, sources_max, hot_rows)
         async with telling_row(self.session, change, plan.query, table, checks, reading), attending(self.session):
             return await self.session.gateway.engine.update(update, self.session.tag), plan.assigned

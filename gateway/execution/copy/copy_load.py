@@ -136,7 +136,7 @@ class CopyLoad:
         if self._encoding is not None and not binary:
             decoder = Decoder(self._session, self._encoding, self._backend)
         session = self._session
-        async with WriterAside(session.gateway.data_path, self._table, session.transaction.hot_rows) as writer:
+        async with WriterAside(session.gateway.data_path, self._table, session.transaction.hot_rows.limit) as writer:
             try:
                 async for payload in data if decoder is None else decoder.pieces(data):
                     await (self._take(writer, reader, payload) if payload else self._look(writer, reader))

@@ -248,7 +248,7 @@ class FilledShadows:
         session = self._session
         own = None
         if session.transaction.open and not session.transaction.fresh:
-            [own] = await session.backend.run(uncommitted(list(oids)))
+            [own] = await session.backend.run(uncommitted(session, list(oids)))
         await session.reading.choose(None)
         found = await versions(session, list(oids), own)
         if set(oids) - found.keys():

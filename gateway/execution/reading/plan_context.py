@@ -129,7 +129,7 @@ async def read(
         statements.append(newest.statement)
     changed = session.transaction.open and not session.transaction.fresh
     if changed:
-        statements.append(uncommitted(lake))
+        statements.append(uncommitted(session, lake))
     try:
         results = await session.backend.run(*statements)
     except BackendLostError:

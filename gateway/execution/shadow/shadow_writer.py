@@ -27,7 +27,7 @@ class ShadowWriter(WriterAside):
     def __init__(self, session: SessionContext, table: Table) -> None:
         if not table.columns:
             raise unsupported("a row without columns")
-        super().__init__(session.gateway.data_path, table, session.transaction.hot_rows)
+        super().__init__(session.gateway.data_path, table, session.transaction.hot_rows.limit)
         self._session = session
         self._table = table
 
@@ -48,4 +48,4 @@ class ShadowWriter(WriterAside):
 
     async def _write_bodies(self, shadow: int, bodies: list[bytes]) -> None:
         self._session.gateway.store.undone_rows.left(shadow, len(bodies))
-        await self.write_made(partial(to_lake_form, self._table, bodies))
+        await self.write_made(partial(to_lake_form, self._table, bodies), sum(map(len, bodies)))
