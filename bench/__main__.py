@@ -62,7 +62,9 @@ class Bench:
         for server in (self.gateway, self.postgres):
             server.psql("-q", "-v", "ON_ERROR_STOP=1", sql=tpch.SCHEMA)
             for table in tpch.TABLES:
-                server.psql("-q", "-v", "ON_ERROR_STOP=1", "-c", tpch.copy_command(table, self.csv))
+                # Bare Spark reads files.
+                copied = "-q", "-v", "ON_ERROR_STOP=1", "-c", tpch.copy_command(table, self.csv)
+                server.psql(*copied, settings={"sluice.hot_rows": "0"})
         self.postgres.psql("-q", sql=tpch.ORACLE_INDEXES)
 
     def tpch(self) -> None:

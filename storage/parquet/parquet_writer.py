@@ -23,8 +23,8 @@ from storage.parquet.hot_rows import HOT_BYTES_MAX, HOT_ROWS_MAX, hot_file, may_
 from storage.parquet.small_files import can_keep, small_files
 from storage.parquet.statistics import column_statistics
 
-# To find one row by its key, a row group of each column is decoded. DuckDB's groups have this many rows too.
-ROW_GROUP_ROWS: Final = 122_880
+# To find one row by its key, half a row group of each column is decoded.
+ROW_GROUP_ROWS: Final = 32_768
 ROW_GROUP_BYTES: Final = 32 * 2**20
 # So many hot rows are made faster than a thread begins.
 _ROWS_AT_ONCE: Final = 16
