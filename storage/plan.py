@@ -197,11 +197,13 @@ class RunnableDelete:
     """Delete the rows that `source` names.
 
     The query's first two columns are `_file` and `_position` of a scan of `version`; further columns are those of
-    RETURNING. A row named twice is deleted, counted and returned once.
+    RETURNING. A row named twice is deleted, counted and returned once. With `hot_rows`, few positions become the
+    catalog's, without a file.
     """
 
     source: RunnableQuery
     version: TableVersion
+    hot_rows: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,13 +74,13 @@ class DeletedPositions:
         """The positions marked here, ascending, by the path of their data file."""
         return {path: np.flatnonzero(deleted) for path, deleted in self._deleted.items()}
 
-    def write(self, files: LakeFiles) -> dict[str, DeleteFile]:
+    def write(self, files: LakeFiles, inlined_max: int = 0) -> dict[str, DeleteFile]:
         """Write a delete file for every data file that lost a row; COMMIT waits for their syncs. On failure none is
-        left."""
+        left. Up to `inlined_max` positions of a data file become the catalog's."""
         written: dict[str, DeleteFile] = {}
         try:
             for path, deleted in self._deleted.items():
-                written[path] = self._write(files, self._files[path], np.flatnonzero(deleted))
+                written[path] = self._write(files, self._files[path], np.flatnonzero(deleted), inlined_max)
             files.sync_later(self._paths(written))
         except BaseException:
             files.remove(self._paths(written))
@@ -95,12 +95,14 @@ class DeletedPositions:
             self._deleted[path] = np.zeros(file.record_count, dtype=np.bool_)
         return self._deleted[path]
 
-    def _write(self, files: LakeFiles, file: DataFile, positions: npt.NDArray[np.int64]) -> DeleteFile:
+    def _write(
+        self, files: LakeFiles, file: DataFile, positions: npt.NDArray[np.int64], inlined_max: int
+    ) -> DeleteFile:
         folder = self._version.table.path
         before = file.delete_file
         if before is not None:
             positions = np.union1d(positions, deleted_positions(files, folder, before))
-        return write_delete_file(files, folder, file, positions, before)
+        return write_delete_file(files, folder, file, positions, before, inlined_max)
 
     def _paths(self, written: dict[str, DeleteFile]) -> list[str]:
         found = (delete.new_file for delete in written.values())
@@ -140,20 +142,26 @@ def merged(  # noqa: PLR0917
         if len(positions) + len(others) - len(both) != common:
             raise SluiceError(SqlState.SERIALIZATION_FAILURE, "could not serialize access due to concurrent update")
         positions = both
-    written = write_delete_file(files, folder, file, positions, live)
+    inlines = any(each is not None and each.positions is not None for each in (own, live))
+    written = write_delete_file(files, folder, file, positions, live, INLINED_MAX if inlines else 0)
     if written.new_file is not None:
         files.sync([layout.join(folder, written.new_file.path)])
     return written
 
 
-def write_delete_file(
-    files: LakeFiles, folder: str, file: DataFile, positions: npt.NDArray[np.int64], before: DeleteFile | None
+def write_delete_file(  # noqa: PLR0917
+    files: LakeFiles,
+    folder: str,
+    file: DataFile,
+    positions: npt.NDArray[np.int64],
+    before: DeleteFile | None,
+    inlined_max: int = 0,
 ) -> DeleteFile:
     """Return the delete file of a data file with these positions, ascending, in place of the one `before`, which it
     includes. A new file is not synced.
 
-    Few positions that are new become the catalog's. Once it has some, they stay there: for readers of DuckLake no
-    position may be in two places.
+    Positions that are new become the catalog's, up to `inlined_max` of a Parquet file, and all of hot rows. Once it has
+    some, they stay there: for readers of DuckLake no position may be in two places.
     """
     published = None if before is None else before.file
     if published is not None and published.delete_file_id is None:
@@ -162,7 +170,7 @@ def write_delete_file(
     there = kept if published is None else np.union1d(kept, deleted_positions(files, folder, published))
     fresh = np.setdiff1d(positions, there, assume_unique=True)
     replaces = None if before is None else before.published_id
-    if file.hot_rows is not None or len(kept) + len(fresh) <= INLINED_MAX:
+    if file.hot_rows is not None or len(kept) + len(fresh) <= inlined_max:
         inlined = np.union1d(kept, fresh)
         return DeleteFile(
             layout.new_delete_file(),

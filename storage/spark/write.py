@@ -31,7 +31,7 @@ from storage.parquet import layout
 from storage.parquet.arrow_types import has_list, leaf_types, spark_field
 from storage.parquet.files import LakeFiles
 from storage.parquet.parquet_writer import FILE_BYTES, ROW_GROUP_BYTES, ROW_GROUP_ROWS, ParquetWriter
-from storage.parquet.positions import DeletedPositions
+from storage.parquet.positions import INLINED_MAX, DeletedPositions
 from storage.parquet.statistics import column_statistics
 from storage.plan import RunnableDelete, RunnableInsert, RunnableQuery, RunnableUpdate
 from storage.spark.jvm import SparkJvm
@@ -117,7 +117,7 @@ def delete(work: Work, data_path: str, command: RunnableDelete) -> WriteResult:
         fresh = positions.add(batch.column(0), batch.column(1))
         returning.write(_only(batch, fresh))
     work.statement.check()
-    delete_files = positions.write(LakeFiles(data_path))
+    delete_files = positions.write(LakeFiles(data_path), INLINED_MAX if command.hot_rows else 0)
     return WriteResult((), delete_files, positions.count, returning.reader(), positions.marked())
 
 
@@ -144,7 +144,7 @@ def update(work: Work, data_path: str, command: RunnableUpdate) -> WriteResult:
             returning.write(fresh)
         work.statement.check()
         data_files = writer.finish()
-        delete_files = positions.write(LakeFiles(data_path))
+        delete_files = positions.write(LakeFiles(data_path), INLINED_MAX if command.hot_rows else 0)
     except BaseException:
         writer.abort()
         raise
@@ -159,7 +159,8 @@ def replace_rows(
     rows: Iterable[pa.RecordBatch | pa.Table] = (),
     hot_rows: int = 0,
 ) -> WriteResult:
-    """Delete the rows at these positions, by the path of their data file, and write others. Without Spark."""
+    """Delete the rows at these positions, by the path of their data file, and write others. Without Spark. Up to
+    `hot_rows` rows become hot rows; with 0, all that is written is files."""
     positions = DeletedPositions(version)
     writer = ParquetWriter(data_path, version.table, syncs_later=True, hot_rows=hot_rows)
     try:
@@ -168,7 +169,7 @@ def replace_rows(
         for batch in rows:
             writer.write(batch)
         data_files = writer.finish()
-        delete_files = positions.write(LakeFiles(data_path))
+        delete_files = positions.write(LakeFiles(data_path), INLINED_MAX if hot_rows else 0)
     except BaseException:
         writer.abort()
         raise

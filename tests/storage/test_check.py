@@ -20,9 +20,8 @@ from tests.storage.lake import rows, table, write
 
 
 @pytest.fixture
-def version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TableVersion:
+def version(tmp_path: Path) -> TableVersion:
     """Two files of ten rows, of which the first has lost two."""
-    monkeypatch.setattr("storage.parquet.positions.INLINED_MAX", 0)
     of = table(a=datatypes.INT4)
     version = write(tmp_path, of, *(rows(of, *((n,) for n in range(10))) for _ in range(2)))
     deleted = DeletedPositions(version)

@@ -12,7 +12,6 @@ import pytest
 from catalog import datatypes
 from catalog.errors import SluiceError, SqlState
 from catalog.model import DeleteFile
-from storage.parquet import positions as positions_module
 from storage.parquet.files import LakeFiles
 from storage.parquet.positions import deleted_positions, merged, write_delete_file
 from tests.storage.lake import table, write
@@ -29,11 +28,11 @@ def lake(lake_path: Path) -> LakeFiles:
 def test_other_rows_become_one_file(
     lake: LakeFiles, lake_path: Path, monkeypatch: pytest.MonkeyPatch, inlined_max: int
 ) -> None:
-    monkeypatch.setattr(positions_module, "INLINED_MAX", inlined_max)
+    monkeypatch.setattr("storage.parquet.positions.INLINED_MAX", inlined_max)
     [file] = write(lake_path, _TABLE, pa.table({"a": np.arange(10)})).files
 
     def deleting(number: int | None, before: DeleteFile | None, *positions: int) -> DeleteFile:
-        written = write_delete_file(lake, _TABLE.path, file, np.array(positions, np.int64), before)
+        written = write_delete_file(lake, _TABLE.path, file, np.array(positions, np.int64), before, inlined_max)
         base = written.base and replace(written.base, delete_file_id=number)
         return replace(written, delete_file_id=number, base=base)
 
@@ -48,15 +47,14 @@ def test_other_rows_become_one_file(
     assert refused.value.sqlstate == SqlState.SERIALIZATION_FAILURE
 
 
-def test_few_positions_have_no_file(lake: LakeFiles, lake_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_positions_have_no_file(lake: LakeFiles, lake_path: Path) -> None:
     """What the catalog has stays there, and no file has it too: DuckDB would take it for twice deleted."""
-    monkeypatch.setattr(positions_module, "INLINED_MAX", 3)
     [file] = write(lake_path, _TABLE, pa.table({"a": np.arange(100)})).files
     before, known, chosen = None, set[int](), np.random.default_rng(1)
     for number in range(1, 20):
         fresh = set(chosen.integers(0, 100, chosen.integers(1, 4)).tolist()) - known
         deleted = np.array(sorted(known | fresh), np.int64)
-        after = write_delete_file(lake, _TABLE.path, file, deleted, before)
+        after = write_delete_file(lake, _TABLE.path, file, deleted, before, 3)
         assert deleted_positions(lake, _TABLE.path, after).tolist() == deleted.tolist()
         assert after.delete_count == len(deleted)
         if before is not None:

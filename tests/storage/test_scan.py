@@ -35,13 +35,13 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None
         monkeypatch.setattr("storage.spark.scan._HANDED_BYTES_MAX", -1)
 
 
-def delete_rows(lake_path: Path, version: TableVersion, **positions: list[int]) -> TableVersion:
+def delete_rows(lake_path: Path, version: TableVersion, inlined_max: int = 0, **positions: list[int]) -> TableVersion:
     """The version without the rows at `positions` of the files `f0`, `f1`, …"""
     deleted = DeletedPositions(version)
     for key, numbers in positions.items():
         path = version.files[int(key[1:])].path
         deleted.add(pa.array([path] * len(numbers)), pa.array(numbers, pa.int64()))
-    delete_files = deleted.write(LakeFiles(str(lake_path)))
+    delete_files = deleted.write(LakeFiles(str(lake_path)), inlined_max)
     files = tuple(
         dataclasses.replace(file, delete_file=delete_files.get(file.path, file.delete_file)) for file in version.files
     )
@@ -142,19 +142,17 @@ async def test_deleted_rows_are_left_out(
     reader: Reader,
     lake_path: Path,
     witness: Callable[[TableVersion], Witness],
-    monkeypatch: pytest.MonkeyPatch,
     inlined_max: int,
 ) -> None:
     """Their positions are in files, in the catalog, or in both."""
-    monkeypatch.setattr("storage.parquet.positions.INLINED_MAX", inlined_max)
     of = table(a=datatypes.INT4)
     version = write(lake_path, of, *(rows(of, *((n,) for n in range(start, start + 5))) for start in (0, 10, 20)))
-    without = delete_rows(lake_path, version, f0=[0, 4], f2=[2])
+    without = delete_rows(lake_path, version, inlined_max, f0=[0, 4], f2=[2])
     expected = [1, 2, 3, 10, 11, 12, 13, 14, 20, 21, 23, 24]
     assert sorted(await reader.column("SELECT c1 FROM t", scan(without))) == expected  # type: ignore[type-var]
     if not inlined_max:
         assert [row[0] for row in witness(without).rows("SELECT a FROM {table} ORDER BY a")] == expected
-    more = delete_rows(lake_path, without, f0=[1, 2, 3])
+    more = delete_rows(lake_path, without, inlined_max, f0=[1, 2, 3])
     assert more.files[0].delete_file is not None
     assert more.files[0].delete_file.delete_count == 5
     assert sorted(await reader.column("SELECT c1 FROM t", scan(more))) == expected[3:]  # type: ignore[type-var]

@@ -72,7 +72,7 @@ async def test_a_large_insert_is_written_by_sparks_tasks(
     footer = pq.ParquetFile(lake_path / of.path / result.data_files[0].path)
     assert footer.metadata.created_by.startswith("parquet-mr")
     groups = [footer.metadata.row_group(number).num_rows for number in range(footer.metadata.num_row_groups)]
-    assert groups == [ROW_GROUP_ROWS, 150_000 - ROW_GROUP_ROWS]
+    assert groups == [ROW_GROUP_ROWS] * (150_000 // ROW_GROUP_ROWS) + [150_000 % ROW_GROUP_ROWS]
     first = result.data_files[0].statistics
     assert (first[1].minimum, first[1].maximum, first[1].null_count) == ("0", "149999", 0)
     assert (first[2].contains_nan, result.data_files[1].statistics[2].contains_nan) == (True, False)
@@ -108,12 +108,6 @@ async def test_returning_gives_back_what_was_stored(engine: SparkEngine, reader:
     assert stored.column(2).null_count == 1000
 
 
-@pytest.fixture
-def _positions_in_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("storage.parquet.positions.INLINED_MAX", 0)
-
-
-@pytest.mark.usefixtures("_positions_in_files")
 async def test_delete_by_position(engine: SparkEngine, lake_path: Path, reader: Reader, witness: Attach) -> None:
     of = table(a=datatypes.INT4)
     version = write(lake_path, of, *(rows(of, *((n,) for n in range(start, start + 10))) for start in (0, 10, 20)))
@@ -138,7 +132,6 @@ async def test_delete_by_position(engine: SparkEngine, lake_path: Path, reader: 
     assert {each.rpartition("/")[2] for each in content.column("file_path").to_pylist()} == {path}
 
 
-@pytest.mark.usefixtures("_positions_in_files")
 async def test_update_evaluates_each_row_once(
     engine: SparkEngine, lake_path: Path, reader: Reader, witness: Attach
 ) -> None:

@@ -105,7 +105,8 @@ class DeletePortal(_ChangePortal):
     async def _write(self, reading: Reading, version: TableVersion) -> tuple[WriteResult, Collection[int] | None]:
         assert self.routed.query is not None
         plan = await planned(self.session, reading, plan_delete, self.routed.query)
-        delete = RunnableDelete(runnable(plan.query, reading, {plan.target: version}), version)
+        hot_rows = self.session.transaction.hot_rows.limit
+        delete = RunnableDelete(runnable(plan.query, reading, {plan.target: version}), version, hot_rows)
         async with attending(self.session):
             return await self.session.gateway.engine.delete(delete, self.session.tag), None
 

@@ -182,13 +182,14 @@ async def _exchange(changing: Changing, version: TableVersion) -> bool:
         key = next(each.attnums for each in table.keys if each.public and not each.deferrable)
         gone = RunnableQuery(lacking(table, key, (FILE_COLUMN, POSITION_COLUMN), "there", "made"), scans)
         new = RunnableQuery(lacking(table, key, [*map(column_name, columns)], "made", "there"), scans)
+        hot_rows = session.transaction.hot_rows.limit
         async with attending(session):
-            deleted = await engine.delete(RunnableDelete(gone, version), session.tag)
+            deleted = await engine.delete(RunnableDelete(gone, version, hot_rows), session.tag)
         if not await changing.claim(deleted, version, Strength.UPDATE):
             return False
         written.update(path.lstrip("/") for path in deleted.paths(table.path))
         async with attending(session):
-            added = await engine.insert(RunnableInsert(new, table), session.tag)
+            added = await engine.insert(RunnableInsert(new, table, hot_rows), session.tag)
         written.update(path.lstrip("/") for path in added.paths(table.path))
         if made.row_count - added.row_count != version.row_count - deleted.row_count:
             await _refuse_duplicates(session, fresh)  # one row stays, though several new ones equal it
