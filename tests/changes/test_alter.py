@@ -169,6 +169,7 @@ def test_real_becomes_double_precision_without_a_file_written(
         "SELECT min(d), max(d), sum(d) FROM t",
     ]
     with psycopg.connect(oracle.url, autocommit=True) as reference:
+        connection.execute("SET sluice.hot_rows = 0")
         reference.execute("SET search_path = pg_temp")
         files: set[Path] = set()
         for statement in statements:

@@ -83,7 +83,7 @@ class _Lake:
     @contextmanager
     def connected(self) -> Iterator[psycopg.Connection]:
         with psycopg.connect(self.process.server.url, autocommit=True) as connection:
-            connection.execute("SET search_path = damaged")
+            connection.execute("SET search_path = damaged; SET sluice.hot_rows = 0")
             yield connection
 
     def run(self, sql: str) -> None:

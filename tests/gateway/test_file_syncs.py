@@ -60,7 +60,8 @@ def disk() -> Iterator[Disk]:
 
 @pytest.fixture
 def client(disk: Disk) -> Iterator[psycopg.Connection]:
-    with psycopg.connect(disk.process.server.url, autocommit=True) as connection:
+    options = "-c sluice.hot_rows=0"  # those need no file
+    with psycopg.connect(disk.process.server.url, autocommit=True, options=options) as connection:
         connection.execute("CREATE TABLE t (id integer PRIMARY KEY); INSERT INTO t VALUES (1), (2)")
         yield connection
         connection.execute("DROP TABLE t")

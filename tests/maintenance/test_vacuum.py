@@ -16,8 +16,9 @@ from tests.witness import Witness
 def item(lake: Server) -> Server:
     """A table with a history: three versions of its rows."""
     lake.psql("-qc", "CREATE TABLE item (id integer, n integer)")
-    lake.psql("-qc", "INSERT INTO item SELECT g, 1 FROM generate_series(1, 10) g")
-    lake.psql("-qc", "UPDATE item SET n = 2")
+    in_files = {"sluice.hot_rows": "0"}
+    lake.psql("-qc", "INSERT INTO item SELECT g, 1 FROM generate_series(1, 10) g", settings=in_files)
+    lake.psql("-qc", "UPDATE item SET n = 2", settings=in_files)
     return lake
 
 
