@@ -136,7 +136,7 @@ def lake(gateway_process: GatewayProcess) -> Iterator[_Lake]:
     with psycopg.connect(gateway_process.server.url, autocommit=True) as connection:
         for sql in (
             "CREATE SCHEMA damaged",
-            "SET search_path = damaged",
+            "SET search_path = damaged; SET sluice.hot_rows = 0",
             "CREATE TABLE large (id int PRIMARY KEY, v text, k int)",
             *(
                 f"INSERT INTO large SELECT n, md5(n::text), n FROM generate_series({first}, {first + _ROWS - 1}) n"
