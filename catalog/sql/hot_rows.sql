@@ -97,14 +97,17 @@ $$;
 
 -- Make DuckLake's table of hot rows for the present version of a table's schema. It is made together with the version:
 -- readers that know the version look for no more tables of it later. A table with a column of DuckLake's own names gets
--- none; its hot rows, as far as it has any, stay in the table of the version before.
+-- none, nor does one of very many columns, because others wait to commit; its hot rows, as far as it has any, stay in the
+-- table of the version before.
 CREATE FUNCTION pg_sluice.publish_inlined(shadow oid, of_table bigint, version bigint) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     name text := format('ducklake_inlined_data_%s_%s', of_table, version); columns text;
 BEGIN
     IF EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = shadow AND NOT a.attisdropped
-               AND pg_sluice.is_inlined_name(a.attname)) THEN
+               AND pg_sluice.is_inlined_name(a.attname))
+        -- storage/parquet/hot_rows.py knows both.
+        OR (SELECT count(*) > 200 FROM pg_attribute a WHERE a.attrelid = shadow AND a.attnum > 0 AND NOT a.attisdropped) THEN
         RETURN;
     END IF;
     SELECT coalesce(string_agg(', ' || pg_sluice.hot_column(

@@ -33,6 +33,7 @@ _FLOATS: Final = ("float32", "float64")
 _COUNTED: Final = {"date": pa.int32(), "time": pa.int64(), "timestamp": pa.int64(), "timestamptz": pa.int64()}
 _LIST: Final = re.compile(r"list\((.*)\)")
 _INTERVAL: Final = "interval"
+_COLUMNS_MAX: Final = 200
 # DuckLake's own columns in its tables of hot rows.
 _RESERVED: Final = frozenset({
     "row_id", "begin_snapshot", "end_snapshot", "_ducklake_internal_snapshot_id", "_ducklake_internal_row_id",
@@ -185,5 +186,6 @@ def hot_weight(file: DataFile) -> int:
 
 
 def may_be_hot(table: Table) -> bool:
-    """Whether DuckLake has a place for hot rows of the table (pg_sluice.is_inlined_name)."""
-    return bool(table.columns) and not any(column.name.lower() in _RESERVED for column in table.columns)
+    """Whether DuckLake has a place for hot rows of the table (pg_sluice.publish_inlined)."""
+    named = not any(column.name.lower() in _RESERVED for column in table.columns)
+    return named and 0 < len(table.columns) <= _COLUMNS_MAX

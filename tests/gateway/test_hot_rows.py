@@ -164,6 +164,22 @@ def test_columns_with_ducklakes_own_names(
         witness.close()
 
 
+def test_tables_of_many_columns(connection: psycopg.Connection, gateway_process: GatewayProcess, schema: str) -> None:
+    """Others wait to commit while DuckLake's view of them would be made."""
+    connection.execute(f"CREATE TABLE many ({', '.join(f'c{n} integer' for n in range(200))})".encode())
+    connection.execute("INSERT INTO many (c0) VALUES (1)")
+    assert _files(gateway_process, schema) == []
+    connection.execute("ALTER TABLE many ADD c200 integer DEFAULT 5")
+    connection.execute("INSERT INTO many (c0) VALUES (2)")
+    assert len(_files(gateway_process, schema)) == 1
+    witness = Witness(gateway_process.data_dir)
+    try:
+        assert witness.table(f"{schema}.many", witness.snapshot(), "c0, c199, c200") == [(1, None, 5), (2, None, 5)]
+    finally:
+        witness.close()
+    assert connection.execute("SELECT c0, c200 FROM many ORDER BY c0").fetchall() == [(1, 5), (2, 5)]
+
+
 def test_positions_deleted_from_files(
     connection: psycopg.Connection, gateway_process: GatewayProcess, schema: str
 ) -> None:
