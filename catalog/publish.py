@@ -98,7 +98,7 @@ def change_from_json(change: Mapping[str, Any]) -> RowChange:
                 record_count=file["record_count"],
                 size_bytes=file["size_bytes"],
                 footer_size=file["footer_size"],
-                statistics={int(key): ColumnStatistics(**value) for key, value in file["statistics"].items()},
+                statistics=statistics_from_json(file["statistics"]),
                 hot_rows=file["hot_rows"],
             )
             for file in change["data_files"]
@@ -106,6 +106,11 @@ def change_from_json(change: Mapping[str, Any]) -> RowChange:
         [deletion_from_json(deletion) for deletion in change["delete_files"]],
         truncate=change["truncate"],
     )
+
+
+def statistics_from_json(statistics: Mapping[str, Any]) -> dict[int, ColumnStatistics]:
+    """Read the statistics of a data file, by column ID."""
+    return {int(key): ColumnStatistics(**value) for key, value in statistics.items()}
 
 
 def deletion_from_json(deletion: Mapping[str, Any]) -> Deletion:

@@ -34,6 +34,7 @@ from catalog.model import (
 )
 from catalog.postgres.backends import GONE, BackendId
 from catalog.postgres.pool import Pool
+from catalog.publish import statistics_from_json
 from catalog.row_locks import RowLocks
 from catalog.schema.compatibility import SchemaStep
 from catalog.schema.schema_change_progress import Progress
@@ -57,6 +58,7 @@ _DESCRIBE: Final = "SELECT description FROM pg_sluice.describe($1::oid[])"
 _FILES: Final = """
 SELECT f.data_file_id, f.path, f.record_count, f.file_size_bytes, f.footer_size, f.row_id_start,
        coalesce(f.file_order, f.data_file_id) AS place, f.hot_rows::text AS hot_rows,
+       f.statistics::text AS statistics,
        d.delete_file_id, d.path AS delete_path, d.delete_count, d.file_size_bytes AS delete_size,
        d.footer_size AS delete_footer, d.positions, pg_sluice.base_json(d)::text AS base
 FROM pg_sluice.data_file f
@@ -448,6 +450,9 @@ async def _files(connection: asyncpg.pool.PoolConnectionProxy, table: Table, sna
             row["max_value"],
             row["contains_nan"],
         )
+    for row in files:
+        if row["statistics"] is not None:
+            statistics[row["data_file_id"]] = statistics_from_json(json.loads(row["statistics"]))
     return tuple(_data_file(row, statistics.get(row["data_file_id"], {})) for row in files)
 
 

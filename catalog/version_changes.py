@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from catalog.model import ColumnStatistics, DataFile, TableVersion
-from catalog.publish import delete_file_from_json
+from catalog.model import DataFile, TableVersion
+from catalog.publish import delete_file_from_json, statistics_from_json
 
 # The answer of `pg_sluice.changed` for a table: its OID, its last snapshot, whether the kept one is expired, and
 # the changes since in JSON.
@@ -62,7 +62,7 @@ def files_since(kept: TableVersion, since: Mapping[str, Any]) -> tuple[DataFile,
         DataFile(
             **{
                 **file,
-                "statistics": {int(key): ColumnStatistics(**value) for key, value in file["statistics"].items()},
+                "statistics": statistics_from_json(file["statistics"]),
                 "delete_file": deletes.get(file["data_file_id"]),
             }
         )

@@ -170,35 +170,34 @@ $$;
 CREATE FUNCTION pg_sluice.publish_files(snapshot bigint, of_table bigint, files jsonb, place bigint) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    published bigint[]; first_row bigint; first_id bigint;
+    first_row bigint; first_id bigint;
 BEGIN
     first_id := pg_sluice.take_numbers('pg_sluice.file_id', jsonb_array_length(files));
     SELECT next_row_id INTO STRICT first_row FROM pg_ducklake.ducklake_table_stats WHERE table_id = of_table FOR UPDATE;
     WITH numbered AS MATERIALIZED (
         SELECT first_id + e.place - 1 AS id, e.place, e.f, (e.f ->> 'record_count')::bigint AS records,
-               (e.f ->> 'size_bytes')::bigint AS bytes
+               (e.f ->> 'size_bytes')::bigint AS bytes, e.f ->> 'hot_rows' AS hot_rows
         FROM jsonb_array_elements(files) WITH ORDINALITY e (f, place)
     ), added AS (
         INSERT INTO pg_sluice.data_file
         SELECT n.id, of_table, snapshot, NULL, publish_files.place, n.f ->> 'path', true, 'parquet', n.records, n.bytes,
                (n.f ->> 'footer_size')::bigint, first_row + sum(n.records) OVER (ORDER BY n.place) - n.records,
-               NULL, NULL, NULL, NULL, (n.f ->> 'hot_rows')::jsonb,
-               CASE WHEN n.f ->> 'hot_rows' IS NOT NULL THEN pg_sluice.inlined_version(of_table) END
+               NULL, NULL, NULL, NULL, n.hot_rows::jsonb,
+               CASE WHEN n.hot_rows IS NOT NULL THEN pg_sluice.inlined_version(of_table) END,
+               CASE WHEN n.hot_rows IS NOT NULL THEN n.f -> 'statistics' END
         FROM numbered n
     ), described AS (
         INSERT INTO pg_ducklake.ducklake_file_column_stats
         SELECT n.id, of_table, s.key::bigint, (s.value ->> 'size_bytes')::bigint, (s.value ->> 'value_count')::bigint,
                (s.value ->> 'null_count')::bigint, s.value ->> 'minimum', s.value ->> 'maximum',
                (s.value ->> 'contains_nan')::boolean, NULL
-        FROM numbered n CROSS JOIN LATERAL jsonb_each(n.f -> 'statistics') s
-    ), counted AS (
-        UPDATE pg_ducklake.ducklake_table_stats t SET
-            record_count = t.record_count + n.records, next_row_id = t.next_row_id + n.records,
-            file_size_bytes = t.file_size_bytes + n.bytes
-        FROM (SELECT sum(records) AS records, sum(bytes) AS bytes FROM numbered) n WHERE t.table_id = of_table
+        FROM numbered n CROSS JOIN LATERAL jsonb_each(n.f -> 'statistics') s WHERE n.hot_rows IS NULL
     )
-    SELECT array_agg(id) INTO published FROM numbered;
-    PERFORM pg_sluice.widen(of_table, published);
+    UPDATE pg_ducklake.ducklake_table_stats t SET
+        record_count = t.record_count + n.records, next_row_id = t.next_row_id + n.records,
+        file_size_bytes = t.file_size_bytes + n.bytes
+    FROM (SELECT sum(records) AS records, sum(bytes) AS bytes FROM numbered) n WHERE t.table_id = of_table;
+    PERFORM pg_sluice.widen(of_table, files);
 END $$;
 
 
@@ -257,11 +256,16 @@ CREATE AGGREGATE pg_sluice.bound_of_all (ducklake text, direction integer, value
     SFUNC = pg_sluice.next_bound, STYPE = text);
 
 
--- Widen the table's column statistics by those of new files; unknown bounds make the table's unknown. They never become
--- narrower, because DuckDB uses them for every snapshot.
-CREATE FUNCTION pg_sluice.widen(of_table bigint, files bigint[]) RETURNS void LANGUAGE sql
+-- Widen the table's column statistics by those of new files (see publish_rows); unknown bounds make the table's unknown.
+-- They never become narrower, because DuckDB uses them for every snapshot. Most commits change few of them.
+CREATE FUNCTION pg_sluice.widen(of_table bigint, files jsonb) RETURNS void LANGUAGE sql
 SET search_path = pg_catalog, pg_temp AS $$
-    WITH added AS MATERIALIZED (
+    WITH described AS MATERIALIZED (
+        SELECT s.key::bigint AS column_id, (s.value ->> 'null_count')::bigint AS null_count,
+               s.value ->> 'minimum' AS min_value, s.value ->> 'maximum' AS max_value,
+               (s.value ->> 'contains_nan')::boolean AS contains_nan
+        FROM jsonb_array_elements(files) f CROSS JOIN LATERAL jsonb_each(f -> 'statistics') s
+    ), added AS MATERIALIZED (
         SELECT s.column_id, k.column_type, bool_or(s.null_count > 0) AS contains_null,
                CASE WHEN bool_or(s.contains_nan) OR bool_and(s.contains_nan IS NOT NULL)
                     THEN bool_or(s.contains_nan) END AS contains_nan,
@@ -269,18 +273,23 @@ SET search_path = pg_catalog, pg_temp AS $$
                     THEN pg_sluice.bound_of_all(k.column_type, -1, s.min_value) END AS min_value,
                CASE WHEN bool_and(s.max_value IS NOT NULL)
                     THEN pg_sluice.bound_of_all(k.column_type, 1, s.max_value) END AS max_value
-        FROM pg_ducklake.ducklake_file_column_stats s
+        FROM described s
         LEFT JOIN pg_ducklake.ducklake_column k
             ON k.table_id = of_table AND k.column_id = s.column_id AND k.end_snapshot IS NULL
-        WHERE s.table_id = of_table AND s.data_file_id = ANY (files)
         GROUP BY s.column_id, k.column_type
+    ), wide AS MATERIALIZED (
+        SELECT t.column_id, t.contains_null OR a.contains_null AS contains_null,
+               t.contains_nan OR a.contains_nan AS contains_nan,
+               pg_sluice.bound(a.column_type, -1, t.min_value, a.min_value) AS min_value,
+               pg_sluice.bound(a.column_type, 1, t.max_value, a.max_value) AS max_value
+        FROM added a JOIN pg_ducklake.ducklake_table_column_stats t ON t.table_id = of_table AND t.column_id = a.column_id
+        WHERE a.column_type IS NOT NULL
     ), widened AS (
         UPDATE pg_ducklake.ducklake_table_column_stats t SET
-            contains_null = t.contains_null OR a.contains_null,
-            contains_nan = t.contains_nan OR a.contains_nan,
-            min_value = pg_sluice.bound(a.column_type, -1, t.min_value, a.min_value),
-            max_value = pg_sluice.bound(a.column_type, 1, t.max_value, a.max_value)
-        FROM added a WHERE t.table_id = of_table AND t.column_id = a.column_id AND a.column_type IS NOT NULL
+            contains_null = w.contains_null, contains_nan = w.contains_nan, min_value = w.min_value, max_value = w.max_value
+        FROM wide w WHERE t.table_id = of_table AND t.column_id = w.column_id
+            AND (t.contains_null, t.contains_nan, t.min_value, t.max_value)
+                IS DISTINCT FROM (w.contains_null, w.contains_nan, w.min_value, w.max_value)
     )
     INSERT INTO pg_ducklake.ducklake_table_column_stats
     SELECT of_table, a.column_id, a.contains_null, a.contains_nan, a.min_value, a.max_value, NULL FROM added a
