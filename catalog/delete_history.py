@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from catalog.model import DeleteFile, Table
+from catalog.publish import delete_file_from_json
 
 if TYPE_CHECKING:
     from catalog.store import Store
 
 _DELETIONS: Final = """
-SELECT f.end_snapshot IS NULL AS live, d.delete_file_id, d.path, d.delete_count, d.file_size_bytes, d.footer_size,
-       d.positions, pg_sluice.base_json(d)::text AS base,
+SELECT f.end_snapshot IS NULL AS live,
+       CASE WHEN d.data_file_id IS NOT NULL THEN pg_sluice.delete_file_json(d)::text END AS deletes,
        EXISTS (SELECT FROM pg_sluice.data_file n
                WHERE n.table_id = f.table_id AND n.begin_snapshot = d.begin_snapshot) AS adds
 FROM pg_sluice.data_file f LEFT JOIN pg_sluice.delete_file d USING (data_file_id)
@@ -39,19 +40,8 @@ async def deletions_of(store: Store, table: Table, path: str) -> FileDeletions |
     if not rows:
         return None
     files = tuple(
-        (
-            DeleteFile(
-                path=row["path"],
-                delete_count=row["delete_count"],
-                size_bytes=row["file_size_bytes"],
-                footer_size=row["footer_size"],
-                delete_file_id=row["delete_file_id"],
-                positions=None if row["positions"] is None else tuple(row["positions"]),
-                base=None if row["base"] is None else DeleteFile(**json.loads(row["base"])),
-            ),
-            bool(row["adds"]),
-        )
+        (delete_file_from_json(json.loads(row["deletes"])), bool(row["adds"]))
         for row in rows
-        if row["delete_file_id"] is not None
+        if row["deletes"] is not None
     )
     return FileDeletions(bool(rows[0]["live"]), files)

@@ -115,19 +115,21 @@ def statistics_from_json(statistics: Mapping[str, Any]) -> dict[int, ColumnStati
 
 def deletion_from_json(deletion: Mapping[str, Any]) -> Deletion:
     """Read one of a change's delete files."""
-    fields = dict(deletion)
-    return Deletion(fields.pop("data_path"), fields.pop("data_file_id"), delete_file_from_json(fields))
+    return Deletion(deletion["data_path"], deletion["data_file_id"], delete_file_from_json(deletion))
 
 
 def delete_file_from_json(fields: Mapping[str, Any]) -> DeleteFile:
     """Read a delete file, published (`pg_sluice.delete_file_json`) or staged."""
     positions, base = fields["positions"], fields["base"]
     return DeleteFile(
-        **{
-            **fields,
-            "positions": None if positions is None else tuple(positions),
-            "base": None if base is None else DeleteFile(**base),
-        }
+        path=fields["path"],
+        delete_count=fields["delete_count"],
+        size_bytes=fields["size_bytes"],
+        footer_size=fields["footer_size"],
+        delete_file_id=fields.get("delete_file_id"),
+        replaces=fields.get("replaces"),
+        positions=None if positions is None else tuple(positions),
+        base=None if base is None else DeleteFile(**base),
     )
 
 

@@ -25,7 +25,6 @@ from catalog.model import (
     Column,
     ColumnStatistics,
     DataFile,
-    DeleteFile,
     Domain,
     Label,
     Table,
@@ -34,7 +33,7 @@ from catalog.model import (
 )
 from catalog.postgres.backends import GONE, BackendId
 from catalog.postgres.pool import Pool
-from catalog.publish import statistics_from_json
+from catalog.publish import delete_file_from_json, statistics_from_json
 from catalog.row_locks import RowLocks
 from catalog.schema.compatibility import SchemaStep
 from catalog.schema.schema_change_progress import Progress
@@ -59,8 +58,7 @@ _FILES: Final = """
 SELECT f.data_file_id, f.path, f.record_count, f.file_size_bytes, f.footer_size, f.row_id_start,
        coalesce(f.file_order, f.data_file_id) AS place, f.hot_rows::text AS hot_rows,
        f.statistics::text AS statistics,
-       d.delete_file_id, d.path AS delete_path, d.delete_count, d.file_size_bytes AS delete_size,
-       d.footer_size AS delete_footer, d.positions, pg_sluice.base_json(d)::text AS base
+       CASE WHEN d.data_file_id IS NOT NULL THEN pg_sluice.delete_file_json(d)::text END AS deletes
 FROM pg_sluice.data_file f
 LEFT JOIN pg_sluice.delete_file d
     ON d.data_file_id = f.data_file_id
@@ -457,17 +455,6 @@ async def _files(connection: asyncpg.pool.PoolConnectionProxy, table: Table, sna
 
 
 def _data_file(row: asyncpg.Record, statistics: Mapping[int, ColumnStatistics]) -> DataFile:
-    delete_file = None
-    if row["delete_file_id"] is not None:
-        delete_file = DeleteFile(
-            path=row["delete_path"],
-            delete_count=row["delete_count"],
-            size_bytes=row["delete_size"],
-            footer_size=row["delete_footer"],
-            delete_file_id=row["delete_file_id"],
-            positions=None if row["positions"] is None else tuple(row["positions"]),
-            base=None if row["base"] is None else DeleteFile(**json.loads(row["base"])),
-        )
     return DataFile(
         path=row["path"],
         record_count=row["record_count"],
@@ -477,6 +464,6 @@ def _data_file(row: asyncpg.Record, statistics: Mapping[int, ColumnStatistics]) 
         data_file_id=row["data_file_id"],
         row_id_start=row["row_id_start"],
         place=row["place"],
-        delete_file=delete_file,
+        delete_file=None if row["deletes"] is None else delete_file_from_json(json.loads(row["deletes"])),
         hot_rows=row["hot_rows"],
     )

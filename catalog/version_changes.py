@@ -49,7 +49,7 @@ class KeptVersions:
 
 def files_since(kept: TableVersion, since: Mapping[str, Any]) -> tuple[DataFile, ...]:
     """The table's files now, from its kept version and the result of `pg_sluice.version_since`."""
-    deletes = {each.pop("data_file_id"): delete_file_from_json(each) for each in since["deletes"]}
+    deletes = {each["data_file_id"]: delete_file_from_json(each) for each in since["deletes"]}
     ended = set(since["ended"])
     files = kept.files
     if ended or deletes:
