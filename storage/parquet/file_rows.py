@@ -25,6 +25,8 @@ _LOCATED_ROWS: Final = 16_384
 # So many selections of a small file's columns are kept: by key, of all columns, and of a condition.
 _FORMS_MAX: Final = 4
 _SMALL_ROWS: Final = 1_024
+# After so many small files, a reader that has waited may be told that it is cancelled.
+_BATCHES_TOGETHER: Final = 256
 _BYTES_TOGETHER: Final = 4 * 2**20
 # What a file that is read while a client reads has in memory of each column.
 _STREAMED_BYTES: Final = 1 << 18
@@ -69,7 +71,8 @@ def together(
     parts: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
-        if parts and (batch.num_rows >= small_rows or rows + batch.num_rows > rows_max or size >= _BYTES_TOGETHER):
+        full = rows + batch.num_rows > rows_max or size >= _BYTES_TOGETHER or len(parts) == _BATCHES_TOGETHER
+        if parts and (batch.num_rows >= small_rows or full):
             yield pa.concat_batches(parts)
             parts, rows, size = [], 0, 0
         if batch.num_rows >= small_rows:
