@@ -183,7 +183,7 @@ def test_a_backend_that_vanishes_leaves_no_files(gateway_process: GatewayProcess
     """Nobody could roll its transaction back; the catalog says what became of it."""
     server = gateway_process.server
     server.psql("-qc", f"CREATE TABLE {schema}.lost AS SELECT 1 AS n")
-    with psycopg.connect(server.url) as connection:
+    with psycopg.connect(server.url, options="-c sluice.hot_rows=0") as connection:
         connection.execute(f"INSERT INTO {schema}.lost VALUES (2)".encode())
         connection.execute(f"DELETE FROM {schema}.lost WHERE n = 1".encode())
         assert len(orphans(gateway_process, schema)) == 2
@@ -203,6 +203,7 @@ def test_what_a_transaction_drops_leaves_no_files(gateway_process: GatewayProces
         "-q",
         sql=f"""
         SET search_path = {schema};
+        SET sluice.hot_rows = 0;
         CREATE TABLE kept (n integer);
         BEGIN;
         CREATE TABLE dropped AS SELECT 1 AS n;
