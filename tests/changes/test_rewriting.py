@@ -230,7 +230,7 @@ def test_gateways_are_heard_while_rows_are_published(
     ):
         connection.execute("ALTER TABLE slow ADD COLUMN m integer")
         connection.execute("INSERT INTO slow VALUES (1, 2)")
-        catalog.execute("LOCK TABLE pg_ducklake.ducklake_data_file IN SHARE MODE")  # nobody adds any
+        catalog.execute("LOCK TABLE pg_sluice.data_file IN SHARE MODE")  # nobody adds any
         committing = threading.Thread(target=connection.commit)
         committing.start()
         deadline = time.monotonic() + 3 * Settings().delay

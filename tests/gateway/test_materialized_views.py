@@ -126,7 +126,7 @@ def test_concurrently_only_the_difference_is_written(gateway_process: GatewayPro
     """Nothing at all where nothing has changed: so whoever has read the view may go on."""
     server = gateway_process.server
     live = (
-        "SELECT record_count FROM pg_ducklake.ducklake_data_file f JOIN pg_sluice.relation r USING (table_id)"
+        "SELECT record_count FROM pg_sluice.data_file f JOIN pg_sluice.relation r USING (table_id)"
         " WHERE r.relid = %s::regclass AND end_snapshot IS NULL ORDER BY 1"
     )
     with _connect(server, schema) as connection, _connect(server, schema) as reader:

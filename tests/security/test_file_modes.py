@@ -57,6 +57,7 @@ def worked() -> Iterator[tuple[GatewayProcess, Path]]:
 
 def _work(process: GatewayProcess) -> None:
     with psycopg.connect(process.server.url, autocommit=True) as connection:
+        connection.execute("SET sluice.hot_rows = 0")
         connection.execute("CREATE TABLE near (id integer, name text)")
         connection.execute("CREATE TABLE far (id integer, name text)")
         connection.execute("INSERT INTO far VALUES (-1, 'one'), (-2, 'two')")
