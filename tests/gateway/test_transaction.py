@@ -182,7 +182,7 @@ def test_a_client_that_says_goodbye_in_the_middle_is_rolled_back(
 def test_a_backend_that_vanishes_leaves_no_files(gateway_process: GatewayProcess, schema: str) -> None:
     """Nobody could roll its transaction back; the catalog says what became of it."""
     server = gateway_process.server
-    server.psql("-qc", f"CREATE TABLE {schema}.lost AS SELECT 1 AS n")
+    server.psql("-qc", f"CREATE TABLE {schema}.lost AS SELECT 1 AS n", settings={"sluice.hot_rows": "0"})
     with psycopg.connect(server.url, options="-c sluice.hot_rows=0") as connection:
         connection.execute(f"INSERT INTO {schema}.lost VALUES (2)".encode())
         connection.execute(f"DELETE FROM {schema}.lost WHERE n = 1".encode())
