@@ -162,9 +162,9 @@ class DeleteFile:
         return self if self.positions is None else self.base
 
     @property
-    def new_file(self) -> DeleteFile | None:
-        """The file, unless it was published before."""
-        return None if self.file is None or self.file.delete_file_id is not None else self.file
+    def new_paths(self) -> tuple[str, ...]:
+        """The path of the file, if there is one that was not published before."""
+        return () if self.file is None or self.file.delete_file_id is not None else (self.file.path,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
--- Data files and delete files, also those whose content is here in place of a file: hot rows, and positions deleted
--- from them. DuckLake has a place for such rows, "data inlining" (DuckLake specification 1.0): one table for each table
+-- Data files and delete files, also those whose content is here in place of a file: hot rows, and few deleted
+-- positions. DuckLake has a place for such rows, "data inlining" (DuckLake specification 1.0): one table for each table
 -- and version of its schema. Here these are views.
 --
 -- A table of hot rows is read like any other, because what has no file is a data file all the same: its rows have

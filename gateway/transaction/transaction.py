@@ -291,8 +291,7 @@ class Transaction:
         kept = set(prepared["kept"])
         for stale in prepared["stale"]:
             own, both = await self._merge_stale(stale)
-            kept.discard(own)
-            kept.add(both)
+            kept = kept - own | both
         self._kept = kept
 
     def validate(self, oid: int, validation: Validation) -> None:
@@ -346,10 +345,10 @@ class Transaction:
             for validation in self._validations[oid]:
                 await validation.again()
 
-    async def _merge_stale(self, stale: dict[str, Any]) -> tuple[str, str]:
+    async def _merge_stale(self, stale: dict[str, Any]) -> tuple[set[str], set[str]]:
         """Merge the delete files of this transaction and of others for one data file.
 
-        Returns the path of the transaction's own delete file, which is not published, and of the merged one, which is.
+        Returns the new files of the transaction's own, which are not published, and of the merged one, which are.
         """
         oid = stale["relid"]
         deletion, live = deletion_from_json(stale["own"]), stale["live"]
@@ -360,7 +359,8 @@ class Transaction:
             raise SluiceError(SqlState.SERIALIZATION_FAILURE, "could not serialize access due to concurrent delete")
         other = None if live["delete_file_id"] is None else delete_file_from_json(live)
         staged = await self.merge(version.table, [(file, deletion.file, other)])
-        return version.table.path + deletion.file.path, version.table.path + staged.deleted[0].file.path
+        own, both = (each.file.new_paths for each in (deletion, staged.deleted[0]))
+        return {version.table.path + path for path in own}, {version.table.path + path for path in both}
 
     async def merge(self, table: Table, stale: Iterable[tuple[DataFile, DeleteFile, DeleteFile | None]]) -> RowChange:
         """Stage one delete file for each data file, in place of the transaction's own and the published one.
@@ -371,8 +371,7 @@ class Transaction:
         for file, staged, live in stale:
             common = 0 if staged.replaces is None else await self._gateway.store.delete_count(staged.replaces)
             merged = await self._gateway.engine.merge_deletes(table, file, staged, live, common)
-            if merged.new_file is not None:
-                self.written.add(table.path + merged.new_file.path)
+            self.written.update(table.path + path for path in merged.new_paths)
             deleted.append(Deletion(file.path, file.data_file_id, merged))
         change = RowChange(table.oid, deleted=deleted)
         await self.stage(change)

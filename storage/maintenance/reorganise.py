@@ -167,8 +167,7 @@ def with_deletions(
     if np.isin(positions, lost).any():
         return None
     written = write_delete_file(files, table.path, file, np.union1d(lost, positions), None)
-    if written.new_file is not None:
-        files.sync([layout.join(table.path, written.new_file.path)])
+    files.sync([layout.join(table.path, path) for path in written.new_paths])
     return written
 
 

@@ -150,7 +150,7 @@ def _kept_rows(kept: FileRows, columns: Sequence[Column]) -> pa.RecordBatch:
     if found is None:
         if len(kept.forms) >= _FORMS_MAX:
             kept.forms.clear()
-        kept.forms[key] = found = in_lake_form(kept.rows, columns, kept.names), columns
+        kept.forms[key] = found = in_lake_form(kept.rows, columns, kept.names), tuple(columns)
     return found[0]
 
 

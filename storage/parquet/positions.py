@@ -105,8 +105,8 @@ class DeletedPositions:
         return write_delete_file(files, folder, file, positions, before, inlined_max)
 
     def _paths(self, written: dict[str, DeleteFile]) -> list[str]:
-        found = (delete.new_file for delete in written.values())
-        return [layout.join(self._version.table.path, each.path) for each in found if each is not None]
+        folder = self._version.table.path
+        return [layout.join(folder, path) for delete in written.values() for path in delete.new_paths]
 
 
 def deleted_positions(files: LakeFiles, folder: str, delete_file: DeleteFile) -> npt.NDArray[np.int64]:
@@ -144,8 +144,7 @@ def merged(  # noqa: PLR0917
         positions = both
     inlines = any(each is not None and each.positions is not None for each in (own, live))
     written = write_delete_file(files, folder, file, positions, live, INLINED_MAX if inlines else 0)
-    if written.new_file is not None:
-        files.sync([layout.join(folder, written.new_file.path)])
+    files.sync([layout.join(folder, path) for path in written.new_paths])
     return written
 
 

@@ -6,7 +6,6 @@ A table with many writers has many small files, and each read of the table would
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -44,7 +43,7 @@ class FileRows:
 
     rows: pa.RecordBatch
     names: dict[int, str]
-    forms: dict[tuple[int, ...], tuple[pa.RecordBatch, Sequence[Column]]] = field(default_factory=dict)
+    forms: dict[tuple[int, ...], tuple[pa.RecordBatch, tuple[Column, ...]]] = field(default_factory=dict)
 
 
 class SmallFiles:

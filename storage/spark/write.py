@@ -66,7 +66,7 @@ class WriteResult:
     def paths(self, table_path: str) -> list[str]:
         """Return every file of the result, relative to the data path; hot rows have none."""
         names = [file.path for file in self.data_files if file.hot_rows is None]
-        names += [file.new_file.path for file in self.delete_files.values() if file.new_file is not None]
+        names += [path for file in self.delete_files.values() for path in file.new_paths]
         return [layout.join(table_path, name) for name in names]
 
 

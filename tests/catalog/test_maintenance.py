@@ -226,3 +226,27 @@ async def test_settings(lake: CatalogUnderTest) -> None:
     name = await lake.client.fetchval("SELECT current_database()")
     await lake.client.execute(f"ALTER DATABASE {name} SET sluice.retention = '1 day'")
     assert await lake.client.fetchval(asked) == "1 day"
+
+
+async def test_a_file_of_positions_stays_while_later_ones_stand_beside_it(lake: CatalogUnderTest, store: Store) -> None:
+    oid, removed = await filled(lake), list[str]()
+
+    async def remove(paths: Sequence[str]) -> None:
+        removed.extend(path.rpartition("/")[2] for path in paths)
+
+    for positions in ((1,), (1, 2)):
+        before = (await version_of(store, oid)).files[0].delete_file
+        assert before is not None
+        both = DeleteFile(
+            f"none-{len(positions)}", 1 + len(positions), 8, 0, None, before.delete_file_id, positions, before.file
+        )
+        await stage(lake, RowChange(oid, deleted=[Deletion("a.parquet", 0, both)]))
+    assert (await expire(store.pool, "0", remove)).files == 0
+    now = (await version_of(store, oid)).files[0].delete_file
+    assert now is not None
+    assert now.file is not None
+    assert (now.positions, now.file.path, now.new_paths) == ((1, 2), "a-delete.parquet", ())
+    await compact(lake, store, oid)
+    await expire(store.pool, "0", remove)
+    assert sorted(removed) == ["a-delete.parquet", "a.parquet", "b.parquet"]
+    assert await unreadable(store) == []

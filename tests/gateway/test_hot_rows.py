@@ -230,6 +230,28 @@ def test_positions_deleted_from_files(
     assert connection.execute("SELECT count(*), sum(id)::bigint FROM t").fetchall() == [list(was.values())[-1]]
 
 
+def test_two_transactions_delete_from_one_file(
+    connection: psycopg.Connection, gateway: Server, gateway_process: GatewayProcess, schema: str
+) -> None:
+    """The merged positions are in a file and in the catalog. That file stays, and those before it go."""
+    connection.execute("CREATE TABLE t (id integer PRIMARY KEY, v text)")
+    connection.execute("INSERT INTO t SELECT g, 'v' || g FROM generate_series(1, 10000) g")
+    with psycopg.connect(gateway.url, options=f"-c search_path={schema}") as many:
+        many.execute("DELETE FROM t WHERE id > 7000")
+        connection.execute("DELETE FROM t WHERE id = 5")
+        many.commit()
+    expected = [(6999, 7000 * 7001 // 2 - 5)]
+    for engine in ("auto", "spark"):
+        connection.execute(f"SET sluice.engine = '{engine}'".encode())
+        assert connection.execute("SELECT count(v), sum(id)::bigint FROM t").fetchall() == expected
+    assert len(_files(gateway_process, schema)) == 2
+    witness = Witness(gateway_process.data_dir)
+    assert witness.rows(f"SELECT count(*), sum(id)::BIGINT FROM {witness.lake}.{schema}.t") == expected
+    witness.close()
+    checked = run_sluice("check", "--data-dir", str(gateway_process.data_dir))
+    assert checked.returncode == 0, checked.stdout
+
+
 class _Lake:
     """Random changes of one table; what it held at each snapshot is kept."""
 
