@@ -7,7 +7,7 @@ One session at a time compacts a table. A row holds the turn; it names the backe
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Self
 
@@ -18,7 +18,7 @@ from catalog.errors import SluiceError, SqlState
 from catalog.model import DataFile, Table
 from catalog.postgres.backends import BackendId
 from catalog.postgres.pool import FAULTS, UNREACHABLE, Pool, reaching
-from catalog.publish import RowChange
+from catalog.publish import Deletion, RowChange
 
 _TURN: Final = """
 SELECT pg_sluice.take_turn($1::bigint::oid) AS mine,
@@ -26,7 +26,9 @@ SELECT pg_sluice.take_turn($1::bigint::oid) AS mine,
 """
 _GIVE: Final = "SELECT pg_sluice.give_turn($1::bigint::oid)"
 _PUBLISH: Final = "SELECT pg_sluice.publish_compaction($1::bigint::oid, $2, $3::text::jsonb, $4::text::jsonb)"
-_LOCK_TIMEOUT: Final = "SET LOCAL lock_timeout = '100ms'"
+_LOCK_TIMEOUT: Final = "SET LOCAL lock_timeout = '{}ms'"
+_LOCK_MILLISECONDS: Final = 100
+_IN_LINE: Final = "LOCK TABLE pg_sluice.table_lock_{} IN EXCLUSIVE MODE"
 _LAKE_TABLES: Final = """
 SELECT r.relid::bigint, r.changed_snapshot, EXISTS (
     SELECT FROM pg_sluice.data_file f
@@ -36,6 +38,14 @@ SELECT r.relid::bigint, r.changed_snapshot, EXISTS (
 FROM pg_sluice.relation r
 WHERE EXISTS (SELECT FROM pg_sluice.data_file f WHERE f.table_id = r.table_id AND f.end_snapshot IS NULL)
 """
+
+
+class InLine(NamedTuple):
+    """How long to wait, in milliseconds, until no transaction writes to the table; later ones wait meanwhile. Then
+    `settle` tells the files to replace as they are now, and the deletions that the new ones need."""
+
+    milliseconds: int
+    settle: Callable[[], Awaitable[tuple[Sequence[DataFile], Sequence[Deletion]]]]
 
 
 class TurnLostError(SluiceError):
@@ -66,26 +76,37 @@ class Turn:
         await connection.close()
         return None
 
-    async def publish(self, table: Table, replaced: Sequence[DataFile], new: Sequence[DataFile]) -> str | None:
+    async def publish(
+        self, table: Table, replaced: Sequence[DataFile], new: Sequence[DataFile], in_line: InLine | None = None
+    ) -> str | None:
         """Replace the files `replaced`, as they were read, by `new`. Return None if done, else the reason; then nothing
         has changed."""
-        listed = [
-            {
-                "data_file_id": file.data_file_id,
-                "delete_file_id": None if file.delete_file is None else file.delete_file.delete_file_id,
-            }
-            for file in replaced
-        ]
-        change = RowChange(table.oid, new).to_json()
+        deleted: Sequence[Deletion] = ()
         try:
             async with self._connection.transaction():
-                await self._connection.execute(_LOCK_TIMEOUT)
+                if in_line is not None:
+                    await self._connection.execute(_LOCK_TIMEOUT.format(in_line.milliseconds))
+                    await self._connection.execute(_IN_LINE.format(table.table_id))
+                    replaced, deleted = await in_line.settle()
+                    if not replaced:
+                        return "rows of the files have changed"
+                await self._connection.execute(_LOCK_TIMEOUT.format(_LOCK_MILLISECONDS))
+                listed = [
+                    {
+                        "data_file_id": file.data_file_id,
+                        "delete_file_id": None if file.delete_file is None else file.delete_file.delete_file_id,
+                    }
+                    for file in replaced
+                ]
+                change = RowChange(table.oid, new, deleted).to_json()
                 why: str | None = await self._connection.fetchval(
                     _PUBLISH, table.oid, table.schema_version, json.dumps(listed), change
                 )
                 return why
         except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError):
             return "others are committing to the table"
+        except asyncpg.UndefinedTableError:
+            return "the table's schema has changed"
         except (*UNREACHABLE, asyncpg.PostgresError) as error:
             raise TurnLostError(SqlState.CANNOT_CONNECT_NOW, f"compaction has lost the catalog: {error}") from error
 

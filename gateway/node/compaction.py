@@ -2,7 +2,8 @@
 
 Each group of files becomes a snapshot of its own, in which no row changes. Compaction yields to other work. If rows of
 the table are locked, or its schema changes, it waits a little and then leaves the files unchanged
-(catalog/sql/maintenance.sql). Killed at any moment, it leaves only files that no snapshot names.
+(catalog/sql/maintenance.sql). Where writers never pause, it waits in line among them for a moment. What they have
+deleted meanwhile it deletes from the new files. Killed at any moment, it leaves only files that no snapshot names.
 """
 
 from __future__ import annotations
@@ -13,18 +14,24 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from catalog.maintenance.compaction import TurnLostError
+from catalog.maintenance.compaction import InLine, TurnLostError
 from gateway.node.unresolved_commit import remove_unresolved
+from storage.maintenance.carried_deletions import carried_deletions
 from storage.maintenance.compaction import Policy, due, merged
 
 if TYPE_CHECKING:
     from catalog.maintenance.compaction import Turn
     from catalog.model import DataFile, TableVersion
+    from catalog.publish import Deletion
     from gateway.node.gateway_context import GatewayContext
 
+Settle = Callable[[], Awaitable[tuple[Sequence["DataFile"], Sequence["Deletion"]]]]
 Writer = Callable[["TableVersion", Sequence["DataFile"]], Awaitable[Sequence["DataFile"]]]
 
 _AGAIN_SECONDS: Final = 0.05
+# Of so many tries, about as many as a second has, these wait in line, for so many milliseconds.
+_TRIES: Final = 20
+_MILLISECONDS_IN_LINE: Final = {1: 50, 10: 300}
 # How often a table is tried again while other transactions keep changing its files.
 _ROUNDS_MAX: Final = 5
 
@@ -79,7 +86,7 @@ class Compaction:
                     break  # the table was dropped
                 groups = [group for group in due(version, policy) if not done.issuperset(file.path for file in group)]
                 for group in groups:
-                    await self.replace(version, group, self._merge, result)
+                    await self.replace(version, group, self._merge, result, in_order=True)
                     done.update(file.path for file in group)
             finally:
                 self._gateway.store.readers.end(reading)
@@ -88,40 +95,71 @@ class Compaction:
         return result
 
     async def replace(
-        self, version: TableVersion, old: Sequence[DataFile], write: Writer, result: Compacted
+        self,
+        version: TableVersion,
+        old: Sequence[DataFile],
+        write: Writer,
+        result: Compacted,
+        *,
+        in_order: bool = False,
     ) -> Sequence[DataFile]:
-        """Replace files by those that `write` makes of them; if it makes none, leave them unchanged."""
+        """Replace files by those that `write` makes of them; if it makes none, leave them unchanged. With `in_order`,
+        these have the live rows in the old order, so that rows deleted meanwhile are found again."""
         loop = asyncio.get_running_loop()
         begun = loop.time()
         new = await write(version, old)
         taken = loop.time() - begun
         paths = {f"{version.table.path}{file.path}" for file in new}
+
+        carried = set[str]()
+
+        async def settle() -> tuple[Sequence[DataFile], Sequence[Deletion]]:
+            await self._gateway.engine.remove(carried)  # those of a former try
+            present = (await self._gateway.store.versions([version.table.oid])).get(version.table.oid)
+            now = {} if present is None else {file.path: file for file in present.files}
+            deletions = await asyncio.to_thread(
+                carried_deletions, self._gateway.data_path, version.table, old, now, new
+            )
+            carried.clear()
+            carried.update(f"{version.table.path}{path}" for each in deletions for path in each.file.new_paths)
+            return [now[file.path] for file in old if file.path in now], deletions
+
         try:
-            why = await self._publish(version, old, new)
+            why = await self._publish(version, old, new, settle if in_order else None)
         except TurnLostError:
-            self._gateway.later(remove_unresolved(self._gateway, paths, self._turn.backend))
+            self._gateway.later(remove_unresolved(self._gateway, paths | carried, self._turn.backend))
             raise
         except BaseException:
             await self._turn.close()  # a commit that has not happened by now cannot happen
-            self._gateway.later(remove_unresolved(self._gateway, paths, self._turn.backend))
+            self._gateway.later(remove_unresolved(self._gateway, paths | carried, self._turn.backend))
             raise
         if why is not None:
             result.gave_way = why
-            await self._gateway.engine.remove(paths)
+            await self._gateway.engine.remove(paths | carried)
             return ()
         result.add(old, new)
         await asyncio.sleep(taken * self._pace.rest)
         return new
 
-    async def _publish(self, version: TableVersion, old: Sequence[DataFile], new: Sequence[DataFile]) -> str | None:
-        """Try until the patience ends: other transactions release their locks when they commit."""
+    async def _publish(
+        self, version: TableVersion, old: Sequence[DataFile], new: Sequence[DataFile], settle: Settle | None
+    ) -> str | None:
+        """Try until the patience ends: other transactions release their locks when they commit. Every so often, wait in
+        line, as they may come one after another."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._pace.patience
-        while (why := await self._turn.publish(version.table, old, new)) is not None and loop.time() < deadline:
-            if why.endswith("changed"):
-                break
-            await asyncio.sleep(_AGAIN_SECONDS)
-        return why
+        tries = 0
+        while True:
+            wait = _MILLISECONDS_IN_LINE.get(tries % _TRIES)
+            in_line = None if settle is None or wait is None else InLine(wait, settle)
+            why = await self._turn.publish(version.table, old, new, in_line)
+            if why is None or loop.time() >= deadline:
+                return why
+            if why.endswith("changed") and (settle is None or in_line is not None):
+                return why
+            tries += 1
+            if settle is None or tries % _TRIES not in _MILLISECONDS_IN_LINE:
+                await asyncio.sleep(_AGAIN_SECONDS)
 
     async def _merge(self, version: TableVersion, old: Sequence[DataFile]) -> Sequence[DataFile]:
         stop = threading.Event()

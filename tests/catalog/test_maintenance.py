@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
 from catalog.errors import SluiceError
-from catalog.maintenance.compaction import Turn
+from catalog.maintenance.compaction import InLine, Turn
 from catalog.maintenance.expiry import Expired, expire
 from catalog.model import ColumnStatistics, DataFile, DeleteFile, TableVersion
 from catalog.publish import Deletion, RowChange
@@ -135,6 +136,50 @@ async def test_it_gives_way(lake: CatalogUnderTest, store: Store) -> None:
     assert await turn.publish(version.table, version.files, unknown) == "the gateway had lost the catalog"
     await turn.close()
     assert len((await version_of(store, oid)).files) == 2
+
+
+async def test_it_waits_in_line(lake: CatalogUnderTest, store: Store) -> None:
+    """While a transaction writes it waits, and later ones wait for it; then it takes what has changed meanwhile."""
+    oid = await filled(lake)
+    turn = await Turn.take(lake.url, oid)
+    assert turn is not None
+    version = await version_of(store, oid)
+    new = file("new", version.row_count)
+
+    async def settle() -> tuple[Sequence[DataFile], Sequence[Deletion]]:
+        now = await version_of(store, oid)
+        return now.files, [Deletion("new.parquet", None, DeleteFile("n", 1, 8, 0, positions=(4,)))]
+
+    write = own("SELECT pg_sluice.lock_tables(ARRAY[$1::bigint::pg_catalog.oid], 'ROW EXCLUSIVE', false)")
+    async with lake.client.transaction():
+        await lake.client.execute(write, oid)
+        refused = await turn.publish(version.table, version.files, [new], InLine(50, settle))
+        assert refused == "others are committing to the table"
+        waiting = asyncio.create_task(turn.publish(version.table, version.files, [new], InLine(10_000, settle)))
+        await _until_waiting(lake)
+        await stage(lake, RowChange(oid, deleted=[Deletion("b.parquet", 1, DeleteFile("b-delete.parquet", 1, 10, 5))]))
+    assert await waiting is None
+    now = await version_of(store, oid)
+    assert [(each.path, each.live_count) for each in now.files] == [("new.parquet", 4)]
+    assert await unreadable(store) == []
+
+    async def nothing() -> tuple[Sequence[DataFile], Sequence[Deletion]]:
+        return (), ()
+
+    gone = await turn.publish(now.table, now.files, [file("newer", 4)], InLine(50, nothing))
+    assert gone == "rows of the files have changed"
+    await lake.client.execute("DROP TABLE t")
+    gone = await turn.publish(now.table, now.files, [file("newer", 4)], InLine(50, nothing))
+    assert gone == "the table's schema has changed"
+    await turn.close()
+
+
+async def _until_waiting(lake: CatalogUnderTest) -> None:
+    for _ in range(1_000):
+        if await lake.superuser.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):
+            return
+        await asyncio.sleep(0.01)
+    pytest.fail("it does not wait")
 
 
 async def test_who_deletes_rows_of_a_file_that_was_replaced_is_told(lake: CatalogUnderTest, store: Store) -> None:

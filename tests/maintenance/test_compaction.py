@@ -273,6 +273,50 @@ def test_writers_and_readers_never_notice(lake: Server) -> None:
     assert lake.query("SELECT count(*), count(DISTINCT id) FROM job") == [[str(1000 - taken[0])] * 2]
 
 
+@pytest.mark.parametrize("hot_rows", [0, 100])
+def test_writers_who_never_pause_do_not_hold_it_off(lake: Server, kept: GatewayProcess, hot_rows: int) -> None:
+    """There is always a transaction with locks of rows, and always a file that has changed since it was read."""
+    with connect(lake, autocommit=True) as connection:
+        connection.execute("CREATE TABLE counter (id integer PRIMARY KEY, n integer)")
+        connection.execute("INSERT INTO counter SELECT g, 0 FROM generate_series(1, 500) g")
+    failures: list[Exception] = []
+    enough, updated = threading.Event(), [0] * 4
+    connections = [connect(lake, autocommit=True) for _ in updated]
+
+    def update(number: int) -> Callable[[], None]:
+        connection = connections[number]
+        connection.execute("SELECT set_config('sluice.hot_rows', %s, false)", [str(hot_rows)])
+
+        def work() -> None:
+            connection.execute("UPDATE counter SET n = n + 1 WHERE id = %s", [updated[number] % 3 + 1])
+            updated[number] += 1
+
+        return work
+
+    works = [update(number) for number in range(4)]
+    threads = [threading.Thread(target=_until, args=(enough.is_set, work, failures)) for work in works]
+    for thread in threads:
+        thread.start()
+    try:
+        for command in ("VACUUM (FULL, VERBOSE) counter", "VACUUM (VERBOSE) counter", "VACUUM (FULL, VERBOSE) counter"):
+            said = lake.psql("-qc", command).stderr
+            assert "others are left" not in said, said
+            assert " 0 files became" not in said or "FULL" not in command, said
+            time.sleep(0.2)
+    finally:
+        enough.set()
+        for thread in threads:
+            thread.join(60)
+        for connection in connections:
+            connection.close()
+    assert not failures, failures
+    assert lake.query("SELECT count(*), sum(n) FROM counter") == [["500", str(sum(updated))]]
+    [[schema]] = lake.query("SELECT current_schema()")
+    witness = Witness(kept.data_dir)
+    assert witness.rows(f"SELECT count(*), sum(n) FROM {witness.lake}.{schema}.counter") == [(500, sum(updated))]
+    witness.close()
+
+
 def test_full_and_cluster(lake: Server) -> None:
     with connect(lake, autocommit=True) as connection:
         connection.execute("CREATE TABLE item (id integer PRIMARY KEY, name text)")

@@ -1,0 +1,50 @@
+"""Deletions that happened while files were merged: the merged files get them as deletions of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from catalog.model import DataFile, Table
+from catalog.publish import Deletion
+from storage.parquet import layout
+from storage.parquet.files import LakeFiles
+from storage.parquet.positions import INLINED_MAX, deleted_positions, write_delete_file
+
+
+def carried_deletions(
+    data_path: str, table: Table, old: Sequence[DataFile], now: Mapping[str, DataFile], new: Sequence[DataFile]
+) -> tuple[Deletion, ...]:
+    """Return the deletions from `new`, which has the live rows of `old` in order, that make it what `old` is now.
+
+    `now` has the table's present files by path; all rows of a missing one have been deleted. New delete files are
+    synced. Blocking.
+    """
+    files = LakeFiles(data_path)
+    gone = np.concatenate([_deleted_since(files, table, file, now.get(file.path)) for file in old])
+    inlined_max = INLINED_MAX if any(file.hot_rows is not None for file in old) else 0
+    deletions, first = list[Deletion](), 0
+    for file in new:
+        positions = np.flatnonzero(gone[first : first + file.record_count])
+        first += file.record_count
+        if len(positions):
+            written = write_delete_file(files, table.path, file, positions, None, inlined_max)
+            deletions.append(Deletion(file.path, None, written))
+    files.sync([layout.join(table.path, path) for deletion in deletions for path in deletion.file.new_paths])
+    return tuple(deletions)
+
+
+def _deleted_since(files: LakeFiles, table: Table, then: DataFile, now: DataFile | None) -> npt.NDArray[np.bool_]:
+    """For each row that was alive then: whether it is deleted now."""
+    if now is None:
+        return np.ones(then.live_count, np.bool_)
+    return _deleted(files, table, now)[~_deleted(files, table, then)]
+
+
+def _deleted(files: LakeFiles, table: Table, file: DataFile) -> npt.NDArray[np.bool_]:
+    deleted = np.zeros(file.record_count, np.bool_)
+    if file.delete_file is not None:
+        deleted[deleted_positions(files, table.path, file.delete_file)] = True
+    return deleted
