@@ -185,7 +185,9 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     command record; c pg_class; created boolean; has_rows boolean; parent oid; filled smallint[];
 BEGIN
-    FOR command IN SELECT * FROM pg_event_trigger_ddl_commands() LOOP
+    -- Views of the lake's own metadata are nothing of a client's.
+    FOR command IN SELECT * FROM pg_event_trigger_ddl_commands() d
+                   WHERE d.schema_name IS DISTINCT FROM 'pg_ducklake' LOOP
         IF command.classid IN ('pg_trigger'::regclass, 'pg_constraint'::regclass)
             AND command.command_tag <> 'CREATE TRIGGER' THEN
             PERFORM pg_sluice.disown_guard(g.tgname, g.tgrelid) FROM pg_trigger g

@@ -100,11 +100,16 @@ $$;
 
 
 -- Whether no row has a NULL there. A constraint that is not validated is for new rows only.
-CREATE FUNCTION pg_sluice.is_not_null(a pg_attribute) RETURNS boolean LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT a.attnotnull AND NOT EXISTS (
+CREATE FUNCTION pg_sluice.is_not_null(a pg_attribute) RETURNS boolean LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT a.attnotnull THEN
+        RETURN false;
+    END IF;
+    RETURN NOT EXISTS (
         SELECT FROM pg_constraint k WHERE k.conrelid = a.attrelid AND k.contype = 'n' AND k.conkey[1] = a.attnum
-        AND NOT k.convalidated)
-$$;
+        AND NOT k.convalidated);
+END $$;
 
 
 -- The steps from one shape of a table to another: first removals, then changes, then additions.

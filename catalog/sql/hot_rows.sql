@@ -112,12 +112,13 @@ BEGIN
         RETURN;
     END IF;
     SELECT coalesce(string_agg(', ' || pg_sluice.hot_column(
-               l.column_id, a.attname, f.field_type, (
-                   SELECT e.field_type FROM pg_sluice.fields(a.attname, a.atttypid, pg_sluice.kept_typmod(a), l.column_id, NULL) e
-                   WHERE e.parent_id = l.column_id ORDER BY e.field_id LIMIT 1), l.initial_default), '' ORDER BY a.attnum), '')
+               l.column_id, a.attname, f.field_type, CASE f.field_type WHEN 'list' THEN (
+                   SELECT e.field_type FROM pg_sluice.fields(a.attname, a.atttypid, m.typmod, l.column_id, NULL) e
+                   WHERE e.parent_id = l.column_id ORDER BY e.field_id LIMIT 1) END, l.initial_default), '' ORDER BY a.attnum), '')
         INTO columns
         FROM pg_attribute a JOIN pg_sluice.attribute l ON l.relid = a.attrelid AND l.attnum = a.attnum
-        CROSS JOIN LATERAL pg_sluice.fields(a.attname, a.atttypid, pg_sluice.kept_typmod(a), l.column_id, NULL) f
+        CROSS JOIN LATERAL pg_sluice.kept_typmod(a) m (typmod)
+        CROSS JOIN LATERAL pg_sluice.fields(a.attname, a.atttypid, m.typmod, l.column_id, NULL) f
         WHERE a.attrelid = shadow AND NOT a.attisdropped AND f.parent_id IS NULL;
     EXECUTE format($q$
         CREATE VIEW pg_ducklake.%I WITH (security_invoker) AS
@@ -126,7 +127,6 @@ BEGIN
                    WHERE d.data_file_id = f.data_file_id AND d.positions @> ARRAY[n::bigint])) AS end_snapshot %s
         FROM pg_sluice.data_file f CROSS JOIN LATERAL generate_series(0, f.record_count::integer - 1) AS n
         WHERE f.table_id = %s AND f.schema_version = %s AND f.hot_rows IS NOT NULL $q$, name, columns, of_table, version);
-    EXECUTE format('GRANT SELECT ON pg_ducklake.%I TO sluice_reader', name);
     INSERT INTO pg_ducklake.ducklake_inlined_data_tables VALUES (of_table, name, version);
 END $$;
 
@@ -146,7 +146,6 @@ BEGIN
         FROM pg_sluice.delete_file d JOIN pg_sluice.data_file f ON f.data_file_id = d.data_file_id
         CROSS JOIN LATERAL unnest(d.positions) AS position
         WHERE d.table_id = %s AND f.hot_rows IS NULL GROUP BY 1, 2 $q$, name, of_table);
-    EXECUTE format('GRANT SELECT ON pg_ducklake.%I TO sluice_reader', name);
 END $$;
 
 -- Whether a column of that name keeps DuckLake from having hot rows of its table.

@@ -99,8 +99,13 @@ BEGIN
 END $$;
 
 -- Those of them that are not met, in the form of `obligations`; indexes have their OIDs below 0.
-CREATE FUNCTION pg_sluice.index_obligations() RETURNS jsonb LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT coalesce(jsonb_agg(jsonb_build_object(
+CREATE FUNCTION pg_sluice.index_obligations() RETURNS jsonb LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_sluice.index_obligation) THEN
+        RETURN '[]';
+    END IF;
+    RETURN (SELECT coalesce(jsonb_agg(jsonb_build_object(
         'constraint', -i.indexrelid::bigint, 'kind', 'u', 'name', x.relname, 'relid', i.indrelid::bigint,
         'schema', n.nspname, 'table', c.relname, 'parent', NULL, 'parent_relid', NULL, 'columns', to_jsonb(k.labels),
         'query', format('SELECT %1$s FROM %2$s WHERE %3$s AND %4$s GROUP BY %1$s HAVING count(*) > 1 LIMIT 1',
@@ -111,8 +116,8 @@ CREATE FUNCTION pg_sluice.index_obligations() RETURNS jsonb LANGUAGE sql STABLE 
     FROM pg_sluice.index_obligation o JOIN pg_index i ON i.indexrelid = o.index_oid
     JOIN pg_class x ON x.oid = i.indexrelid JOIN pg_class c ON c.oid = i.indrelid
     JOIN pg_namespace n ON n.oid = c.relnamespace
-    CROSS JOIN LATERAL (SELECT pg_sluice.index_labels(i) AS labels) k
-$$;
+    CROSS JOIN LATERAL (SELECT pg_sluice.index_labels(i) AS labels) k);
+END $$;
 
 -- The keys as PostgreSQL's errors spell them.
 CREATE FUNCTION pg_sluice.index_labels(i pg_index) RETURNS text[] LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$

@@ -53,6 +53,9 @@ CREATE FUNCTION pg_sluice.obligations() RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM pg_sluice.authorize('obligations', 'explained');
+    IF NOT EXISTS (SELECT FROM pg_sluice.obligation) THEN
+        RETURN pg_sluice.index_obligations();
+    END IF;
     RETURN (
         SELECT coalesce(jsonb_agg(jsonb_build_object(
             'constraint', k.oid::bigint, 'kind', k.contype, 'name', k.conname, 'relid', k.conrelid::bigint,

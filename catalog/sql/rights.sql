@@ -38,6 +38,8 @@ BEGIN
     END LOOP;
 END $$;
 GRANT USAGE ON SCHEMA pg_ducklake TO sluice_reader;
+-- The views of hot rows come and go with versions of tables.
+ALTER DEFAULT PRIVILEGES FOR ROLE sluice_metadata IN SCHEMA pg_ducklake GRANT SELECT ON TABLES TO sluice_reader;
 GRANT SELECT ON pg_ducklake.ducklake_data_file, pg_ducklake.ducklake_delete_file TO sluice_reader;
 -- Also where nobody may connect but who is allowed to by name.
 DO $$
@@ -69,5 +71,17 @@ BEGIN
     FOR f IN SELECT p.oid FROM pg_proc p
              WHERE p.pronamespace = 'pg_sluice'::regnamespace AND p.proname = ANY (open || asked) LOOP
         EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO PUBLIC', f);
+    END LOOP;
+END $$;
+
+-- PostgreSQL plans a function's query anew for each call, if it hopes for a better plan by the arguments. These queries
+-- take less time than their planning, so what gateways call has its plans kept. It holds for what these call, too.
+DO $$
+DECLARE
+    f regprocedure;
+BEGIN
+    FOR f IN SELECT p.oid FROM pg_proc p WHERE p.pronamespace = 'pg_sluice'::regnamespace AND p.prokind = 'f'
+             AND (p.prosecdef OR p.proname IN ('report', 'activate', 'settle', 'publish_compaction')) LOOP
+        EXECUTE format('ALTER FUNCTION %s SET plan_cache_mode = force_generic_plan', f);
     END LOOP;
 END $$;

@@ -80,19 +80,24 @@ CREATE SEQUENCE pg_sluice.file_id MINVALUE 0;
 
 -- The DuckLake type of a column, or NULL if lake tables cannot hold it (datatypes.lake_form).
 CREATE FUNCTION pg_sluice.column_type(type_oid oid, typmod integer) RETURNS text
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE
-        WHEN d.array_oid = k.type_oid THEN 'list'
-        WHEN d.type_oid = 1700 AND k.typmod >= 4
-             AND ((k.typmod - 4) >> 16) & 65535 <= 38
-             AND (((k.typmod - 4) & 2047) # 1024) - 1024 BETWEEN 0 AND ((k.typmod - 4) >> 16) & 65535
-        THEN format('decimal(%s,%s)', ((k.typmod - 4) >> 16) & 65535, (((k.typmod - 4) & 2047) # 1024) - 1024)
-        ELSE d.ducklake
-    END
-    FROM pg_sluice.kept_type($1, $2) k JOIN pg_sluice.datatype d ON d.array_oid = k.type_oid
-        OR d.type_oid = CASE WHEN k.type_oid >= 16384 AND EXISTS (SELECT FROM pg_type e WHERE e.oid = k.type_oid AND e.typtype = 'e')
-                        THEN 'anyenum'::regtype ELSE k.type_oid END
-$$;
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    k record; digits integer; scale integer;
+BEGIN
+    k := pg_sluice.kept_type($1, $2);
+    IF k.type_oid >= 16384 AND EXISTS (SELECT FROM pg_type e WHERE e.oid = k.type_oid AND e.typtype = 'e') THEN
+        RETURN (SELECT d.ducklake FROM pg_sluice.datatype d WHERE d.type_oid = 'anyenum'::regtype);
+    ELSIF k.type_oid = 1700 AND k.typmod >= 4 THEN
+        digits := ((k.typmod - 4) >> 16) & 65535;
+        scale := (((k.typmod - 4) & 2047) # 1024) - 1024;
+        IF digits <= 38 AND scale BETWEEN 0 AND digits THEN
+            RETURN format('decimal(%s,%s)', digits, scale);
+        END IF;
+    ELSIF EXISTS (SELECT FROM pg_sluice.datatype d WHERE d.array_oid = k.type_oid) THEN
+        RETURN 'list';
+    END IF;
+    RETURN (SELECT d.ducklake FROM pg_sluice.datatype d WHERE d.type_oid = k.type_oid);
+END $$;
 
 
 -- The DuckLake columns that one attribute becomes, itself first, then the fields nested in it, depth first.
@@ -130,13 +135,14 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
                 'attnum', a.attnum, 'column_id', l.column_id, 'name', a.attname, 'type', k.type_oid::bigint,
                 'typmod', k.typmod, 'labels', pg_sluice.labels(k.type_oid),
                 'domain', pg_sluice.domain(a.atttypid), 'array', CASE WHEN k.type_oid <> 2276 THEN pg_sluice.user_array(a.atttypid) END,
-                'carried', pg_sluice.carried(a.atttypid, pg_sluice.kept_typmod(a)),
+                'carried', CASE WHEN k.type_oid = 2276 THEN pg_sluice.carried(a.atttypid, m.typmod) END,
                 'nullable', NOT a.attnotnull, 'not_null', pg_sluice.is_not_null(a), 'initial_default', l.initial_default,
                 'generated', a.attgenerated, 'identity', a.attidentity,
                 'default', (SELECT d.adbin::text FROM pg_attrdef d WHERE d.adrelid = r.relid AND d.adnum = a.attnum)
             ) ORDER BY a.attnum)
             FROM pg_attribute a JOIN pg_sluice.attribute l ON l.relid = a.attrelid AND l.attnum = a.attnum
-            CROSS JOIN LATERAL pg_sluice.kept_type(a.atttypid, pg_sluice.kept_typmod(a)) k
+            CROSS JOIN LATERAL pg_sluice.kept_typmod(a) m (typmod)
+            CROSS JOIN LATERAL pg_sluice.kept_type(a.atttypid, m.typmod) k
             WHERE a.attrelid = r.relid AND NOT a.attisdropped),
         'checks', (SELECT jsonb_agg(jsonb_build_object('name', k.conname, 'expression', k.conbin::text)
                                     ORDER BY k.conname)

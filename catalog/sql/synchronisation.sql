@@ -73,15 +73,14 @@ $$;
 CREATE FUNCTION pg_sluice.report(id integer, heard bigint, clock bigint, session_count integer) RETURNS jsonb
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    safe bigint; before bigint; open bigint[];
+    safe bigint; before bigint; open bigint[]; delay bigint := pg_sluice.length_of('delay');
 BEGIN
     BEGIN
         LOCK TABLE pg_sluice.timekeeping IN EXCLUSIVE MODE NOWAIT;
     EXCEPTION WHEN lock_not_available THEN
         RETURN NULL;
     END;
-    IF clock > greatest(pg_sluice.physical_time(), (SELECT last FROM pg_sluice.clock)) + pg_sluice.length_of('delay')
-    THEN
+    IF clock > greatest(pg_sluice.physical_time(), (SELECT last FROM pg_sluice.clock)) + delay THEN
         RAISE EXCEPTION 'the gateway''s clock is ahead of the catalog''s by more than DD';
     END IF;
     safe := pg_sluice.tick(clock);
@@ -100,13 +99,13 @@ BEGIN
     RETURN jsonb_build_object(
         'safe', safe,
         'updates', coalesce((SELECT jsonb_agg(to_jsonb(u) ORDER BY u.version) FROM pg_sluice.schema_update u
-                             WHERE greatest(u.written, u.made_active) > heard - 2 * pg_sluice.length_of('delay')
-                             AND (heard > 0 OR u.written > safe - 2 * pg_sluice.length_of('delay'))), '[]'),
+                             WHERE greatest(u.written, u.made_active) > heard - 2 * delay
+                             AND (heard > 0 OR u.written > safe - 2 * delay)), '[]'),
         'unsettled', open,
         'peers', coalesce((SELECT jsonb_agg(jsonb_build_object(
                 'number', g.gateway_id, 'granted', g.granted, 'confirmed', g.confirmed, 'gone', g.ended IS NOT NULL))
             FROM pg_sluice.gateway g
-            WHERE g.granted > CASE WHEN g.ended IS NULL THEN 0 ELSE safe - 4 * pg_sluice.length_of('delay') END), '[]'));
+            WHERE g.granted > CASE WHEN g.ended IS NULL THEN 0 ELSE safe - 4 * delay END), '[]'));
 END $$;
 
 
@@ -136,7 +135,7 @@ SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     changed bigint[] := ARRAY(SELECT DISTINCT s.table_id FROM pg_sluice.schema_step s WHERE s.snapshot_id = snapshot);
     own integer := pg_sluice.own_gateway();
-    now bigint; alone boolean;
+    now bigint; alone boolean; delay bigint := pg_sluice.length_of('delay'); skew bigint := pg_sluice.length_of('clock_skew');
 BEGIN
     IF changed = '{}' THEN
         RETURN;
@@ -148,11 +147,11 @@ BEGIN
     now := pg_sluice.tick(0);
     alone := NOT EXISTS (
         SELECT FROM pg_sluice.gateway g WHERE g.gateway_id IS DISTINCT FROM own
-        AND g.granted + pg_sluice.length_of('delay') + pg_sluice.length_of('clock_skew') >= now);
+        AND g.granted + delay + skew >= now);
     INSERT INTO pg_sluice.schema_update (version, objects, written, made_active, settled, gateway_id)
         VALUES (number, changed, now, CASE WHEN alone THEN now END, alone, own);
     -- Updates settled long ago serve no operation.
-    DELETE FROM pg_sluice.schema_update u WHERE u.settled AND u.written < now - 100 * pg_sluice.length_of('delay');
+    DELETE FROM pg_sluice.schema_update u WHERE u.settled AND u.written < now - 100 * delay;
     IF NOT alone THEN
         -- To the session, which holds back its answer until the update is settled. INFO is always sent.
         RAISE INFO 'a schema has changed' USING ERRCODE = 'SLU01', DETAIL = number;

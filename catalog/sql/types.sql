@@ -25,15 +25,18 @@ SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     t record; whole boolean := typmod <= -3;
 BEGIN
-    typmod := pg_sluice.own_typmod(typmod);
+    IF whole THEN
+        typmod := -4 - typmod;  -- as own_typmod
+    END IF;
     WHILE type_oid >= 16384 LOOP  -- FirstNormalObjectId: what is below is PostgreSQL's own
         SELECT typtype, typbasetype, typtypmod INTO t FROM pg_type WHERE oid = type_oid;
         EXIT WHEN t.typtype IS DISTINCT FROM 'd';
         type_oid := t.typbasetype;
         typmod := t.typtypmod;
     END LOOP;
-    IF NOT whole AND EXISTS (
-        SELECT FROM pg_sluice.datatype d WHERE kept_type.type_oid IN (d.type_oid, d.array_oid) AND d.type_oid <> 2276) THEN
+    IF NOT whole AND (
+        EXISTS (SELECT FROM pg_sluice.datatype d WHERE d.type_oid = kept_type.type_oid AND d.type_oid <> 2276)
+        OR EXISTS (SELECT FROM pg_sluice.datatype d WHERE d.array_oid = kept_type.type_oid AND d.type_oid <> 2276)) THEN
         RETURN;
     END IF;
     SELECT typtype INTO t FROM pg_type WHERE oid = kept_type.type_oid;
@@ -54,15 +57,23 @@ END $$;
 -- The typmod of a column for `kept_type` and its callers: its own, except for an array that is declared with several
 -- dimensions, or has got values of such (`carry_arrays`), which Spark does not have: one below -2. `own_typmod` returns
 -- the column's own again.
-CREATE FUNCTION pg_sluice.kept_typmod(a pg_attribute) RETURNS integer LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE WHEN (
-            a.attndims > 1
-            OR a.atttypid >= 16384 AND EXISTS (
-                SELECT FROM pg_sluice.domains_of(a.atttypid) d JOIN pg_type t ON t.oid = d WHERE t.typndims > 1)
-            OR EXISTS (SELECT FROM pg_sluice.attribute l
-                       WHERE l.relid = a.attrelid AND l.attnum = a.attnum AND l.typmod <= -3))
-        AND pg_sluice.column_type(a.atttypid, a.atttypmod) = 'list' THEN -4 - a.atttypmod ELSE a.atttypmod END
-$$;
+CREATE FUNCTION pg_sluice.kept_typmod(a pg_attribute) RETURNS integer LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    several boolean := a.attndims > 1;
+BEGIN
+    IF NOT several THEN
+        several := EXISTS (SELECT FROM pg_sluice.attribute l
+                           WHERE l.relid = a.attrelid AND l.attnum = a.attnum AND l.typmod <= -3);
+    END IF;
+    IF NOT several AND a.atttypid >= 16384 THEN
+        several := EXISTS (SELECT FROM pg_sluice.domains_of(a.atttypid) d JOIN pg_type t ON t.oid = d WHERE t.typndims > 1);
+    END IF;
+    IF several AND pg_sluice.column_type(a.atttypid, a.atttypmod) = 'list' THEN
+        RETURN -4 - a.atttypmod;
+    END IF;
+    RETURN a.atttypmod;
+END $$;
 CREATE FUNCTION pg_sluice.own_typmod(typmod integer) RETURNS integer LANGUAGE sql IMMUTABLE
 SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN $1 <= -3 THEN -4 - $1 ELSE $1 END
@@ -81,12 +92,17 @@ $$;
 
 -- The same for a column's type, which may be a domain over such an array, for the description of columns: OIDs of its
 -- elements' type and of its own. NULL for any other.
-CREATE FUNCTION pg_sluice.user_array(type_oid oid) RETURNS jsonb LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE WHEN $1 >= 16384 THEN (
+CREATE FUNCTION pg_sluice.user_array(type_oid oid) RETURNS jsonb LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF $1 < 16384 THEN
+        RETURN NULL;
+    END IF;
+    RETURN (
         SELECT jsonb_build_array(t.oid::bigint, e.element::bigint)
         FROM (SELECT $1 UNION SELECT b.typbasetype FROM pg_sluice.domains_of($1) d JOIN pg_type b ON b.oid = d) t (oid)
-        CROSS JOIN LATERAL pg_sluice.kept_element(t.oid) e WHERE e.element IS NOT NULL) END
-$$;
+        CROSS JOIN LATERAL pg_sluice.kept_element(t.oid) e WHERE e.element IS NOT NULL);
+END $$;
 
 -- The type of a carried column, below its domains: its OID, its typmod, and the type of its stored OIDs, if its values
 -- are stored as OIDs because names may change. NULL for any other.
@@ -151,8 +167,13 @@ $$;
 
 -- A domain in the description of columns, NULL for any other type. Its rules are in PostgreSQL's order of checking
 -- (load_domaintype_info in typcache.c): NOT NULL, which has no name here, then CHECKs, as node texts.
-CREATE FUNCTION pg_sluice.domain(type_oid oid) RETURNS jsonb LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT jsonb_build_object('oid', t.oid::bigint, 'schema', n.nspname, 'name', t.typname,
+CREATE FUNCTION pg_sluice.domain(type_oid oid) RETURNS jsonb LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF $1 < 16384 THEN
+        RETURN NULL;
+    END IF;
+    RETURN (SELECT jsonb_build_object('oid', t.oid::bigint, 'schema', n.nspname, 'name', t.typname,
         'defaulted', pg_sluice.domain_default($1) IS NOT NULL,
         'rules', (
             SELECT coalesce(jsonb_agg(jsonb_build_array(r.name, r.expression) ORDER BY r.depth DESC, r.name), '[]')
@@ -162,20 +183,25 @@ CREATE FUNCTION pg_sluice.domain(type_oid oid) RETURNS jsonb LANGUAGE sql STABLE
                   SELECT k.conname, k.conbin::text, d.depth
                   FROM pg_sluice.domains_of($1) WITH ORDINALITY d (oid, depth) JOIN pg_constraint k ON k.contypid = d.oid
                   WHERE k.contype = 'c') r (name, expression, depth)))
-    FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace WHERE $1 >= 16384 AND t.oid = $1 AND t.typtype = 'd'
-$$;
+    FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace WHERE t.oid = $1 AND t.typtype = 'd');
+END $$;
 
 -- The labels of an enumeration in its order: their OIDs and texts, and whether they are usable yet (as
 -- EnumValuesUncommitted of PostgreSQL's pg_enum.c has it). NULL for any other type.
-CREATE FUNCTION pg_sluice.labels(type_oid oid) RETURNS jsonb LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE WHEN $1 >= 16384 THEN (
+CREATE FUNCTION pg_sluice.labels(type_oid oid) RETURNS jsonb LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF $1 < 16384 THEN
+        RETURN NULL;
+    END IF;
+    RETURN (
         SELECT jsonb_agg(jsonb_build_array(e.oid::bigint, e.enumlabel, NOT coalesce(
                 l.later AND l.made_by = pg_current_xact_id_if_assigned() AND NOT EXISTS (
                     SELECT FROM pg_sluice.enum_label o
                     WHERE o.type_oid = l.type_oid AND NOT o.later AND o.made_by = l.made_by), false))
             ORDER BY e.enumsortorder)
-        FROM pg_enum e LEFT JOIN pg_sluice.enum_label l ON l.label_oid = e.oid WHERE e.enumtypid = $1) END
-$$;
+        FROM pg_enum e LEFT JOIN pg_sluice.enum_label l ON l.label_oid = e.oid WHERE e.enumtypid = $1);
+END $$;
 
 
 -- A column of a lake table has got this type. Its labels and constraints are known since its creation, unless it is

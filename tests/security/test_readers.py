@@ -202,6 +202,7 @@ def test_rights_on_everything_are_none_on_the_lakes_metadata(
         owner.execute(f"CREATE TABLE {schema}.t (id integer); INSERT INTO {schema}.t VALUES (1)".encode())
         owner.execute(f"CREATE TABLE {schema}.f (id integer); SET sluice.hot_rows = 0".encode())
         owner.execute(f"INSERT INTO {schema}.f VALUES (1), (2)".encode())
+        owner.execute("RESET sluice.hot_rows")
         owner.execute(f"DELETE FROM {schema}.f WHERE id = 1".encode())
     everything.execute(f"UPDATE {schema}.t SET id = id + 1".encode())
     assert everything.execute(f"SELECT id FROM {schema}.t".encode()).fetchall() == [(2,)]
